@@ -1,0 +1,24 @@
+"""Hyperlink pre-training for rerankers, on Tevatron, PyTerrier and ir_datasets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ranking import HarpReranker, Scorer
+
+__all__ = ["HarpReranker", "Scorer", "__version__"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("HarpReranker", "Scorer"):
+        from . import ranking
+
+        return getattr(ranking, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
