@@ -1,0 +1,49 @@
+"""A function from one shard to one shard, over a pool of processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from ..errors import HarpError
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+def shard_map(fn: Callable[[S], R], shards: Iterable[S], workers: int = 1) -> Iterator[R]:
+    """Apply ``fn`` to every shard, in order, with a bounded number of shards in flight.
+
+    Args:
+        fn: a picklable function.
+        shards: the shards, read lazily: at most ``2 * workers`` are held at once.
+        workers: processes; 1 runs in this process.
+
+    Raises:
+        HarpError: a worker was killed (out of memory, most often).
+    """
+    if workers <= 1:
+        yield from map(fn, shards)
+        return
+    waiting: deque[Future[R]] = deque()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        try:
+            for shard in shards:
+                waiting.append(pool.submit(fn, shard))
+                if len(waiting) >= 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise HarpError(
+                "a worker process was killed, most often for want of memory: "
+                "run again with fewer --workers (finished shards are kept)"
+            ) from None
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
