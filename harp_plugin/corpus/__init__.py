@@ -1,0 +1,1 @@
+"""Sources → pages, sentences, links, redirects."""

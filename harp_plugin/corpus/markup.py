@@ -1,0 +1,75 @@
+"""Clean text that knows where its links are."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link in a text: ``text[start:end] == anchor``; ``target`` is a page's normalised title."""
+
+    start: int
+    end: int
+    anchor: str
+    target: str
+
+
+@dataclass(slots=True)
+class LinkedText:
+    """A text and the links in it, in order."""
+
+    text: str
+    links: list[Link]
+
+    def substitute(self, pattern: re.Pattern[str], replacement: str) -> None:
+        """Replace every match of ``pattern``; the links keep to their words.
+
+        A link boundary strictly inside a replaced stretch moves to the stretch's far side, so that
+        the link never grows.
+        """
+        pieces: list[str] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        shifts: list[int] = []
+        position = length = 0
+        for match in pattern.finditer(self.text):
+            new = match.expand(replacement)
+            pieces += [self.text[position : match.start()], new]
+            length += match.start() - position + len(new)
+            position = match.end()
+            starts.append(match.start())
+            ends.append(match.end())
+            shifts.append(length - position)
+        if not starts:
+            return
+
+        def moved(offset: int, *, is_start: bool) -> int:
+            stretch = bisect_right(starts, offset - 1) - 1
+            if stretch < 0:
+                return offset
+            if offset < ends[stretch]:
+                before = shifts[stretch - 1] if stretch else 0
+                return ends[stretch] + shifts[stretch] if is_start else starts[stretch] + before
+            return offset + shifts[stretch]
+
+        self.text = "".join([*pieces, self.text[position:]])
+        self.links = [
+            replace(
+                link, start=moved(link.start, is_start=True), end=moved(link.end, is_start=False)
+            )
+            for link in self.links
+        ]
+
+    def shrink_links(self) -> None:
+        """Take white space out of both ends of every link; drop links that are left empty."""
+        shrunk = []
+        for link in self.links:
+            words = self.text[link.start : link.end]
+            start = link.start + len(words) - len(words.lstrip())
+            end = link.end - len(words) + len(words.rstrip())
+            if start < end:
+                shrunk.append(replace(link, start=start, end=end))
+        self.links = shrunk

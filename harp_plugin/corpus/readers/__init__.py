@@ -1,0 +1,10 @@
+"""Readers of hyperlinked sources, one file per format, and their registry.
+
+Other packages add theirs by an entry point in the group ``harp_plugin.readers``.
+"""
+
+from .base import READERS, Reader, choose_reader
+from .harp_anchors import HarpAnchorsReader
+from .mediawiki import MediaWikiReader
+
+__all__ = ["READERS", "HarpAnchorsReader", "MediaWikiReader", "Reader", "choose_reader"]

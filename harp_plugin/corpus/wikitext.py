@@ -1,0 +1,269 @@
+"""Wikitext becomes sections of clean text with the links' exact places.
+
+Parsing is mwparserfromhell's; this module walks its tree once, keeps what a reader of the page
+would see as prose, and leaves out templates, tables, references, files and categories.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import mwparserfromhell
+from mwparserfromhell import nodes
+
+from ..text import normalise_title
+from .markup import Link, LinkedText
+from .pages import Page, Section
+from .quotes import keep_apostrophes
+
+SEE_ALSO = frozenset(
+    {
+        "see also",
+        "related pages",
+        "other pages",
+        "siehe auch",
+        "voir aussi",
+        "articles connexes",
+        "véase también",
+        "voci correlate",
+        "ver também",
+        "см. также",
+        "関連項目",
+        "参见",
+        "參見",
+        "zie ook",
+        "se även",
+        "zobacz też",
+    }
+)
+"""Headings of see-also sections, lower-cased, in the languages of the ten largest Wikipedias."""
+
+CANONICAL_NAMESPACES = frozenset(
+    {"media", "special", "talk", "user", "wikipedia", "project", "file", "image", "mediawiki"}
+    | {"template", "help", "category", "portal", "book", "draft", "module", "timedtext", "topic"}
+)
+UNSEEN_NAMESPACES = frozenset({"file", "image", "category", "media"})
+_PROSE_TAGS = frozenset(
+    {"a", "abbr", "b", "big", "blockquote", "center", "cite", "code", "del", "dfn", "div", "em"}
+    | {"font", "i", "ins", "kbd", "li", "mark", "ol", "p", "q", "s", "samp", "small", "span"}
+    | {"strike", "strong", "sub", "sup", "tt", "u", "ul", "var"}
+)
+_PLAIN_TAGS = frozenset({"nowiki", "poem"})
+_TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "convert": 0}
+_INTERWIKI = re.compile(
+    r"^(?:[a-z]{2,3}|simple|be-tarask|be-x-old|zh-[a-z-]+|roa-[a-z-]+|map-bms|bat-smg|fiu-vro|"
+    r"nds-nl|cbk-zam|wikt|wiktionary|commons|meta|wikisource|wikiquote|wikibooks|wikinews|"
+    r"wikiversity|wikivoyage|wikispecies|wikidata|mediawikiwiki|mw|species|incubator|"
+    r"s|q|b|n|v|d|c|m|w)$"
+)
+_CLEANUP: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE), ""),
+    (re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
+    (re.compile(r"\{\{[^{}]*\}\}"), ""),
+    (re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
+    (re.compile(r"(?<!')(?:'{2,3}|'{5,})(?!')"), ""),
+    (re.compile(r"'{4}"), "'"),
+    (re.compile(r"[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]"), ""),
+    (re.compile(r"[^\S\n]+"), " "),
+    (re.compile(r" ?\([\s,;:]*\)"), ""),
+    (re.compile(r"\([\s,;:]+"), "("),
+    (re.compile(r" +(?=[,.](?:\s|$))"), ""),
+    (re.compile(r" *\n[ \n]*"), "\n"),
+    (re.compile(r"\A\s+|\s+\Z"), ""),
+)
+_BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
+DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a wiki says of itself.
+
+    Attributes:
+        namespaces: lower-cased names of the namespaces that hold no articles.
+        hidden: those of them whose links show no text (files, categories).
+        first_letter: titles start upper-case.
+        language: its language code.
+    """
+
+    namespaces: frozenset[str] = CANONICAL_NAMESPACES
+    hidden: frozenset[str] = UNSEEN_NAMESPACES
+    first_letter: bool = True
+    language: str = "en"
+
+
+def parse_page(title: str, wikitext: str, site: Site) -> Page:
+    """Parse one page's wikitext.
+
+    Every link of every section satisfies ``text[link.start:link.end] == link.anchor``; a link that
+    does not after clean-up is dropped and counted.
+    """
+    page = Page(
+        normalise_title(title, first_letter=site.first_letter), title, [], language=site.language
+    )
+    wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(wikitext))
+    for level, heading, section in _split(mwparserfromhell.parse(wikitext, skip_style_tags=True)):
+        writer = _Writer(site, page.drops)
+        writer.walk(section)
+        body = writer.finish()
+        if heading.lower() in SEE_ALSO:
+            targets = (link.target for link in body.links)
+            page.see_also = list(dict.fromkeys([*page.see_also, *targets]))
+        else:
+            page.sections.append(Section(level, heading, body))
+    return page
+
+
+def without_debris(text: str) -> str:
+    """Take out the marks of markup that could not be parsed, such as an unclosed ``[[``."""
+    return DEBRIS.sub("", text)
+
+
+def _split(code) -> Iterator[tuple[int, str, list]]:
+    level, title = 1, ""
+    section: list[Any] = []
+    for node in code.nodes:
+        if isinstance(node, nodes.Heading):
+            yield level, title, section
+            level, title, section = node.level, _heading(node), []
+        else:
+            section.append(node)
+    yield level, title, section
+
+
+def _heading(node: nodes.Heading) -> str:
+    return " ".join(re.sub("'{2,}", "", node.title.strip_code()).split())
+
+
+class _Writer:
+    """Walks nodes and writes what a reader sees, with links."""
+
+    def __init__(self, site: Site, drops: Counter[str]) -> None:
+        self.site = site
+        self.drops = drops
+        self.pieces: list[str] = []
+        self.length = 0
+        self.links: list[Link] = []
+        self.open_trail = False
+
+    def walk(self, children) -> None:
+        for node in children:
+            if isinstance(node, nodes.Text):
+                self._text(str(node.value))
+                continue
+            self.open_trail = False
+            if isinstance(node, nodes.Wikilink):
+                self._wikilink(node)
+            elif isinstance(node, nodes.Tag):
+                self._tag(node)
+            elif isinstance(node, nodes.HTMLEntity):
+                self._write(_entity(node))
+            elif isinstance(node, nodes.ExternalLink):
+                self._external_link(node)
+            elif isinstance(node, nodes.Template):
+                self._template(node)
+
+    def finish(self) -> LinkedText:
+        body = LinkedText("".join(self.pieces), self.links)
+        for pattern, replacement in _CLEANUP:
+            body.substitute(pattern, replacement)
+        body.shrink_links()
+        exact = [link for link in body.links if body.text[link.start : link.end] == link.anchor]
+        self.drops["link lost in clean-up"] += len(self.links) - len(exact)
+        body.links = exact
+        return body
+
+    def _write(self, text: str) -> None:
+        self.pieces.append(text)
+        self.length += len(text)
+
+    def _text(self, text: str) -> None:
+        if self.open_trail:
+            self.open_trail = False
+            trail = "".join(takewhile(str.islower, text))
+            last = self.links[-1]
+            self.links[-1] = Link(
+                last.start, last.end + len(trail), last.anchor + trail, last.target
+            )
+        self._write(text)
+
+    def _wikilink(self, node: nodes.Wikilink) -> None:
+        written = str(node.title).strip()
+        prefix, colon, name = written.removeprefix(":").partition(":")
+        elsewhere = self._names_wiki(prefix, name)
+        prefix = prefix.strip().replace("_", " ").lower()
+        shown = node.title if node.text is None else node.text
+        if node.text is None and written.startswith(":"):
+            shown = mwparserfromhell.parse(written[1:], skip_style_tags=True)
+        if colon and prefix in self.site.hidden and not written.startswith(":"):
+            self.drops["file or category"] += 1
+        elif colon and elsewhere:
+            self.drops["link to another wiki"] += 1
+            if written.startswith(":") or node.text is not None:
+                self.walk(shown.nodes)
+        elif colon and prefix in self.site.namespaces:
+            self.drops["link to another namespace"] += 1
+            self.walk(shown.nodes)
+        else:
+            self._link(normalise_title(written, first_letter=self.site.first_letter), shown)
+
+    def _names_wiki(self, prefix: str, name: str) -> bool:
+        """Whether a link's prefix names another wiki, unlike ``CSI: Miami`` and ``Re:Zero``."""
+        if (len(prefix) <= 3 and not prefix.islower()) or name.startswith((" ", "_")):
+            return False
+        prefix = prefix.strip().lower()
+        return prefix not in self.site.namespaces and bool(_INTERWIKI.match(prefix))
+
+    def _link(self, target: str, shown) -> None:
+        start, inner, mark = self.length, len(self.links), len(self.pieces)
+        self.walk(shown.nodes)
+        text = "".join(self.pieces[mark:]).replace("\n", " ")
+        self.pieces[mark:] = [text]
+        if len(self.links) > inner:
+            self.drops["link inside a link"] += len(self.links) - inner
+            del self.links[inner:]
+        written = LinkedText(text, [])
+        for pattern, replacement in _CLEANUP:
+            written.substitute(pattern, replacement)
+        if not target:
+            self.drops["link inside the page"] += 1
+        elif not written.text:
+            self.drops["empty anchor text"] += 1
+        else:
+            self.links.append(Link(start, self.length, written.text, target))
+            self.open_trail = True
+
+    def _tag(self, node: nodes.Tag) -> None:
+        name = str(node.tag).strip().lower()
+        if node.wiki_markup in ("*", "#", ":", ";"):
+            return
+        if name in ("br", "hr"):
+            self._write("\n")
+        elif name in _PLAIN_TAGS and node.contents is not None:
+            self._write(str(node.contents))
+        elif name in _PROSE_TAGS and node.contents is not None:
+            self.walk(node.contents.nodes)
+            self.open_trail = False
+
+    def _external_link(self, node: nodes.ExternalLink) -> None:
+        if node.brackets and node.title is not None:
+            self.walk(node.title.nodes)
+
+    def _template(self, node: nodes.Template) -> None:
+        name = str(node.name).strip().lower().partition("-")[0]
+        if name in _TEXT_TEMPLATES:
+            shown = [parameter for parameter in node.params if not parameter.showkey]
+            if shown:
+                self.walk(shown[_TEXT_TEMPLATES[name]].value.nodes)
+
+
+def _entity(node: nodes.HTMLEntity) -> str:
+    try:
+        return node.normalize()
+    except ValueError:
+        return ""
