@@ -1,0 +1,16 @@
+"""Pre-training tasks: examples become groups of a positive pair and its negatives."""
+
+from .groups import Pair, PairGroup
+from .options import PRESETS, DrawOptions
+from .pretraining import PreTrainingData
+from .registry import HARP_TASKS, TASKS
+
+__all__ = [
+    "HARP_TASKS",
+    "PRESETS",
+    "TASKS",
+    "DrawOptions",
+    "Pair",
+    "PairGroup",
+    "PreTrainingData",
+]

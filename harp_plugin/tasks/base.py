@@ -1,0 +1,166 @@
+"""What a pre-training task is, and what it draws from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from ..storage import MappedTable, open_table, read_manifest
+from ..text import words
+from .groups import PairGroup
+from .options import DrawOptions
+from .terms import Terms, draw_length, draw_words, merge_repeats, stop_words
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+class Task(Protocol):
+    """A pre-training task: which examples there are, and how one is drawn."""
+
+    @staticmethod
+    def examples(graph: Mapping[str, ir.Table]) -> ir.Table:
+        """The examples as ids and spans only: an Ibis expression with a distinct column ``id``.
+
+        Args:
+            graph: the tables ``anchors``, ``sentence_anchors``, ``documents`` of the link graph
+                and ``pages``, ``sentences`` of the corpus.
+        """
+
+    def draw(
+        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+    ) -> PairGroup | None:
+        """Draw one group from an example, or None where this one gives none (a tie, no words)."""
+
+
+class Anchor(NamedTuple):
+    """A resolved link: its place in its sentence, and the page it leads to."""
+
+    id: int
+    sentence: int
+    start: int
+    end: int
+    page: int
+
+
+class Source:
+    """Texts, anchors and weights of a finished build, by id.
+
+    Attributes:
+        heads: attention heads of the model that weighed the terms.
+        examples: the examples of each task, by task name.
+
+    Raises:
+        HarpError: the folder holds no finished build.
+    """
+
+    def __init__(self, directory: str | Path, tasks: list[str]) -> None:
+        self.directory = Path(directory)
+        corpus = self._stage("corpus", pages=["id", "title", "lead"], sentences=["id", "text"])
+        self._pages, self._sentences = corpus["pages"], corpus["sentences"]
+        graph = self._stage("graph", anchors=None, sentence_anchors=None, documents=None)
+        self._anchors, self._sentence_anchors = graph["anchors"], graph["sentence_anchors"]
+        self.documents = graph["documents"].ids
+        weights = self._stage(
+            "weights", sentence_weights=None, page_weights=None, anchor_weights=None
+        )
+        self._sentence_weights = weights["sentence_weights"]
+        self._page_weights = weights["page_weights"]
+        self._anchor_weights = weights["anchor_weights"]
+        self.heads: int = read_manifest(self.directory / "weights")["heads"]
+        self.examples = self._stage("examples", **dict.fromkeys(tasks))
+
+    def _stage(self, stage: str, **tables: list[str] | None) -> dict[str, MappedTable]:
+        return {
+            name: open_table(self.directory, stage, name, columns)
+            for name, columns in tables.items()
+        }
+
+    def document(self, page: int) -> str:
+        """A page as a document: its lead."""
+        return self._pages.get(page, "lead")
+
+    def title(self, page: int) -> str:
+        """A page's title."""
+        return self._pages.get(page, "title")
+
+    def sentence(self, id: int) -> str:
+        """A sentence's text."""
+        return self._sentences.get(id, "text")
+
+    def anchor(self, id: int) -> Anchor:
+        """A resolved link."""
+        get = self._anchors.get
+        return Anchor(id, get(id, "sentence"), get(id, "start"), get(id, "end"), get(id, "page"))
+
+    def anchor_text(self, anchor: Anchor) -> str:
+        """An anchor's text as written."""
+        return self.sentence(anchor.sentence)[anchor.start : anchor.end]
+
+    def anchors_of(self, sentence: int) -> list[Anchor]:
+        """The resolved links of a sentence, in reading order."""
+        return [self.anchor(id) for id in self._sentence_anchors.get(sentence, "anchors")]
+
+    def sentence_spans(self, sentence: int) -> tuple[np.ndarray, np.ndarray]:
+        """Character offsets of a sentence's words, shape (words, 2), and [CLS]'s weights."""
+        return self._spans(self._sentence_weights, sentence)
+
+    def page_spans(self, page: int) -> tuple[np.ndarray, np.ndarray]:
+        """Character offsets of a lead's words, shape (words, 2), and [CLS]'s weights (eq. 5)."""
+        return self._spans(self._page_weights, page)
+
+    def anchor_weights(self, anchor: int) -> np.ndarray:
+        """Weights of the words of an anchor's sentence, seen from the anchor (eq. 1)."""
+        return self._anchor_weights.array(anchor, "weights").astype(np.float64)
+
+    def has_weights(self, anchor: int) -> bool:
+        """Whether the anchor lay within the model's limit."""
+        return anchor in self._anchor_weights
+
+    def sentence_terms(self, anchor: Anchor, options: DrawOptions) -> Terms:
+        """Terms of the anchor's sentence, weighed by the anchor (eq. 1 and 2)."""
+        spans, _ = self.sentence_spans(anchor.sentence)
+        weights = self.anchor_weights(anchor.id)
+        return _terms(self.sentence(anchor.sentence), spans, weights, options)
+
+    def page_terms(self, page: int, options: DrawOptions) -> Terms:
+        """Terms of a page's lead, weighed by [CLS] (eq. 5 and 13, then eq. 2)."""
+        spans, weights = self.page_spans(page)
+        return _terms(self.document(page), spans, weights, options)
+
+    @staticmethod
+    def _spans(table: MappedTable, id: int) -> tuple[np.ndarray, np.ndarray]:
+        starts, ends = table.array(id, "starts"), table.array(id, "ends")
+        weights = table.array(id, "weights").astype(np.float64)
+        return np.stack([starts, ends], axis=1).astype(np.int64), weights
+
+
+def _terms(text: str, spans: np.ndarray, weights: np.ndarray, options: DrawOptions) -> Terms:
+    pieces = [text[start:end] for start, end in spans.tolist()]
+    return merge_repeats(pieces, weights, stop_words(options.stop_words or "none"))
+
+
+def anchored_query(anchor: str, sampled: list[str], options: DrawOptions) -> str:
+    """S1: the anchor text and the sampled words."""
+    parts = [anchor, *sampled] if options.anchor_position == "first" else [*sampled, anchor]
+    return " ".join(parts)
+
+
+def context_query(
+    anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+) -> str | None:
+    """S1 of RQP and QDM: the anchor and l words of its sentence, drawn by eq. 1 to 4."""
+    if not source.has_weights(anchor.id):
+        return None
+    terms = source.sentence_terms(anchor, options)
+    size = draw_length(rng, options)
+    sampled = draw_words(rng, terms, size, options, source.heads)
+    return anchored_query(source.anchor_text(anchor), sampled, options) if sampled else None
+
+
+def query_size(query: str) -> int:
+    """Number of words in a query."""
+    return len(words(query))

@@ -1,0 +1,44 @@
+"""Stage 4: the examples of every task, as tables of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..engine import EngineOptions, Step, run_steps
+from ..storage import Stage, read_manifest
+from .registry import TASKS
+
+
+def build_examples(
+    directory: Path,
+    tasks: Sequence[str],
+    engine: EngineOptions | None = None,
+    *,
+    workers: int = 1,
+) -> dict[str, Any]:
+    """Write the examples of each task to ``directory/examples``.
+
+    Returns:
+        The stage's manifest.
+
+    Raises:
+        HarpError: a task is unknown, an earlier stage is unfinished, or no task has an example.
+    """
+    steps = [Step(name, TASKS[name].examples) for name in tasks]
+    corpus, graph = directory / "corpus", directory / "graph"
+    inputs = {
+        "corpus": read_manifest(corpus)["fingerprint"],
+        "graph": read_manifest(graph)["fingerprint"],
+    }
+    packages = ("ibis-framework", "duckdb", "pyarrow")
+    stage = Stage(directory / "examples", {"tasks": list(tasks)}, inputs, packages)
+    if stage.finished:
+        return read_manifest(stage.folder)
+    stage.start()
+    sources = {name: corpus / name for name in ("pages", "sentences")}
+    sources |= {name: graph / name for name in ("anchors", "sentence_anchors", "documents")}
+    engine = engine or EngineOptions()
+    run_steps(stage, sources, steps, memory=engine.memory, workers=workers)
+    return stage.finish()

@@ -1,0 +1,141 @@
+"""Pairs drawn from a finished build, when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import HarpError
+from ..sampling import generator
+from .base import Source
+from .groups import PairGroup
+from .options import DrawOptions
+from .registry import TASKS
+
+_TRIES = 100
+
+
+class PreTrainingData:
+    """Groups of a mixture of tasks, drawn anew in each epoch.
+
+    A group is a pure function of (seed, epoch, index): the same in any process or order.
+
+    Args:
+        directory: a folder written by ``harp build``.
+        tasks: weight of each task in the mixture; a weight of 0 leaves it out.
+        seed: of all draws.
+        draw: options of drawing; its ``mixing`` is ``uniform`` (weights as given) or
+            ``proportional`` (weights times the number of examples).
+        groups_per_epoch: None for the number of examples of all tasks together.
+
+    Raises:
+        HarpError: a task is unknown, the build lacks it, it has no example, or no task is left.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        tasks: Mapping[str, float],
+        *,
+        seed: int = 42,
+        draw: DrawOptions | None = None,
+        groups_per_epoch: int | None = None,
+    ) -> None:
+        self.tasks = {name: float(weight) for name, weight in tasks.items() if weight}
+        if not self.tasks or min(self.tasks.values()) < 0:
+            raise HarpError(f"tasks {dict(tasks)}: give at least one a weight above 0, none below")
+        for name in self.tasks:
+            TASKS[name]
+        self.draw_options = draw or DrawOptions()
+        self.seed = seed
+        self.directory = Path(directory)
+        self._drawers = {name: TASKS[name]() for name in self.tasks}
+        self.examples = {name: len(self.source.examples[name]) for name in self.tasks}
+        empty = [name for name, count in self.examples.items() if not count]
+        if empty:
+            raise HarpError(
+                f"{directory} has no examples of {', '.join(empty)}: leave the task out of the "
+                "recipe, or build from a larger corpus"
+            )
+        self._length = groups_per_epoch or sum(self.examples.values())
+        self._plan: tuple[int, np.ndarray, np.ndarray] | None = None
+
+    def __getstate__(self):
+        hidden = ("source", "_plan")
+        return {k: v for k, v in self.__dict__.items() if k not in hidden} | {"_plan": None}
+
+    @cached_property
+    def source(self) -> Source:
+        """The build's texts, anchors and weights."""
+        return Source(self.directory, list(self.tasks))
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of each task in the mixture."""
+        weights = dict(self.tasks)
+        if self.draw_options.mixing == "proportional":
+            weights = {name: weight * self.examples[name] for name, weight in weights.items()}
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()}
+
+    def group(self, epoch: int, index: int) -> PairGroup:
+        """Draw group ``index`` of an epoch.
+
+        Raises:
+            HarpError: a task gives nothing in 100 examples on end.
+        """
+        for _, group in self.attempts(epoch, index):
+            if group is not None:
+                return group
+        name = list(self.tasks)[self._slots(epoch)[0][index]]
+        raise HarpError(f"task {name} gives no pair in {_TRIES} examples: run `harp inspect`")
+
+    def attempts(self, epoch: int, index: int) -> Iterator[tuple[int, PairGroup | None]]:
+        """Draw from the example of group ``index``, then from those after it; at most 100.
+
+        Yields:
+            An example's id and its group, or None where it gives none. The first group is
+            `group`'s.
+        """
+        tasks, ranks = self._slots(epoch)
+        name = list(self.tasks)[tasks[index]]
+        for attempt in range(_TRIES):
+            yield self._draw(name, epoch, int(ranks[index]), attempt)
+
+    def _draw(
+        self, name: str, epoch: int, rank: int, attempt: int
+    ) -> tuple[int, PairGroup | None]:
+        count = self.examples[name]
+        round, place = divmod(rank, count)
+        order = self._order(name, epoch, round)
+        example = int(self.source.examples[name].ids[order[(place + attempt) % count]])
+        drawn = (epoch, round) if self.draw_options.fresh else (0, 0)
+        rng = generator(self.seed, name, *drawn, example)
+        group = self._drawers[name].draw(example, rng, self.source, self.draw_options)
+        return example, group
+
+    def _slots(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """For every index of an epoch its task, and its rank among the task's groups."""
+        if self._plan is None or self._plan[0] != epoch:
+            chances = list(self.shares.values())
+            rng = generator(self.seed, "mixing", epoch)
+            tasks = rng.choice(len(chances), size=len(self), p=chances).astype(np.int8)
+            ranks = np.empty(len(self), dtype=np.int64)
+            for task in range(len(chances)):
+                chosen = np.flatnonzero(tasks == task)
+                ranks[chosen] = np.arange(len(chosen))
+            self._plan = (epoch, tasks, ranks)
+            self._orders: dict[tuple[str, int], np.ndarray] = {}
+        return self._plan[1], self._plan[2]
+
+    def _order(self, name: str, epoch: int, round: int) -> np.ndarray:
+        if (name, round) not in self._orders:
+            rng = generator(self.seed, "order", name, epoch, round)
+            self._orders[name, round] = rng.permutation(self.examples[name])
+        return self._orders[name, round]

@@ -1,0 +1,92 @@
+"""From word weights to a distribution over terms to a pseudo query."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import HarpError
+from ..sampling import linear, sample, softmax, truncated_normal_length, zero_truncated_poisson
+from .options import DrawOptions
+
+
+class Terms(NamedTuple):
+    """Distinct lower-cased terms of a text with their summed weights β (HARP, eq. 2)."""
+
+    words: list[str]
+    weights: np.ndarray
+
+
+@lru_cache(maxsize=8)
+def stop_words(name: str) -> frozenset[str]:
+    """A stop list: ``inquery`` (418 words), ``none``, or a file with one word a line.
+
+    Raises:
+        HarpError: there is no such file.
+    """
+    if name == "none":
+        return frozenset()
+    if name == "inquery":
+        text = (files("harp_plugin") / "data" / "inquery-stopwords.txt").read_text("utf-8")
+    else:
+        try:
+            text = Path(name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise HarpError(f"stop list {name} cannot be read ({error}): check it") from error
+    return frozenset(text.lower().split())
+
+
+def merge_repeats(words: list[str], weights: np.ndarray, stopped: frozenset[str]) -> Terms:
+    """Sum the weights of equal words, lower-cased; stop words are left out (HARP, eq. 2)."""
+    merged: dict[str, float] = {}
+    for word, weight in zip(words, weights.tolist(), strict=True):
+        word = word.lower()
+        if word not in stopped:
+            merged[word] = merged.get(word, 0.0) + weight
+    return Terms(list(merged), np.array(list(merged.values()), dtype=np.float64))
+
+
+def without(terms: Terms, words: list[str], how: str | None) -> Terms:
+    """Take an anchor's words out of a page's terms (HARP, eq. 5).
+
+    Args:
+        terms: of the page.
+        words: of the anchor.
+        how: ``removed`` before the softmax; ``zero_weight``, which still leaves exp(0); ``kept``.
+    """
+    if how == "kept":
+        return terms
+    anchor = {word.lower() for word in words}
+    inside = np.array([word in anchor for word in terms.words], dtype=bool)
+    if how == "zero_weight":
+        return Terms(terms.words, np.where(inside, 0.0, terms.weights))
+    kept = [word for word, drop in zip(terms.words, inside, strict=True) if not drop]
+    return Terms(kept, terms.weights[~inside])
+
+
+def distribution(weights: np.ndarray, options: DrawOptions, heads: int) -> np.ndarray:
+    """Normalise weights to a distribution (HARP, eq. 3 and 11)."""
+    if options.normalisation == "linear":
+        return linear(weights)
+    return softmax(weights, options.temperature_for(heads))
+
+
+def draw_length(rng: np.random.Generator, options: DrawOptions) -> int:
+    """Draw the number of sampled words of a pseudo query (HARP, eq. 4, λ = 3)."""
+    if options.query_length == "normal":
+        return truncated_normal_length(rng, 3.0)
+    return zero_truncated_poisson(rng, 3.0)
+
+
+def draw_words(
+    rng: np.random.Generator, terms: Terms, size: int, options: DrawOptions, heads: int
+) -> list[str]:
+    """Draw words by their weights; none where there is no term to draw."""
+    if not terms.words:
+        return []
+    probabilities = distribution(terms.weights, options, heads)
+    return sample(rng, terms.words, probabilities, size, replacement=bool(options.replacement))
