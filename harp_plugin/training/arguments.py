@@ -1,0 +1,180 @@
+"""Options of a training run, in Tevatron's style: one flat recipe, three dataclasses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from ..errors import HarpError
+from ..tasks import HARP_TASKS, TASKS, DrawOptions
+from .losses import WeightedSum, checked_weights
+from .tevatron import DenseTrainingArguments
+
+LOSSES_OF_PRESET = {
+    "default": {"hinge": 1.0, "mlm": 1.0},
+    "paper": {"hinge": 1.0, "mlm": 1.0},
+    "released": {"softmax_margin": 1.0, "mlm": 1.0},
+}
+EXAMPLE = {"tasks": '{"rqp": 1, "qdm": 1}', "losses": '{"hinge": 1, "mlm": 1}'}
+
+
+SHOWN = frozenset(
+    {
+        *("model_name_or_path", "build_dir", "output_dir", "tasks", "losses", "preset", "mixing"),
+        *("max_length", "mlm_probability", "groups_per_epoch", "per_device_train_batch_size"),
+        *("gradient_accumulation_steps", "learning_rate", "num_train_epochs", "max_steps"),
+        *("warmup_ratio", "lr_scheduler_type", "bf16", "dataloader_num_workers", "save_steps"),
+        *("logging_steps", "report_to", "seed", "overwrite_output_dir"),
+    }
+)
+"""The options that a newcomer needs; the others are TrainingArguments' and of drawing."""
+
+
+@dataclass
+class HarpModelArguments:
+    """Which model is trained."""
+
+    model_name_or_path: str = field(
+        metadata={
+            "help": "Model to start from: a checkpoint folder, a name on the Hugging Face hub, or "
+            "package:NAME for a Python package that carries one."
+        }
+    )
+    tokenizer_name: str | None = field(
+        default=None, metadata={"help": "Tokenizer, if it is not the model's own."}
+    )
+
+
+@dataclass
+class HarpDataArguments(DrawOptions):
+    """What is learnt, from which data, and how pairs are drawn from it."""
+
+    build_dir: str = field(kw_only=True, metadata={"help": "Folder that `harp build` wrote."})
+    tasks: dict[str, float] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Pre-training tasks with their weights in the mixture, as JSON, such as "
+            '{"rqp": 1, "qdm": 1}. Default: rqp, qdm, rdp and acm, 1 each.'
+        },
+    )
+    losses: dict[str, float] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Losses with their weights in the sum, as JSON. Default: those of the preset, "
+            '{"hinge": 1, "mlm": 1}; for released {"softmax_margin": 1, "mlm": 1}.'
+        },
+    )
+    groups_per_epoch: int | None = field(
+        default=None,
+        metadata={"help": "Pair groups in one epoch. Default: as many as there are examples."},
+    )
+    max_length: int = field(
+        default=512,
+        metadata={"help": "Most tokens of a pair, special tokens included; documents are cut."},
+    )
+    max_query_length: int | None = field(
+        default=None,
+        metadata={"help": "Most tokens of a query. Default: half of max_length."},
+    )
+    mlm_probability: float = field(
+        default=0.15, metadata={"help": "Share of a document's tokens that the mlm loss masks."}
+    )
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self.draw_options).items():
+            setattr(self, name, value)
+        self.tasks = weights("tasks", self.tasks, dict.fromkeys(HARP_TASKS, 1.0))
+        self.losses = weights("losses", self.losses, LOSSES_OF_PRESET[self.preset])
+
+    @property
+    def task_weights(self) -> dict[str, float]:
+        """Weight of each task by name; a weight of 0 leaves a task out.
+
+        Raises:
+            HarpError: a task is not registered, a weight is negative, or no task is left.
+        """
+        given = checked_weights("tasks", weights("tasks", self.tasks, {}))
+        for name in given:
+            TASKS[name]
+        return given
+
+    @property
+    def draw_options(self) -> DrawOptions:
+        """How pairs are drawn, what is not given as the preset says."""
+        return DrawOptions(
+            **{option.name: getattr(self, option.name) for option in fields(DrawOptions)}
+        )
+
+    def weighted_sum(self) -> WeightedSum:
+        """The total loss.
+
+        Raises:
+            HarpError: a loss is not registered, a weight is negative, or no loss is left.
+        """
+        return WeightedSum(weights("losses", self.losses, {}))
+
+
+@dataclass
+class HarpTrainingArguments(DenseTrainingArguments):
+    """How it is trained: Tevatron's options, which are those of transformers' Trainer.
+
+    ``per_device_train_batch_size`` counts pair groups: a batch of 8 groups of two is 16 pairs.
+    """
+
+    overwrite_output_dir: bool = field(
+        default=False,
+        metadata={"help": "Replace what another recipe has trained in output_dir."},
+    )
+    warmup_steps: float = field(
+        default=0,
+        metadata={"help": "Steps in which the learning rate rises from 0; under 1: their share."},
+    )
+    warmup_ratio: float = field(
+        default=0.1,
+        metadata={"help": "Share of the steps that warm up, where warmup_steps is not given."},
+    )
+    dataloader_drop_last: bool = field(
+        default=True,
+        metadata={
+            "help": "Leave an epoch's last batch out if it is not full on every process. What is "
+            "left out differs in each epoch."
+        },
+    )
+    remove_unused_columns: bool = field(
+        default=False, metadata={"help": "Has no effect: batches are made of pair groups."}
+    )
+    logging_nan_inf_filter: bool = field(
+        default=False, metadata={"help": "Hide losses that are not finite. Default: stop at them."}
+    )
+
+    def __post_init__(self) -> None:
+        if self.warmup_ratio and not self.warmup_steps:
+            self.warmup_steps = self.warmup_ratio
+        for name in ("negatives_x_device", "grad_cache", "do_encode", "eval_strategy"):
+            if getattr(self, name) not in (False, "no", None):
+                raise HarpError(
+                    f"{name} has no meaning when a cross-encoder is pre-trained: leave it out"
+                )
+        try:
+            super().__post_init__()
+        except (ValueError, TypeError) as error:
+            raise HarpError(f"training options: {' '.join(str(error).split())}") from error
+
+
+def weights(name: str, given: object, default: object) -> dict[str, Any]:
+    """Read an option that maps names to weights, given as a mapping or as JSON text.
+
+    Raises:
+        HarpError: it is neither.
+    """
+    value = default if given is None else given
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise HarpError(f"{name} is not JSON ({error}): write it as {EXAMPLE[name]}") from error
+    if not isinstance(value, Mapping):
+        raise HarpError(f"{name} is {value!r}: write it as {EXAMPLE[name]}")
+    return dict(value)

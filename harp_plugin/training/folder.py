@@ -1,0 +1,249 @@
+"""The output folder of a training run: whose it is, where to go on, and when it is whole."""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, fields
+from enum import Enum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
+
+from safetensors import SafetensorError, safe_open
+
+from .. import __version__
+from ..errors import HarpError
+from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .model import WEIGHTS
+
+logger = logging.getLogger(__name__)
+
+RECORD = "harp_run.json"
+MANIFEST = "harp_manifest.json"
+LOG = "training_log.json"
+# Options that say where and how a run is written, watched and fed, not what it computes.
+OF_THE_START = (
+    "accelerator_config",
+    "dataloader_multiprocessing_context",
+    "dataloader_num_workers",
+    "dataloader_persistent_workers",
+    "dataloader_pin_memory",
+    "dataloader_prefetch_factor",
+    "ddp_timeout",
+    "disable_tqdm",
+    "enable_jit_checkpoint",
+    "hub_",
+    "local_rank",
+    "log_",
+    "logging_",
+    "output_dir",
+    "overwrite_output_dir",
+    "project",
+    "push_to_hub",
+    "report_to",
+    "resume_from_checkpoint",
+    "run_name",
+    "save_",
+    "skip_memory_metrics",
+    "trackio_",
+)
+OF_THE_CLOCK = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
+
+
+def recipe(
+    model_args: HarpModelArguments,
+    data_args: HarpDataArguments,
+    training_args: HarpTrainingArguments,
+) -> dict[str, Any]:
+    """What a run computes: all options of model and data, and the training options given.
+
+    It is itself a recipe but for ``output_dir``.
+    """
+    given = {}
+    for option in fields(training_args):
+        value = getattr(training_args, option.name)
+        value = value.value if isinstance(value, Enum) else value
+        default = option.default if option.default_factory is MISSING else option.default_factory()
+        if not option.init or option.name.startswith(OF_THE_START):
+            continue
+        if value != default and (value or default):
+            given[option.name] = value
+    options = {**asdict(model_args), **asdict(data_args), **given}
+    return json.loads(json.dumps(options, default=str))
+
+
+class RunFolder:
+    """A folder that one recipe owns.
+
+    While a run lasts it holds ``harp_run.json`` and checkpoints; ``harp_manifest.json`` comes last
+    and says that the model beside it is whole.
+
+    Args:
+        path: the folder.
+        recipe: what the run computes.
+        processes: number of training processes.
+        groups_per_epoch: number of pair groups in an epoch.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        recipe: Mapping[str, Any],
+        processes: int,
+        groups_per_epoch: int,
+    ) -> None:
+        self.path = Path(path)
+        self.processes = processes
+        self.record: dict[str, Any] = {
+            "recipe": dict(recipe),
+            "processes": processes,
+            "groups_per_epoch": groups_per_epoch,
+        }
+
+    @property
+    def partial(self) -> Path:
+        """Where the final model is written before it is published."""
+        return self.path / ".final"
+
+    def is_finished(self) -> bool:
+        """Whether the same run has been finished here."""
+        return (self.path / MANIFEST).is_file() and self._stored() == self.record
+
+    def check(self, *, overwrite: bool) -> None:
+        """Find that this run may write here.
+
+        Raises:
+            HarpError: the folder holds something else, or what another recipe has trained and
+                ``overwrite`` is off.
+        """
+        stored = self._stored()
+        trained = (self.path / MANIFEST).is_file() or any(self.path.glob("checkpoint-*"))
+        if stored is not None and stored != self.record and trained and not overwrite:
+            raise HarpError(
+                f"{self.path} was trained by another recipe ({_difference(stored, self.record)}): "
+                "choose another output_dir, or give overwrite_output_dir"
+            )
+        if stored is None and self.path.is_dir() and any(self.path.iterdir()):
+            raise HarpError(
+                f"{self.path} is not empty and no training run of ours: choose another output_dir"
+            )
+
+    def claim(self) -> None:
+        """Make the folder this run's: remove what another recipe has left in it."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+        if self._stored() == self.record:
+            return
+        for name in (MANIFEST, "config.json", RECORD):
+            (self.path / name).unlink(missing_ok=True)
+        for checkpoint in self.path.glob("checkpoint-*"):
+            shutil.rmtree(checkpoint)
+        self.path.mkdir(parents=True, exist_ok=True)
+        _write(self.path / RECORD, self.record)
+
+    def last_checkpoint(self, given: str | None = None) -> str | None:
+        """The last whole checkpoint, None if there is none. Half-written ones are removed.
+
+        Args:
+            given: a checkpoint to go on from instead.
+
+        Raises:
+            HarpError: ``given`` is not a whole checkpoint.
+        """
+        if given is not None:
+            if not is_whole(Path(given), self.processes):
+                raise HarpError(f"{given} is not a whole checkpoint: name another, or none")
+            return given
+        found = [path for path in self.path.glob("checkpoint-*") if path.name[11:].isdigit()]
+        for path in sorted(found, key=lambda path: int(path.name[11:]), reverse=True):
+            if is_whole(path, self.processes):
+                logger.info("going on from %s", path)
+                return str(path)
+            logger.warning("%s was left half-written: removed", path)
+            shutil.rmtree(path, ignore_errors=True)
+        return None
+
+    def publish(
+        self, *, log: Sequence[Mapping[str, Any]], steps: int, fresh_weights: Sequence[str]
+    ) -> None:
+        """Move the final model from `partial` into place, and commit it with the manifest."""
+        lines = [
+            {key: value for key, value in line.items() if key not in OF_THE_CLOCK}
+            for line in log
+            if "loss" in line
+        ]
+        _write(self.partial / LOG, lines)
+        # config.json comes last: without it nothing loads the folder.
+        files = sorted(self.partial.iterdir(), key=lambda file: file.name == "config.json")
+        for file in files:
+            file.replace(self.path / file.name)
+        self.partial.rmdir()
+        _write(
+            self.path / MANIFEST,
+            {
+                "stage": "train",
+                **self.record,
+                "steps": steps,
+                "seed": self.record["recipe"].get("seed", HarpTrainingArguments.seed),
+                "fresh_weights": list(fresh_weights),
+                "metrics": lines[-1] if lines else {},
+                "versions": versions(),
+            },
+        )
+
+    def _stored(self) -> dict[str, Any] | None:
+        try:
+            return json.loads((self.path / RECORD).read_text())
+        except (OSError, json.JSONDecodeError):
+            return None
+
+
+def is_whole(checkpoint: Path, processes: int = 1) -> bool:
+    """Whether a checkpoint can be gone on from.
+
+    The trainer writes ``trainer_state.json`` last, so all else is there when it is readable; what
+    remains are files that were cut off.
+    """
+    try:
+        state = json.loads((checkpoint / "trainer_state.json").read_text())
+        with safe_open(checkpoint / WEIGHTS, "pt"):
+            pass
+    except (OSError, json.JSONDecodeError, SafetensorError):
+        return False
+    torch_files = [*checkpoint.glob("*.pt"), *checkpoint.glob("*.pth")]
+    random_states = list(checkpoint.glob("rng_state*.pth"))
+    sharded = any(path.is_dir() for path in checkpoint.iterdir())
+    return (
+        checkpoint.name == f"checkpoint-{state.get('global_step')}"
+        and all(is_zipfile(file) for file in torch_files)
+        and len(random_states) == processes
+        and (sharded or (checkpoint / "optimizer.pt").is_file())
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that decides what a run computes."""
+    packages = ("accelerate", "numpy", "tevatron", "tokenizers", "torch", "transformers")
+    return {
+        "harp_plugin": __version__,
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+    }
+
+
+def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    old = {**stored.get("recipe", {}), **{k: v for k, v in stored.items() if k != "recipe"}}
+    new = {**wanted["recipe"], **{k: v for k, v in wanted.items() if k != "recipe"}}
+    keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+    return ", ".join(f"{key}: {old.get(key)} then, {new.get(key)} now" for key in keys[:3])
+
+
+def _write(path: Path, value: object) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    temporary.replace(path)

@@ -1,0 +1,94 @@
+"""Masked language model: which tokens are masked, and by what (eq. 15)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerBase
+
+from ..errors import HarpError
+
+RESERVED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>")
+
+
+@dataclass(frozen=True, eq=False)
+class TokenMasker:
+    """Draws masks from a counter-based generator: a pure function of its key.
+
+    Of n ordinary tokens exactly max(1, round(probability · n)) are chosen, without replacement.
+    Each becomes ``[MASK]`` with probability 0.8, a token drawn uniformly from the vocabulary with
+    0.1, and stays as it is with 0.1. Special and reserved tokens (``[unused1]``) are never drawn.
+
+    Attributes:
+        mask_token: id of ``[MASK]``.
+        ordinary: which ids are neither special nor reserved, bool, (vocabulary,). Only these are
+            masked, and only these are drawn.
+        probability: share of the tokens that is chosen.
+        seed: seed of all draws.
+    """
+
+    mask_token: int
+    ordinary: NDArray[np.bool_]
+    probability: float = 0.15
+    seed: int = 42
+
+    @classmethod
+    def of(
+        cls, tokenizer: PreTrainedTokenizerBase, *, probability: float = 0.15, seed: int = 42
+    ) -> TokenMasker:
+        """Make a masker for a tokenizer's vocabulary.
+
+        Raises:
+            HarpError: the probability is not in (0, 1), or the tokenizer has no mask token.
+        """
+        if not 0 < probability < 1:
+            raise HarpError(f"mlm_probability is {probability}: give a number between 0 and 1")
+        if tokenizer.mask_token_id is None:
+            raise HarpError(
+                f"{type(tokenizer).__name__} has no mask token: leave the mlm loss out, or choose "
+                "a model that was trained as a masked language model"
+            )
+        vocabulary = tokenizer.get_vocab()
+        ordinary = np.zeros(max(vocabulary.values()) + 1, dtype=np.bool_)
+        for token, index in vocabulary.items():
+            ordinary[index] = not RESERVED.fullmatch(token)
+        ordinary[tokenizer.all_special_ids] = False
+        return cls(tokenizer.mask_token_id, ordinary, probability, seed)
+
+    @cached_property
+    def replacements(self) -> NDArray[np.int64]:
+        """Ids that a random replacement is drawn from."""
+        return np.flatnonzero(self.ordinary)
+
+    def draw(
+        self, tokens: NDArray[np.int64], *key: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Choose tokens and what the model sees in their place.
+
+        Args:
+            tokens: a document's token ids, (tokens,).
+            key: what the draw depends on besides the seed: epoch, example and member.
+
+        Returns:
+            The chosen indices in ascending order and the ids put there, both (budget,).
+        """
+        ordinary = np.flatnonzero(self.ordinary[tokens])
+        count = len(ordinary)
+        budget = max(1, round(self.probability * count)) if count else 0
+        order, kind, replacement = _generator(self.seed, *key).random((3, count))
+        chosen = np.sort(np.argsort(order, kind="stable")[:budget])
+        kind, replacement, chosen = kind[chosen], replacement[chosen], ordinary[chosen]
+        random_ids = self.replacements[(replacement * len(self.replacements)).astype(np.int64)]
+        kept_or_random = np.where(kind < 0.9, random_ids, tokens[chosen])
+        shown = np.where(kind < 0.8, self.mask_token, kept_or_random)
+        return chosen, shown
+
+
+def _generator(*key: int) -> np.random.Generator:
+    digest = blake2b(repr([int(part) for part in key]).encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))

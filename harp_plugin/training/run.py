@@ -1,0 +1,119 @@
+"""One training run: from a recipe to a checkpoint, going on where an earlier start stopped."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from ..errors import HarpError
+from ..models import load_tokenizer
+from ..tasks import PreTrainingData
+from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .data import GroupDataset, PairCollator, PairGroups
+from .folder import RunFolder, recipe
+from .losses import WeightedSum
+from .masking import TokenMasker
+from .model import JointModel
+from .trainer import HarpTrainer
+
+logger = logging.getLogger(__name__)
+
+
+def train(
+    model_args: HarpModelArguments,
+    data_args: HarpDataArguments,
+    training_args: HarpTrainingArguments,
+) -> Path:
+    """Pre-train on what `harp build` wrote.
+
+    A run that was stopped goes on from its last whole checkpoint, a finished one is left as it is.
+
+    Returns:
+        The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
+
+    Raises:
+        HarpError: the recipe, the model or the build is at fault, or ``output_dir`` holds the work
+            of another recipe.
+    """
+    data_args.weighted_sum()
+    groups = PreTrainingData(
+        data_args.build_dir,
+        data_args.task_weights,
+        seed=training_args.seed,
+        draw=data_args.draw_options,
+        groups_per_epoch=data_args.groups_per_epoch,
+    )
+    return fit(groups, model_args, data_args, training_args)
+
+
+def fit(
+    groups: PairGroups,
+    model_args: HarpModelArguments,
+    data_args: HarpDataArguments,
+    training_args: HarpTrainingArguments,
+) -> Path:
+    """Train on any source of pair groups; `train` says how."""
+    loss = data_args.weighted_sum()
+    tasks = tuple(data_args.task_weights)
+    folder = RunFolder(
+        training_args.output_dir,
+        recipe=recipe(model_args, data_args, training_args),
+        processes=training_args.world_size,
+        groups_per_epoch=len(groups),
+    )
+    if folder.is_finished():
+        logger.info("%s is finished: nothing to train", folder.path)
+        return folder.path
+    folder.check(overwrite=training_args.overwrite_output_dir)
+    trainer = build_trainer(groups, tasks, loss, model_args, data_args, training_args)
+    with training_args.main_process_first(local=False):
+        folder.claim()
+        checkpoint = folder.last_checkpoint(training_args.resume_from_checkpoint)
+    trainer.train(resume_from_checkpoint=checkpoint)
+    trainer.save_model(str(folder.partial))
+    if trainer.is_world_process_zero():
+        folder.publish(
+            log=trainer.state.log_history,
+            steps=trainer.state.global_step,
+            fresh_weights=trainer.accelerator.unwrap_model(trainer.model).fresh,
+        )
+    trainer.accelerator.wait_for_everyone()
+    return folder.path
+
+
+def build_trainer(
+    groups: PairGroups,
+    tasks: tuple[str, ...],
+    loss: WeightedSum,
+    model_args: HarpModelArguments,
+    data_args: HarpDataArguments,
+    training_args: HarpTrainingArguments,
+) -> HarpTrainer:
+    """Load model and tokenizer and put the trainer together."""
+    seed = training_args.seed
+    tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model_name_or_path)
+    model = JointModel.load(model_args.model_name_or_path, seed=seed)
+    if model.max_length is not None and data_args.max_length > model.max_length:
+        raise HarpError(
+            f"max_length is {data_args.max_length}, but {model_args.model_name_or_path} reads at "
+            f"most {model.max_length} tokens: lower it"
+        )
+    collator = PairCollator(
+        tokenizer,
+        tasks,
+        token_types=model.has_token_types and "token_type_ids" in tokenizer.model_input_names,
+        max_length=data_args.max_length,
+        max_query_length=data_args.max_query_length,
+        masker=TokenMasker.of(tokenizer, probability=data_args.mlm_probability, seed=seed)
+        if loss.needs_mlm
+        else None,
+        fresh_masks=bool(data_args.fresh),
+    )
+    return HarpTrainer(
+        model=model,
+        args=training_args,
+        train_dataset=GroupDataset(groups),
+        data_collator=collator,
+        loss=loss,
+        tokenizer=tokenizer,
+    )

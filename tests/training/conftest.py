@@ -1,0 +1,108 @@
+"""Small runs on pair groups that are made from a few sentences."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harp_plugin.tasks import Pair, PairGroup
+
+TEXT = """index query ranking document term weight link anchor page model vector search engine
+corpus token score graph crawl cluster snippet"""
+WORDS = TEXT.split()
+
+
+class SentenceGroups:
+    """Pair groups by arithmetic: a query's words are in its positive, not in its negatives.
+
+    Every third group has two negatives.
+    """
+
+    def __init__(self, size: int = 24, tasks: tuple[str, ...] = ("rqp", "qdm")) -> None:
+        self.size = size
+        self.tasks = tasks
+
+    def __len__(self) -> int:
+        return self.size
+
+    def group(self, epoch: int, index: int) -> PairGroup:
+        start = (7 * epoch + 3 * index) % len(WORDS)
+        words = [WORDS[(start + step) % len(WORDS)] for step in range(len(WORDS))]
+        query = " ".join(words[:2])
+        positive = Pair(query, f"The {' '.join(words[:8])} belong together in epoch {epoch}.")
+        negatives = tuple(
+            Pair(query, f"Here {' '.join(words[8 + 4 * number :])} stand number {index}.")
+            for number in range(1 + (index % 3 == 0))
+        )
+        return PairGroup(self.tasks[index % len(self.tasks)], positive, negatives)
+
+
+class Killed(BaseException):
+    pass
+
+
+class DyingGroups(SentenceGroups):
+    """Groups that end the run when one too many is read."""
+
+    def __init__(self, reads: int) -> None:
+        super().__init__()
+        self.reads = reads
+
+    def group(self, epoch, index):
+        self.reads -= 1
+        if self.reads < 0:
+            raise Killed
+        return super().group(epoch, index)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def groups() -> SentenceGroups:
+    return SentenceGroups()
+
+
+@pytest.fixture
+def tokenizer(tiny_bert):
+    from harp_plugin.models import load_tokenizer
+
+    return load_tokenizer(str(tiny_bert))
+
+
+@pytest.fixture
+def options(tiny_bert, tmp_path):
+    """Makes the three dataclasses of a ten-step run, changed as asked."""
+    from transformers import HfArgumentParser
+
+    from harp_plugin.training.arguments import (
+        HarpDataArguments,
+        HarpModelArguments,
+        HarpTrainingArguments,
+    )
+
+    def make(**changes):
+        recipe = {
+            "model_name_or_path": str(tiny_bert),
+            "build_dir": "unread",
+            "tasks": {"rqp": 1, "qdm": 1},
+            "output_dir": str(tmp_path / "out"),
+            "max_length": 40,
+            "per_device_train_batch_size": 5,
+            "learning_rate": 1e-3,
+            "max_steps": 10,
+            "logging_steps": 1,
+            "save_steps": 2,
+            "use_cpu": True,
+            "disable_tqdm": True,
+            **changes,
+        }
+        parser = HfArgumentParser((HarpModelArguments, HarpDataArguments, HarpTrainingArguments))
+        return parser.parse_dict(recipe)
+
+    return make

@@ -1,0 +1,105 @@
+import dataclasses
+import importlib
+import sys
+
+import pytest
+from transformers import HfArgumentParser
+
+from harp_plugin.errors import HarpError
+from harp_plugin.tasks import HARP_TASKS, DrawOptions
+from harp_plugin.training.arguments import (
+    HarpDataArguments,
+    HarpModelArguments,
+    HarpTrainingArguments,
+)
+
+
+def parse(*flags):
+    return HfArgumentParser(HarpDataArguments).parse_args_into_dataclasses(
+        ["--build_dir", "built", *flags], look_for_args_file=False
+    )[0]
+
+
+def test_weights_as_flags_and_in_a_recipe():
+    flags = parse("--tasks", '{"rqp": 2}', "--losses", '{"hinge": 1}')
+    parser = HfArgumentParser(HarpDataArguments)
+    recipe = {"build_dir": "built", "tasks": {"rqp": 2}, "losses": {"hinge": 1}}
+    assert parser.parse_dict(recipe)[0] == flags
+    assert flags.tasks == {"rqp": 2}
+
+
+def test_defaults_are_the_four_tasks_and_the_losses_of_the_preset():
+    assert parse().tasks == dict.fromkeys(HARP_TASKS, 1.0)
+    assert parse().losses == {"hinge": 1.0, "mlm": 1.0} and parse().fresh
+    released = parse("--preset", "released")
+    assert released.losses == {"softmax_margin": 1.0, "mlm": 1.0} and not released.fresh
+
+
+def test_options_of_drawing_stand_in_the_same_recipe():
+    options = parse("--preset", "released", "--fresh", "true", "--query_length", "poisson")
+    expected = DrawOptions(preset="released", fresh=True, query_length="poisson")
+    assert options.draw_options == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--tasks", "rqp"), "tasks is not JSON"),
+        (("--losses", "[1]"), "losses is"),
+    ],
+)
+def test_wrong_values_are_named(flags, message):
+    with pytest.raises(HarpError, match=message):
+        parse(*flags)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ('{"rpq": 1}', "unknown task 'rpq'"),
+        ('{"rqp": -1}', "tasks: 'rqp' has weight -1"),
+        ('{"rqp": 0}', "tasks is empty"),
+    ],
+)
+def test_wrong_tasks_are_named(tasks, message):
+    with pytest.raises(HarpError, match=message):
+        _ = parse("--tasks", tasks).task_weights
+
+
+@pytest.mark.parametrize(
+    "option", [{"negatives_x_device": True}, {"grad_cache": True}, {"eval_strategy": "steps"}]
+)
+def test_options_of_dense_retrieval_are_refused(option, tmp_path):
+    with pytest.raises(HarpError, match="has no meaning"):
+        HarpTrainingArguments(output_dir=str(tmp_path), use_cpu=True, **option)
+
+
+def test_weight_of_zero_leaves_a_task_out():
+    assert parse("--tasks", '{"rqp": 0, "acm": 2}').task_weights == {"acm": 2.0}
+
+
+def test_wrong_training_option_is_one_line(tmp_path):
+    with pytest.raises(HarpError, match="training options: ") as error:
+        HarpTrainingArguments(output_dir=str(tmp_path), use_cpu=True, lr_scheduler_type="up")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("arguments", [HarpModelArguments, HarpDataArguments])
+def test_every_option_has_help(arguments):
+    assert all(field.metadata["help"] for field in dataclasses.fields(arguments))
+
+
+def test_missing_tevatron_is_one_line(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "harp_plugin.training.tevatron")
+    with pytest.raises(HarpError, match=r"tevatron is not installed: run `pip install"):
+        importlib.import_module("harp_plugin.training.tevatron")
+
+
+def test_other_tevatron_is_one_line(monkeypatch):
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if "." in name else "tevatron"
+    )
+    monkeypatch.delitem(sys.modules, "harp_plugin.training.tevatron")
+    with pytest.raises(HarpError, match=r"install the release"):
+        importlib.import_module("harp_plugin.training.tevatron")

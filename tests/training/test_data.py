@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from harp_plugin.errors import HarpError
+from harp_plugin.tasks import Pair, PairGroup
+from harp_plugin.training.data import EpochSampler, Example, GroupDataset, PairCollator
+from harp_plugin.training.masking import TokenMasker
+
+TASKS = ("rqp", "qdm")
+
+
+def collator(tokenizer, mask=True, **options):
+    masker = TokenMasker.of(tokenizer, seed=5) if mask else None
+    return PairCollator(tokenizer, TASKS, token_types=True, masker=masker, **options)
+
+
+def batches(groups, tokenizer, epoch=0, workers=0):
+    sampler = EpochSampler(len(groups), seed=3)
+    sampler.set_epoch(epoch)
+    return list(
+        DataLoader(
+            GroupDataset(groups),
+            batch_size=5,
+            sampler=sampler,
+            collate_fn=collator(tokenizer),
+            num_workers=workers,
+        )
+    )
+
+
+def equal(first, second):
+    return len(first) == len(second) and all(
+        a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def test_number_says_epoch_and_index(groups):
+    dataset = GroupDataset(groups)
+    example = dataset[2 * len(groups) + 5]
+    assert (example.epoch, example.index) == (2, 5)
+    assert example.group == groups.group(2, 5)
+
+
+def test_sampler_gives_each_group_once_in_each_epoch():
+    sampler = EpochSampler(50, seed=1)
+    first = list(sampler)
+    assert sorted(first) == list(range(50)) and first != sorted(first)
+    assert list(sampler) == first
+    sampler.set_epoch(1)
+    second = list(sampler)
+    assert sorted(second) == list(range(50, 100))
+    assert [number - 50 for number in second] != first
+    assert list(EpochSampler(50, seed=2)) != first
+
+
+def test_workers_give_the_same_batches(groups, tokenizer):
+    alone = batches(groups, tokenizer, epoch=1)
+    assert equal(alone, batches(groups, tokenizer, epoch=1, workers=2))
+    assert not equal(alone, batches(groups, tokenizer, epoch=0))
+
+
+def test_pairs_read_as_the_tokenizer_reads_them(groups, tokenizer):
+    examples = [Example(0, index, groups.group(0, index)) for index in range(4)]
+    batch = collator(tokenizer, mask=False)(examples)
+    members = [pair for example in examples for pair in example.group.members]
+    expected = tokenizer(*zip(*members, strict=True), padding=True, return_tensors="pt")
+    for name in ("input_ids", "attention_mask", "token_type_ids"):
+        assert torch.equal(batch[name], expected[name])
+    assert batch["group_sizes"].tolist() == [3, 2, 2, 3]
+    assert batch["group_tasks"].tolist() == [0, 1, 0, 1]
+    assert "mlm_labels" not in batch
+
+
+def test_document_is_cut_first_and_a_long_query_leaves_it_half(tokenizer):
+    short = Pair("two words", "document " * 50)
+    long = Pair("sentence " * 50, "document " * 50)
+    batch = collator(tokenizer, mask=False, max_length=20)(
+        [Example(0, 0, PairGroup("rqp", short, (long,)))]
+    )
+    assert batch["input_ids"].shape == (2, 20)
+    word = tokenizer.convert_tokens_to_ids
+    assert (batch["input_ids"] == word("document")).sum(1).tolist() == [15, 7]
+    assert (batch["input_ids"] == word("sentence")).sum(1).tolist() == [0, 10]
+
+
+def test_only_ordinary_tokens_of_documents_are_masked(groups, tokenizer):
+    masked = collator(tokenizer)
+    plain = collator(tokenizer, mask=False)
+    for index in range(len(groups)):
+        example = Example(1, index, groups.group(1, index))
+        before, after = plain([example])["input_ids"].flatten(), masked([example])
+        positions = after["masked_positions"]
+        assert torch.equal(before[positions], after["mlm_labels"])
+        types = after["token_type_ids"].flatten()
+        assert (types[positions] == 1).all()
+        assert not set(after["mlm_labels"].tolist()) & set(tokenizer.all_special_ids)
+        unmasked = torch.ones_like(before, dtype=torch.bool)
+        unmasked[positions] = False
+        assert torch.equal(before[unmasked], after["input_ids"].flatten()[unmasked])
+        rows = np.bincount(positions.numpy() // after["input_ids"].shape[1])
+        assert (rows > 0).all() and len(rows) == len(example.group.members)
+
+
+def test_special_tokens_written_in_a_document_are_not_masked(tokenizer):
+    pair = Pair("query", "[SEP] [PAD] [CLS] word")
+    batch = collator(tokenizer)([Example(0, 0, PairGroup("rqp", pair, (pair,)))])
+    assert tokenizer.convert_ids_to_tokens(batch["mlm_labels"].tolist()) == ["word", "word"]
+
+
+def test_empty_document_is_kept_and_masks_nothing(tokenizer):
+    pair = Pair("query", "")
+    batch = collator(tokenizer)([Example(0, 0, PairGroup("rqp", pair, (pair,)))])
+    assert batch["masked_positions"].numel() == 0 == batch["mlm_labels"].numel()
+    assert batch["masked_positions"].dtype == torch.int64
+
+
+def test_fixed_masks_belong_to_the_pair(groups, tokenizer):
+    fixed, fresh = collator(tokenizer, fresh_masks=False), collator(tokenizer)
+    group = groups.group(0, 4)
+    first, second = Example(0, 4, group), Example(1, 7, group)
+    assert equal([fixed([first])], [fixed([second])])
+    assert not equal([fresh([first])], [fresh([second])])
+    longer = PairGroup("rqp", Pair("query", "document " * 30), (group.negatives[0],))
+    padded = fixed([Example(0, 0, longer), second])
+    row = len(longer.members)
+    alone = fixed([second])["input_ids"][0]
+    assert torch.equal(padded["input_ids"][row][: len(alone)], alone)
+
+
+def test_query_that_leaves_no_room(tokenizer):
+    with pytest.raises(HarpError, match="leaves no room"):
+        collator(tokenizer, max_length=32, max_query_length=30)

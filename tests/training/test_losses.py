@@ -1,0 +1,102 @@
+import math
+
+import pytest
+import torch
+
+from harp_plugin.errors import HarpError
+from harp_plugin.training.losses import LOSSES, LossInputs, WeightedSum, hinge, mlm, softmax_margin
+
+BOTH = torch.tensor([[True, True]])
+
+
+def test_hinge_by_hand():
+    scores = torch.tensor([[2.0, 0.5], [0.2, 0.5], [0.0, 0.0]])
+    mask = torch.ones_like(scores, dtype=torch.bool)
+    assert hinge(scores, mask).tolist() == pytest.approx([0.0, 1.3, 1.0])
+
+
+def test_hinge_is_the_mean_over_the_negatives_that_are_there():
+    scores = torch.tensor([[1.0, 1.0, 2.0], [1.0, 1.5, 99.0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    assert hinge(scores, mask).tolist() == pytest.approx([(1 + 2) / 2, 1.5])
+
+
+@pytest.mark.parametrize(("positive", "negative", "slope"), [(0.3, 0.9, 1.0), (3.0, 0.5, 0.0)])
+def test_gradient_of_hinge_is_one_on_misordered_pairs_and_none_beyond_the_margin(
+    positive, negative, slope
+):
+    scores = torch.tensor([[positive, negative]], requires_grad=True)
+    hinge(scores, BOTH).sum().backward()
+    assert scores.grad.tolist() == [[-slope, slope]]
+
+
+def test_softmax_margin_is_the_margin_loss_on_the_softmax():
+    torch.manual_seed(0)
+    scores = torch.randn(50, 2, dtype=torch.float64) * 4
+    probabilities = scores.softmax(dim=1)
+    margin = torch.nn.MarginRankingLoss(margin=1.0, reduction="none")
+    expected = margin(probabilities[:, 0], probabilities[:, 1], torch.ones(50))
+    ours = softmax_margin(scores, torch.ones(50, 2, dtype=torch.bool))
+    torch.testing.assert_close(ours, expected)
+
+
+def test_mlm_by_hand():
+    logits = torch.log(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
+    values = mlm(logits, torch.tensor([1, 2]))
+    assert values.tolist() == pytest.approx([-math.log(0.25), -math.log(0.8)], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["hinge", "softmax_margin"])
+def test_gradient_of_pair_losses_by_finite_differences(name):
+    torch.manual_seed(1)
+    scores = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([[True, True, True, True]] * 3 + [[True, True, False, False]] * 3)
+    assert torch.autograd.gradcheck(lambda s: LOSSES[name](s, mask), scores)
+    LOSSES[name](scores, mask).sum().backward()
+    assert (scores.grad[~mask] == 0).all()
+
+
+def test_gradient_of_mlm_by_finite_differences():
+    torch.manual_seed(2)
+    logits = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    labels = torch.tensor([0, 3, 3, 6, 1])
+    assert torch.autograd.gradcheck(lambda x: mlm(x, labels), logits)
+
+
+def test_sum_gives_each_loss_the_inputs_it_names():
+    inputs = LossInputs(
+        scores=torch.tensor([[0.0, 0.0]]),
+        mask=BOTH,
+        mlm_logits=torch.zeros(3, 4),
+        mlm_labels=torch.tensor([0, 1, 2]),
+    )
+    total = WeightedSum({"hinge": 2, "mlm": 0.5})
+    terms = total.terms(inputs)
+    assert terms["hinge"].tolist() == [1.0]
+    assert terms["mlm"].tolist() == pytest.approx([math.log(4)] * 3)
+    assert total.needs_mlm and total.is_pair_loss("hinge") and not total.is_pair_loss("mlm")
+    assert not WeightedSum({"hinge": 1, "mlm": 0}).needs_mlm
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"hing": 1}, "unknown loss 'hing': did you mean 'hinge'"),
+        ({"hinge": -1}, "losses: 'hinge' has weight -1"),
+        ({"hinge": "much"}, "losses: 'hinge' has weight 'much'"),
+        ({"hinge": float("nan")}, "losses: 'hinge' has weight nan"),
+        ({}, "losses is empty"),
+    ],
+)
+def test_wrong_weights_are_named(weights, message):
+    with pytest.raises(HarpError, match=message):
+        WeightedSum(weights)
+
+
+def test_loss_that_asks_for_what_is_not_there_is_named():
+    LOSSES.register("distance")(lambda scores, embeddings: scores)
+    try:
+        with pytest.raises(HarpError, match="loss 'distance' asks for embeddings"):
+            WeightedSum({"distance": 1})
+    finally:
+        LOSSES._items.pop("distance")

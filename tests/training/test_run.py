@@ -1,0 +1,136 @@
+import json
+import shutil
+
+import pytest
+from safetensors.torch import load_file
+
+from harp_plugin.errors import HarpError
+from harp_plugin.training.folder import LOG, MANIFEST
+from harp_plugin.training.run import fit
+
+from .conftest import DyingGroups, Killed, SentenceGroups
+
+WEIGHTS = "model.safetensors"
+
+
+def run(options, groups=None, **changes):
+    return fit(groups or SentenceGroups(), *options(**changes))
+
+
+def die(options, reads, **changes):
+    with pytest.raises(Killed):
+        run(options, DyingGroups(reads), **changes)
+
+
+def same(first, second, files=(WEIGHTS, LOG)):
+    return all((first / name).read_bytes() == (second / name).read_bytes() for name in files)
+
+
+def test_same_seed_same_bits(options, tmp_path):
+    first = run(options, output_dir=str(tmp_path / "a"))
+    second = run(options, output_dir=str(tmp_path / "b"), dataloader_num_workers=2)
+    assert same(first, second, (WEIGHTS, LOG, MANIFEST, "config.json", "tokenizer.json"))
+    assert not same(first, run(options, output_dir=str(tmp_path / "c"), seed=1), (WEIGHTS,))
+
+
+def test_killed_and_resumed_run_ends_in_the_same_bits(options, tmp_path):
+    whole = run(options, output_dir=str(tmp_path / "whole"))
+    for reads in (14, 20, 22):
+        die(options, reads)
+    checkpoints = {path.name for path in (tmp_path / "out").glob("checkpoint-*")}
+    assert "checkpoint-2" in checkpoints and not (tmp_path / "out" / MANIFEST).exists()
+    assert same(whole, run(options))
+
+
+def test_killed_with_gradient_accumulation(options, tmp_path):
+    changes = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 3, "max_steps": 6}
+    whole = run(options, output_dir=str(tmp_path / "whole"), **changes)
+    die(options, 40, **changes)
+    assert same(whole, run(options, **changes))
+
+
+def test_killed_after_the_last_checkpoint_takes_no_further_step(options, tmp_path):
+    whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=6)
+    out = run(options, max_steps=6)
+    for name in (MANIFEST, "config.json", WEIGHTS):
+        (out / name).unlink()
+    assert same(whole, run(options, max_steps=6), (WEIGHTS, LOG, MANIFEST, "config.json"))
+
+
+@pytest.mark.parametrize("damaged", ["trainer_state.json", WEIGHTS, "optimizer.pt"])
+def test_half_written_checkpoint_is_not_gone_on_from(damaged, options, tmp_path):
+    whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=5)
+    die(options, 22, max_steps=5)
+    last = max((tmp_path / "out").glob("checkpoint-*"), key=lambda path: int(path.name[11:]))
+    content = (last / damaged).read_bytes()
+    (last / damaged).write_bytes(content[: len(content) // 2])
+    assert same(whole, run(options, max_steps=5))
+
+
+def test_finished_run_is_left_as_it_is(options):
+    out = run(options, max_steps=2)
+    before = (out / WEIGHTS).stat().st_mtime_ns
+    assert run(options, DyingGroups(0), max_steps=2, logging_steps=3) == out
+    assert (out / WEIGHTS).stat().st_mtime_ns == before
+
+
+def test_other_recipe_needs_leave_to_overwrite(options):
+    out = run(options, max_steps=2)
+    with pytest.raises(HarpError, match=r"another recipe .*rate: 0\.001 then, 0\.01 now"):
+        run(options, max_steps=2, learning_rate=0.01)
+    before = load_file(out / WEIGHTS)["classifier.weight"]
+    run(options, max_steps=2, learning_rate=0.01, overwrite_output_dir=True)
+    assert (load_file(out / WEIGHTS)["classifier.weight"] != before).any()
+    assert json.loads((out / MANIFEST).read_text())["recipe"]["learning_rate"] == 0.01
+
+
+def test_run_that_never_began_leaves_the_folder_free(options):
+    with pytest.raises(HarpError, match="no model at"):
+        run(options, model_name_or_path="/no/such/model")
+    die(options, 3, learning_rate=0.1)
+    run(options, max_steps=1)
+
+
+def test_folder_of_someone_else_is_never_touched(options, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("draft")
+    with pytest.raises(HarpError, match="is not empty"):
+        run(options, overwrite_output_dir=True)
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "draft"
+
+
+def test_saved_tokenizer_neither_cuts_nor_pads(options):
+    saved = json.loads((run(options, max_steps=1) / "tokenizer.json").read_text())
+    assert saved["truncation"] is None and saved["padding"] is None
+
+
+def test_manifest_says_what_was_run(options):
+    out = run(options, max_steps=3)
+    manifest = json.loads((out / MANIFEST).read_text())
+    assert manifest["recipe"]["losses"] == {"hinge": 1.0, "mlm": 1.0}
+    assert manifest["recipe"]["max_steps"] == 3 and "output_dir" not in manifest["recipe"]
+    assert manifest["steps"] == 3 and manifest["seed"] == 42
+    assert manifest["groups_per_epoch"] == 24
+    assert "cls.predictions.bias" in manifest["fresh_weights"]
+    assert set(manifest["metrics"]) >= {"loss/hinge", "loss/mlm", "rqp/accuracy", "qdm/loss"}
+    assert manifest["versions"]["tevatron"] == "0.1.0"
+    assert str(out) not in (out / MANIFEST).read_text()
+    assert not (out / ".final").exists()
+
+
+def test_longer_than_the_model_reads(options):
+    with pytest.raises(HarpError, match=r"max_length is 600, but .* at most 512"):
+        run(options, max_length=600)
+
+
+def test_fewer_groups_than_a_batch(options):
+    with pytest.raises(HarpError, match="24 pair groups are fewer than one batch of 30"):
+        run(options, per_device_train_batch_size=30)
+
+
+def test_checkpoint_that_is_named_must_be_whole(options, tmp_path):
+    out = run(options, max_steps=4)
+    shutil.rmtree(out / "checkpoint-4")
+    (out / MANIFEST).unlink()
+    with pytest.raises(HarpError, match="checkpoint-4 is not a whole checkpoint"):
+        run(options, max_steps=4, resume_from_checkpoint=str(out / "checkpoint-4"))

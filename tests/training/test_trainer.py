@@ -1,0 +1,166 @@
+import math
+
+import pytest
+import torch
+from accelerate.data_loader import prepare_data_loader
+
+from harp_plugin.errors import HarpError
+from harp_plugin.training.run import build_trainer
+from harp_plugin.training.trainer import in_groups
+
+from .conftest import SentenceGroups
+
+TASKS = ("rqp", "qdm")
+
+
+def trainer_of(options, groups=None, **changes):
+    model_args, data_args, training_args = options(**changes)
+    return build_trainer(
+        groups or SentenceGroups(),
+        TASKS,
+        data_args.weighted_sum(),
+        model_args,
+        data_args,
+        training_args,
+    )
+
+
+def without_dropout(trainer):
+    for module in trainer.model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return trainer
+
+
+def test_in_groups_puts_the_positive_first():
+    scores, mask = in_groups(torch.tensor([1.0, 2, 3, 4, 5]), torch.tensor([2, 3]))
+    assert scores.tolist() == [[1, 2, 0], [3, 4, 5]]
+    assert mask.tolist() == [[True, True, False], [True, True, True]]
+
+
+def test_training_separates_positives_from_negatives(options):
+    trainer = trainer_of(options, max_steps=80, learning_rate=5e-3, logging_steps=10, save_steps=80)
+    trainer.train()
+    first, *_, last = [line for line in trainer.state.log_history if "loss" in line]
+    assert last["loss/hinge"] < 0.5 < first["loss/hinge"]
+    assert last["accuracy"] > 0.9
+    assert last["loss/mlm"] < first["loss/mlm"]
+
+
+def test_log_line_adds_up(options):
+    trainer = trainer_of(options, max_steps=3, logging_steps=3, losses={"hinge": 2, "mlm": 0.5})
+    trainer.train()
+    line = next(line for line in trainer.state.log_history if "loss" in line)
+    # Masked tokens differ in number from batch to batch, so the mean of means is only close.
+    assert line["loss"] == pytest.approx(2 * line["loss/hinge"] + 0.5 * line["loss/mlm"], rel=0.01)
+    tasks = (line["rqp/loss"], line["qdm/loss"])
+    assert min(tasks) <= 2 * line["loss/hinge"] <= max(tasks)
+    for name in TASKS:
+        assert 0 <= line[f"{name}/accuracy"] <= 1
+
+
+def test_meters_by_hand(options):
+    trainer = trainer_of(options, losses={"hinge": 1})
+    scores = torch.tensor([[2.0, 0.0, 3.0], [0.0, 1.0, 0.0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    losses = torch.tensor([1.0, 2.0])
+    trainer.meters.add_loss("hinge", losses)
+    trainer.meters.add_groups(torch.tensor([0, 1]), losses, scores, mask)
+    trainer.meters.add_groups(torch.tensor([0]), losses[:1] * 5, scores[:1], mask[:1])
+    assert trainer.meters.drain(trainer.accelerator) == {
+        "loss/hinge": 1.5,
+        "rqp/loss": 3.0,
+        "rqp/accuracy": 0.5,
+        "qdm/loss": 2.0,
+        "qdm/accuracy": 0.0,
+        "accuracy": 0.4,
+    }
+    assert trainer.meters.drain(trainer.accelerator) == {}
+
+
+def test_accumulated_batches_give_the_gradient_of_one_large_batch(options):
+    """The number of masked tokens differs between the batches; the mean is over all of them."""
+
+    def lines(**changes):
+        trainer = without_dropout(
+            trainer_of(options, max_steps=3, optim="sgd", learning_rate=0.5, **changes)
+        )
+        trainer.train()
+        return [
+            (line["loss"], line["grad_norm"], line["loss/mlm"], line["accuracy"])
+            for line in trainer.state.log_history
+            if "loss" in line
+        ]
+
+    large = lines(per_device_train_batch_size=8)
+    small = lines(per_device_train_batch_size=2, gradient_accumulation_steps=4)
+    for first, second in zip(large, small, strict=True):
+        assert first == pytest.approx(second, rel=1e-4)
+
+
+def test_processes_share_an_epoch_and_none_sees_a_group_twice(options):
+    trainer = trainer_of(options)
+    loader = trainer.get_train_dataloader()
+    seen = []
+    for process in range(2):
+        sharded = prepare_data_loader(
+            loader.base_dataloader, num_processes=2, process_index=process
+        )
+        seen.append([tuple(batch) for batch in sharded.batch_sampler])
+    assert len(seen[0]) == len(seen[1]) == 2
+    numbers = [number for batches in seen for batch in batches for number in batch]
+    assert len(set(numbers)) == len(numbers) == 20
+
+
+def test_every_epoch_is_drawn_anew(options):
+    read = []
+
+    class Listening(SentenceGroups):
+        def group(self, epoch, index):
+            read.append((epoch, index))
+            return super().group(epoch, index)
+
+    trainer_of(options, Listening(), max_steps=8).train()
+    assert len(read) == len(set(read)) == 40
+    assert {epoch for epoch, _ in read} == {0, 1}
+
+
+def test_mlm_head_rests_when_no_loss_needs_it(options):
+    trainer = trainer_of(options, losses={"softmax_margin": 1}, max_steps=2)
+    before = [weight.clone() for weight in trainer.model.language_model.cls.parameters()]
+    trainer.train()
+    after = list(trainer.model.language_model.cls.parameters())
+    same = [torch.equal(a, b) for a, b in zip(before, after, strict=True)]
+    decoder = trainer.model.scorer.bert.embeddings.word_embeddings.weight
+    assert all(same[i] for i, weight in enumerate(after) if weight is not decoder)
+    line = next(line for line in trainer.state.log_history if "loss" in line)
+    assert "loss/softmax_margin" in line and "loss/mlm" not in line
+
+
+def test_last_step_is_logged(options):
+    trainer = trainer_of(options, max_steps=3, logging_steps=500)
+    trainer.train()
+    assert [line["step"] for line in trainer.state.log_history if "loss" in line] == [3]
+
+
+def test_loss_that_is_not_finite_stops_the_run(options):
+    trainer = trainer_of(options)
+    with torch.no_grad():
+        trainer.model.scorer.classifier.bias.fill_(math.nan)
+    with pytest.raises(HarpError, match="the loss is nan by step 1"):
+        trainer.train()
+
+
+def test_tevatron_warm_up_is_in_force(options):
+    trainer = trainer_of(options, warmup_ratio=0.5)
+    trainer.train()
+    rates = [line["learning_rate"] for line in trainer.state.log_history if "loss" in line]
+    assert max(rates) == rates[5] == pytest.approx(1e-3)
+    assert rates[:5] == sorted(rates[:5]) and rates[0] < 1e-3
+
+
+def test_checkpoint_holds_the_tokenizer(options, tmp_path):
+    trainer_of(options, max_steps=2).train()
+    names = {path.name for path in (tmp_path / "out" / "checkpoint-2").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+    assert "training_args.bin" not in names
