@@ -1,0 +1,92 @@
+"""Load a cross-encoder, and refuse one whose scores would be random."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from transformers.utils import logging
+
+from ..errors import HarpError
+from ..models import load_pretrained
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def load_cross_encoder(
+    name: str, *, device: torch.device, dtype: str, allow_untrained: bool, seed: int
+) -> PreTrainedModel:
+    """Load a sequence-classification checkpoint with one or two logits, ready to score.
+
+    Weights that the checkpoint lacks are drawn from ``seed``; the global random state is left as
+    it was.
+
+    Raises:
+        HarpError: the checkpoint is missing or damaged, has more than two labels, or lacks trained
+            weights (such as the head) and ``allow_untrained`` is false.
+    """
+    with _quiet(), torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
+        try:
+            model, info = load_pretrained(
+                AutoModelForSequenceClassification,
+                name,
+                dtype=DTYPES[dtype],
+                use_safetensors=True,
+                output_loading_info=True,
+            )
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise HarpError(f"cannot load model {name}: {reason}") from error
+    missing = sorted(info["missing_keys"])
+    if missing and not allow_untrained:
+        raise HarpError(
+            f"model {name} has no trained weights for {', '.join(missing[:4])}: its scores would be"
+            " random; name a trained reranker, or set allow_untrained to measure that"
+        )
+    if model.config.num_labels > 2:
+        raise HarpError(
+            f"model {name} has {model.config.num_labels} labels: a reranker has one logit, or two"
+        )
+    return model.to(device).eval()
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The named device, or CUDA where there is one, else the CPU.
+
+    Raises:
+        HarpError: no such device here.
+    """
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise HarpError(f"device {name!r} cannot be used: {reason}") from error
+    return device
+
+
+def longest_input(model: PreTrainedModel) -> int | None:
+    """How many tokens the model has positions for; None when it has no such limit."""
+    for path, module in model.named_modules():
+        if path.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+            # RoBERTa and its kin count positions from after the padding index.
+            offset = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - offset
+    limit = getattr(model.config, "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hold back the report of missing weights: our error or the user's wish replaces it."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

