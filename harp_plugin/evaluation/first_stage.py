@@ -1,0 +1,101 @@
+"""The first stage: BM25, a run on disk, or a transformer of the user's."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyterrier as pt
+
+from ..errors import HarpError
+from .collection import Collection
+from .options import EvaluationOptions
+from .pisa import Bm25
+from .runs import COLUMNS, ranked, read_run
+
+
+class FirstStage:
+    """Gives each topic its best ``depth`` results.
+
+    Attributes:
+        settings: what the results depend on, apart from the collection and the depth.
+
+    Raises:
+        HarpError: ``options.first_stage`` is none of bm25, the path of a run, module:function.
+    """
+
+    def __init__(self, options: EvaluationOptions, collection: Collection) -> None:
+        self._collection = collection
+        self._depth = options.depth
+        given = options.first_stage
+        self._run: Path | None = None
+        self._transformer: pt.Transformer | None = None
+        if given == "bm25":
+            self._transformer = _bm25(options, collection)
+            self.settings = self._transformer.settings
+        elif Path(given).is_file():
+            self._run = Path(given)
+            self.settings = {"run": hashlib.sha256(self._run.read_bytes()).hexdigest()}
+        elif re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", given):
+            self._transformer, self.settings = _call(given, options)
+        else:
+            raise HarpError(
+                f"unknown first stage {given!r}: name bm25, a run that exists, or module:function"
+            )
+
+    def retrieve(self) -> pd.DataFrame:
+        """Columns qid, docno, score, rank.
+
+        Raises:
+            HarpError: nothing was retrieved for any topic.
+        """
+        topics = self._collection.topics
+        run = self._read() if self._run else self._transform(topics)
+        run = run[run["qid"].isin(topics["qid"]) & (run["rank"] < self._depth)]
+        if run.empty:
+            raise HarpError(
+                f"the first stage retrieved nothing for the {len(topics)} queries of"
+                f" {self._collection.name}: check that both are of one collection and one language"
+            )
+        return run
+
+    def _read(self) -> pd.DataFrame:
+        assert self._run is not None
+        return read_run(self._run)
+
+    def _transform(self, topics: pd.DataFrame) -> pd.DataFrame:
+        assert self._transformer is not None
+        results = self._transformer.transform(topics)
+        missing = [column for column in COLUMNS[:3] if column not in results.columns]
+        if missing:
+            raise HarpError(f"the first stage gives no column {missing[0]}: return ranked results")
+        return ranked(results.astype({"qid": str, "docno": str, "score": float}))
+
+
+def _bm25(options: EvaluationOptions, collection: Collection) -> Bm25:
+    return Bm25(
+        collection,
+        Path(options.index_dir or Path(options.output_dir) / "index"),
+        k1=options.bm25_k1,
+        b=options.bm25_b,
+        depth=options.depth,
+        quiet=options.quiet,
+    )
+
+
+def _call(given: str, options: EvaluationOptions) -> tuple[pt.Transformer, dict[str, Any]]:
+    module_name, function_name = given.split(":")
+    try:
+        function = getattr(importlib.import_module(module_name), function_name)
+    except (ImportError, AttributeError) as error:
+        raise HarpError(f"first stage {given} cannot be imported: {error}") from error
+    transformer = function(options)
+    if not isinstance(transformer, pt.Transformer):
+        raise HarpError(f"first stage {given} returns {type(transformer)}: return a transformer")
+    source = Path(inspect.getfile(function)).read_bytes()
+    return transformer, {"function": given, "source": hashlib.sha256(source).hexdigest()}

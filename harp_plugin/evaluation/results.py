@@ -1,0 +1,147 @@
+"""Measures of an experiment: means, paired tests, a table."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pandas as pd
+import pyterrier as pt
+from scipy.stats import ttest_rel
+
+from ..errors import HarpError
+
+WIDTH = 80
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Results:
+    """What `evaluate` found.
+
+    Attributes:
+        title: dataset, number of queries, depth.
+        path: the results.json that was written.
+        baseline: the row that paired tests compare with.
+        per_query: row → measure → qid → value.
+        means: row → measure → mean over queries.
+        p_values: row → measure → p of the two-sided paired t-test against the baseline, not
+            corrected for multiple tests; None where there is no difference to test.
+    """
+
+    title: str
+    path: Path
+    baseline: str
+    per_query: dict[str, dict[str, dict[str, float]]]
+    means: dict[str, dict[str, float]]
+    p_values: dict[str, dict[str, float | None]]
+
+    @property
+    def table(self) -> str:
+        """Means as text of at most 80 columns; a star marks p < 0.05 against the baseline."""
+        blocks = [self.title, *self._blocks()]
+        if any(self._star(row, m) == "*" for row in self.means for m in self.means[row]):
+            blocks.append(f"* p < {SIGNIFICANT} against {self.baseline} (paired t-test)")
+        return "\n\n".join(blocks)
+
+    def __str__(self) -> str:
+        return self.table
+
+    def _blocks(self) -> Iterator[str]:
+        measures = list(next(iter(self.means.values())))
+        wide = max(10, *(len(measure) + 3 for measure in measures))
+        names = min(max(map(len, self.means)), WIDTH - wide)
+        a_block = max(1, (WIDTH - names) // wide)
+        for start in range(0, len(measures), a_block):
+            shown = measures[start : start + a_block]
+            lines = [" " * names + "".join(f"{measure:>{wide - 1}} " for measure in shown)]
+            for row, means in self.means.items():
+                cells = (f"{means[m]:>{wide - 1}.4f}{self._star(row, m)}" for m in shown)
+                lines.append(f"{_shortened(row, names):<{names}}" + "".join(cells))
+            yield "\n".join(line.rstrip() for line in lines)
+
+    def _star(self, row: str, measure: str) -> str:
+        p_value = self.p_values.get(row, {}).get(measure)
+        return "*" if p_value is not None and p_value < SIGNIFICANT else " "
+
+
+def parse_measures(names: list[str]) -> list[Any]:
+    """The ir_measures measures of these names.
+
+    Raises:
+        HarpError: one is unknown, or no installed provider computes it.
+    """
+    measures = []
+    for name in names:
+        try:
+            measure = ir_measures.parse_measure(name)
+        except (NameError, ValueError):
+            raise HarpError(
+                f"unknown measure {name!r}: write it as nDCG@10, AP or P(rel=2)@5"
+            ) from None
+        if not ir_measures.DefaultPipeline.supports(measure):
+            raise HarpError(f"no installed package computes measure {name}: choose another")
+        measures.append(measure)
+    return measures
+
+
+def measure_runs(
+    runs: dict[str, pd.DataFrame], topics: pd.DataFrame, qrels: pd.DataFrame, measures: list[Any]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Row → measure → qid → value; a query without results counts as 0."""
+    values = pt.Experiment(
+        list(runs.values()),
+        topics,
+        qrels,
+        measures,
+        names=list(runs),
+        perquery=True,
+        validate="ignore",
+    )
+    per_query: dict[str, dict[str, dict[str, float]]] = {
+        row: {str(measure): {} for measure in measures} for row in runs
+    }
+    for row, qid, measure, value in values[["name", "qid", "measure", "value"]].itertuples(False):
+        per_query[row][measure][qid] = float(value)
+    order = topics["qid"].tolist()
+    return {
+        row: {
+            measure: {qid: by_qid[qid] for qid in order} for measure, by_qid in by_measure.items()
+        }
+        for row, by_measure in per_query.items()
+    }
+
+
+def averages(per_query: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Row → measure → mean over queries."""
+    return {
+        row: {m: math.fsum(values.values()) / len(values) for m, values in by_measure.items()}
+        for row, by_measure in per_query.items()
+    }
+
+
+def paired_tests(
+    per_query: dict[str, dict[str, dict[str, float]]], baseline: str
+) -> dict[str, dict[str, float | None]]:
+    """Row → measure → p of the paired t-test of each other row against the baseline."""
+    return {
+        row: {m: _p_value(by_qid, per_query[baseline][m]) for m, by_qid in by_measure.items()}
+        for row, by_measure in per_query.items()
+        if row != baseline
+    }
+
+
+def _p_value(values: dict[str, float], others: dict[str, float]) -> float | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        p_value = float(ttest_rel(list(values.values()), [others[qid] for qid in values]).pvalue)
+    return None if math.isnan(p_value) else p_value
+
+
+def _shortened(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width - 1]}…"

@@ -1,0 +1,266 @@
+"""Whole evaluations: what is written, what is reused, what is refused."""
+
+import gzip
+import json
+
+import ir_datasets
+import pandas as pd
+import pyterrier as pt
+import pytest
+import torch
+from ir_datasets.datasets.base import Dataset
+from ir_datasets.formats import TrecQrels, TsvDocs, TsvQueries
+from ir_datasets.util import Download, RequestsDownload
+from ir_measures import AP, nDCG
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from harp_plugin import HarpReranker
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
+from harp_plugin.evaluation.collection import Collection
+from harp_plugin.evaluation.pisa import Bm25
+
+FIRST = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
+
+
+def function_stage(options):
+    """A first stage of the user's own."""
+    assert options.depth == 2
+    rows = [line.split() for line in FIRST.splitlines()]
+    frame = pd.DataFrame(
+        {
+            "qid": [row[0] for row in rows],
+            "docno": [row[2] for row in rows],
+            "score": [float(row[4]) for row in rows],
+        }
+    )
+    return pt.Transformer.from_df(frame)
+
+
+def no_stage(options):
+    return "bm25"
+
+
+@pytest.fixture
+def options(dataset, tiny_bert, tmp_path):
+    def make(**changes) -> EvaluationOptions:
+        given = {
+            "dataset": dataset,
+            "rerankers": {"tiny": str(tiny_bert)},
+            "output_dir": str(tmp_path / "out"),
+            "quiet": True,
+        }
+        return EvaluationOptions(**given | changes)
+
+    return make
+
+
+@pytest.fixture
+def run_file(tmp_path):
+    path = tmp_path / "first.run"
+    path.write_text(FIRST)
+    return path
+
+
+def test_what_is_written(options, tmp_path, capfd):
+    results = evaluate(options())
+    assert capfd.readouterr().out == ""
+    assert isinstance(results, Results)
+    runs = tmp_path / "out" / "runs"
+    assert sorted(path.name for path in runs.iterdir()) == [
+        *("bm25.run", "bm25.run.json", "tiny.run", "tiny.run.json")
+    ]
+    for file in runs.glob("*.run"):
+        lines = [line.split() for line in file.read_text().splitlines()]
+        ranks = pd.DataFrame(lines).groupby(0, sort=False)[3].agg(list)
+        assert all(rank == [str(n) for n in range(len(rank))] for rank in ranks)
+    written = json.loads(results.path.read_text())
+    assert written["means"] == results.means and written["per_query"] == results.per_query
+    assert written["queries"] == 3 and written["baseline"] == "BM25"
+    assert written["options"]["rerankers"]["tiny"]["model"]
+    assert written["versions"]["transformers"] and len(written["models"]["tiny"]) == 64
+    assert list(results.means) == ["BM25", "tiny"]
+    assert list(results.means["tiny"]) == ["nDCG@10", "RR@10", "AP"]
+    assert "BM25" in results.table and "3 queries" in results.table
+
+
+def test_it_equals_an_experiment_in_pyterrier(options, dataset, tiny_bert, tmp_path):
+    results = evaluate(options(depth=3, measures=["AP", "nDCG@10"]))
+    collection = Collection(dataset)
+    bm25 = Bm25(collection, tmp_path / "i", k1=0.9, b=0.4, depth=3, quiet=True)
+    loader = pt.get_dataset(f"irds:{dataset}").text_loader()
+    table = pt.Experiment(
+        [bm25, bm25 >> loader >> HarpReranker(tiny_bert)],
+        collection.topics,
+        collection.qrels,
+        [AP, nDCG @ 10],
+        names=["BM25", "tiny"],
+    ).set_index("name")
+    for row, means in results.means.items():
+        for measure, mean in means.items():
+            assert mean == pytest.approx(table.loc[row, measure], abs=1e-9)
+
+
+def test_two_runs_give_the_same_bytes(options, tmp_path):
+    def everything():
+        folder = tmp_path / "out"
+        files = [*folder.glob("runs/*"), folder / "results.json"]
+        return {file.name: file.read_bytes() for file in files}
+
+    evaluate(options())
+    first = everything()
+    evaluate(options())
+    assert everything() == first
+    for file in (tmp_path / "out").glob("runs/*"):
+        file.unlink()
+    evaluate(options())
+    assert everything() == first
+
+
+def test_only_what_changed_is_made_again(options, tiny_bert, tmp_path):
+    def stamps():
+        files = (tmp_path / "out" / "runs").glob("*.run")
+        return {file.stem: file.stat().st_mtime_ns for file in files}
+
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_bert)
+    model.save_pretrained(tmp_path / "model")
+    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path / "model")
+    rerankers = {"tiny": str(tiny_bert), "other": str(tmp_path / "model")}
+    evaluate(options(rerankers=rerankers))
+    before = stamps()
+    evaluate(options(rerankers=rerankers, measures=["P@1"], batch_tokens=64))
+    assert stamps() == before
+
+    model.classifier.weight.data.neg_()
+    model.save_pretrained(tmp_path / "model")
+    changed = evaluate(options(rerankers=rerankers))
+    after = stamps()
+    assert [name for name in after if after[name] != before[name]] == ["other"]
+    assert changed.per_query["other"] != changed.per_query["tiny"]
+
+    half = tmp_path / "out" / "runs" / "tiny.run"
+    half.write_text(half.read_text()[:40])
+    assert evaluate(options(rerankers=rerankers)).means == changed.means
+
+
+def test_an_untrained_reranker_is_measured_when_asked(options, tmp_path, tiny_bert):
+    from transformers import AutoModel
+
+    AutoModel.from_pretrained(tiny_bert).save_pretrained(tmp_path / "base")
+    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path / "base")
+    base = str(tmp_path / "base")
+    with pytest.raises(HarpError, match="no trained weights"):
+        evaluate(options(rerankers={"base": base}))
+    rerankers = {"base": {"model": base, "allow_untrained": True}, "tiny": str(tiny_bert)}
+    before = torch.get_rng_state()
+    results = evaluate(options(rerankers=rerankers))
+    assert torch.equal(before, torch.get_rng_state())
+    assert results.baseline == "base" and set(results.p_values) == {"BM25", "tiny"}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_run_as_first_stage(options, run_file, packed):
+    if packed:
+        packed_file = run_file.with_suffix(".run.gz")
+        packed_file.write_bytes(gzip.compress(run_file.read_bytes()))
+        run_file = packed_file
+    results = evaluate(options(first_stage=str(run_file), measures=["RR"]))
+    assert results.per_query["first stage"]["RR"] == {"q1": 1.0, "q2": 1.0, "q3": 0.5}
+
+
+def test_a_function_as_first_stage(options):
+    given = f"{function_stage.__module__}:function_stage"
+    results = evaluate(options(first_stage=given, depth=2, measures=["RR"]))
+    assert results.per_query["first stage"]["RR"] == {"q1": 1.0, "q2": 1.0, "q3": 0.5}
+
+
+def test_depth_cuts_every_row(options, run_file, tmp_path):
+    evaluate(options(first_stage=str(run_file), depth=1))
+    for name in ("first-stage", "tiny"):
+        lines = (tmp_path / "out" / "runs" / f"{name}.run").read_text().splitlines()
+        assert [line.split()[2] for line in lines] == ["d5", "d2", "d1"]
+
+
+def test_fields_choose_the_text(options, tmp_path):
+    evaluate(options(fields=["text"]))
+    with pytest.raises(HarpError, match="have no text field 'body': they have doc_id, text"):
+        evaluate(options(fields=["body"]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataset": "vaswahni"}, "unknown dataset 'vaswahni'"),
+        ({"dataset": "msmarco-passage/eval"}, "has no qrels"),
+        ({"measures": ["AP", "MAPP"]}, "unknown measure 'MAPP'"),
+        ({"first_stage": "nothing.run"}, "unknown first stage 'nothing.run'"),
+        ({"first_stage": "no.such.module:f"}, "no.such.module:f cannot be imported"),
+        ({"first_stage": f"{__name__}:nothing"}, "cannot be imported"),
+        ({"first_stage": f"{__name__}:no_stage"}, "return a transformer"),
+        ({"rerankers": {"x": "./nowhere"}}, "no model at ./nowhere"),
+        ({"dtype": "int3"}, "unknown dtype 'int3'"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_one_line(options, tmp_path, changes, message):
+    with pytest.raises(HarpError, match=message) as raised:
+        evaluate(options(**changes))
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "out" / "results.json").exists()
+
+
+def test_a_first_stage_that_finds_nothing(options, make_dataset, tmp_path):
+    with pytest.raises(HarpError, match="retrieved nothing for the 3 queries"):
+        evaluate(options(dataset=make_dataset({"d1": "other words"})))
+    foreign = tmp_path / "foreign.run"
+    foreign.write_text("99 Q0 d1 0 1.0 x\n")
+    with pytest.raises(HarpError, match="retrieved nothing for the 3 queries"):
+        evaluate(options(first_stage=str(foreign)))
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_a_run_of_another_collection(options, tmp_path):
+    foreign = tmp_path / "foreign.run"
+    foreign.write_text("q1 Q0 LA-1 0 1.0 x\nq1 Q0 d1 1 0.5 x\n")
+    with pytest.raises(HarpError, match=r"1 retrieved documents are not in dataset .* 'LA-1'"):
+        evaluate(options(first_stage=str(foreign)))
+
+
+def test_a_dataset_without_judged_queries(options, make_dataset):
+    with pytest.raises(HarpError, match="none of its 3 queries has a judgement"):
+        evaluate(options(dataset=make_dataset(qrels=[("q9", "d1", 1)])))
+
+
+def test_a_download_that_fails(options, tmp_path):
+    def unreachable(name):
+        mirror = RequestsDownload("http://127.0.0.1:9/nothing", tries=1)
+        return Download([mirror], cache_path=tmp_path / name)
+
+    if "test-unreachable" not in ir_datasets.registry:
+        dataset = Dataset(
+            TsvDocs(unreachable("docs"), namespace="x"),
+            TsvQueries(unreachable("queries")),
+            TrecQrels(unreachable("qrels"), {}),
+        )
+        ir_datasets.registry.register("test-unreachable", dataset)
+    with pytest.raises(HarpError, match="cannot read dataset test-unreachable: Conn") as raised:
+        evaluate(options(dataset="test-unreachable"))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.integration
+def test_vaswani_and_cranfield_are_reranked(irds_home, tiny_bert, tmp_path):
+    for name, queries in (("vaswani", 93), ("cranfield", 225)):
+        results = evaluate(
+            EvaluationOptions(
+                dataset=f"irds:{name}",
+                rerankers={"tiny": str(tiny_bert)},
+                depth=50,
+                max_length=64,
+                measures=["AP", "RR", "P@10"],
+                output_dir=str(tmp_path / name),
+                quiet=True,
+            )
+        )
+        assert len(results.per_query["tiny"]["AP"]) == queries
+        assert results.means["BM25"]["AP"] > 1.3 * results.means["tiny"]["AP"]
+        assert results.p_values["tiny"]["AP"] < 0.001

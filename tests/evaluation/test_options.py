@@ -1,0 +1,78 @@
+"""Options of an evaluation, from flags and from recipes."""
+
+import dataclasses
+import json
+
+import pytest
+from transformers import HfArgumentParser
+
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import EvaluationOptions
+
+RERANKERS = {"random": {"model": "m", "allow_untrained": True}, "HARP": "package:x"}
+
+
+def parse(*flags: str) -> EvaluationOptions:
+    return HfArgumentParser(EvaluationOptions).parse_args_into_dataclasses(list(flags))[0]
+
+
+def test_flags_and_recipe_give_the_same(tmp_path):
+    recipe = {
+        "dataset": "irds:vaswani",
+        "rerankers": RERANKERS,
+        "measures": ["AP", "RR@10"],
+        "fields": ["title"],
+        "max_length": 128,
+    }
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps(recipe))
+    from_flags = parse(
+        *("--dataset", "vaswani", "--rerankers", json.dumps(RERANKERS)),
+        *("--measures", "AP", "RR@10", "--fields", "title", "--max_length", "128"),
+    )
+    from_recipe = HfArgumentParser(EvaluationOptions).parse_json_file(path)[0]
+    assert from_flags == from_recipe
+    assert from_flags.systems["HARP"] == {
+        **{"model": "package:x", "max_length": 128, "dtype": "float32", "seed": 0}
+    }
+    assert from_flags.systems["random"]["allow_untrained"] is True
+
+
+def test_every_option_has_help():
+    for option in dataclasses.fields(EvaluationOptions):
+        assert option.metadata["help"].endswith("."), option.name
+
+
+@pytest.mark.parametrize(
+    ("given", "reference"),
+    [
+        ({}, "BM25"),
+        ({"rerankers": {"a": "m"}}, "BM25"),
+        ({"rerankers": {"a": "m", "b": "m"}}, "a"),
+        ({"rerankers": {"a": "m", "b": "m"}, "baseline": "b"}, "b"),
+        ({"rerankers": {"a": "m", "b": "m"}, "baseline": "first stage"}, "BM25"),
+        ({"first_stage": "x.run", "rerankers": {"a": "m"}}, "first stage"),
+    ],
+)
+def test_the_row_that_others_are_tested_against(given, reference):
+    assert EvaluationOptions(dataset="vaswani", **given).reference == reference
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"depth": 0}, "depth is 0"),
+        ({"measures": []}, "measures is empty"),
+        ({"baseline": "x"}, "unknown baseline 'x': rows are BM25"),
+        ({"rerankers": "{"}, "rerankers is no JSON"),
+        ({"rerankers": "[1]"}, r"rerankers is \[1\]: it must map"),
+        ({"rerankers": {"a": 3}}, "reranker 'a' is 3: name its model"),
+        ({"rerankers": {"a": {}}}, "reranker 'a' is {}: name its model"),
+        ({"rerankers": {"a": {"model": "m", "depth": 3}}}, "has unknown depth: known are"),
+        ({"rerankers": {"a b": "m", "A/b": "m"}}, "share a file name"),
+        ({"rerankers": {"BM25": "m"}}, "share a file name"),
+    ],
+)
+def test_an_option_without_sense_is_named(given, message):
+    with pytest.raises(HarpError, match=message):
+        EvaluationOptions(dataset="vaswani", **given)

@@ -1,0 +1,128 @@
+"""BM25 by PISA over ir_datasets collections."""
+
+import pandas as pd
+import pytest
+
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import EvaluationOptions, evaluate
+from harp_plugin.evaluation.collection import Collection
+from harp_plugin.evaluation.pisa import Bm25, plain
+
+HARD_QUERIES = [
+    "index",
+    "",
+    "   ",
+    "nul \0 index",
+    "half a pair \ud83d index",
+    'a:b "c" (d) [e] {f} ^g~ h* i+ -j \\ / & | ! ? # @ $ % ; < > = `',
+    "AND OR NOT index",
+    "日本語 שלום 😀",
+    "index\tindex\nindex",
+    "don't U.S.A. C++",
+    "index " * 5000,
+    "x" * 100000,
+]
+
+
+@pytest.fixture
+def bm25(dataset, tmp_path):
+    return Bm25(Collection(dataset), tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+
+
+def topics(*queries: str) -> pd.DataFrame:
+    qids = [str(number) for number in range(len(queries))]
+    return pd.DataFrame({"qid": qids, "query": queries}, dtype=object)
+
+
+def test_queries_of_any_characters_survive(bm25):
+    found = bm25(topics(*HARD_QUERIES))
+    by_query = {qid: set(rows["docno"]) for qid, rows in found.groupby("qid")}
+    about_indexes = {str(n) for n, query in enumerate(HARD_QUERIES) if "index" in query}
+    assert {qid for qid, docnos in by_query.items() if {"d1", "d5"} <= docnos} == about_indexes
+    for row in found.itertuples():
+        assert row.query == HARD_QUERIES[int(row.qid)]
+
+
+def test_accents_are_folded_on_both_sides(bm25):
+    found = bm25(topics("Sparck", "Spärck", "cafe zurich naive", "CAFÉ"))
+    assert list(found[found["rank"] == 0]["docno"]) == ["d2", "d2", "d4", "d4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain text 1", "plain text 1"),
+        ("Spärck ﬁ é e\u0301 Å", "Sparck fi e e A"),
+        ("a\0b 日 c", "a b   c"),
+        ("\ud83d!", " !"),
+    ],
+)
+def test_plain_text(text, expected):
+    assert plain(text) == expected
+
+
+def test_results_are_a_ranked_frame(bm25):
+    given = topics("index terms", "hyperlinks").assign(extra=["a", "b"])
+    found = bm25(given)
+    assert set(found.columns) == {"qid", "query", "extra", "docno", "score", "rank"}
+    for _, rows in found.groupby("qid"):
+        assert list(rows["rank"]) == list(range(len(rows)))
+        assert rows["score"].is_monotonic_decreasing
+    assert len(bm25(given.head(0))) == 0
+
+
+def test_an_index_is_built_once(bm25, dataset):
+    first = bm25(topics("index"))
+    built = list(bm25.folder.iterdir())
+    stamp = {file: file.stat().st_mtime_ns for file in built[0].iterdir() if file.suffix != ".log"}
+    pd.testing.assert_frame_equal(bm25(topics("index")), first)
+    assert list(bm25.folder.iterdir()) == built
+    assert all(file.stat().st_mtime_ns == time for file, time in stamp.items())
+
+
+def test_nothing_is_printed(bm25, capfd):
+    bm25(topics("index"))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_left_of_a_killed_build_is_no_index(bm25):
+    expected = bm25(topics("index"))
+    (index,) = bm25.folder.iterdir()
+    half_built = index.with_name(f"{index.name}.tmp")
+    index.rename(half_built)
+    (half_built / "fwd.termlex").write_bytes(b"half")
+    pd.testing.assert_frame_equal(bm25(topics("index")), expected)
+    assert list(bm25.folder.iterdir()) == [index]
+
+
+def test_a_document_that_cannot_be_indexed_stops_the_build(make_dataset, tmp_path):
+    spaced = Collection(make_dataset({"d1": "a word", "d 2": "a word", "d3": "a word"}))
+    bm25 = Bm25(spaced, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    with pytest.raises(HarpError, match="docno 'd 2' of test-"):
+        bm25(topics("word"))
+    assert [path.suffix for path in (tmp_path / "index").iterdir()] == [".tmp"]
+
+
+def test_no_documents_at_all(make_dataset, tmp_path):
+    empty = Collection(make_dataset({}))
+    bm25 = Bm25(empty, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    with pytest.raises(HarpError, match="has no documents"):
+        bm25(topics("word"))
+
+
+@pytest.mark.integration
+def test_bm25_on_vaswani_is_near_published_figures(irds_home, tmp_path):
+    """PyTerrier's notebooks give Terrier's BM25 (k1 = 1.2, b = 0.75) AP 0.2965, nDCG 0.6212."""
+    results = evaluate(
+        EvaluationOptions(
+            dataset="vaswani",
+            depth=1000,
+            bm25_k1=1.2,
+            bm25_b=0.75,
+            measures=["AP", "nDCG"],
+            output_dir=str(tmp_path),
+            quiet=True,
+        )
+    )
+    assert results.means["BM25"]["AP"] == pytest.approx(0.2965, abs=0.005)
+    assert results.means["BM25"]["nDCG"] == pytest.approx(0.6212, abs=0.006)

@@ -1,0 +1,111 @@
+"""Measures, paired tests and tables against independent calculations."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from scipy import integrate
+
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation.results import (
+    Results,
+    averages,
+    measure_runs,
+    paired_tests,
+    parse_measures,
+)
+
+TOPICS = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["a", "b", "c"]})
+QRELS = pd.DataFrame(
+    [("1", "x", 2), ("1", "y", 1), ("2", "x", 1), ("3", "z", 1)], columns=["qid", "docno", "label"]
+)
+RUN = pd.DataFrame(
+    [("1", "n", 3.0, 0), ("1", "x", 2.0, 1), ("1", "y", 1.0, 2), ("2", "x", 1.0, 0)],
+    columns=["qid", "docno", "score", "rank"],
+)
+
+
+def test_measures_by_hand_and_zero_for_a_query_without_results():
+    values = measure_runs({"r": RUN}, TOPICS, QRELS, parse_measures(["RR@10", "AP", "nDCG@2"]))["r"]
+    assert values["RR@10"] == {"1": 0.5, "2": 1.0, "3": 0.0}
+    assert values["AP"]["1"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    ideal = 2 + 1 / math.log2(3)
+    assert values["nDCG@2"]["1"] == pytest.approx(2 / math.log2(3) / ideal)
+    assert averages({"r": values})["r"]["RR@10"] == pytest.approx(0.5)
+
+
+def t_test(differences: np.ndarray) -> float:
+    """Two-sided p by integrating Student's density."""
+    n = len(differences)
+    t = abs(differences.mean() / (differences.std(ddof=1) / math.sqrt(n)))
+    scale = math.gamma(n / 2) / (math.sqrt((n - 1) * math.pi) * math.gamma((n - 1) / 2))
+    tail, _ = integrate.quad(lambda x: scale * (1 + x * x / (n - 1)) ** (-n / 2), t, math.inf)
+    return 2 * tail
+
+
+def test_paired_tests_by_integration():
+    generator = np.random.default_rng(0)
+    a, b = generator.random(30), generator.random(30) + 0.2
+    per_query = {
+        name: {"AP": {str(place): float(value) for place, value in enumerate(values)}}
+        for name, values in (("a", a), ("b", b))
+    }
+    p_values = paired_tests(per_query, "a")
+    assert p_values == {"b": {"AP": pytest.approx(t_test(b - a), rel=1e-6)}}
+
+
+def test_paired_tests_and_means_equal_pyterriers():
+    other = RUN.assign(score=[1.0, 2.0, 3.0, 1.0])
+    measures = parse_measures(["AP", "nDCG@10"])
+    per_query = measure_runs({"a": RUN, "b": other}, TOPICS, QRELS, measures)
+    table = pt.Experiment([RUN, other], TOPICS, QRELS, measures, names=["a", "b"], baseline=0)
+    for measure in ("AP", "nDCG@10"):
+        assert list(table[measure]) == [averages(per_query)[row][measure] for row in "ab"]
+        p_value = paired_tests(per_query, "a")["b"][measure]
+        assert p_value == pytest.approx(table[f"{measure} p-value"][1])
+
+
+def test_no_difference_has_no_p_value():
+    per_query = {name: {"AP": {"1": 0.5, "2": 0.25}} for name in "ab"}
+    assert paired_tests(per_query, "a") == {"b": {"AP": None}}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nope", "unknown measure 'nope'"), ("AP@x", "unknown measure"), ("", "unknown measure ''")],
+)
+def test_an_unknown_measure(name, message):
+    with pytest.raises(HarpError, match=message):
+        parse_measures(["AP", name])
+
+
+def results(rows: list[str], measures: list[str]) -> Results:
+    means = {row: dict.fromkeys(measures, (place + 1) / 7) for place, row in enumerate(rows)}
+    p_values = {row: dict.fromkeys(measures, 0.01 * place) for place, row in enumerate(rows)}
+    p_values[rows[0]] = dict.fromkeys(measures)
+    return Results("dataset, 3 queries, top 10", Path("r"), rows[0], {}, means, p_values)
+
+
+def test_a_table():
+    assert results(["BM25", "HARP"], ["AP", "nDCG@10"]).table == (
+        "dataset, 3 queries, top 10\n\n"
+        "           AP   nDCG@10\n"
+        "BM25   0.1429    0.1429\n"
+        "HARP   0.2857*   0.2857*\n\n"
+        "* p < 0.05 against BM25 (paired t-test)"
+    )
+
+
+def test_a_large_table_fits_in_80_columns():
+    rows = [
+        "BM25",
+        "a reranker with a name that is much too long for any table, by far, really it is",
+    ]
+    measures = [f"nDCG(dcg='exp-log2')@{k}" for k in range(1, 12)]
+    lines = results([*rows, "z"], measures).table.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(any(measure in line for line in lines) for measure in measures)
+    assert any("…" in line for line in lines)
