@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Iterator
@@ -13,9 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 from tqdm.auto import tqdm
-from transformers import AutoConfig
 
-from ..models import load_pretrained, resolve_model
+from ..models import model_fingerprint
 from ..ranking import HarpReranker
 from .collection import Collection
 from .first_stage import FirstStage
@@ -28,7 +26,6 @@ PACKAGES = [
     *("harp-plugin", "ir-datasets", "ir-measures", "numpy", "pyterrier", "pyterrier-pisa", "scipy"),
     *("tokenizers", "torch", "transformers"),
 ]
-MODEL_FILES = (".json", ".txt", ".model", ".safetensors")
 
 
 def evaluate(options: EvaluationOptions) -> Results:
@@ -92,24 +89,6 @@ def rerank(
             parts.append(ranked(reranker.transform(part)))
             bar.update(len(part))
     return pd.concat(parts, ignore_index=True)
-
-
-def model_fingerprint(name: str) -> str:
-    """Changes when the files of a model do.
-
-    A folder's files are hashed; a model of the hub is known by its commit.
-    """
-    folder = Path(resolve_model(name))
-    if not folder.is_dir():
-        config = load_pretrained(AutoConfig, name)
-        return f"{name}@{getattr(config, '_commit_hash', None)}"
-    digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
-        if file.suffix in MODEL_FILES and file.is_file():
-            with file.open("rb") as content:
-                digest.update(hashlib.file_digest(content, "sha256").digest())
-            digest.update(file.name.encode())
-    return digest.hexdigest()
 
 
 def _few_queries(run: pd.DataFrame) -> Iterator[pd.DataFrame]:

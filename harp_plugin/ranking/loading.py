@@ -34,7 +34,6 @@ def load_cross_encoder(
                 AutoModelForSequenceClassification,
                 name,
                 dtype=DTYPES[dtype],
-                use_safetensors=True,
                 output_loading_info=True,
             )
         except RuntimeError as error:
@@ -68,17 +67,6 @@ def choose_device(name: str | None) -> torch.device:
         reason = " ".join(str(error).split())[:120]
         raise HarpError(f"device {name!r} cannot be used: {reason}") from error
     return device
-
-
-def longest_input(model: PreTrainedModel) -> int | None:
-    """How many tokens the model has positions for; None when it has no such limit."""
-    for path, module in model.named_modules():
-        if path.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
-            # RoBERTa and its kin count positions from after the padding index.
-            offset = 0 if module.padding_idx is None else module.padding_idx + 1
-            return module.num_embeddings - offset
-    limit = getattr(model.config, "max_position_embeddings", None)
-    return limit if isinstance(limit, int) and limit > 0 else None
 
 
 @contextlib.contextmanager

@@ -14,8 +14,8 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
-from ..models import load_tokenizer
-from .loading import DTYPES, choose_device, load_cross_encoder, longest_input
+from ..models import load_tokenizer, longest_input
+from .loading import DTYPES, choose_device, load_cross_encoder
 from .pairs import PairTemplate, TextPairs
 
 UNLIMITED = 65536  # tokens of a pair, where neither model nor tokenizer sets a limit

@@ -23,7 +23,7 @@ from transformers.utils import ModelOutput
 from transformers.utils import logging as transformers_logging
 
 from ..errors import HarpError
-from ..models import load_pretrained
+from ..models import load_pretrained, longest_input
 
 logger = logging.getLogger(__name__)
 
@@ -120,11 +120,7 @@ class JointModel(nn.Module):
     @property
     def max_length(self) -> int | None:
         """Most tokens that the model reads, None where it sets no limit."""
-        limit = getattr(self.config, "max_position_embeddings", None)
-        if not limit or limit < 0:
-            return None
-        padding = getattr(getattr(self.scorer.base_model, "embeddings", None), "padding_idx", None)
-        return limit if padding is None else limit - padding - 1
+        return longest_input(self.scorer)
 
     def forward(
         self,

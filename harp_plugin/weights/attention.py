@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..models import load_pretrained, load_tokenizer
+from ..models import load_pretrained, load_tokenizer, longest_input
 from ..text import WORD
 
 Span = tuple[int, int]
+_NO_LIMIT = 8192
 _SAME_LAYOUT = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
 
 
@@ -75,7 +76,6 @@ class AttentionWeigher:
         self.anchor_row = anchor_row
         config = load_pretrained(AutoConfig, model)
         self.heads: int = config.num_attention_heads
-        self.max_length = min(self.tokenizer.model_max_length, config.max_position_embeddings - 2)
         fused = config.model_type in _SAME_LAYOUT
         if not fused:
             warnings.warn(
@@ -85,6 +85,8 @@ class AttentionWeigher:
         implementation = "sdpa" if fused else "eager"
         encoder = load_pretrained(AutoModel, model, attn_implementation=implementation)
         self.encoder = encoder.eval().to(self.device)
+        limits = (self.tokenizer.model_max_length, longest_input(encoder) or _NO_LIMIT, _NO_LIMIT)
+        self.max_length = min(limits)
         self._last = None
         if fused:
             layers = self.encoder.encoder.layer

@@ -14,9 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from ..errors import HarpError
-from ..models import resolve_model
-from ..sampling import stable_id
+from ..models import model_fingerprint
 from ..storage import (
     MappedTable,
     Stage,
@@ -100,21 +98,6 @@ def build_weights(
         for _ in shard_map(_write_shard, todo, min(workers, len(todo))):
             bar.update()
     return stage.finish(heads=weigher.heads)
-
-
-def model_fingerprint(model: str) -> str:
-    """Name a model by its configuration and the size of its weights, wherever it lies."""
-    folder = Path(resolve_model(model))
-    if not folder.is_dir():
-        return model
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise HarpError(f"no *.safetensors in {model}: only safetensors are loaded")
-    sizes = [path.stat().st_size for path in weights]
-    with weights[0].open("rb") as file:
-        head = file.read(1 << 20)
-    config = (folder / "config.json").read_text(encoding="utf-8")
-    return f"{stable_id(config, *sizes, head.hex()):016x}"
 
 
 @lru_cache(maxsize=1)
