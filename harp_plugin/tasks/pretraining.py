@@ -97,7 +97,7 @@ class PreTrainingData:
         raise HarpError(f"task {name} gives no pair in {_TRIES} examples: run `harp inspect`")
 
     def attempts(self, epoch: int, index: int) -> Iterator[tuple[int, PairGroup | None]]:
-        """Draw from the example of group ``index``, then from those after it; at most 100.
+        """Draw from the example of group ``index``, then from others at random; at most 100.
 
         Yields:
             An example's id and its group, or None where it gives none. The first group is
@@ -108,15 +108,14 @@ class PreTrainingData:
         for attempt in range(_TRIES):
             yield self._draw(name, epoch, int(ranks[index]), attempt)
 
-    def _draw(
-        self, name: str, epoch: int, rank: int, attempt: int
-    ) -> tuple[int, PairGroup | None]:
+    def _draw(self, name: str, epoch: int, rank: int, attempt: int) -> tuple[int, PairGroup | None]:
         count = self.examples[name]
         round, place = divmod(rank, count)
-        order = self._order(name, epoch, round)
-        example = int(self.source.examples[name].ids[order[(place + attempt) % count]])
+        if attempt:
+            place = int(generator(self.seed, "instead", name, epoch, rank, attempt).integers(count))
+        example = int(self.source.examples[name].ids[self._order(name, epoch, round)[place]])
         drawn = (epoch, round) if self.draw_options.fresh else (0, 0)
-        rng = generator(self.seed, name, *drawn, example)
+        rng = generator(self.seed, name, *drawn, example, *([rank, attempt] if attempt else []))
         group = self._drawers[name].draw(example, rng, self.source, self.draw_options)
         return example, group
 

@@ -41,11 +41,14 @@ def stop_words(name: str) -> frozenset[str]:
 
 
 def merge_repeats(words: list[str], weights: np.ndarray, stopped: frozenset[str]) -> Terms:
-    """Sum the weights of equal words, lower-cased; stop words are left out (HARP, eq. 2)."""
+    """Sum the weights of equal words, lower-cased (HARP, eq. 2).
+
+    Stop words are left out, and pieces without a letter or digit.
+    """
     merged: dict[str, float] = {}
     for word, weight in zip(words, weights.tolist(), strict=True):
         word = word.lower()
-        if word not in stopped:
+        if word not in stopped and any(map(str.isalnum, word)):
             merged[word] = merged.get(word, 0.0) + weight
     return Terms(list(merged), np.array(list(merged.values()), dtype=np.float64))
 
