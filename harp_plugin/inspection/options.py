@@ -1,0 +1,42 @@
+"""What `harp inspect` draws and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import HarpError
+
+
+@dataclass
+class InspectOptions:
+    """What is drawn from a build to judge it, and where the page goes.
+
+    Raises:
+        HarpError: a number is too small.
+    """
+
+    output: str | None = field(
+        default=None, metadata={"help": "HTML page to write (default: inspect.html in DIR)."}
+    )
+    samples: int = field(default=12, metadata={"help": "Groups of each task that are shown."})
+    seed: int = field(
+        default=42,
+        metadata={"help": "Seed of the draws; the groups are those that training draws with it."},
+    )
+    model: str | None = field(
+        default=None,
+        metadata={
+            "help": "Model whose tokenizer counts tokens (default: the one that weighed the terms)."
+        },
+    )
+    table_groups: int = field(
+        default=1000,
+        metadata={"help": "Groups of each task that the mean lengths are taken over; at most all."},
+    )
+    quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+
+    def __post_init__(self) -> None:
+        if self.samples < 0:
+            raise HarpError(f"--samples {self.samples}: give 0 or more")
+        if self.table_groups < 1:
+            raise HarpError(f"--table-groups {self.table_groups}: give 1 or more")

@@ -1,0 +1,39 @@
+"""The report as one HTML file that needs nothing beside itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, StrictUndefined
+
+from ..tasks import PRESETS
+from .explanations import explain
+from .passages import LEVELS
+from .table import figure
+
+if TYPE_CHECKING:
+    from .report import InspectionReport
+
+
+def render(report: InspectionReport) -> str:
+    """Write the page; every text of the corpus is escaped."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["figure"] = figure
+    template = environment.from_string((files(__package__) / "page.html").read_text("utf-8"))
+    inputs = report.manifests["corpus"]["inputs"]
+    default = PRESETS["default"]
+    return template.render(
+        report=report,
+        sources=[name.partition(":")[2] for name in inputs],
+        levels=range(1, LEVELS + 1),
+        share=lambda level: round(level / LEVELS, 2),
+        explanations={row.task: explain(row.task) for row in report.rows},
+        drawing=[
+            (name, value, name in default and value != default[name])
+            for name, value in asdict(report.draw).items()
+        ],
+    )

@@ -1,0 +1,254 @@
+"""A drawn group with all that a person needs to judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..tasks import DrawOptions
+from ..tasks.base import Anchor
+from ..tasks.rdp import anchor_importance
+from ..tasks.terms import stop_words
+from ..text import words
+from .passages import Mention, Passage, Weighed, cut, passage
+from .tracing import Drawn, TracedSource
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A part of a query.
+
+    Attributes:
+        text: as the model reads it; parts are joined by single spaces.
+        role: ``anchor``, ``sampled``, ``sentence`` (the whole one above it) or ``text``.
+    """
+
+    text: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pair of a group.
+
+    Attributes:
+        sign: ``+``, or ``−`` with a number where there are several.
+        query: in parts.
+        document: shaded, with the query's words marked.
+        title: of the document's page, if it is a page.
+        notes: how the sentence leads to the page.
+        same_query: its query is the positive's.
+        same_document: its document is the positive's.
+    """
+
+    sign: str
+    query: tuple[Phrase, ...]
+    document: Passage
+    title: str | None
+    notes: tuple[str, ...]
+    same_query: bool = False
+    same_document: bool = False
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it must score highest."""
+        return self.sign == "+"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A text that words were drawn from, or that holds the links.
+
+    Attributes:
+        title: of its page.
+        text: shaded by the weights that the draw used.
+        shading: whose attention that is; empty where the draw used none.
+    """
+
+    title: str
+    text: Passage
+    shading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A group to look at.
+
+    Attributes:
+        task: its task.
+        index: of the group among its task's groups of epoch 0.
+        example: id of its example.
+        sentence: the sentence that it comes from, if any.
+        lead: the page that its words were drawn from, where that is not the positive's.
+        members: the positive first.
+    """
+
+    task: str
+    index: int
+    example: int
+    sentence: Origin | None
+    lead: Origin | None
+    members: tuple[Member, ...]
+
+
+def make_sample(drawn: Drawn, source: TracedSource, options: DrawOptions) -> Sample:
+    """Retrace a group: mark its sampled words where they were drawn, and name its pages."""
+    return _Retraced(drawn, source, options).sample()
+
+
+class _Retraced:
+    def __init__(self, drawn: Drawn, source: TracedSource, options: DrawOptions) -> None:
+        self.drawn, self.source, self.options = drawn, source, options
+        self.trace, self.group = drawn.trace, drawn.group
+        self.stopped = stop_words(options.stop_words or "none")
+        self.pages = list(self._member_pages())
+        sentence = self.trace.sentence
+        self.text = None if sentence is None else source.sentence(sentence)
+        self.anchors = [] if sentence is None else source.linked(sentence)
+        self.importance = self._importance()
+        self.focus = self._focus()
+        query = self._query(self.group.positive.query)
+        self.sampled = {phrase.text for phrase in query if phrase.role == "sampled"}
+
+    def sample(self) -> Sample:
+        return Sample(
+            self.group.task,
+            self.drawn.index,
+            self.drawn.example,
+            self._sentence(),
+            self._lead(),
+            tuple(self._member(number) for number in range(len(self.group.members))),
+        )
+
+    def _member_pages(self) -> Iterator[int | None]:
+        """The page of each member's document; of pages with one text, each is taken once."""
+        seen: dict[str, list[str]] = {}
+        for pair in self.group.members:
+            pages = self.trace.documents.get(pair.document, [])
+            before = seen.setdefault(pair.document, [])
+            before.append(pair.query)
+            yield pages[min(len(before), len(pages)) - 1] if pages else None
+
+    def _importance(self) -> dict[int, float]:
+        """Anchor weights seen from [CLS], where the task compares them (eq. 10)."""
+        if self.group.task != "rdp" or self.trace.sentence is None:
+            return {}
+        found = anchor_importance(self.trace.sentence, self.source, self.options)
+        return {anchor.id: float(weight) for anchor, weight in zip(*found, strict=True)}
+
+    def _focus(self) -> Anchor | None:
+        """The anchor that the positive's query holds beside its sampled words."""
+        if self.trace.term_anchor is None and self.trace.term_page is None:
+            return None
+        holds = (a for a in self.trace.anchors if self._sampled_beside(a, self.group.positive[0]))
+        return next(holds, None)
+
+    def _sampled_beside(self, anchor: Anchor, query: str) -> list[str]:
+        text = self.source.anchor_text(anchor)
+        if self.options.anchor_position == "first":
+            rest = query.removeprefix(f"{text} ")
+        else:
+            rest = query.removesuffix(f" {text}")
+        return rest.split(" ") if rest != query else []
+
+    def _query(self, query: str) -> tuple[Phrase, ...]:
+        if query == self.text:
+            return (Phrase(query, "sentence"),)
+        both = self.trace.term_page is not None and self.trace.term_anchor is not None
+        from_page = self.focus is None or (both and query != self.group.positive.query)
+        if self.focus and not from_page and (found := self._sampled_beside(self.focus, query)):
+            anchor = Phrase(self.source.anchor_text(self.focus), "anchor")
+            sampled = [Phrase(word, "sampled") for word in found]
+            first = self.options.anchor_position == "first"
+            return (anchor, *sampled) if first else (*sampled, anchor)
+        if from_page and self.trace.term_page is not None:
+            return tuple(Phrase(word, "sampled") for word in query.split(" "))
+        return (Phrase(query, "text"),)
+
+    def _member(self, number: int) -> Member:
+        pair, positive = self.group.members[number], self.group.positive
+        page = self.pages[number]
+        several = len(self.group.negatives) > 1
+        return Member(
+            "+" if number == 0 else f"−{number if several else ''}",
+            self._query(pair.query),
+            cut(
+                pair.document,
+                self._page_weights(page),
+                stopped=self.stopped,
+                marked={*words(pair.query.lower()), *pair.query.lower().split(" ")},
+            ),
+            None if page is None else self.source.title(page),
+            tuple(self._notes(page)),
+            same_query=number > 0 and pair.query == positive.query,
+            same_document=number > 0 and pair.document == positive.document,
+        )
+
+    def _notes(self, page: int | None) -> Iterator[str]:
+        linked = [anchor for anchor in self.anchors if anchor.page == page]
+        for text in dict.fromkeys(self.source.anchor_text(a) for a in linked):
+            yield f"linked as “{text}”{self._weight_of(text, linked)}"
+        if self.group.task == "qdm" and page is not None and not linked and self.focus:
+            table, text = self.source.examples["qdm"], self.source.anchor_text(self.focus)
+            pages = table.array(self.drawn.example, "pages").tolist()
+            counts = table.array(self.drawn.example, "counts").tolist()
+            count = dict(zip(pages, counts, strict=True))[page]
+            yield f"“{text}” leads here {count} time{'s' * (count != 1)} elsewhere"
+        elif page is not None and not linked and self.anchors:
+            yield "not linked from the sentence"
+
+    def _weight_of(self, text: str, linked: list[Anchor]) -> str:
+        weight = sum(
+            self.importance.get(anchor.id, 0.0)
+            for anchor in linked
+            if self.source.anchor_text(anchor) == text
+        )
+        return f", weight {weight:.4f}" if weight else ""
+
+    def _sentence(self) -> Origin | None:
+        if self.text is None:
+            return None
+        title = self.source.title(self.source.page_with(self.anchors[0])) if self.anchors else ""
+        term_anchor, shading = self.trace.term_anchor, ""
+        weighed = None
+        if term_anchor is not None and term_anchor.sentence == self.trace.sentence:
+            spans, _ = self.source.sentence_spans(term_anchor.sentence)
+            weighed = Weighed(spans, self.source.anchor_weights(term_anchor.id))
+            shading = f"attention of “{self.source.anchor_text(term_anchor)}”"
+        elif self.trace.weighed_sentence == self.trace.sentence is not None:
+            weighed = Weighed(*self.source.sentence_spans(self.trace.sentence))
+            shading = "attention of [CLS]"
+        mentions = [self._mention(anchor) for anchor in self.anchors]
+        marked = self.sampled if term_anchor is not None else ()
+        shown = passage(self.text, weighed, stopped=self.stopped, marked=marked, mentions=mentions)
+        return Origin(title, shown, shading)
+
+    def _mention(self, anchor: Anchor) -> Mention:
+        positive, *negatives = self.pages
+        role = ""
+        if self.focus is not None and anchor.id == self.focus.id:
+            role = "focus"
+        elif anchor.page == positive and positive not in negatives:
+            role = "positive"
+        elif anchor.page in negatives and anchor.page != positive:
+            role = "negative"
+        weight = self.importance.get(anchor.id)
+        note = f"weight {weight:.4f}" if weight is not None else ""
+        return Mention(anchor.start, anchor.end, self.source.title(anchor.page), role, note)
+
+    def _lead(self) -> Origin | None:
+        page = self.trace.term_page
+        if page is None or page == self.pages[0]:
+            return None
+        shown = cut(
+            self.source.document(page),
+            self._page_weights(page),
+            stopped=self.stopped,
+            marked=self.sampled,
+        )
+        return Origin(self.source.title(page), shown, "attention of [CLS]")
+
+    def _page_weights(self, page: int | None) -> Weighed | None:
+        if page is None or not self.source.is_weighed(page):
+            return None
+        return Weighed(*self.source.page_spans(page))
