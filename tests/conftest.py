@@ -62,3 +62,16 @@ def tiny_bert(tmp_path_factory) -> Path:
         BertForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def encyclopedia_build(tmp_path_factory, tiny_bert) -> Path:
+    """A finished build of the encyclopedia, weighed by the tiny BERT."""
+    from harp_plugin.build import BuildOptions, build
+    from harp_plugin.weights.options import WeightOptions
+
+    folder = tmp_path_factory.mktemp("encyclopedia")
+    source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
+    options = BuildOptions(output=str(folder), workers=1, device="cpu", quiet=True)
+    build([source], options, weights=WeightOptions(model=str(tiny_bert)))
+    return folder

@@ -1,0 +1,121 @@
+"""`harp build`: sources become corpus, link graph, term weights and examples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .corpus.options import CorpusOptions
+from .engine import EngineOptions
+from .errors import HarpError
+from .graph import GraphOptions
+from .tasks.registry import HARP_TASKS, TASKS
+from .weights.options import WeightOptions
+
+STAGES = ("corpus", "graph", "weights", "examples")
+
+
+@dataclass
+class BuildOptions:
+    """What `harp build` runs, and with how much of the machine."""
+
+    output: str = field(metadata={"help": "Folder for the result; what is finished is kept."})
+    stages: list[str] = field(
+        default_factory=lambda: list(STAGES),
+        metadata={"help": "Run only these stages.", "choices": list(STAGES)},
+    )
+    tasks: list[str] = field(
+        default_factory=lambda: list(HARP_TASKS),
+        metadata={"help": "Tasks whose examples are made."},
+    )
+    workers: int = field(
+        default=os.cpu_count() or 1,
+        metadata={"help": "Worker processes; the result is the same for any number."},
+    )
+    device: str | None = field(
+        default=None, metadata={"help": "Device of the weights stage (default: a GPU if any)."}
+    )
+    quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+
+
+def build(
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions | None = None,
+    graph: GraphOptions | None = None,
+    weights: WeightOptions | None = None,
+    engine: EngineOptions | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Run the stages of a build that are not finished yet.
+
+    Args:
+        sources: dumps or other hyperlinked sources; needed by the corpus stage only.
+        options: what to run.
+        corpus: options of reading.
+        graph: which pages and links count.
+        weights: how terms are weighed.
+        engine: memory cap of the relational work.
+
+    Returns:
+        The manifest of each stage, by name.
+
+    Raises:
+        HarpError: a source or model is missing or damaged, a task is unknown, or nothing comes out.
+    """
+    for task in options.tasks:
+        TASKS[task]
+    if options.workers < 1:
+        raise HarpError(f"--workers {options.workers}: give 1 or more")
+    directory = Path(options.output)
+    manifests: dict[str, dict[str, Any]] = {}
+    for stage in STAGES:
+        if stage not in options.stages:
+            continue
+        if stage == "corpus":
+            from .corpus.build import build_corpus
+
+            paths = [Path(source) for source in sources]
+            manifest = build_corpus(
+                paths,
+                directory,
+                corpus or CorpusOptions(),
+                workers=options.workers,
+                quiet=options.quiet,
+            )
+        elif stage == "graph":
+            from .graph import build_graph
+
+            manifest = build_graph(
+                directory, graph or GraphOptions(), engine, workers=options.workers
+            )
+        elif stage == "weights":
+            from .weights.build import build_weights
+
+            manifest = build_weights(
+                directory,
+                weights or WeightOptions(),
+                device=options.device,
+                workers=options.workers,
+                quiet=options.quiet,
+            )
+        else:
+            from .tasks.build import build_examples
+
+            manifest = build_examples(directory, options.tasks, engine, workers=options.workers)
+        manifests[stage] = manifest
+    return manifests
+
+
+def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:
+    """Rows and the most frequent reasons of dropping, a line each, at most 80 columns wide."""
+    lines = []
+    for stage, manifest in manifests.items():
+        for table, rows in manifest["rows"].items():
+            lines.append(f"{stage:<9} {table:<20} {rows:>12,}")
+        drops = sorted(manifest["drops"].items(), key=lambda drop: (-drop[1], drop[0]))
+        for reason, count in drops[:reasons]:
+            lines.append(f"{stage:<9} dropped {count:>10,}  {reason}"[:80])
+    return "\n".join(lines)

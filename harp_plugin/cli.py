@@ -1,0 +1,205 @@
+"""The command ``harp``: one thin sub-command per stage."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from . import __version__
+from .errors import HarpError
+
+_USAGE = """\
+usage: harp COMMAND [OPTION ...]
+
+Pre-train rerankers on hyperlinks, and run them in PyTerrier.
+
+commands:
+  quickstart   all of the below on a small encyclopedia in the package
+  build        sources -> corpus, link graph, term weights, examples
+  inspect      look at what was built: counts and an HTML page of pairs
+  train        pre-train by a recipe, through Tevatron's trainer
+  evaluate     first stage, rerankers, measures: a table and TREC runs
+  export       drawn pairs as Tevatron JSONL and Hugging Face dataset
+
+`harp COMMAND --help` tells more. Exit status: 0 done, 2 an error that
+you can mend, 130 interrupted (run again to go on)."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_USAGE)
+        return 0
+    if arguments[0] == "--version":
+        print(f"harp {__version__}")
+        return 0
+    try:
+        return _command(arguments[0])(arguments[1:]) or 0
+    except HarpError as error:
+        print(f"harp: error: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("harp_plugin"):
+            raise
+        print(
+            f"harp: error: {error.name} is not installed: run `pip install 'harp-plugin[all]'`",
+            file=sys.stderr,
+        )
+        return 2
+    except KeyboardInterrupt:
+        print("\nharp: interrupted; what is finished is kept, run again to go on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _command(name: str) -> Callable[[list[str]], int | None]:
+    commands = {
+        "build": _build,
+        "evaluate": _evaluate,
+        "export": _export,
+        "inspect": _inspect,
+        "quickstart": _quickstart,
+        "train": _train,
+    }
+    if name not in commands:
+        raise HarpError(f"unknown command {name!r}: known are {', '.join(commands)}")
+    _calm()
+    return commands[name]
+
+
+def _calm() -> None:
+    """Keep libraries' own notices and bars out of the way of ours."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    logging.getLogger("harp_plugin").setLevel(logging.INFO)
+
+
+def _build(argv: list[str]) -> None:
+    from .build import BuildOptions, build, summary
+    from .corpus.options import CorpusOptions
+    from .engine import EngineOptions
+    from .graph import GraphOptions
+    from .options import OptionsParser
+    from .weights.options import WeightOptions
+
+    parser = OptionsParser(
+        (BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions),
+        prog="harp build",
+        description="Read hyperlinked sources, resolve their links, weigh their terms and make "
+        "the examples of the pre-training tasks. A finished stage is kept; an interrupted one "
+        "goes on where it was.",
+        arguments="SOURCE [SOURCE ...] --output DIR ",
+    )
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="MediaWiki dump or the like")
+    parser.add_argument("--recipe", help="JSON file with any of these options")
+    options = parser.read(argv, _recipe_of(argv))
+    *stages, rest = options
+    print(summary(build(rest.sources, *stages)))
+
+
+def _inspect(argv: list[str]) -> None:
+    from .inspection import InspectOptions, inspect
+    from .options import OptionsParser
+    from .tasks.options import DrawOptions
+
+    parser = OptionsParser(
+        (InspectOptions, DrawOptions),
+        prog="harp inspect",
+        description="Count what a build holds beside Table 1 of the HARP paper, and write an HTML "
+        "page with sample pairs of each task.",
+        arguments="DIR ",
+    )
+    parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
+    inspection, draw, rest = parser.read(argv)
+    print(inspect(rest.directory, inspection, draw))
+
+
+def _train(argv: list[str]) -> None:
+    from .options import OptionsParser
+    from .training.arguments import SHOWN, HarpDataArguments, HarpModelArguments
+    from .training.arguments import HarpTrainingArguments as TrainingArguments
+
+    shown = None if "--help-all" in argv else SHOWN
+    parser = OptionsParser(
+        (HarpModelArguments, HarpDataArguments, TrainingArguments),
+        prog="harp train",
+        description="Pre-train a reranker by a recipe. All options of Tevatron's trainer (those of "
+        "transformers' TrainingArguments) work in a recipe and as flags; --help-all shows them.",
+        arguments="RECIPE ",
+        shown=shown,
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
+    parser.add_argument("--help-all", action="help", help="show every option")
+    recipe = argv[0] if argv and not argv[0].startswith("-") else None
+    *arguments, _rest = parser.read(argv, recipe)
+    from .training.run import train
+
+    print(f"checkpoint: {train(*arguments)}")
+
+
+def _evaluate(argv: list[str]) -> None:
+    from .evaluation import EvaluationOptions, evaluate
+    from .options import OptionsParser
+
+    parser = OptionsParser(
+        (EvaluationOptions,),
+        prog="harp evaluate",
+        description="Rerank a first stage on an ir_datasets collection and measure it. Writes TREC "
+        "runs and results.json.",
+        arguments="RECIPE ",
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
+    recipe = argv[0] if argv and not argv[0].startswith("-") else None
+    options, _rest = parser.read(argv, recipe)
+    print(evaluate(options))
+
+
+def _export(argv: list[str]) -> None:
+    from .export import ExportOptions, export
+    from .options import OptionsParser
+    from .tasks.options import DrawOptions
+
+    parser = OptionsParser(
+        (ExportOptions, DrawOptions),
+        prog="harp export",
+        description="Draw pairs from a build and write them as JSON lines that stock Tevatron and "
+        "datasets.load_dataset read, with a data card.",
+        arguments="DIR --output DIR ",
+    )
+    parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
+    exporting, draw, rest = parser.read(argv)
+    print(f"dataset: {export(rest.directory, exporting, draw)}")
+
+
+def _quickstart(argv: list[str]) -> None:
+    from .options import OptionsParser
+    from .quickstart import QuickstartOptions, quickstart
+
+    parser = OptionsParser(
+        (QuickstartOptions,),
+        prog="harp quickstart",
+        description="The whole road on a small encyclopedia of information retrieval that is in "
+        "the package: build, inspect, train, evaluate. No network; minutes on two cores.",
+    )
+    options, _rest = parser.read(argv)
+    quickstart(options)
+
+
+def _recipe_of(argv: list[str]) -> str | None:
+    for place, argument in enumerate(argv):
+        if argument == "--recipe" and place + 1 < len(argv):
+            return argv[place + 1]
+        if argument.startswith("--recipe="):
+            return argument.partition("=")[2]
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

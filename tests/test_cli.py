@@ -1,0 +1,124 @@
+"""The command as a person uses it: help, errors of one line, exit status."""
+
+import bz2
+import json
+import subprocess
+import sys
+
+import pytest
+
+from harp_plugin.cli import main
+
+COMMANDS = ["build", "evaluate", "export", "inspect", "quickstart", "train"]
+
+
+@pytest.fixture
+def harp(capsys, monkeypatch):
+    """Run a command; give its status, output and errors."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*argv):
+        status = main([str(argument) for argument in argv])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+def fails(result, *said):
+    status, _, error = result
+    assert status == 2
+    assert error.startswith("harp: error: ")
+    assert error.count("\n") == 1
+    for words in said:
+        assert words in error
+
+
+def test_help_names_every_command(harp):
+    status, output, _ = harp("--help")
+    assert status == 0
+    assert all(f"  {command} " in output for command in COMMANDS)
+    assert max(map(len, output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(harp, capsys, command):
+    with pytest.raises(SystemExit) as left:
+        harp(command, "--help")
+    assert left.value.code == 0
+    output = capsys.readouterr().out
+    assert f"usage: harp {command}" in output
+    assert "--" in output
+
+
+def test_import_is_light():
+    code = (
+        "import sys, harp_plugin, harp_plugin.cli; "
+        "heavy = {'torch', 'transformers', 'pyarrow', 'pyterrier', 'ibis'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_unknown_command(harp):
+    fails(harp("biuld"), "biuld", "build")
+
+
+def test_unknown_flag_is_told_with_the_nearest(harp):
+    fails(harp("build", "x.xml", "--output", "y", "--min-word", "3"), "--min_words")
+
+
+def test_missing_source(harp, tmp_path):
+    fails(harp("build", tmp_path / "no.xml", "--output", tmp_path / "out"), "no.xml")
+    assert not (tmp_path / "out" / "corpus" / "manifest.json").exists()
+
+
+def test_missing_model(harp, tmp_path, shared_data):
+    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    result = harp("build", source, "--output", tmp_path, "--model", tmp_path / "none", "--quiet")
+    fails(result, "none")
+    assert not (tmp_path / "weights" / "manifest.json").exists()
+
+
+def test_broken_dumps(harp, tmp_path, shared_data):
+    whole = (shared_data / "wiki" / "simplewiki-core150.xml.bz2").read_bytes()
+    xml = bz2.decompress(whole)
+    broken = {
+        "truncated.xml.bz2": whole[: len(whole) // 2],
+        "cut.xml": xml[: len(xml) // 2],
+        "page.html": b"<html><body>no dump</body></html>",
+        "words.txt": b"hello",
+        "empty.xml": b"",
+        "latin.xml": xml.replace(b"Africa", b"Afr\xefca"),
+    }
+    for name, content in broken.items():
+        source, output = tmp_path / name, tmp_path / f"{name}-out"
+        source.write_bytes(content)
+        fails(harp("build", source, "--output", output, "--quiet"), name)
+        assert not (output / "corpus" / "manifest.json").exists()
+
+
+def test_unknown_recipe_key(harp, tmp_path):
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(json.dumps({"learning_rat": 1}))
+    fails(harp("train", recipe), "recipe.json", "learning_rat", "learning_rate")
+
+
+def test_recipe_that_is_no_json(harp, tmp_path):
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text("{")
+    fails(harp("train", recipe), "recipe.json")
+
+
+def test_unfinished_build(harp, tmp_path):
+    fails(harp("inspect", tmp_path), "harp build")
+    fails(harp("export", tmp_path, "--output", tmp_path / "out"), "harp build")
+
+
+def test_interrupt_says_that_work_is_kept(harp, monkeypatch):
+    def interrupted(_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harp_plugin.quickstart.quickstart", interrupted)
+    status, _, error = harp("quickstart")
+    assert status == 130
+    assert "run again" in error
