@@ -13,6 +13,7 @@ from torch.utils.data import Dataset, Sampler
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from ..errors import HarpError
+from ..sampling import generator
 from ..tasks import Pair, PairGroup
 from .masking import TokenMasker
 
@@ -72,8 +73,8 @@ class EpochSampler(Sampler[int]):
         return self.size
 
     def __iter__(self) -> Iterator[int]:
-        order = np.random.Generator(np.random.Philox(key=[self.seed, self.epoch]))
         start = self.epoch * self.size
+        order = generator(self.seed, "shuffle", self.epoch)
         for index in order.permutation(self.size):
             yield start + int(index)
 

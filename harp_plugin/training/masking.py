@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from ..errors import HarpError
+from ..sampling import generator
 
 RESERVED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>")
 
@@ -80,15 +80,10 @@ class TokenMasker:
         ordinary = np.flatnonzero(self.ordinary[tokens])
         count = len(ordinary)
         budget = max(1, round(self.probability * count)) if count else 0
-        order, kind, replacement = _generator(self.seed, *key).random((3, count))
+        order, kind, replacement = generator(self.seed, "masks", *key).random((3, count))
         chosen = np.sort(np.argsort(order, kind="stable")[:budget])
         kind, replacement, chosen = kind[chosen], replacement[chosen], ordinary[chosen]
         random_ids = self.replacements[(replacement * len(self.replacements)).astype(np.int64)]
         kept_or_random = np.where(kind < 0.9, random_ids, tokens[chosen])
         shown = np.where(kind < 0.8, self.mask_token, kept_or_random)
         return chosen, shown
-
-
-def _generator(*key: int) -> np.random.Generator:
-    digest = blake2b(repr([int(part) for part in key]).encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
