@@ -49,7 +49,7 @@ def quickstart(options: QuickstartOptions) -> None:
     report = _inspect(build_dir, options)
     _say("train", f"{model}, the four tasks and masked language modelling")
     _train(recipe["quickstart"], output, options)
-    _say("evaluate", "BM25's top 100, reranked before and after pre-training")
+    _say("evaluate", "BM25's top 20, reranked before and after pre-training")
     print(_evaluate(recipe["evaluate-quickstart"], options))
     print(f"report of the pairs: {report}")
 
