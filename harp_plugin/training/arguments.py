@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import torch
+
 from ..errors import HarpError
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .losses import WeightedSum, checked_weights
@@ -141,6 +143,10 @@ class HarpTrainingArguments(DenseTrainingArguments):
             "help": "Leave an epoch's last batch out if it is not full on every process. What is "
             "left out differs in each epoch."
         },
+    )
+    dataloader_pin_memory: bool = field(
+        default_factory=torch.cuda.is_available,
+        metadata={"help": "Keep batches in pinned memory (default: where there is a GPU)."},
     )
     remove_unused_columns: bool = field(
         default=False, metadata={"help": "Has no effect: batches are made of pair groups."}

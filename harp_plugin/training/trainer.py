@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from ..errors import HarpError
 from .arguments import HarpTrainingArguments
@@ -16,6 +17,7 @@ from .data import Batch, EpochSampler, GroupDataset, PairCollator
 from .losses import LossInputs, WeightedSum
 from .meters import Meters
 from .model import JointModel
+from .progress import StepBar
 from .tevatron import DenseTrainer
 
 OF_MODEL = ("input_ids", "attention_mask", "token_type_ids", "masked_positions")
@@ -62,6 +64,10 @@ class HarpTrainer(DenseTrainer):
             processing_class=tokenizer,
             callbacks=[_Run(self.sampler)],
         )
+        self.remove_callback(ProgressCallback)
+        self.remove_callback(PrinterCallback)
+        if not args.disable_tqdm:
+            self.add_callback(StepBar())
         self.meters = Meters(tuple(loss.weights), data_collator.tasks, args.device)
 
     def get_train_dataloader(self) -> DataLoader:
