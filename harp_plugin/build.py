@@ -12,6 +12,7 @@ from .corpus.options import CorpusOptions
 from .engine import EngineOptions
 from .errors import HarpError
 from .graph import GraphOptions
+from .models import model_fingerprint
 from .tasks.registry import HARP_TASKS, TASKS
 from .weights.options import WeightOptions
 
@@ -69,6 +70,9 @@ def build(
         TASKS[task]
     if options.workers < 1:
         raise HarpError(f"--workers {options.workers}: give 1 or more")
+    weights = weights or WeightOptions()
+    if "weights" in options.stages:
+        model_fingerprint(weights.model)  # a model that is missing is told before hours of reading
     directory = Path(options.output)
     manifests: dict[str, dict[str, Any]] = {}
     for stage in STAGES:
@@ -96,7 +100,7 @@ def build(
 
             manifest = build_weights(
                 directory,
-                weights or WeightOptions(),
+                weights,
                 device=options.device,
                 workers=options.workers,
                 quiet=options.quiet,

@@ -77,7 +77,9 @@ def _calm() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     logging.getLogger("harp_plugin").setLevel(logging.INFO)
 
 
