@@ -1,0 +1,166 @@
+"""The corpus stage: its tables, and what it says to damaged input."""
+
+import bz2
+import gzip
+import lzma
+import random
+
+import pytest
+from dumps import dump_xml, write_dump
+
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.errors import HarpError
+from harp_plugin.storage import read_table
+
+PAGES = {
+    "Apple": "An '''apple''' is a [[fruit]]. No link. It grows on [[tree]]s.\n"
+    "== See also ==\n[[Pear]]",
+    "Pear": "A [[Fruit|sweet fruit]]. {{x}}",
+}
+
+
+def build(source, directory, **options):
+    return build_corpus([source], directory, CorpusOptions(**options), quiet=True)
+
+
+def test_tables(tmp_path):
+    source = write_dump(tmp_path / "d.xml.bz2", PAGES, {"Apples": "Apple"})
+    manifest = build(source, tmp_path / "out")
+    folder = tmp_path / "out" / "corpus"
+    pages = {row["key"]: row for row in read_table(folder / "pages").to_pylist()}
+    sentences = {row["id"]: row for row in read_table(folder / "sentences").to_pylist()}
+    links = read_table(folder / "links").to_pylist()
+    assert pages["Apple"]["lead"] == "An apple is a fruit. No link. It grows on trees."
+    assert pages["Apple"]["words"] == 11 and pages["Apple"]["see_also"] == ["Pear"]
+    texts = {row["text"]: row["page"] for row in sentences.values()}
+    assert texts == {
+        "An apple is a fruit.": pages["Apple"]["id"],
+        "It grows on trees.": pages["Apple"]["id"],
+        "A sweet fruit.": pages["Pear"]["id"],
+    }
+    found = {(sentences[r["sentence"]]["text"], r["anchor"], r["target"]) for r in links}
+    assert found == {
+        ("An apple is a fruit.", "fruit", "Fruit"),
+        ("It grows on trees.", "trees", "Tree"),
+        ("A sweet fruit.", "sweet fruit", "Fruit"),
+    }
+    for row in links:
+        text = sentences[row["sentence"]]["text"]
+        assert text[row["start"] : row["end"]] == row["anchor"]
+    assert read_table(folder / "redirects").to_pylist() == [{"source": "Apples", "target": "Apple"}]
+    assert manifest["rows"] == {"links": 3, "pages": 2, "redirects": 1, "sentences": 3}
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress, bytes])
+def test_compressions_give_the_same_tables(tmp_path, compress):
+    plain = dump_xml(PAGES).encode()
+    (tmp_path / "d").write_bytes(compress(plain))
+    assert build(tmp_path / "d", tmp_path / "out")["rows"]["pages"] == 2
+
+
+def test_several_sources_in_shards(tmp_path):
+    one = write_dump(tmp_path / "one.xml", {f"P{n}": f"[[x]] {n}" for n in range(5)})
+    two = write_dump(tmp_path / "two.xml", {"Q": "[[y]]"})
+    options = CorpusOptions(pages_per_shard=2)
+    manifest = build_corpus([one, two], tmp_path / "out", options, quiet=True)
+    shards = sorted(path.name for path in (tmp_path / "out/corpus/pages").iterdir())
+    assert shards == [f"part-{name}.parquet" for name in
+        ("000-00000", "000-00001", "000-00002", "001-00000")]  # fmt: skip
+    assert manifest["rows"]["pages"] == manifest["rows"]["links"] == 6
+
+
+def test_only_what_is_missing_is_read_again(tmp_path):
+    source = write_dump(tmp_path / "d.xml", {f"P{n}": f"[[x]] {n}" for n in range(6)})
+    whole = build(source, tmp_path, pages_per_shard=2)
+    folder = tmp_path / "corpus"
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/*.parquet")}
+    (folder / "manifest.json").unlink()
+    (folder / "shards" / "000-00001.json").unlink()
+    assert build(source, tmp_path, pages_per_shard=2) == whole
+    changed = {path.name for path, time in before.items() if path.stat().st_mtime_ns != time}
+    assert changed == {"part-000-00001.parquet"}
+
+
+@pytest.fixture(scope="module")
+def long_dump():
+    draw = random.Random(0)
+    pages = {
+        f"P{n}": " ".join(str(draw.random()) for _ in range(100)) + " [[x]]." for n in range(120)
+    }
+    return dump_xml(pages)
+
+
+def broken(kind, whole: str) -> bytes:
+    data = whole.encode()
+    half = len(data) // 2
+    packed = {"bz2": bz2.compress, "gz": gzip.compress, "xz": lzma.compress}
+    form, _, how = kind.partition(" ")
+    if how == "cut":
+        packed = packed[form](data)
+        return packed[: len(packed) * 3 // 4]
+    if how == "damaged":
+        packed = packed[form](data)
+        middle = len(packed) * 3 // 4
+        return packed[:middle] + bytes(200) + packed[middle + 200 :]
+    return {
+        "text": b"Just a text about apples.\n" * 99,
+        "html": b"<!DOCTYPE html><html><body><p>A</p></body></html>",
+        "empty": b"",
+        "random": random.Random(1).randbytes(100_000),
+        "half": data[:half],
+        "utf8": data[:half] + b"\xff\xfe" + data[half:],
+        "entity": data[:half] + b"&unknown;" + data[half:],
+        "nothing": dump_xml({}).encode(),
+        "time": data.replace(b"2020-01-01", b"2020-99-01"),
+        "root": b"<mediawiki></mediawiki>",
+        "other": data.replace(b"<page>", b"<strange/><page>"),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [f"{form} {how}" for form in ("bz2", "gz", "xz") for how in ("cut", "damaged")]
+    + ["text", "html", "empty", "random", "half", "utf8", "entity", "nothing", "time", "root"]
+    + ["other"],
+)
+def test_damaged_input_is_named_and_leaves_nothing_whole(tmp_path, long_dump, kind):
+    source = tmp_path / "dump.xml"
+    source.write_bytes(broken(kind, long_dump))
+    for _ in range(2):  # a second run must not take the first one's shards for whole
+        with pytest.raises(HarpError) as caught:
+            build(source, tmp_path / "out", pages_per_shard=20)
+        message = str(caught.value)
+        assert "dump.xml" in message and "\n" not in message and len(message) < 400
+        assert not list(tmp_path.rglob("manifest.json"))
+    source.write_text(long_dump)
+    assert build(source, tmp_path / "out", pages_per_shard=20)["rows"]["pages"] == 120
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(HarpError, match=r"no source at .*absent\.xml"):
+        build(tmp_path / "absent.xml", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("reader", ["mediawiki", "harp-anchors"])
+def test_named_reader_on_another_format(tmp_path, reader):
+    source = tmp_path / "wrong.txt"
+    source.write_text("neither\n")
+    with pytest.raises(HarpError, match=r"^wrong\.txt"):
+        build(source, tmp_path / "out", reader=reader)
+
+
+def test_damaged_json_lines(tmp_path):
+    line = b'{"sentence": "a", "tokenized_sentence": ["a"], "anchors": []}\n'
+    noise = random.Random(0)
+    lines = b"".join(line.replace(b'"a"', b'"%x"' % noise.getrandbits(600)) for _ in range(2000))
+    for compress in (bz2.compress, gzip.compress, lzma.compress):
+        packed = compress(lines)
+        middle = len(packed) * 3 // 4
+        source = tmp_path / "a.jsonl"
+        for data in (packed[:middle], packed[:middle] + bytes(99) + packed[middle + 99 :]):
+            source.write_bytes(data)
+            with pytest.raises(HarpError, match=r"a\.jsonl"):
+                build(source, tmp_path / "out")

@@ -1,0 +1,146 @@
+"""What a reader of the page sees, written by hand for each case."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harp_plugin.corpus.wikitext import DEBRIS, Site, parse_page
+
+
+def lead(wikitext):
+    """The lead's text and its links as (anchor, target), offsets checked."""
+    page = parse_page("Page", wikitext, Site())
+    body = page.sections[0].body
+    for link in body.links:
+        assert body.text[link.start : link.end] == link.anchor
+    return body.text, [(link.anchor, link.target) for link in body.links], +page.drops
+
+
+CASES = {
+    "plain": ("An [[apple]].", "An apple.", [("apple", "Apple")]),
+    "pipe": ("An [[Apple|old fruit]].", "An old fruit.", [("old fruit", "Apple")]),
+    "trail": ("Two [[bus]]es.", "Two buses.", [("buses", "Bus")]),
+    "trail of a pipe": ("[[Bus|coach]]es", "coaches", [("coaches", "Bus")]),
+    "trail ends at a capital": ("[[foo]]barBAZ", "foobarBAZ", [("foobar", "Foo")]),
+    "no trail after a capital": ("[[foo]]Bar", "fooBar", [("foo", "Foo")]),
+    "trail with accents": ("[[été]]és", "étéés", [("étéés", "Été")]),
+    "nowiki ends a trail": ("[[bus]]<nowiki />es", "buses", [("bus", "Bus")]),
+    "fragment": ("[[Apple#Pests|pests]]", "pests", [("pests", "Apple")]),
+    "fragment in the page": ("[[#Pests|pests]]", "pests", []),
+    "underscores": ("[[New_York|city]]", "city", [("city", "New York")]),
+    "leading colon": ("[[:Apple]]", "Apple", [("Apple", "Apple")]),
+    "colon in a title": ("[[Alien: Covenant]]", "Alien: Covenant", [("Alien: Covenant",) * 2]),
+    "short prefix in a title": ("[[CSI: Miami]] on", "CSI: Miami on", [("CSI: Miami",) * 2]),
+    "short prefix, no space": ("[[Re:Zero]] on", "Re:Zero on", [("Re:Zero",) * 2]),
+    "interlanguage": ("A[[fr:Pomme]] b", "A b", []),
+    "shown interwiki": ("[[:fr:Pomme]] and [[wikt:apple|apple]]", "fr:Pomme and apple", []),
+    "namespace": ("[[Wikipedia:Stub|stub]] [[User:X|X]]", "stub X", []),
+    "category": ("A.[[Category:Fruit|x]] [[category: Food]]", "A.", []),
+    "category shown": ("[[:Category:Fruit]] b", "Category:Fruit b", []),
+    "file": ("[[File:A.jpg|thumb|200px|An [[apple]] {{x}}]]A [[b]].", "A b.", [("b", "B")]),
+    "image": ("[[image:A.jpg|left]]A.", "A.", []),
+    "two links": ("[[a]], [[b|c]] [[d]]", "a, c d", [("a", "A"), ("c", "B"), ("d", "D")]),
+    "link twice": ("[[a]] [[a]]", "a a", [("a", "A"), ("a", "A")]),
+    "bold": (
+        "'''An''' ''[[Apple|old]] ''[[fruit]]",
+        "An old fruit",
+        [("old", "Apple"), ("fruit", "Fruit")],
+    ),
+    "bold within": ("[[Apple|'''old''' ''fruit'']]", "old fruit", [("old fruit", "Apple")]),
+    "five quotes": ("'''''Both''''' [[a]]", "Both a", [("a", "A")]),
+    "possessive": ("[[Newton]]'s law", "Newton's law", [("Newton", "Newton")]),
+    "italic possessive": ("''[[Hamlet]]'''s plot", "Hamlet's plot", [("Hamlet", "Hamlet")]),
+    "bold possessive": ("'''dog'''s [[a]]", "dogs a", [("a", "A")]),
+    "possessive after a space": ("''a ''' b [[c]]", "a ' b c", [("c", "C")]),
+    "italic one-letter word": ("''x 'y'''s [[c]]", "x 'y's c", [("c", "C")]),
+    "one-letter word first": ("''ab''' c l'''été [[d]]''' e", "ab c l'été d e", [("d", "D")]),
+    "rock 'n' roll": ("[[Rock 'n' roll]]", "Rock 'n' roll", [("Rock 'n' roll",) * 2]),
+    "entities": ("[[R&amp;B]]&nbsp;&ndash; x &lt; y", "R&B – x < y", [("R&B", "R&B")]),
+    "numeric entity": ("caf&#233; &#x41;", "café A", []),
+    "template": ("A {{cite|[[b]]|c={{d}}}} e.", "A e.", []),
+    "template joins": ("A{{fact}}, b", "A, b", []),
+    "language template": ("({{lang|fr|[[pomme]]}})", "(pomme)", [("pomme", "Pomme")]),
+    "emptied brackets": ("Apple ({{IPA|x}}; {{y}}) is", "Apple is", []),
+    "brackets kept": ("Apple ({{IPA|x}}, [[fruit]])", "Apple (fruit)", [("fruit", "Fruit")]),
+    "reference": ("A.<ref name=x>Not [[b]].</ref> C<ref name=x /> d.", "A. C d.", []),
+    "comment": ("A<!-- [[b]] --> c", "A c", []),
+    "tags": ("<b>A</b> <span class='x'>[[b]]</span><br/>c", "A b\nc", [("b", "B")]),
+    "math": ("A <math>x_{[[y]]}</math> b", "A b", []),
+    "gallery": ("A\n<gallery>\nFile:A.jpg|[[b]]\n</gallery>\nc", "A\nc", []),
+    "nowiki": ("A <nowiki>'''b'''</nowiki>", "A b", []),
+    "external": ("[http://a.org An [[x]]] b http://c.org", "An x b", [("x", "X")]),
+    "table": ('A\n{| class="x"\n|-\n! [[b]]\n| c\n|}\nd', "A\nd", []),
+    "table in a table": ("A\n{|\n|\n{|\n| b\n|}\n|}\nd", "A\nd", []),
+    "list": ("* [[a]] x\n* b\n# c\n: d", "a x\nb\nc\nd", [("a", "A")]),
+    "break in a link": ("[[Apple|old\nfruit]] c", "old fruit c", [("old fruit", "Apple")]),
+    "br in a link": ("[[Apple|old<br />fruit]]", "old fruit", [("old fruit", "Apple")]),
+    "spaces in a link": ("a [[Apple| old  fruit ]] c", "a old fruit c", [("old fruit", "Apple")]),
+    "link in brackets": ("A.[[[Wikipedia:Citing|proof]]] b", "A.proof b", []),
+    "magic words": ("__NOTOC__A __TOC__ b", "A b", []),
+    "invisible": ("a\u200bb \u200e[[c]]\u200f", "ab c", [("c", "C")]),
+    "empty anchor": ("a [[Apple| ]] b", "a b", []),
+    "unclosed link": ("An [[apple is [[red]].", "An [[apple is red.", [("red", "Red")]),
+    "unclosed template": ("A {{b [[c]] d.", "A {{b c d.", [("c", "C")]),
+    "unclosed quotes": ("A '''b [[c]] d.", "A b c d.", [("c", "C")]),
+    "unclosed tag": ("A <b>b [[c]] d.", "A b c d.", [("c", "C")]),
+    "closing only": ("A </b> b [[c]]}} d.", "A b c}} d.", [("c", "C")]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text_and_links(name):
+    wikitext, text, links = CASES[name]
+    assert lead(wikitext)[:2] == (text, links)
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "drops"),
+    [
+        ("[[File:A.jpg|[[b]]]] [[Category:C]]", {"file or category": 2}),
+        ("[[fr:Pomme]] [[:de:Apfel]] [[wikt:a|b]]", {"link to another wiki": 3}),
+        ("[[Talk:A]] [[Help:B|c]]", {"link to another namespace": 2}),
+        ("[[#History]]", {"link inside the page": 1}),
+        ("[[A|]] [[B|<!-- -->]]", {"empty anchor text": 2}),
+        ("[[A|b {{lang|fr|[[C]]}} d]]", {"link inside a link": 1}),
+    ],
+)
+def test_every_drop_has_its_reason(wikitext, drops):
+    assert lead(wikitext)[2] == drops
+
+
+def test_sections_and_see_also():
+    page = parse_page(
+        "fruit",
+        "Lead [[a]].\n== One ==\nx [[b]].\n=== ''Two'' ===\ny\n"
+        "== See also ==\n* [[c|d]]\n* [[e]]\n* [[c]]\n== External links ==\nz",
+        Site(),
+    )
+    assert (page.key, page.title, page.lead) == ("Fruit", "fruit", "Lead a.")
+    assert [(s.level, s.title, s.body.text) for s in page.sections] == [
+        (1, "", "Lead a."),
+        (2, "One", "x b."),
+        (3, "Two", "y"),
+        (2, "External links", "z"),
+    ]
+    assert page.see_also == ["C", "E"]
+    assert page.word_count == 2 + 2 + 1 + 1
+
+
+PIECES = st.sampled_from(
+    ["[[", "]]", "|", "'''", "''", "{{", "}}", "<ref>", "</ref>", "<b>", "{|", "|}", "\n", "== ",
+     "a", "B c", " ", "[", "]", "File:", "&amp;", "<!--", "-->", "[[Apple]]", "[[Pear|old pear]]"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=25).map("".join))
+def test_offsets_are_exact_in_any_markup(wikitext):
+    for section in parse_page("Page", wikitext, Site()).sections:
+        text, links = section.body.text, section.body.links
+        for link in links:
+            assert link.anchor and text[link.start : link.end] == link.anchor
+            assert "\n" not in link.anchor and link.anchor == link.anchor.strip()
+            assert not DEBRIS.search(link.target)
+        spans = [(link.start, link.end) for link in links]
+        assert all(one[1] <= two[0] for one, two in pairwise(spans))

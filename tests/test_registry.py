@@ -1,0 +1,75 @@
+"""Registries, and entry points of a distribution that is really installed (on a path)."""
+
+import sys
+
+import pytest
+
+from harp_plugin.errors import HarpError
+from harp_plugin.registry import Registry
+
+
+@pytest.fixture
+def fruits():
+    registry = Registry("harp_plugin.tests.fruits", "fruit")
+    registry.register("apple")("an apple")
+    registry.register("pear")("a pear")
+    return registry
+
+
+def test_decorator(fruits):
+    @fruits.register("quince")
+    def quince():
+        return "a quince"
+
+    assert fruits["quince"] is quince and quince() == "a quince"
+    assert list(fruits) == ["apple", "pear", "quince"] and len(fruits) == 3
+    assert "pear" in fruits and "plum" not in fruits
+
+
+def test_a_name_is_given_once(fruits):
+    assert fruits.register("apple")(fruits["apple"]) == "an apple"
+    with pytest.raises(HarpError, match="fruit 'apple' is registered twice"):
+        fruits.register("apple")("another")
+    assert fruits["apple"] == "an apple"
+
+
+def test_unknown_name(fruits):
+    with pytest.raises(HarpError, match=r"^unknown fruit 'aple': did you mean 'apple'\?.*pear$"):
+        fruits["aple"]
+    with pytest.raises(HarpError, match=r"^unknown fruit 'zzz': known are apple, pear$"):
+        fruits["zzz"]
+
+
+@pytest.fixture
+def other_package(tmp_path, monkeypatch):
+    """A distribution with two entry points; one must never be loaded."""
+    (tmp_path / "orchard.py").write_text("class Plum:\n    sweet = True\n")
+    info = tmp_path / "orchard-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: orchard\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[harp_plugin.tests.fruits]\nplum = orchard:Plum\nbroken = no_such_module:X\n"
+        "apple = no_such_module:Y\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("orchard", None)
+
+
+def test_entry_points(fruits, other_package):
+    assert list(fruits) == ["apple", "pear", "plum", "broken"]
+    assert "orchard" not in sys.modules  # listed, not loaded
+    assert fruits["plum"].sweet and fruits["plum"] is sys.modules["orchard"].Plum
+    assert fruits["apple"] == "an apple"  # our own wins
+    with pytest.raises(HarpError, match=r"did you mean 'plum'\?"):
+        fruits["plumm"]
+
+
+def test_the_four_tasks_and_two_readers_are_there():
+    from harp_plugin.corpus.readers import READERS
+    from harp_plugin.tasks import TASKS
+
+    assert {"rqp", "qdm", "rdp", "acm"} <= set(TASKS)
+    assert {"mediawiki", "harp-anchors"} <= set(READERS)
+    with pytest.raises(HarpError, match="unknown task 'rdq': did you mean"):
+        TASKS["rdq"]
