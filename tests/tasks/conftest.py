@@ -1,0 +1,166 @@
+"""A finished build written by hand: every text and every attention weight is chosen here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from harp_plugin.corpus.build import TABLES as CORPUS
+from harp_plugin.storage import Stage, write_table
+from harp_plugin.tasks.base import Source
+from harp_plugin.tasks.build import build_examples
+from harp_plugin.weights.build import TABLES as WEIGHTS
+
+HEADS = 4
+TASKS = ["rqp", "qdm", "rdp", "acm"]
+
+LEADS = {
+    "APPLE": ("Apple is the sweet fruit of an apple tree", [8, 2, 2, 16, 4, 1, 1, 16, 6]),
+    "TREE": ("Trees grow wood slowly", [16, 8, 24, 4]),
+    "FRUIT": ("Fruit holds seeds", [32, 8, 16]),
+    "RECORDS": ("Records published music", [8, 8, 32]),
+    "CIDER": ("Cider ferments juice", [24, 8, 16]),
+    "IRON": ("Iron rusts", [32, 16]),
+    "SALT": ("Salt dissolves", [16, 16]),
+    "GOLD": ("Gold shines", [8, 16]),
+    **{f"SPOT{n}": (f"Spot number{n}", [8, 8]) for n in range(12)},
+}
+"""Leads, and [CLS]'s weight of each word in 64ths (exact in float16)."""
+
+SENTENCES: list[tuple[str, list[int], list[tuple[str, str, list[int]]]]] = [
+    # Text; [CLS]'s weights; anchors in order: text, page, weights seen from the anchor.
+    (
+        "The old Apple tree bears red apple fruit quickly",
+        [4, 2, 16, 8, 4, 4, 2, 12, 4],
+        [
+            ("Apple", "APPLE", [8, 4, 8, 16, 2, 1, 4, 12, 1]),
+            ("tree", "TREE", [2, 2, 2, 24, 8, 2, 2, 2, 16]),
+            ("fruit", "FRUIT", [1, 1, 1, 1, 1, 1, 1, 1, 1]),
+        ],
+    ),
+    (
+        "Apple music apple pages",
+        [8, 2, 16, 16],
+        [
+            ("Apple", "RECORDS", [8, 16, 8, 8]),
+            ("apple", "RECORDS", [16, 8, 8, 8]),
+            ("pages", "CIDER", [4, 4, 4, 4]),
+        ],
+    ),
+    ("Sweet apple", [8, 8], [("apple", "APPLE", [16, 8])]),
+    ("Sour apple", [8, 8], [("apple", "APPLE", [16, 8])]),
+    ("Apple juice", [8, 8], [("Apple", "CIDER", [16, 8])]),
+    ("Left right", [16, 16], [("Left", "TREE", [8, 8]), ("right", "FRUIT", [8, 8])]),
+    (
+        "Big red barn iron",
+        [8, 8, 8, 20],
+        [("Big red barn", "TREE", [8, 8, 8, 8]), ("iron", "IRON", [8, 8, 8, 8])],
+    ),
+    ("Zero iron", [0, 16], [("Zero", "GOLD", [8, 8]), ("iron", "IRON", [8, 8])]),
+    *((f"Far spot {n}", [8, 8, 8], [("spot", f"SPOT{n}", [8, 8, 8])]) for n in range(12)),
+]
+
+
+@dataclass
+class HandBuild:
+    """The folder, and the ids of what it holds."""
+
+    directory: Path
+    pages: dict[str, int] = field(default_factory=dict)
+    anchors: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    @staticmethod
+    def sentence(number: int) -> int:
+        return 1000 + number
+
+    def lead(self, name: str) -> str:
+        return LEADS[name][0]
+
+
+def spans(text):
+    return [match.span() for match in re.finditer(r"\w+", text)]
+
+
+def commit(folder: Path, schemas, tables, **more) -> None:
+    stage = Stage(folder, {}, {})
+    stage.start()
+    counts = {}
+    for name, rows in tables.items():
+        schema = schemas[name] if schemas else pa.Table.from_pylist(rows).schema
+        batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+        counts[name] = write_table(folder / name / "part-0.parquet", schema, [batch])
+    stage.finish_shard("part-0", counts, {})
+    stage.finish(**more)
+
+
+def text_row(id, text, weights):
+    starts, ends = zip(*spans(text), strict=True)
+    assert len(starts) == len(weights)
+    return {"id": id, "starts": starts, "ends": ends, "weights": [w / 64 for w in weights]}
+
+
+def write_hand_build(directory: Path, beyond: frozenset[tuple[int, int]] = frozenset()):
+    """Write all four stages; anchors ``beyond`` the model's limit get no weights."""
+    build = HandBuild(directory)
+    corpus = {"pages": [], "sentences": []}
+    graph = {"anchors": [], "sentence_anchors": [], "documents": []}
+    weights = {"sentence_weights": [], "page_weights": [], "anchor_weights": []}
+    for number, (name, (lead, row)) in enumerate(LEADS.items()):
+        id = build.pages[name] = 10 + number
+        page = {"id": id, "key": name, "title": name, "lead": lead, "words": 200}
+        corpus["pages"].append({**page, "sections": [], "see_also": []})
+        graph["documents"].append({"id": id, "in_links": 1})
+        weights["page_weights"].append(text_row(id, lead, row))
+    for number, (text, row, anchors) in enumerate(SENTENCES):
+        sentence = build.sentence(number)
+        corpus["sentences"].append({"id": sentence, "page": 99, "text": text})
+        weights["sentence_weights"].append(text_row(sentence, text, row))
+        ids, targets, position = [], [], 0
+        for place, (anchor, page, seen) in enumerate(anchors):
+            position = text.index(anchor, position)
+            end = position + len(anchor)
+            id = build.anchors[number, place] = 10_000 + 10 * number + place
+            ids.append(id)
+            targets.append(build.pages[page])
+            where = {"id": id, "sentence": sentence, "start": position, "end": end}
+            known = {"normalised": anchor.lower(), "page": build.pages[page], "source": 99}
+            graph["anchors"].append({**where, **known})
+            if (number, place) not in beyond:
+                row = {"id": id, "weights": [w / 64 for w in seen]}
+                weights["anchor_weights"].append(row)
+            position = end
+        group = {"id": sentence, "anchors": ids, "pages": targets, "targets": len(set(targets))}
+        graph["sentence_anchors"].append(group)
+    commit(directory / "corpus", CORPUS, corpus)
+    commit(directory / "graph", None, graph)
+    commit(directory / "weights", WEIGHTS, weights, heads=HEADS)
+    build_examples(directory, TASKS)
+    return build
+
+
+@pytest.fixture(scope="session")
+def hand_build(tmp_path_factory) -> HandBuild:
+    return write_hand_build(tmp_path_factory.mktemp("hand-build"))
+
+
+@pytest.fixture(scope="session")
+def source(hand_build) -> Source:
+    return Source(hand_build.directory, TASKS)
+
+
+@pytest.fixture(scope="session")
+def cut_build(tmp_path_factory) -> HandBuild:
+    """The same with anchors that lie beyond the model's limit: one of three, and all but one."""
+    beyond = frozenset({(0, 2), (5, 1), (2, 0)})
+    return write_hand_build(tmp_path_factory.mktemp("cut-build"), beyond)
+
+
+@pytest.fixture(scope="session")
+def tied_build(tmp_path_factory) -> HandBuild:
+    """The same where no sentence has weighed anchors of two pages but the one of the tie."""
+    beyond = frozenset({(0, 0), (0, 1), (1, 2), (6, 0), (7, 0)})
+    return write_hand_build(tmp_path_factory.mktemp("tied-build"), beyond)

@@ -1,0 +1,368 @@
+"""What each task draws, by χ² against distributions worked by hand; every option's effect."""
+
+import math
+from collections import Counter
+from dataclasses import fields
+
+import pytest
+from chi_square import agrees
+
+from harp_plugin.errors import HarpError
+from harp_plugin.sampling import generator
+from harp_plugin.tasks import PRESETS, TASKS, DrawOptions, Pair
+from harp_plugin.tasks.base import Source
+
+OLD_APPLE = {"old": 4, "apple": 12, "tree": 16, "bears": 2, "red": 1, "fruit": 12, "quickly": 1}
+"""β of the first anchor's sentence in 64ths, without ``the`` (8)."""
+APPLE_PAGE = {"sweet": 16, "fruit": 4, "tree": 6}
+"""β of its page without the anchor's word (24) and stop words."""
+PAGES = {"APPLE": "Apple is the", "TREE": "Trees", "FRUIT": "Fruit", "RECORDS": "Records"}
+PAGES |= {"CIDER": "Cider", "IRON": "Iron", "SALT": "Salt", "GOLD": "Gold"}
+
+
+def softmax_of(weights, factor=4.0):
+    powers = {word: math.exp(factor * n / 64) for word, n in weights.items()}
+    return {word: power / sum(powers.values()) for word, power in powers.items()}
+
+
+def poisson(words_more=0):
+    norm = 1 - math.exp(-3)
+    return {x + words_more: 3**x * math.exp(-3) / math.factorial(x) / norm for x in range(1, 40)}
+
+
+def groups(source, task, example, count, **options):
+    """Groups drawn from one example, each with a generator of its own; None where it gives none."""
+    chosen = DrawOptions(**options)
+    drawer = TASKS[task]()
+    return [
+        drawer.draw(example, generator("test", task, number), source, chosen)
+        for number in range(count)
+    ]
+
+
+def page_of(document):
+    names = [name for name, start in PAGES.items() if document.startswith(start)]
+    return names[0] if names else document
+
+
+class TestRQP:
+    def draw(self, source, hand_build, count=1700, **options):
+        found = groups(source, "rqp", hand_build.anchors[0, 0], count, **options)
+        return [group for group in found if group is not None]
+
+    def test_default(self, source, hand_build):
+        """S1 by eq. 1 to 4 with T = 1/heads, S2 by eq. 5 with as many words, the linked page."""
+        found = self.draw(source, hand_build, 7000)
+        assert len(found) == 7000
+        positive = [group.positive.query.split() for group in found]
+        negative = [pair.query.split() for group in found for pair in group.negatives]
+        assert {words[0] for words in positive} == {"Apple"}
+        sampled = Counter(word for words in positive for word in words[1:])
+        assert agrees(sampled, softmax_of(OLD_APPLE))
+        assert agrees(Counter(map(len, positive)), poisson(1))
+        assert [len(words) for words in negative] == [len(words) for words in positive]
+        assert agrees(Counter(word for words in negative for word in words), softmax_of(APPLE_PAGE))
+        documents = {pair.document for group in found for pair in group.members}
+        assert documents == {hand_build.lead("APPLE")}
+
+    @pytest.mark.parametrize(("option", "factor"), [("1", 1), ("0.125", 8), ("1/heads", 4)])
+    def test_temperature(self, source, hand_build, option, factor):
+        found = self.draw(source, hand_build, temperature=option)
+        sampled = Counter(w for group in found for w in group.positive.query.split()[1:])
+        assert agrees(sampled, softmax_of(OLD_APPLE, factor))
+        assert not agrees(sampled, softmax_of(OLD_APPLE, 2 * factor))
+
+    def test_normalisation(self, source, hand_build):
+        found = self.draw(source, hand_build, normalisation="linear")
+        sampled = Counter(w for group in found for w in group.positive.query.split()[1:])
+        assert agrees(sampled, {word: n / 48 for word, n in OLD_APPLE.items()})
+
+    def test_query_length(self, source, hand_build):
+        found = self.draw(source, hand_build, query_length="normal")
+        lengths = Counter(len(group.positive.query.split()) - 1 for group in found)
+
+        def below(x):
+            return (1 + math.erf((x - 3) / math.sqrt(2))) / 2
+
+        total = 1 - below(1)
+        assert agrees(lengths, {x: (below(x + 1) - below(x)) / total for x in range(1, 15)})
+
+    def test_replacement(self, source, hand_build):
+        for group in self.draw(source, hand_build, 1000, replacement=False):
+            words = group.positive.query.split()[1:]
+            assert len(set(words)) == len(words) <= len(OLD_APPLE)
+        repeated = self.draw(source, hand_build, 1000, replacement=True)
+        queries = [group.positive.query.split()[1:] for group in repeated]
+        assert any(len(set(words)) < len(words) for words in queries)
+
+    def test_stop_words(self, source, hand_build, tmp_path):
+        found = self.draw(source, hand_build, stop_words="none")
+        sampled = Counter(w for group in found for w in group.positive.query.split()[1:])
+        assert agrees(sampled, softmax_of({**OLD_APPLE, "the": 8}))
+        (tmp_path / "list").write_text("old\ntree")
+        found = self.draw(source, hand_build, 500, stop_words=str(tmp_path / "list"))
+        words = {w for group in found for w in group.positive.query.split()[1:]}
+        assert words == {"the", *OLD_APPLE} - {"old", "tree"}
+
+    def test_anchor_position(self, source, hand_build):
+        for group in self.draw(source, hand_build, 100, anchor_position="last"):
+            assert group.positive.query.endswith(" Apple")
+
+    @pytest.mark.parametrize(("how", "least"), [("drawn", 1), ("drawn_above_one", 2)])
+    def test_negative_query_length(self, source, hand_build, how, least):
+        """The paper's and the released code's S2 has a length of its own."""
+        found = self.draw(source, hand_build, negative_query_length=how)
+        pairs = [[len(pair.query.split()) for pair in group.members] for group in found]
+        chances = {x: chance for x, chance in poisson().items() if x >= least}
+        total = sum(chances.values())
+        lengths = Counter(negative for _, negative in pairs)
+        assert agrees(lengths, {x: chance / total for x, chance in chances.items()})
+        assert abs(len(found) - 1700 * total) < 80
+        longer = sum(positive > negative for positive, negative in pairs) / len(pairs)
+        expected = sum(
+            p * q / total for x, p in poisson(1).items() for y, q in chances.items() if x > y
+        )
+        assert abs(longer - expected) < 0.04  # the shortcut that equal lengths take away
+
+    def test_anchor_words_in_negative(self, source, hand_build):
+        weights = {"zero_weight": {**APPLE_PAGE, "apple": 0}, "kept": {**APPLE_PAGE, "apple": 24}}
+        for how, expected in weights.items():
+            found = self.draw(source, hand_build, anchor_words_in_negative=how)
+            words = Counter(w for group in found for w in group.negatives[0].query.split())
+            assert agrees(words, softmax_of(expected))
+
+    def test_an_anchor_beyond_the_limit_gives_nothing(self, cut_build):
+        source = Source(cut_build.directory, ["rqp", "qdm"])
+        for task in ("rqp", "qdm"):
+            assert groups(source, task, cut_build.anchors[2, 0], 3) == [None] * 3
+
+
+class TestQDM:
+    @pytest.mark.parametrize(
+        ("anchor", "page", "negatives"),
+        [
+            ((0, 0), "APPLE", {"RECORDS": 2 / 3, "CIDER": 1 / 3}),
+            ((4, 0), "CIDER", {"APPLE": 3 / 5, "RECORDS": 2 / 5}),
+            ((1, 1), "RECORDS", {"APPLE": 3 / 4, "CIDER": 1 / 4}),
+        ],
+    )
+    def test_negatives_by_their_occurrences(self, source, hand_build, anchor, page, negatives):
+        found = groups(source, "qdm", hand_build.anchors[anchor], 1500)
+        assert {page_of(group.positive.document) for group in found} == {page}
+        assert agrees(Counter(page_of(g.negatives[0].document) for g in found), negatives)
+        assert all(group.positive.query == group.negatives[0].query for group in found)
+
+    def test_query_is_that_of_rqp(self, source, hand_build):
+        found = groups(source, "qdm", hand_build.anchors[0, 0], 2500)
+        sampled = Counter(w for group in found for w in group.positive.query.split()[1:])
+        assert agrees(sampled, softmax_of(OLD_APPLE))
+
+    @pytest.mark.parametrize(
+        ("how", "pages"), [("drawn", range(1, 12)), ("first_ten", range(1, 10))]
+    )
+    def test_qdm_negatives(self, source, hand_build, how, pages):
+        found = groups(source, "qdm", hand_build.anchors[8, 0], 2000, qdm_negatives=how)
+        counts = Counter(group.negatives[0].document for group in found)
+        assert agrees(counts, {f"Spot number{n}": 1 / len(pages) for n in pages})
+
+    def test_examples(self, source, hand_build):
+        ambiguous = {(0, 0), (1, 0), (1, 1), (2, 0), (3, 0), (4, 0)} | {
+            (n, 0) for n in range(8, 20)
+        }
+        assert set(source.examples["qdm"].ids) == {hand_build.anchors[a] for a in ambiguous}
+
+
+class TestRDP:
+    def test_a_pair_by_importance_without_replacement(self, source, hand_build):
+        """p(a) = softmax(4 η); the heavier of two is positive; the sentence is the query."""
+        found = groups(source, "rdp", hand_build.sentence(0), 5000)
+        assert {pair.query for group in found for pair in group.members} == {
+            "The old Apple tree bears red apple fruit quickly"
+        }
+        p = softmax_of({"APPLE": 16, "TREE": 8, "FRUIT": 12})
+        heavier = [("APPLE", "FRUIT"), ("APPLE", "TREE"), ("FRUIT", "TREE")]
+        chances = {(a, b): p[a] * p[b] * (1 / (1 - p[a]) + 1 / (1 - p[b])) for a, b in heavier}
+        counts = Counter(tuple(page_of(pair.document) for pair in g.members) for g in found)
+        assert agrees(counts, chances)
+
+    def test_rdp_anchors(self, source, hand_build):
+        found = groups(source, "rdp", hand_build.sentence(0), 2000, rdp_anchors="all_pairs")
+        counts = Counter(tuple(page_of(pair.document) for pair in g.members) for g in found)
+        assert agrees(counts, dict.fromkeys(
+            [("APPLE", "FRUIT"), ("APPLE", "TREE"), ("FRUIT", "TREE")], 1 / 3))  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("sentence", "options", "pair"),
+        [
+            (6, {}, ("TREE", "IRON")),
+            (6, {"rdp_anchor_weight": "mean"}, ("IRON", "TREE")),
+            (1, {}, ("RECORDS", "CIDER")),
+            (1, {"rdp_repeats": "apart"}, ("CIDER", "RECORDS")),
+        ],
+    )
+    def test_weights_of_anchors(self, source, hand_build, sentence, options, pair):
+        found = [
+            g for g in groups(source, "rdp", hand_build.sentence(sentence), 100, **options) if g
+        ]
+        assert {tuple(page_of(p.document) for p in group.members) for group in found} == {pair}
+
+    def test_ties_give_nothing(self, source, hand_build):
+        assert groups(source, "rdp", hand_build.sentence(5), 50) == [None] * 50
+        # Apart, the second apple ties with the other anchor: about half of the draws.
+        apart = groups(source, "rdp", hand_build.sentence(1), 400, rdp_repeats="apart")
+        assert 50 < sum(group is None for group in apart) < 350
+
+    @pytest.mark.parametrize("how", ["by_importance", "all_pairs"])
+    def test_anchors_beyond_the_limit_are_left_out(self, cut_build, how):
+        source = Source(cut_build.directory, ["rdp"])
+        found = groups(source, "rdp", cut_build.sentence(0), 50, rdp_anchors=how)
+        assert {page_of(p.document) for g in found for p in g.members} == {"APPLE", "TREE"}
+        assert groups(source, "rdp", cut_build.sentence(5), 5, rdp_anchors=how) == [None] * 5
+
+    def test_no_second_anchor_has_a_weight(self, source, hand_build):
+        found = groups(source, "rdp", hand_build.sentence(7), 20, normalisation="linear")
+        assert found == [None] * 20
+        assert None not in groups(source, "rdp", hand_build.sentence(7), 20)
+
+    def test_both_of_one_page(self, source, hand_build):
+        """The released code may pair an anchor with another of the same page; ours may not."""
+        names = {"rdp_repeats": "apart", "rdp_anchors": "all_pairs"}
+        pairs = [
+            {pair.document for pair in group.members}
+            for group in groups(source, "rdp", hand_build.sentence(1), 300, **names)
+            if group
+        ]
+        assert min(map(len, pairs)) == 1
+        ours = groups(source, "rdp", hand_build.sentence(1), 300, rdp_repeats="apart")
+        assert all(len({pair.document for pair in group.members}) == 2 for group in ours if group)
+
+
+class TestACM:
+    def test_ordered_pair_and_queries(self, source, hand_build):
+        found = groups(source, "acm", hand_build.sentence(0), 2000)
+        counts = Counter((g.positive.query.split()[0], page_of(g.positive.document)) for g in found)
+        anchors = {"Apple": "APPLE", "tree": "TREE", "fruit": "FRUIT"}
+        pairs = [(a, q) for a, p in anchors.items() for q in anchors.values() if p != q]
+        assert agrees(counts, dict.fromkeys(pairs, 1 / 6))
+        queries = [g.positive.query.split() for g in found]
+        sampled = Counter(w for words in queries if words[0] == "Apple" for w in words[1:])
+        assert agrees(sampled, softmax_of({**APPLE_PAGE, "apple": 24}))
+        assert agrees(Counter(map(len, queries)), poisson(1))
+        assert all(g.positive.query == g.negatives[0].query for g in found)
+
+    def test_repeated_anchors_count_as_often_as_they_stand(self, source, hand_build):
+        found = groups(source, "acm", hand_build.sentence(1), 1500)
+        counts = Counter(page_of(g.positive.document) for g in found)
+        assert agrees(counts, {"CIDER": 2 / 3, "RECORDS": 1 / 3})
+
+    def test_acm_negative_page(self, source, hand_build):
+        """Uniform over the pages that the sentence does not link to, or over more of them."""
+        corpus = {hand_build.lead(name) for name in hand_build.pages}
+        linked = {hand_build.lead(name) for name in ("APPLE", "TREE", "FRUIT")}
+        found = groups(source, "acm", hand_build.sentence(0), 2000)
+        rest = corpus - linked
+        counts = Counter(group.negatives[0].document for group in found)
+        assert agrees(counts, dict.fromkeys(rest, 1 / len(rest)))
+        for how, more in (("any_but_pair", 2), ("any", 1)):
+            found = groups(source, "acm", hand_build.sentence(0), 2000, acm_negative_page=how)
+            assert all(g.positive.document != g.negatives[0].document for g in found)
+            counts = Counter(group.negatives[0].document for group in found)
+            # By symmetry each linked page is excluded equally often.
+            share = {"any_but_pair": 1 / 3, "any": 2 / 3}[how] / (len(corpus) - more)
+            chances = dict.fromkeys(linked, share)
+            assert agrees(counts, chances | dict.fromkeys(rest, (1 - 3 * share) / len(rest)))
+
+    def test_acm_negative_query(self, source, hand_build):
+        found = groups(source, "acm", hand_build.sentence(0), 300, acm_negative_query="redrawn")
+        assert all(g.positive.query.split()[0] == g.negatives[0].query.split()[0] for g in found)
+        assert sum(g.positive.query != g.negatives[0].query for g in found) > 200
+
+    def test_no_page_is_left_as_negative(self, source):
+        from harp_plugin.tasks.acm import draw_page
+
+        assert draw_page(generator("x"), source.documents, set(source.documents.tolist())) is None
+        all_but_one = set(source.documents[1:].tolist())
+        assert draw_page(generator("x"), source.documents, all_but_one) == source.documents[0]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_groups_of_every_preset(source, hand_build, preset):
+    options = DrawOptions(preset=preset)
+    seen = Counter()
+    for task in ("rqp", "qdm", "rdp", "acm"):
+        for example in source.examples[task].ids.tolist():
+            for number in range(20):
+                group = TASKS[task]().draw(example, generator(number, example), source, options)
+                if group is None:
+                    continue
+                seen[task] += 1
+                (negative,) = group.negatives
+                assert group.task == task and group.members == (group.positive, negative)
+                assert all(isinstance(pair, Pair) and all(pair) for pair in group.members)
+                same_page = preset == "released" and task == "rdp"  # as its code has it
+                assert same_page or group.positive != negative
+                if task == "rqp":
+                    assert group.positive.document == negative.document
+                elif not same_page:
+                    assert group.positive.document != negative.document
+    assert min(seen.values()) > 50
+
+
+PRESET_TABLE = {
+    # Option: default, paper, released; from the specification's table.
+    "normalisation": ("softmax", "softmax", "softmax"),
+    "temperature": ("1/heads", "1", "1/heads"),
+    "query_length": ("poisson", "poisson", "normal"),
+    "replacement": (True, True, True),
+    "stop_words": ("inquery", "inquery", "inquery"),
+    "anchor_position": ("first", "first", "last"),
+    "negative_query_length": ("equal", "drawn", "drawn_above_one"),
+    "anchor_words_in_negative": ("removed", "zero_weight", "kept"),
+    "qdm_negatives": ("drawn", "drawn", "first_ten"),
+    "rdp_anchors": ("by_importance", "by_importance", "all_pairs"),
+    "rdp_anchor_weight": ("sum", "sum", "mean"),
+    "rdp_repeats": ("summed", "summed", "apart"),
+    "acm_negative_query": ("same", "same", "redrawn"),
+    "acm_negative_page": ("not_linked", "any", "any_but_pair"),
+    "mixing": ("uniform", "uniform", "proportional"),
+    "fresh": (True, False, False),
+}
+
+
+@pytest.mark.parametrize(("column", "preset"), list(enumerate(PRESETS)))
+def test_presets_set_every_option(column, preset):
+    options = DrawOptions(preset=preset)
+    names = {option.name for option in fields(DrawOptions)} - {"preset"}
+    assert names == set(PRESET_TABLE)
+    assert {name: getattr(options, name) for name in names} == {
+        name: values[column] for name, values in PRESET_TABLE.items()
+    }
+
+
+def test_an_option_wins_over_its_preset():
+    options = DrawOptions(preset="released", anchor_position="first", fresh=True)
+    assert (options.anchor_position, options.fresh, options.query_length) == (
+        "first",
+        True,
+        "normal",
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"preset": "ours"}, {"query_length": "long"}, {"mixing": "even"}, {"rdp_anchors": "x"}],
+)
+def test_unknown_values(wrong):
+    with pytest.raises(HarpError, match="known are"):
+        DrawOptions(**wrong)
+
+
+@pytest.mark.parametrize("temperature", ["0", "-1", "warm", "nan"])
+def test_wrong_temperature(temperature):
+    with pytest.raises(HarpError, match="temperature"):
+        DrawOptions(temperature=temperature).temperature_for(4)
+
+
+def test_missing_stop_list(source, hand_build):
+    with pytest.raises(HarpError, match="stop list /no/such cannot be read"):
+        groups(source, "rqp", hand_build.anchors[0, 0], 1, stop_words="/no/such")
