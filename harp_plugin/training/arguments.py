@@ -148,6 +148,9 @@ class HarpTrainingArguments(DenseTrainingArguments):
         default_factory=torch.cuda.is_available,
         metadata={"help": "Keep batches in pinned memory (default: where there is a GPU)."},
     )
+    disable_tqdm: bool | None = field(
+        default=False, metadata={"help": "Show no progress bar and no log lines."}
+    )
     remove_unused_columns: bool = field(
         default=False, metadata={"help": "Has no effect: batches are made of pair groups."}
     )

@@ -104,7 +104,8 @@ class JointModel(nn.Module):
         scorer.config.sentence_transformers = dict(RAW_SCORES)
         fresh = tuple(sorted(scorer_fresh | lm_fresh))
         if fresh:
-            logger.info("%s lacks %s: drawn anew, seed %d", name, ", ".join(fresh), seed)
+            parts = ", ".join(sorted({weight.partition(".")[0] for weight in fresh}))
+            logger.info("%s lacks weights of %s: drawn anew, seed %d", name, parts, seed)
         return cls(scorer, language_model, fresh)
 
     @property
