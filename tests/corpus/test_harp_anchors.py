@@ -85,3 +85,14 @@ def test_an_anchor_that_is_not_there_is_counted(anchor):
 def test_a_bad_line_is_named(bad):
     with pytest.raises(HarpError, match=r"^demo\.jsonl, line 3: .*$"):
         list(read(line("a b", ("a", [0, 1], "P")) + b"\n\n" + bad + b"\n"))
+
+
+def test_only_linked_pages_are_documents(tmp_path):
+    record = {
+        "sentence": "See the dog.",
+        "tokenized_sentence": ["See", "the", "dog."],
+        "anchors": [[{"text": "dog", "pos": [2, 2], "passage": "A dog is an animal."}]],
+    }
+    pages = list(HarpAnchorsReader().parse(("corpus.jsonl", 1, record)))
+    assert [page.lead for page in pages] == ["A dog is an animal.", ""]
+    assert [page.word_count for page in pages] == [None, None]

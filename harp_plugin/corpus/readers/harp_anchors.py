@@ -49,7 +49,7 @@ class HarpAnchorsReader:
             raise HarpError(f"{name} cannot be read ({error}): fetch it again") from error
 
     def parse(self, record: tuple[str, int, dict[str, Any]]) -> Iterable[Item]:
-        """Give the linked pages, then the sentence as a page that is not whole."""
+        """Give the linked pages, then the sentence as a page without a lead, so no document."""
         name, number, fields = record
         try:
             yield from self._pages(name, number, fields)
@@ -68,7 +68,8 @@ class HarpAnchorsReader:
             key = f"passage:{stable_id(anchor['passage']):016x}"
             links.append(Link(*span, sentence[slice(*span)], key))
             yield _page(key, LinkedText(anchor["passage"], []))
-        source = _page(f"{name}:{number}", LinkedText(sentence.replace("\n", " "), links))
+        body = LinkedText(sentence.replace("\n", " "), links)
+        source = _page(f"{name}:{number}", body, level=2)
         source.drops = drops
         yield source
 
@@ -77,8 +78,8 @@ def _malformed(name: str, number: int, error: Exception) -> HarpError:
     return HarpError(f"{name}, line {number}: no sentence with its anchors as JSON ({error!r})")
 
 
-def _page(key: str, body: LinkedText) -> Page:
-    return Page(key, "", [Section(1, "", body)], whole=False, split=False)
+def _page(key: str, body: LinkedText, level: int = 1) -> Page:
+    return Page(key, "", [Section(level, "", body)], whole=False, split=False)
 
 
 def _span(sentence: str, tokens: list[str], anchor: dict[str, Any]) -> tuple[int, int] | None:
