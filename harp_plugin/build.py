@@ -71,8 +71,12 @@ def build(
     if options.workers < 1:
         raise HarpError(f"--workers {options.workers}: give 1 or more")
     weights = weights or WeightOptions()
+    paths = [Path(source) for source in sources]
+    # What is missing is told before hours of reading.
+    if "corpus" in options.stages:
+        _check_sources(paths)
     if "weights" in options.stages:
-        model_fingerprint(weights.model)  # a model that is missing is told before hours of reading
+        model_fingerprint(weights.model)
     directory = Path(options.output)
     manifests: dict[str, dict[str, Any]] = {}
     for stage in STAGES:
@@ -81,7 +85,6 @@ def build(
         if stage == "corpus":
             from .corpus.build import build_corpus
 
-            paths = [Path(source) for source in sources]
             manifest = build_corpus(
                 paths,
                 directory,
@@ -111,6 +114,14 @@ def build(
             manifest = build_examples(directory, options.tasks, engine, workers=options.workers)
         manifests[stage] = manifest
     return manifests
+
+
+def _check_sources(paths: list[Path]) -> None:
+    if not paths:
+        raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
+    for path in paths:
+        if not path.is_file():
+            raise HarpError(f"no source at {path}: check the path")
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:

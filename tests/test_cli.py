@@ -72,6 +72,10 @@ def test_missing_source(harp, tmp_path):
     assert not (tmp_path / "out" / "corpus" / "manifest.json").exists()
 
 
+def test_no_source(harp, tmp_path):
+    fails(harp("build", "--output", tmp_path), "no source")
+
+
 def test_missing_model(harp, tmp_path, shared_data):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
     result = harp("build", source, "--output", tmp_path, "--model", tmp_path / "none", "--quiet")
@@ -93,7 +97,8 @@ def test_broken_dumps(harp, tmp_path, shared_data):
     for name, content in broken.items():
         source, output = tmp_path / name, tmp_path / f"{name}-out"
         source.write_bytes(content)
-        fails(harp("build", source, "--output", output, "--quiet"), name)
+        build = ["build", source, "--output", output, "--stages", "corpus", "--quiet"]
+        fails(harp(*build), name)
         assert not (output / "corpus" / "manifest.json").exists()
 
 
