@@ -39,7 +39,9 @@ def test_in_groups_puts_the_positive_first():
 
 
 def test_training_separates_positives_from_negatives(options):
-    trainer = trainer_of(options, max_steps=80, learning_rate=5e-3, logging_steps=10, save_steps=80)
+    trainer = trainer_of(
+        options, max_steps=200, learning_rate=5e-3, logging_steps=20, save_steps=200
+    )
     trainer.train()
     first, *_, last = [line for line in trainer.state.log_history if "loss" in line]
     assert last["loss/hinge"] < 0.5 < first["loss/hinge"]
