@@ -143,6 +143,12 @@ def _terms(text: str, spans: np.ndarray, weights: np.ndarray, options: DrawOptio
     return merge_repeats(pieces, weights, stop_words(options.stop_words or "none"))
 
 
+def sentences_of_several_pages(graph: Mapping[str, ir.Table]) -> ir.Table:
+    """Examples of tasks that need a sentence with links to two pages or more."""
+    sentences = graph["sentence_anchors"]
+    return sentences.filter(sentences.targets >= 2).select("id")
+
+
 def anchored_query(anchor: str, sampled: list[str], options: DrawOptions) -> str:
     """S1: the anchor text and the sampled words."""
     parts = [anchor, *sampled] if options.anchor_position == "first" else [*sampled, anchor]

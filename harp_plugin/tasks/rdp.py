@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Anchor, Source
+from .base import Anchor, Source, sentences_of_several_pages
 from .groups import Pair, PairGroup
 from .options import DrawOptions
 from .terms import distribution
@@ -16,8 +16,7 @@ class RDP:
     @staticmethod
     def examples(graph):
         """Sentences that link to two pages or more."""
-        sentences = graph["sentence_anchors"]
-        return sentences.filter(sentences.targets >= 2).select("id")
+        return sentences_of_several_pages(graph)
 
     def draw(
         self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
