@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +80,11 @@ def run_steps(
         failure = receiver.recv()
     except EOFError:
         failure = None
-    child.join()
+    except BaseException:
+        child.terminate()
+        raise
+    finally:
+        child.join()
     if failure:
         raise HarpError(failure)
     if failure is None:
@@ -90,6 +95,7 @@ def run_steps(
 
 
 def _child(sender, stage: Stage, sources, steps: list[Step], memory: str, workers: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the child
     failure = ""
     try:
         with tempfile.TemporaryDirectory(suffix=".tmp", dir=stage.folder) as scratch:
