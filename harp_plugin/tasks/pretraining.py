@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import HarpError
-from ..sampling import generator
+from ..sampling import generator, stable_id
+from ..storage import read_manifest
 from .base import Source
 from .groups import PairGroup
 from .options import DrawOptions
@@ -74,6 +75,13 @@ class PreTrainingData:
 
     def __len__(self) -> int:
         return self._length
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the build does."""
+        stages = ("corpus", "graph", "weights", "examples")
+        prints = [read_manifest(self.directory / stage)["fingerprint"] for stage in stages]
+        return f"{stable_id(*prints):016x}"
 
     @property
     def shares(self) -> dict[str, float]:

@@ -88,6 +88,7 @@ class RunFolder:
         recipe: what the run computes.
         processes: number of training processes.
         groups_per_epoch: number of pair groups in an epoch.
+        data: fingerprint of what the groups are drawn from.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class RunFolder:
         recipe: Mapping[str, Any],
         processes: int,
         groups_per_epoch: int,
+        data: str = "",
     ) -> None:
         self.path = Path(path)
         self.processes = processes
@@ -104,6 +106,7 @@ class RunFolder:
             "recipe": dict(recipe),
             "processes": processes,
             "groups_per_epoch": groups_per_epoch,
+            "data": data,
         }
 
     @property

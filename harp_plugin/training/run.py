@@ -60,6 +60,7 @@ def fit(
         recipe=recipe(model_args, data_args, training_args),
         processes=training_args.world_size,
         groups_per_epoch=len(groups),
+        data=getattr(groups, "fingerprint", ""),
     )
     if folder.is_finished():
         logger.info("%s is finished: nothing to train", folder.path)

@@ -134,3 +134,12 @@ def test_checkpoint_that_is_named_must_be_whole(options, tmp_path):
     (out / MANIFEST).unlink()
     with pytest.raises(HarpError, match="checkpoint-4 is not a whole checkpoint"):
         run(options, max_steps=4, resume_from_checkpoint=str(out / "checkpoint-4"))
+
+
+def test_another_build_is_another_run(groups, options, tmp_path):
+    model_args, data_args, training_args = options(max_steps=2)
+    groups.fingerprint = "one"
+    fit(groups, model_args, data_args, training_args)
+    groups.fingerprint = "another"
+    with pytest.raises(HarpError, match="overwrite"):
+        fit(groups, model_args, data_args, training_args)
