@@ -13,7 +13,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "temperature": "1/heads",
         "query_length": "poisson",
         "replacement": True,
-        "stop_words": "inquery",
+        "stop_words": "english",
         "anchor_position": "first",
         "negative_query_length": "equal",
         "anchor_words_in_negative": "removed",
@@ -78,7 +78,7 @@ class DrawOptions:
     temperature: str | None = _option("Eq. 3: softmax temperature, a number or 1/heads")
     query_length: str | None = _option("Eq. 4: draw of the query length", "poisson", "normal")
     replacement: bool | None = _option("Draw words with replacement")
-    stop_words: str | None = _option("inquery, none, or a file with one word a line")
+    stop_words: str | None = _option("english, none, or a file with one word a line")
     anchor_position: str | None = _option("Where the anchor stands in S1", "first", "last")
     negative_query_length: str | None = _option(
         "RQP: length of S2", "equal", "drawn", "drawn_above_one"

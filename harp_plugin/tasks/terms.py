@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,20 +22,23 @@ class Terms(NamedTuple):
 
 @lru_cache(maxsize=8)
 def stop_words(name: str) -> frozenset[str]:
-    """A stop list: ``inquery`` (418 words), ``none``, or a file with one word a line.
+    """A stop list: ``english`` (scikit-learn's), ``none``, or a file with one word a line.
+
+    The paper's INQUERY list is not in this package: name its file.
 
     Raises:
         HarpError: there is no such file.
     """
     if name == "none":
         return frozenset()
-    if name == "inquery":
-        text = (files("harp_plugin") / "data" / "inquery-stopwords.txt").read_text("utf-8")
-    else:
-        try:
-            text = Path(name).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise HarpError(f"stop list {name} cannot be read ({error}): check it") from error
+    if name == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        return ENGLISH_STOP_WORDS
+    try:
+        text = Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise HarpError(f"stop list {name} cannot be read ({error}): check it") from error
     return frozenset(text.lower().split())
 
 

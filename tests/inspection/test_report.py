@@ -129,7 +129,7 @@ def test_every_sample_is_the_group_that_training_draws(build, look, preset):
 def test_sampled_words_are_underlined_where_they_were_drawn(look, preset):
     _, page = look(preset)
     anchor_at = -1 if preset == "released" else 0
-    stopped = stop_words("inquery")
+    stopped = stop_words("english")
     for sample in page.samples:
         sampled = list(sample.queries[0])
         if sample.task == "rdp":

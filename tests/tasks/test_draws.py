@@ -314,7 +314,7 @@ PRESET_TABLE = {
     "temperature": ("1/heads", "1", "1/heads"),
     "query_length": ("poisson", "poisson", "normal"),
     "replacement": (True, True, True),
-    "stop_words": ("inquery", "inquery", "inquery"),
+    "stop_words": ("english", "english", "english"),
     "anchor_position": ("first", "first", "last"),
     "negative_query_length": ("equal", "drawn", "drawn_above_one"),
     "anchor_words_in_negative": ("removed", "zero_weight", "kept"),

@@ -95,7 +95,10 @@ def test_merge_repeats_keeps_the_order_of_first_places():
 
 def test_stop_words(shared_data, tmp_path):
     published = set((shared_data / "inquery-stopwords.txt").read_text().split())
-    assert stop_words("inquery") == published and len(published) == 418
+    assert (
+        stop_words(str(shared_data / "inquery-stopwords.txt")) == published
+        and len(published) == 418
+    )
     assert stop_words("none") == frozenset()
     (tmp_path / "mine.txt").write_text("Alpha\nbeta\n")
     assert stop_words(str(tmp_path / "mine.txt")) == {"alpha", "beta"}
