@@ -53,7 +53,8 @@ def build(
     """Run the stages of a build that are not finished yet.
 
     Args:
-        sources: dumps or other hyperlinked sources; needed by the corpus stage only.
+        sources: dumps and other hyperlinked sources, folders of them, and collections such as
+            ``irds:kilt``; needed by the corpus stage only.
         options: what to run.
         corpus: options of reading.
         graph: which pages and links count.
@@ -71,10 +72,14 @@ def build(
     if options.workers < 1:
         raise HarpError(f"--workers {options.workers}: give 1 or more")
     weights = weights or WeightOptions()
-    paths = [Path(source) for source in sources]
     # What is missing is told before hours of reading.
     if "corpus" in options.stages:
-        _check_sources(paths)
+        from .corpus.readers import sources as find_sources
+
+        if not sources:
+            raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
+        for source in sources:
+            find_sources(source)
     if "weights" in options.stages:
         model_fingerprint(weights.model)
     directory = Path(options.output)
@@ -86,7 +91,7 @@ def build(
             from .corpus.build import build_corpus
 
             manifest = build_corpus(
-                paths,
+                sources,
                 directory,
                 corpus or CorpusOptions(),
                 workers=options.workers,
@@ -114,14 +119,6 @@ def build(
             manifest = build_examples(directory, options.tasks, engine, workers=options.workers)
         manifests[stage] = manifest
     return manifests
-
-
-def _check_sources(paths: list[Path]) -> None:
-    if not paths:
-        raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
-    for path in paths:
-        if not path.is_file():
-            raise HarpError(f"no source at {path}: check the path")
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:

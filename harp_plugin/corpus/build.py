@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from tqdm import tqdm
 
+from ..errors import HarpError
 from ..sampling import stable_id
 from ..storage import Stage, read_manifest, shard_map, write_table
 from ..text import normalise_anchor
 from .options import CorpusOptions
 from .pages import Dropped, Page, Redirect
-from .readers import READERS, Reader, choose_reader
-from .readers.base import open_source
+from .readers import READERS, Source, choose_reader, sources
+from .readers.base import UnknownFormat
+from .readers.source import COLLECTION
 from .sentences import linked_sentences
 from .wikitext import without_debris
 
@@ -32,6 +36,7 @@ TABLES: dict[str, pa.Schema] = {
             ("words", pa.int32()),
             ("sections", pa.list_(SECTION)),
             ("see_also", pa.list_(pa.string())),
+            ("domain", pa.string()),
         ]
     ),
     "sentences": pa.schema([("id", pa.int64()), ("page", pa.int64()), ("text", pa.string())]),
@@ -44,11 +49,20 @@ TABLES: dict[str, pa.Schema] = {
             ("anchor", pa.string()),
             ("normalised", pa.string()),
             ("target", pa.string()),
+            ("region", pa.string()),
         ]
     ),
     "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
 }
-_PACKAGES = ("mwparserfromhell", "mwxml", "sentencex", "pyarrow")
+_PACKAGES = ("mwparserfromhell", "sentencex", "pyarrow")
+_SHARD_SIZE = 32 << 20
+
+
+class _Run(NamedTuple):
+    """Consecutive sources of one format, which share shards."""
+
+    reader: str
+    sources: list[Source]
 
 
 class _Shard(NamedTuple):
@@ -56,10 +70,11 @@ class _Shard(NamedTuple):
     reader: str
     records: list[Any]
     stage: Stage
+    position: int
 
 
 def build_corpus(
-    sources: list[Path],
+    named: Sequence[str | Path],
     directory: Path,
     options: CorpusOptions,
     *,
@@ -70,70 +85,121 @@ def build_corpus(
 
     The same bytes for any number of workers. Finished shards are kept over a kill.
 
+    Args:
+        named: files, folders, and collections such as ``irds:kilt``.
+        directory: the folder of the build.
+        options: how to read.
+        workers: processes that parse; one more reads.
+        quiet: no progress bar.
+
     Returns:
         The stage's manifest.
 
     Raises:
         HarpError: a source is missing, damaged, of no known format, or yields nothing.
     """
-    readers = [(path, *choose_reader(path, options.reader)) for path in sources]
-    inputs = {f"{n}:{path.name}": _fingerprint(path) for n, path in enumerate(sources)}
+    found = [sources(name) for name in named]
+    inputs = {f"{n}:{name}": _fingerprint(found[n]) for n, name in enumerate(map(_base, named))}
     stage = Stage(directory / "corpus", asdict(options), inputs, _PACKAGES)
     if stage.finished:
         return read_manifest(stage.folder)
+    runs, unknown = _runs(found, options.reader)
     stage.start()
-    shards = _shards(readers, options, stage, quiet)
-    for _ in shard_map(_write_shard, shards, workers):
-        pass
+    if unknown:
+        stage.finish_shard("unknown", {}, {"file of unknown format": unknown})
+    total = sum(source.size for run in runs for source in run.sources)
+    with tqdm(total=total or None, unit="B", unit_scale=True, desc="corpus", disable=quiet) as bar:
+        pages = 0
+        for position, count in shard_map(_write_shard, _shards(runs, options, stage), workers):
+            pages += count
+            bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
+            bar.update(position - bar.n)
     return stage.finish()
 
 
-def _fingerprint(path: Path) -> str:
-    """Name a source by its size, first and last MiB: cheap, and the same wherever it lies."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(1 << 20)
-        file.seek(max(0, size - (1 << 20)))
-        tail = file.read()
-    return f"{stable_id(size, head.hex(), tail.hex()):016x}"
+def _base(name: str | Path) -> str:
+    return str(name) if str(name).startswith(COLLECTION) else Path(name).name
 
 
-def _shards(
-    readers: list[tuple[Path, str, Reader]], options: CorpusOptions, stage: Stage, quiet: bool
-) -> Iterator[_Shard]:
-    total = sum(path.stat().st_size for path, *_ in readers)
+def _fingerprint(found: list[Source]) -> str:
+    """Name sources by sizes, first and last MiB: cheap, and the same wherever they lie."""
+    parts: list[str | int] = []
+    for source in found:
+        parts += [source.name, source.size]
+        if source.path is not None:
+            with source.open(decompress=False) as file:
+                parts.append(file.read(1 << 20).hex())
+                file.seek(max(0, source.size - (1 << 20)))
+                parts.append(file.read().hex())
+    return f"{stable_id(*parts):016x}"
+
+
+def _runs(found: list[list[Source]], reader: str) -> tuple[list[_Run], int]:
+    """Group sources by format; the files of a folder may be of unknown formats, but not all."""
+    runs: list[_Run] = []
+    unknown = 0
+    for together in found:
+        known: list[tuple[str, Source]] = []
+        for source in together:
+            try:
+                known.append((choose_reader(source, reader), source))
+            except UnknownFormat:
+                if len(together) == 1:
+                    raise
+                unknown += 1
+        if not known:
+            raise HarpError(f"no file beside {together[0].path} is in a known format")
+        for name, group in groupby(known, key=itemgetter(0)):
+            runs.append(_Run(name, [source for _, source in group]))
+    return runs, unknown
+
+
+def _shards(runs: list[_Run], options: CorpusOptions, stage: Stage) -> Iterator[_Shard]:
     done = 0
-    with tqdm(total=total, unit="B", unit_scale=True, desc="corpus", disable=quiet) as bar:
-        for source, (path, name, reader) in enumerate(readers):
-            file, raw = open_source(path)
-            with file, raw:
-                batches = _batched(reader.records(file, path.name), options.pages_per_shard)
-                for number, records in enumerate(batches):
-                    bar.update(done + raw.tell() - bar.n)
-                    shard = f"{source:03d}-{number:05d}"
-                    if not stage.shard_done(shard):
-                        yield _Shard(shard, name, records, stage)
-            done += path.stat().st_size
-            bar.update(done - bar.n)
+    for number, run in enumerate(runs):
+        batch: list[Any] = []
+        pages = size = part = 0
+        for source, record in _records(run):
+            batch.append(record)
+            pages += getattr(record, "pages", 1)
+            size += record_size(record)
+            if pages >= options.pages_per_shard or size >= _SHARD_SIZE:
+                yield from _shard(f"{number:03d}-{part:05d}", run, batch, stage, done + source)
+                batch, pages, size, part = [], 0, 0, part + 1
+        done += sum(source.size for source in run.sources)
+        if batch:
+            yield from _shard(f"{number:03d}-{part:05d}", run, batch, stage, done)
 
 
-def _batched(records: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    batch: list[Any] = []
-    for record in records:
-        batch.append(record)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def _shard(
+    name: str, run: _Run, records: list[Any], stage: Stage, position: int
+) -> Iterator[_Shard]:
+    if not stage.shard_done(name):
+        yield _Shard(name, run.reader, records, stage, position)
 
 
-def _write_shard(shard: _Shard) -> None:
+def _records(run: _Run) -> Iterator[tuple[int, Any]]:
+    """Records with the number of compressed bytes read so far."""
+    reader = READERS[run.reader]()
+    done = 0
+    for source in run.sources:
+        for record in reader.records(source):
+            yield done + source.position, record
+        done += source.size
+
+
+def record_size(record: Any) -> int:
+    """Bytes and characters in a record, of one level of nesting."""
+    parts = record if isinstance(record, tuple) else (record,)
+    return sum(len(part) for part in parts if isinstance(part, str | bytes))
+
+
+def _write_shard(shard: _Shard) -> tuple[int, int]:
     reader = READERS[shard.reader]()
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     drops: Counter[str] = Counter()
     for record in shard.records:
-        for item in reader.parse(record):
+        for item in [record] if isinstance(record, Dropped) else reader.parse(record):
             if isinstance(item, Dropped):
                 drops[item.reason] += 1
             elif isinstance(item, Redirect):
@@ -146,6 +212,7 @@ def _write_shard(shard: _Shard) -> None:
         batch = pa.RecordBatch.from_pylist(rows[name], schema=schema)
         counts[name] = write_table(path, schema, [batch])
     shard.stage.finish_shard(shard.name, counts, +drops)
+    return shard.position, counts["pages"]
 
 
 def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[str]) -> None:
@@ -160,9 +227,10 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
             "words": page.word_count,
             "sections": [
                 {"level": s.level, "title": s.title, "text": without_debris(s.body.text)}
-                for s in page.sections
+                for s in page.content
             ],
             "see_also": page.see_also,
+            "domain": page.domain,
         }
     )
     number = 0
@@ -182,5 +250,6 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
                         "anchor": link.anchor,
                         "normalised": normalise_anchor(link.anchor),
                         "target": link.target,
+                        "region": section.region,
                     }
                 )

@@ -13,12 +13,15 @@ from .markup import LinkedText
 class Section:
     """One section of a page. The lead has level 1 and an empty title.
 
-    Lines of ``body.text`` are paragraphs; links never cross a line.
+    Lines of ``body.text`` are paragraphs; links never cross a line. ``region`` is None for the
+    page's content; boilerplate says where it stands: ``header``, ``footer``, ``navigation`` or
+    ``aside``. Of boilerplate only the links are kept, with their region.
     """
 
     level: int
     title: str
     body: LinkedText
+    region: str | None = None
 
 
 @dataclass(slots=True)
@@ -34,6 +37,7 @@ class Page:
         whole: whether the source holds the whole page; ``min_words`` judges whole pages only.
         split: whether paragraphs still have to be split into sentences.
         language: code for the sentence splitter.
+        domain: the registrable domain of a web page.
     """
 
     key: str
@@ -44,17 +48,23 @@ class Page:
     whole: bool = True
     split: bool = True
     language: str = "en"
+    domain: str | None = None
+
+    @property
+    def content(self) -> list[Section]:
+        """The sections that are no boilerplate."""
+        return [section for section in self.sections if section.region is None]
 
     @property
     def lead(self) -> str:
         """Text of the first section; empty where the page starts with a heading."""
-        first = self.sections[0] if self.sections else None
-        return first.body.text if first and first.level == 1 else ""
+        first = self.content[:1]
+        return first[0].body.text if first and first[0].level == 1 else ""
 
     @property
     def word_count(self) -> int | None:
         """Words in all sections, or None where the source does not hold the whole page."""
-        return sum(len(words(s.body.text)) for s in self.sections) if self.whole else None
+        return sum(len(words(s.body.text)) for s in self.content) if self.whole else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """The HARP authors' JSON lines: the sample of their code, and lines written by hand."""
 
-import io
 import json
 from collections import Counter
 
 import pytest
+from reading import read_bytes
 
-from harp_plugin.corpus.readers import HarpAnchorsReader, choose_reader
+from harp_plugin.corpus.readers import HarpAnchorsReader, Source, choose_reader
 from harp_plugin.errors import HarpError
 
 
@@ -17,20 +17,18 @@ def line(sentence, *anchors, tokens=None):
 
 
 def read(data):
-    reader = HarpAnchorsReader()
-    for record in reader.records(io.BytesIO(data), "demo.jsonl"):
-        yield from reader.parse(record)
+    return read_bytes(data, "demo.jsonl")
 
 
 def test_the_sample(shared_data):
     """95 sentences; an anchor's place is known from its tokens, its target from its passage."""
     path = shared_data / "wiki" / "anchors-demo.jsonl"
-    name, reader = choose_reader(path)
-    assert name == "harp-anchors"
+    source = Source(path.name, path)
+    assert choose_reader(source) == "harp-anchors"
+    reader = HarpAnchorsReader()
     lines = [json.loads(text) for text in path.read_text().splitlines()]
     written = found = near = 0
-    with path.open("rb") as file:
-        records = list(reader.records(file, path.name))
+    records = list(reader.records(source))
     assert len(records) == len(lines) == 95
     for record, fields in zip(records, lines, strict=True):
         *passages, sentence = reader.parse(record)
@@ -93,6 +91,6 @@ def test_only_linked_pages_are_documents(tmp_path):
         "tokenized_sentence": ["See", "the", "dog."],
         "anchors": [[{"text": "dog", "pos": [2, 2], "passage": "A dog is an animal."}]],
     }
-    pages = list(HarpAnchorsReader().parse(("corpus.jsonl", 1, record)))
+    pages = list(HarpAnchorsReader().parse(("corpus.jsonl", 1, json.dumps(record))))
     assert [page.lead for page in pages] == ["A dog is an animal.", ""]
     assert [page.word_count for page in pages] == [None, None]

@@ -2,17 +2,15 @@
 
 import bz2
 import html
-import io
 import re
 from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
 from dumps import dump_xml, page_xml
+from reading import read, read_bytes
 
 from harp_plugin.corpus.pages import Dropped, Page, Redirect
-from harp_plugin.corpus.readers import MediaWikiReader
-from harp_plugin.corpus.readers.base import choose_reader, open_source
 from harp_plugin.corpus.sentences import linked_sentences
 
 DUMPS = {
@@ -24,9 +22,7 @@ DUMPS = {
 
 
 def items(xml: str):
-    reader = MediaWikiReader()
-    records = reader.records(io.BytesIO(xml.encode()), "x.xml")
-    return [item for record in records for item in reader.parse(record)]
+    return read_bytes(xml.encode(), "x.xml")
 
 
 def test_pages_redirects_and_drops():
@@ -95,15 +91,6 @@ def naive_links(text):
         shown = " ".join(re.sub("'{2,3}|</?[a-z]+>", "", shown).split())
         if target and ":" not in target:
             yield target[0].upper() + target[1:], shown
-
-
-def read(path):
-    """All items of a source."""
-    _, reader = choose_reader(path)
-    file, raw = open_source(path)
-    with file, raw:
-        for record in reader.records(file, path.name):
-            yield from reader.parse(record)
 
 
 @pytest.mark.parametrize(

@@ -6,5 +6,14 @@ Other packages add theirs by an entry point in the group ``harp_plugin.readers``
 from .base import READERS, Reader, choose_reader
 from .harp_anchors import HarpAnchorsReader
 from .mediawiki import MediaWikiReader
+from .source import Source, sources
 
-__all__ = ["READERS", "HarpAnchorsReader", "MediaWikiReader", "Reader", "choose_reader"]
+__all__ = [
+    "READERS",
+    "HarpAnchorsReader",
+    "MediaWikiReader",
+    "Reader",
+    "Source",
+    "choose_reader",
+    "sources",
+]

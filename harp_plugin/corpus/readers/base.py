@@ -1,37 +1,32 @@
-"""What every reader of a hyperlinked source offers."""
+"""What every reader of a hyperlinked source offers, and their registry."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import IO, Any, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 from ...errors import HarpError
 from ...registry import Registry
 from ..pages import Item
+from .source import Source
 
-_DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"BZh": bz2.BZ2File,
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\xfd7zXZ": lzma.LZMAFile,
-}
+
+class UnknownFormat(HarpError):
+    """No reader recognises a source."""
 
 
 class Reader(Protocol):
     """Reads one source format.
 
-    `records` streams in one process and should be cheap; `parse` runs in many.
+    `records` streams in one process and should be cheap; `parse` runs in many. A record that holds
+    more than one page says how many by an attribute ``pages``.
     """
 
-    def recognises(self, head: bytes) -> bool:
-        """Whether a source that starts with these (decompressed) bytes is of this format."""
+    def recognises(self, source: Source) -> bool:
+        """Whether a source is of this format, by its ``head`` or the name of its ``collection``."""
 
-    def records(self, file: IO[bytes], name: str) -> Iterator[Any]:
-        """Stream picklable records from an opened, decompressed source.
+    def records(self, source: Source) -> Iterator[Any]:
+        """Stream picklable records, of at most 64 MiB each; those of type Dropped are counted.
 
         Raises:
             HarpError: the source is damaged; the message names it and the position.
@@ -44,44 +39,20 @@ class Reader(Protocol):
 READERS: Registry[type[Reader]] = Registry("harp_plugin.readers", "reader")
 
 
-def open_source(path: Path) -> tuple[IO[bytes], IO[bytes]]:
-    """Open a source, decompressing bzip2, gzip and xz by their first bytes.
-
-    Returns:
-        The decompressed file, and the raw file whose ``tell()`` gives the progress.
+def choose_reader(source: Source, name: str = "auto") -> str:
+    """Find the reader for a source, by name or by what the source looks like.
 
     Raises:
-        HarpError: there is no such file.
-    """
-    if not path.is_file():
-        raise HarpError(f"no source at {path}: check the path")
-    raw = path.open("rb")
-    head = raw.read(8)
-    raw.seek(0)
-    for magic, decompress in _DECOMPRESSORS.items():
-        if head.startswith(magic):
-            return decompress(raw), raw
-    return raw, raw
-
-
-def choose_reader(path: Path, name: str = "auto") -> tuple[str, Reader]:
-    """Find the reader for a source, by name or by the source's first bytes.
-
-    Raises:
-        HarpError: no reader has this name, or none recognises the source.
+        HarpError: no reader has this name.
+        UnknownFormat: no reader recognises the source.
     """
     if name != "auto":
-        return name, READERS[name]()
-    file, raw = open_source(path)
-    try:
-        with file, raw:
-            head = file.read(65536)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise HarpError(f"{path} cannot be decompressed ({error}): fetch it again") from error
+        READERS[name]
+        return name
     for known in READERS:
-        reader = READERS[known]()
-        if reader.recognises(head):
-            return known, reader
-    raise HarpError(
-        f"{path} is in no known format: readers are {', '.join(READERS)}; name one by --reader"
+        if READERS[known]().recognises(source):
+            return known
+    raise UnknownFormat(
+        f"{source.path or source.name} is in no known format: "
+        f"readers are {', '.join(READERS)}; name one by --reader"
     )

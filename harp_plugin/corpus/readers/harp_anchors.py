@@ -8,53 +8,45 @@ text. A linked page has no title here; its key is made from its text.
 from __future__ import annotations
 
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from lzma import LZMAError
-from typing import IO, Any
+from typing import Any
 
 from ...errors import HarpError
 from ...sampling import stable_id
 from ..markup import Link, LinkedText
-from ..pages import Item, Page, Section
+from ..pages import Dropped, Item, Page, Section
 from .base import READERS
+from .source import Source
 
 
 @READERS.register("harp-anchors")
 class HarpAnchorsReader:
     """Reads the HARP authors' JSON lines."""
 
-    def recognises(self, head: bytes) -> bool:
+    def recognises(self, source: Source) -> bool:
         """Whether the first line is a JSON object with a sentence and its anchors."""
-        first = head.lstrip().partition(b"\n")[0]
+        first = source.head.lstrip().partition(b"\n")[0]
         return first.startswith(b"{") and b'"sentence"' in first and b'"anchors"' in first
 
-    def records(self, file: IO[bytes], name: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        """Stream the lines.
+    def records(self, source: Source) -> Iterator[tuple[str, int, bytes] | Dropped]:
+        """Stream the lines."""
+        for line in source.lines():
+            yield line if isinstance(line, Dropped) else (source.name, *line)
+
+    def parse(self, record: tuple[str, int, bytes]) -> Iterable[Item]:
+        """Give the linked pages, then the sentence as a page without a lead, so no document.
 
         Raises:
-            HarpError: a line is no JSON object with a sentence and anchors, or has broken UTF-8.
+            HarpError: the line is no JSON object with a sentence and its anchors.
         """
-        number = 0
+        name, number, line = record
         try:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    record = json.loads(line)
-                    record["sentence"], record["tokenized_sentence"], record["anchors"]
-                    yield name, number, record
-        except (ValueError, KeyError, TypeError) as error:
-            raise _malformed(name, number or 1, error) from error
-        except (EOFError, OSError, zlib.error, LZMAError) as error:
-            raise HarpError(f"{name} cannot be read ({error}): fetch it again") from error
-
-    def parse(self, record: tuple[str, int, dict[str, Any]]) -> Iterable[Item]:
-        """Give the linked pages, then the sentence as a page without a lead, so no document."""
-        name, number, fields = record
-        try:
-            yield from self._pages(name, number, fields)
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise _malformed(name, number, error) from error
+            yield from self._pages(name, number, json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise HarpError(
+                f"{name}, line {number}: no sentence with its anchors as JSON ({error!r})"
+            ) from error
 
     def _pages(self, name: str, number: int, fields: dict[str, Any]) -> Iterator[Page]:
         sentence = fields["sentence"]
@@ -72,10 +64,6 @@ class HarpAnchorsReader:
         source = _page(f"{name}:{number}", body, level=2)
         source.drops = drops
         yield source
-
-
-def _malformed(name: str, number: int, error: Exception) -> HarpError:
-    return HarpError(f"{name}, line {number}: no sentence with its anchors as JSON ({error!r})")
 
 
 def _page(key: str, body: LinkedText, level: int = 1) -> Page:
