@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class LinkedText:
     links: list[Link]
 
     def substitute(self, pattern: re.Pattern[str], replacement: str) -> None:
-        """Replace every match of ``pattern``; the links keep to their words.
+        """Replace every match of ``pattern`` by this very text; the links keep to their words.
 
         A link boundary strictly inside a replaced stretch moves to the stretch's far side, so that
         the link never grows.
@@ -36,12 +36,12 @@ class LinkedText:
         shifts: list[int] = []
         position = length = 0
         for match in pattern.finditer(self.text):
-            new = match.expand(replacement)
-            pieces += [self.text[position : match.start()], new]
-            length += match.start() - position + len(new)
-            position = match.end()
-            starts.append(match.start())
-            ends.append(match.end())
+            start, end = match.span()
+            pieces += [self.text[position:start], replacement]
+            length += start - position + len(replacement)
+            position = end
+            starts.append(start)
+            ends.append(end)
             shifts.append(length - position)
         if not starts:
             return
@@ -57,8 +57,11 @@ class LinkedText:
 
         self.text = "".join([*pieces, self.text[position:]])
         self.links = [
-            replace(
-                link, start=moved(link.start, is_start=True), end=moved(link.end, is_start=False)
+            Link(
+                moved(link.start, is_start=True),
+                moved(link.end, is_start=False),
+                link.anchor,
+                link.target,
             )
             for link in self.links
         ]
@@ -71,5 +74,5 @@ class LinkedText:
             start = link.start + len(words) - len(words.lstrip())
             end = link.end - len(words) + len(words.rstrip())
             if start < end:
-                shrunk.append(replace(link, start=start, end=end))
+                shrunk.append(Link(start, end, link.anchor, link.target))
         self.links = shrunk

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 import sentencex
 
@@ -65,7 +64,7 @@ def _cut(text: str, links: list[Link], start: int, end: int) -> LinkedText:
     return LinkedText(
         sentence,
         [
-            replace(link, start=link.start - start, end=link.end - start)
+            Link(link.start - start, link.end - start, link.anchor, link.target)
             for link in links
             if start <= link.start and link.end <= end
         ],

@@ -20,28 +20,18 @@ from ..text import normalise_title
 from .markup import Link, LinkedText
 from .pages import Page, Section
 from .quotes import keep_apostrophes
+from .unseen import TEXT_TEMPLATES, without_unseen
 
 SEE_ALSO = frozenset(
-    {
-        "see also",
-        "related pages",
-        "other pages",
-        "siehe auch",
-        "voir aussi",
-        "articles connexes",
-        "véase también",
-        "voci correlate",
-        "ver também",
-        "см. также",
-        "関連項目",
-        "参见",
-        "參見",
-        "zie ook",
-        "se även",
-        "zobacz też",
-    }
+    {"see also", "related pages", "other pages"}
+    | {"tan-awa usab", "tan-awa sab", "tan-awa"}
+    | {"siehe auch", "voir aussi", "articles connexes", "se även", "se också", "zie ook"}
+    | {"véase también", "vea también", "см. также", "смотри также", "voci correlate"}
+    | {"zobacz też", "zobacz także", "شوف كمان", "بص كمان", "انظر أيضا", "انظر أيضًا"}
+    | {"参见", "參見", "参看", "參看", "相关条目", "相關條目", "関連項目"}
+    | {"див. також", "xem thêm", "ver também", "جستارهای وابسته", "vegeu també"}
 )
-"""Headings of see-also sections, lower-cased, in the languages of the ten largest Wikipedias."""
+"""Headings of see-also sections, lower-cased, in the languages of the largest Wikipedias."""
 
 CANONICAL_NAMESPACES = frozenset(
     {"media", "special", "talk", "user", "wikipedia", "project", "file", "image", "mediawiki"}
@@ -54,7 +44,6 @@ _PROSE_TAGS = frozenset(
     | {"strike", "strong", "sub", "sup", "tt", "u", "ul", "var"}
 )
 _PLAIN_TAGS = frozenset({"nowiki", "poem"})
-_TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "convert": 0}
 _INTERWIKI = re.compile(
     r"^(?:[a-z]{2,3}|simple|be-tarask|be-x-old|zh-[a-z-]+|roa-[a-z-]+|map-bms|bat-smg|fiu-vro|"
     r"nds-nl|cbk-zam|wikt|wiktionary|commons|meta|wikisource|wikiquote|wikibooks|wikinews|"
@@ -66,16 +55,22 @@ _CLEANUP: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
     (re.compile(r"\{\{[^{}]*\}\}"), ""),
     (re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
-    (re.compile(r"(?<!')(?:'{2,3}|'{5,})(?!')"), ""),
+    (
+        re.compile(r"(?<!')(?:'{2,3}|'{5,})(?!')|[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]"),
+        "",
+    ),
     (re.compile(r"'{4}"), "'"),
-    (re.compile(r"[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]"), ""),
-    (re.compile(r"[^\S\n]+"), " "),
+    (re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
     (re.compile(r" ?\([\s,;:]*\)"), ""),
     (re.compile(r"\([\s,;:]+"), "("),
     (re.compile(r" +(?=[,.](?:\s|$))"), ""),
-    (re.compile(r" *\n[ \n]*"), "\n"),
+    (re.compile(r" +\n[ \n]*|\n[ \n]+"), "\n"),
     (re.compile(r"\A\s+|\s+\Z"), ""),
 )
+_TO_CLEAN = re.compile(
+    r"[^\S ]|[<{}|\x00-\x1f\x7f\u200b\u200e\u200f\ufeff()]|__|''|  | [,.]|\A | \Z"
+)
+"""Whether any pattern of the clean-up can match."""
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
 DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb", re.IGNORECASE)
 
@@ -106,7 +101,7 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
     page = Page(
         normalise_title(title, first_letter=site.first_letter), title, [], language=site.language
     )
-    wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(wikitext))
+    wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(without_unseen(wikitext)))
     for level, heading, section in _split(mwparserfromhell.parse(wikitext, skip_style_tags=True)):
         writer = _Writer(site, page.drops)
         writer.walk(section)
@@ -122,6 +117,13 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
 def without_debris(text: str) -> str:
     """Take out the marks of markup that could not be parsed, such as an unclosed ``[[``."""
     return DEBRIS.sub("", text)
+
+
+def _cleaned(text: str) -> str:
+    body = LinkedText(text, [])
+    for pattern, replacement in _CLEANUP:
+        body.substitute(pattern, replacement)
+    return body.text
 
 
 def _split(code) -> Iterator[tuple[int, str, list]]:
@@ -227,15 +229,13 @@ class _Writer:
         if len(self.links) > inner:
             self.drops["link inside a link"] += len(self.links) - inner
             del self.links[inner:]
-        written = LinkedText(text, [])
-        for pattern, replacement in _CLEANUP:
-            written.substitute(pattern, replacement)
+        anchor = _cleaned(text) if _TO_CLEAN.search(text) else text
         if not target:
             self.drops["link inside the page"] += 1
-        elif not written.text:
+        elif not anchor:
             self.drops["empty anchor text"] += 1
         else:
-            self.links.append(Link(start, self.length, written.text, target))
+            self.links.append(Link(start, self.length, anchor, target))
             self.open_trail = True
 
     def _tag(self, node: nodes.Tag) -> None:
@@ -256,10 +256,10 @@ class _Writer:
 
     def _template(self, node: nodes.Template) -> None:
         name = str(node.name).strip().lower().partition("-")[0]
-        if name in _TEXT_TEMPLATES:
+        if name in TEXT_TEMPLATES:
             shown = [parameter for parameter in node.params if not parameter.showkey]
             if shown:
-                self.walk(shown[_TEXT_TEMPLATES[name]].value.nodes)
+                self.walk(shown[TEXT_TEMPLATES[name]].value.nodes)
 
 
 def _entity(node: nodes.HTMLEntity) -> str:

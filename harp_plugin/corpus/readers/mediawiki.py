@@ -65,7 +65,7 @@ class MediaWikiReader:
         try:
             data = _decompressed(record.data) if record.compressed else record.data
             pages = fromstring(b"<pages>%b</pages>" % data)
-        except (ParseError, ValueError) as error:
+        except (ParseError, ValueError, OSError) as error:
             what = " ".join(str(error).split())
             raise HarpError(
                 f"{record.place}: no XML of MediaWiki pages ({what}): fetch it again"

@@ -1,0 +1,80 @@
+"""Wikitext without what no reader of the page's prose sees, taken out before it is parsed.
+
+References, templates and tables are more than a third of an article and most of the time of its
+parsing. Only what is closed is taken out: a stray ``{{`` is left to the parser.
+"""
+
+from __future__ import annotations
+
+import re
+
+TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "convert": 0}
+"""Templates that stand for one of their own positional arguments, with its index."""
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_MARK = re.compile(
+    r"(?P<kept><(?P<plain>nowiki|poem)\b[^<>]*(?<!/)>.*?</(?P=plain)\s*>)"
+    r"|(?P<unseen>\{\{\{[^{}]*\}\}\}|<(?:(?P<tag>ref|math|gallery|timeline|score|syntaxhighlight|source|pre|chem)"
+    r"\b(?:[^<>]*/>|[^<>]*>.*?</(?P=tag)\s*>)))"
+    r"|(?P<open>\{\{+)|(?P<close>\}\}+)"
+    r"|(?P<table>^[:\s]*\{\|)|(?P<table_end>^\s*\|\}(?!\})|^\s*\|\}(?=\}\}(?!\})))",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+_NAME = re.compile(r"\{\{\s*([^|{}\[\]<>\n-]*)")
+
+
+def without_unseen(wikitext: str) -> str:
+    """Take out comments, references, templates and tables.
+
+    Templates that show their own words (`TEXT_TEMPLATES`) stay.
+    """
+    wikitext = _COMMENT.sub("", wikitext)
+    spans: list[tuple[int, int]] = []
+    opened: list[tuple[str, int]] = []
+    for mark in _MARK.finditer(wikitext):
+        kind = mark.lastgroup
+        start, end = mark.span()
+        if kind == "open":
+            opened += [("{{", at) for at in range(start, end - 1, 2)]
+        elif kind == "table":
+            opened.append(("{|", end - 2))
+        elif kind == "close":
+            for at in range(start, end - 1, 2):
+                _close("{{", at + 2, opened, spans, wikitext)
+        elif kind == "table_end":
+            if opened and opened[-1][0] == "{|":
+                _close("{|", end, opened, spans, wikitext)
+        elif mark["unseen"]:
+            spans.append((start, end))
+    return _cut(wikitext, spans)
+
+
+def _close(
+    opening: str,
+    end: int,
+    opened: list[tuple[str, int]],
+    spans: list[tuple[int, int]],
+    wikitext: str,
+) -> None:
+    for depth in range(len(opened) - 1, -1, -1):
+        if opened[depth][0] == opening:
+            start = opened[depth][1]
+            del opened[depth:]
+            if opening == "{|" or not _shows_text(wikitext, start):
+                while spans and spans[-1][0] > start:
+                    spans.pop()
+                spans.append((start, end))
+            return
+
+
+def _shows_text(wikitext: str, start: int) -> bool:
+    name = _NAME.match(wikitext, start)
+    return name is not None and name[1].strip().lower() in TEXT_TEMPLATES
+
+
+def _cut(text: str, spans: list[tuple[int, int]]) -> str:
+    pieces, position = [], 0
+    for start, end in spans:
+        pieces.append(text[position:start])
+        position = end
+    return "".join([*pieces, text[position:]])

@@ -1,0 +1,151 @@
+"""Files, folders and compressions as readers see them."""
+
+import bz2
+import gzip
+import lzma
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from dumps import dump_xml, page_xml, write_dump
+from reading import read, read_bytes
+
+from harp_plugin.corpus.pages import Dropped, Page
+from harp_plugin.corpus.readers import Source, mediawiki, source, sources
+from harp_plugin.errors import HarpError
+
+PAGES = {f"Page {n}": f"A [[page {n + 1}]] of {n}." for n in range(25)}
+
+
+def keys(items):
+    return [item.key for item in items if isinstance(item, Page)]
+
+
+def seven_zip(folder, files):
+    py7zr = pytest.importorskip("py7zr")
+    path = folder / "dump.xml.7z"
+    with py7zr.SevenZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(data, name)
+    return path
+
+
+@pytest.mark.parametrize(
+    "compress", [bytes, bz2.compress, gzip.compress, lzma.compress, pa.Codec("zstd").compress]
+)
+def test_compressions(compress):
+    data = compress(dump_xml(PAGES).encode())
+    assert keys(read_bytes(bytes(data), "any-name")) == list(PAGES)
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress])
+def test_concatenated_streams(compress):
+    data = dump_xml(PAGES).encode()
+    cut = len(data) // 3
+    assert keys(read_bytes(compress(data[:cut]) + compress(data[cut:]), "x")) == list(PAGES)
+
+
+def test_seven_zip(tmp_path):
+    path = seven_zip(tmp_path, {"dump.xml": dump_xml(PAGES)})
+    assert keys(read(path)) == list(PAGES)
+    damaged = bytearray(path.read_bytes())
+    damaged[60:90] = bytes(30)
+    path.write_bytes(damaged)
+    with pytest.raises(HarpError, match=r"dump\.xml\.7z"):
+        list(read(path))
+
+
+def test_seven_zip_of_many_files(tmp_path):
+    path = seven_zip(tmp_path, {"a.xml": dump_xml(PAGES), "b.xml": "b"})
+    with pytest.raises(HarpError, match="2 files"):
+        list(read(path))
+
+
+def test_a_seven_zip_that_is_not_read_to_its_end(tmp_path):
+    """The thread that decompresses must not outlive its file."""
+    path = seven_zip(tmp_path, {"a.xml": "x" * 5_000_000})
+    with Source("a", path).open() as file:
+        assert file.read(3) == b"xxx"
+
+
+def test_a_folder_is_its_files(tmp_path):
+    (tmp_path / "b").mkdir()
+    for name in ("b/2.xml", "a.xml", ".hidden.xml", "x-multistream-index.txt"):
+        write_dump(tmp_path / name, PAGES)
+    assert [found.name for found in sources(tmp_path)] == ["a.xml", "b/2.xml"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(HarpError, match="no file in"):
+        sources(tmp_path / "empty")
+
+
+def test_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "MAX_RECORD", 10)
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"one\n\n" + b"x" * 95 + b"\nlast of 9")
+    found = list(Source("lines.txt", path).lines())
+    assert found == [(1, b"one\n"), Dropped("line over 64 MiB"), (4, b"last of 9")]
+
+
+def test_a_page_that_is_too_long(tmp_path, monkeypatch):
+    """It is dropped and the next ones are found, wherever the blocks end."""
+    pages = {"A": "[[B]]", "Long": "x" * 5000, "B": "[[A]]", "Longer": "y" * 9000, "C": "[[A]]"}
+    path = write_dump(tmp_path / "d.xml", pages)
+    monkeypatch.setattr(mediawiki, "MAX_RECORD", 3000)
+    for block in (7, 100, 1000, 2900):
+        monkeypatch.setattr(mediawiki, "_BLOCK", block)
+        items = list(read(path))
+        assert keys(items) == ["A", "B", "C"]
+        assert Counter(map(type, items))[Dropped] == 2
+
+
+def multistream(folder, pages, each=10, name="wiki-multistream", compress=bz2.compress):
+    """Write a dump in streams of some pages each, and its index."""
+    head, _, _ = dump_xml({}).partition("</mediawiki>")
+    data = bz2.compress(head.encode())
+    index = []
+    items = list(pages.items())
+    for first in range(0, len(items), each):
+        some = items[first : first + each]
+        index += [f"{len(data)}:{n}:{title}\n" for n, (title, _) in enumerate(some, first)]
+        data += bz2.compress("".join(page_xml(*page) for page in some).encode())
+    path = folder / f"{name}.xml.bz2"
+    path.write_bytes(data + bz2.compress(b"</mediawiki>"))
+    listed = path.with_name(f"{name}-index.txt.bz2")
+    listed.write_bytes(bz2.compress("".join(index).encode()))
+    return path, listed
+
+
+def test_multistream(tmp_path):
+    path, index = multistream(tmp_path, PAGES)
+    records = list(mediawiki.MediaWikiReader().records(Source(path.name, path)))
+    assert [record.pages for record in records] == [10, 10, 5]
+    assert keys(read(path)) == list(PAGES) == keys(read(tmp_path))
+    index.with_suffix("").write_bytes(bz2.decompress(index.read_bytes()))
+    index.unlink()
+    assert keys(read(path)) == list(PAGES)
+    index.with_suffix("").unlink()
+    assert keys(read(path)) == list(PAGES)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (b"no:index\n", "no index"),
+        (b"7:1:A\n", "does not fit"),
+        (b"999999:1:A\n", "does not fit"),
+    ],
+)
+def test_a_wrong_index(tmp_path, index, message):
+    path, listed = multistream(tmp_path, PAGES)
+    listed.write_bytes(bz2.compress(index))
+    with pytest.raises(HarpError, match=message):
+        list(read(path))
+
+
+def test_a_damaged_stream(tmp_path):
+    path, _ = multistream(tmp_path, PAGES)
+    data = bytearray(path.read_bytes())
+    data[-300:-280] = bytes(20)
+    path.write_bytes(data)
+    with pytest.raises(HarpError, match=r"wiki-multistream\.xml\.bz2, byte \d+: .*"):
+        list(read(path))
