@@ -40,6 +40,11 @@ class BuildOptions:
         default=None, metadata={"help": "Device of the weights stage (default: a GPU if any)."}
     )
     quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+    dry_run: bool = field(
+        default=False,
+        metadata={"help": "Read a sample and tell what to expect; build nothing."},
+    )
+    sample_pages: int = field(default=2000, metadata={"help": "Pages that a dry run reads."})
 
 
 def build(
@@ -67,21 +72,8 @@ def build(
     Raises:
         HarpError: a source or model is missing or damaged, a task is unknown, or nothing comes out.
     """
-    for task in options.tasks:
-        TASKS[task]
-    if options.workers < 1:
-        raise HarpError(f"--workers {options.workers}: give 1 or more")
     weights = weights or WeightOptions()
-    # What is missing is told before hours of reading.
-    if "corpus" in options.stages:
-        from .corpus.readers import sources as find_sources
-
-        if not sources:
-            raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
-        for source in sources:
-            find_sources(source)
-    if "weights" in options.stages:
-        model_fingerprint(weights.model)
+    check(sources, options, weights)
     directory = Path(options.output)
     manifests: dict[str, dict[str, Any]] = {}
     for stage in STAGES:
@@ -119,6 +111,27 @@ def build(
             manifest = build_examples(directory, options.tasks, engine, workers=options.workers)
         manifests[stage] = manifest
     return manifests
+
+
+def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightOptions) -> None:
+    """Tell what is missing before hours of reading.
+
+    Raises:
+        HarpError: a source or model is missing, or a task is unknown.
+    """
+    for task in options.tasks:
+        TASKS[task]
+    if options.workers < 1:
+        raise HarpError(f"--workers {options.workers}: give 1 or more")
+    if "corpus" in options.stages:
+        from .corpus.readers import sources as find_sources
+
+        if not sources:
+            raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
+        for source in sources:
+            find_sources(source)
+    if "weights" in options.stages:
+        model_fingerprint(weights.model)
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from . import __version__
 from .errors import HarpError
@@ -99,11 +100,18 @@ def _build(argv: list[str]) -> None:
         "goes on where it was.",
         arguments="SOURCE [SOURCE ...] --output DIR ",
     )
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="MediaWiki dump or the like")
+    parser.add_argument(
+        "sources", nargs="*", metavar="SOURCE", help="file, folder or irds:COLLECTION"
+    )
     parser.add_argument("--recipe", help="JSON file with any of these options")
     options = parser.read(argv, _recipe_of(argv))
     *stages, rest = options
-    print(summary(build(rest.sources, *stages)))
+    if stages[0].dry_run:
+        from .estimate import estimate, report
+
+        print(report(estimate(rest.sources, *stages[:-1]), Path(stages[0].output)))
+    else:
+        print(summary(build(rest.sources, *stages)))
 
 
 def _inspect(argv: list[str]) -> None:

@@ -58,14 +58,16 @@ _PACKAGES = ("mwparserfromhell", "sentencex", "pyarrow")
 _SHARD_SIZE = 32 << 20
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
     """Consecutive sources of one format, which share shards."""
 
     reader: str
     sources: list[Source]
 
 
-class _Shard(NamedTuple):
+class Shard(NamedTuple):
+    """Records of one format that become one file of each table."""
+
     name: str
     reader: str
     records: list[Any]
@@ -103,14 +105,14 @@ def build_corpus(
     stage = Stage(directory / "corpus", asdict(options), inputs, _PACKAGES)
     if stage.finished:
         return read_manifest(stage.folder)
-    runs, unknown = _runs(found, options.reader)
+    runs, unknown = find_runs(found, options.reader)
     stage.start()
     if unknown:
         stage.finish_shard("unknown", {}, {"file of unknown format": unknown})
     total = sum(source.size for run in runs for source in run.sources)
     with tqdm(total=total or None, unit="B", unit_scale=True, desc="corpus", disable=quiet) as bar:
         pages = 0
-        for position, count in shard_map(_write_shard, _shards(runs, options, stage), workers):
+        for position, count in shard_map(write_shard, _shards(runs, options, stage), workers):
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
             bar.update(position - bar.n)
@@ -134,9 +136,9 @@ def _fingerprint(found: list[Source]) -> str:
     return f"{stable_id(*parts):016x}"
 
 
-def _runs(found: list[list[Source]], reader: str) -> tuple[list[_Run], int]:
+def find_runs(found: list[list[Source]], reader: str) -> tuple[list[Run], int]:
     """Group sources by format; the files of a folder may be of unknown formats, but not all."""
-    runs: list[_Run] = []
+    runs: list[Run] = []
     unknown = 0
     for together in found:
         known: list[tuple[str, Source]] = []
@@ -150,11 +152,11 @@ def _runs(found: list[list[Source]], reader: str) -> tuple[list[_Run], int]:
         if not known:
             raise HarpError(f"no file beside {together[0].path} is in a known format")
         for name, group in groupby(known, key=itemgetter(0)):
-            runs.append(_Run(name, [source for _, source in group]))
+            runs.append(Run(name, [source for _, source in group]))
     return runs, unknown
 
 
-def _shards(runs: list[_Run], options: CorpusOptions, stage: Stage) -> Iterator[_Shard]:
+def _shards(runs: list[Run], options: CorpusOptions, stage: Stage) -> Iterator[Shard]:
     done = 0
     for number, run in enumerate(runs):
         batch: list[Any] = []
@@ -171,14 +173,12 @@ def _shards(runs: list[_Run], options: CorpusOptions, stage: Stage) -> Iterator[
             yield from _shard(f"{number:03d}-{part:05d}", run, batch, stage, done)
 
 
-def _shard(
-    name: str, run: _Run, records: list[Any], stage: Stage, position: int
-) -> Iterator[_Shard]:
+def _shard(name: str, run: Run, records: list[Any], stage: Stage, position: int) -> Iterator[Shard]:
     if not stage.shard_done(name):
-        yield _Shard(name, run.reader, records, stage, position)
+        yield Shard(name, run.reader, records, stage, position)
 
 
-def _records(run: _Run) -> Iterator[tuple[int, Any]]:
+def _records(run: Run) -> Iterator[tuple[int, Any]]:
     """Records with the number of compressed bytes read so far."""
     reader = READERS[run.reader]()
     done = 0
@@ -194,7 +194,12 @@ def record_size(record: Any) -> int:
     return sum(len(part) for part in parts if isinstance(part, str | bytes))
 
 
-def _write_shard(shard: _Shard) -> tuple[int, int]:
+def write_shard(shard: Shard) -> tuple[int, int]:
+    """Parse a shard's records and write its tables.
+
+    Returns:
+        The shard's position in the sources, and its number of pages.
+    """
     reader = READERS[shard.reader]()
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     drops: Counter[str] = Counter()

@@ -83,7 +83,7 @@ def build_weights(
     stage = Stage(directory / "weights", asdict(options), inputs, packages)
     if stage.finished:
         return read_manifest(stage.folder)
-    weigher = _weigher(options, device)
+    weigher = load_weigher(options, device)
     if weigher.device.type != "cpu":
         workers = 1
     stage.start()
@@ -110,13 +110,14 @@ def _loaded(model: str, device: str | None, batch_tokens: int, unit: str, anchor
     )
 
 
-def _weigher(options: WeightOptions, device: str | None):
+def load_weigher(options: WeightOptions, device: str | None):
+    """The model that weighs, loaded once a process."""
     unit, anchor_row = str(options.unit), str(options.anchor_row)
     return _loaded(options.model, device, options.batch_tokens, unit, anchor_row)
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Compute with one thread, as every worker does, and leave the process as it was."""
     import torch
 
@@ -133,9 +134,9 @@ def _graph_tables(directory: Path) -> dict[str, MappedTable]:
     return {name: open_table(directory, "graph", name) for name in names}
 
 
-@_one_thread()
+@one_thread()
 def _write_shard(shard: _Shard) -> None:
-    weigher = _weigher(shard.options, shard.device)
+    weigher = load_weigher(shard.options, shard.device)
     tables = _graph_tables(shard.directory)
     corpus = shard.directory / "corpus"
     drops: Counter[str] = Counter()

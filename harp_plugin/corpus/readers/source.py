@@ -59,6 +59,7 @@ class Source:
     name: str
     path: Path | None = None
     _raw: IO[bytes] | None = field(default=None, repr=False)
+    _file: IO[bytes] | None = field(default=None, repr=False)
 
     @property
     def collection(self) -> str | None:
@@ -76,6 +77,11 @@ class Source:
         if self._raw is None:
             return 0
         return self.size if self._raw.closed else self._raw.tell()
+
+    @property
+    def decompressed(self) -> int:
+        """How many bytes have been read from the decompressed file, while it is open."""
+        return 0 if self._file is None or self._file.closed else self._file.tell()
 
     @cached_property
     def head(self) -> bytes:
@@ -98,15 +104,15 @@ class Source:
             raise HarpError(f"no source at {self.path}: check the path")
         try:
             with self.path.open("rb") as raw:
-                self._raw = raw
+                self._raw = self._file = raw
                 magic = raw.read(8)
                 raw.seek(0)
                 found = [make for known, make in _DECOMPRESSORS.items() if magic.startswith(known)]
                 if not (decompress and found):
                     yield raw
                     return
-                with found[0](raw) as file:
-                    yield file
+                with found[0](raw) as self._file:
+                    yield self._file
         except EOFError as error:
             raise HarpError(f"{self.name} is truncated ({error}): fetch it again") from error
         except (OSError, zlib.error, lzma.LZMAError) as error:
