@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harp_plugin.errors import HarpError
-from harp_plugin.weights.build import _one_thread
+from harp_plugin.weights.build import one_thread
 from harp_plugin.weights.options import WeightOptions
 
 
@@ -34,7 +34,7 @@ def test_threads_are_given_back():
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        with _one_thread():
+        with one_thread():
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 3
     finally:
