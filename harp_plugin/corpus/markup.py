@@ -66,6 +66,22 @@ class LinkedText:
             for link in self.links
         ]
 
+    def strip(self) -> None:
+        """Take white space off both ends of the text."""
+        stripped = self.text.lstrip()
+        shift = len(self.text) - len(stripped)
+        self.text = stripped.rstrip()
+        size = len(self.text)
+        self.links = [
+            Link(
+                min(max(link.start - shift, 0), size),
+                min(max(link.end - shift, 0), size),
+                link.anchor,
+                link.target,
+            )
+            for link in self.links
+        ]
+
     def shrink_links(self) -> None:
         """Take white space out of both ends of every link; drop links that are left empty."""
         shrunk = []

@@ -13,13 +13,13 @@ TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MARK = re.compile(
-    r"(?P<kept><(?P<plain>nowiki|poem)\b[^<>]*(?<!/)>.*?</(?P=plain)\s*>)"
-    r"|(?P<unseen>\{\{\{[^{}]*\}\}\}|<(?:(?P<tag>ref|math|gallery|timeline|score|syntaxhighlight|source|pre|chem)"
-    r"\b(?:[^<>]*/>|[^<>]*>.*?</(?P=tag)\s*>)))"
-    r"|(?P<open>\{\{+)|(?P<close>\}\}+)"
-    r"|(?P<table>^[:\s]*\{\|)|(?P<table_end>^\s*\|\}(?!\})|^\s*\|\}(?=\}\}(?!\})))",
-    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+    r"<(?:(?P<plain>nowiki|poem)\b[^<>]*(?<!/)>.*?</(?P=plain)\s*>"
+    r"|(?P<tag>ref|math|gallery|timeline|score|syntaxhighlight|source|pre|chem)"
+    r"\b(?:[^<>]*/>|[^<>]*>.*?</(?P=tag)\s*>))"
+    r"|\{\{\{[^{}]*\}\}\}|\{\{+|\}\}+|\{\||\|\}(?!\})|\|\}(?=\}\}(?!\}))",
+    re.DOTALL | re.IGNORECASE,
 )
+_LINE_START = re.compile(r"(?:^|\n)[:\s]*\Z")
 _NAME = re.compile(r"\{\{\s*([^|{}\[\]<>\n-]*)")
 
 
@@ -32,21 +32,26 @@ def without_unseen(wikitext: str) -> str:
     spans: list[tuple[int, int]] = []
     opened: list[tuple[str, int]] = []
     for mark in _MARK.finditer(wikitext):
-        kind = mark.lastgroup
         start, end = mark.span()
-        if kind == "open":
-            opened += [("{{", at) for at in range(start, end - 1, 2)]
-        elif kind == "table":
-            opened.append(("{|", end - 2))
-        elif kind == "close":
+        written = mark[0]
+        if written == "{|":
+            if _starts_line(wikitext, start):
+                opened.append((written, start))
+        elif written == "|}":
+            if opened and opened[-1][0] == "{|" and _starts_line(wikitext, start):
+                _close("{|", end, opened, spans, wikitext)
+        elif written.startswith("}"):
             for at in range(start, end - 1, 2):
                 _close("{{", at + 2, opened, spans, wikitext)
-        elif kind == "table_end":
-            if opened and opened[-1][0] == "{|":
-                _close("{|", end, opened, spans, wikitext)
-        elif mark["unseen"]:
+        elif written.startswith("{{") and not written.endswith("}"):
+            opened += [("{{", at) for at in range(start, end - 1, 2)]
+        elif not mark["plain"]:
             spans.append((start, end))
     return _cut(wikitext, spans)
+
+
+def _starts_line(wikitext: str, place: int) -> bool:
+    return _LINE_START.search(wikitext, max(0, place - 20), place) is not None
 
 
 def _close(

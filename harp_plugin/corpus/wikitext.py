@@ -50,23 +50,27 @@ _INTERWIKI = re.compile(
     r"wikiversity|wikivoyage|wikispecies|wikidata|mediawikiwiki|mw|species|incubator|"
     r"s|q|b|n|v|d|c|m|w)$"
 )
-_CLEANUP: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE), ""),
-    (re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
-    (re.compile(r"\{\{[^{}]*\}\}"), ""),
-    (re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
+_CLEANUP: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (
-        re.compile(r"(?<!')(?:'{2,3}|'{5,})(?!')|[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]"),
+        ("<ref", "<REF", "<Ref"),
+        re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE),
         "",
     ),
-    (re.compile(r"'{4}"), "'"),
-    (re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
-    (re.compile(r" ?\([\s,;:]*\)"), ""),
-    (re.compile(r"\([\s,;:]+"), "("),
-    (re.compile(r" +(?=[,.](?:\s|$))"), ""),
-    (re.compile(r" +\n[ \n]*|\n[ \n]+"), "\n"),
-    (re.compile(r"\A\s+|\s+\Z"), ""),
+    (("{|",), re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
+    (("{{",), re.compile(r"\{\{[^{}]*\}\}"), ""),
+    (("<", "__"), re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
+    (("''''",), re.compile(r"(?<!')'{4}(?!')"), "'"),
+    (("''",), re.compile(r"''+"), ""),
+    ((), re.compile(r"[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]"), ""),
+    (("(",), re.compile(r"\([\s,;:]*\)"), ""),
+    ((), re.compile(r"[^\S\n ]+"), " "),
+    (("  ",), re.compile(r"  +"), " "),
+    (("( ", "(,", "(;", "(:", "(\n"), re.compile(r"\([\s,;:]+"), "("),
+    ((" ,", " ."), re.compile(r" (?=[,.](?:\s|$))"), ""),
+    ((" \n",), re.compile(r" \n"), "\n"),
+    (("\n ", "\n\n"), re.compile(r"\n[ \n]+"), "\n"),
 )
+"""Marks one of which must be there, what to replace, and by what; in this order."""
 _TO_CLEAN = re.compile(
     r"[^\S ]|[<{}|\x00-\x1f\x7f\u200b\u200e\u200f\ufeff()]|__|''|  | [,.]|\A | \Z"
 )
@@ -119,11 +123,11 @@ def without_debris(text: str) -> str:
     return DEBRIS.sub("", text)
 
 
-def _cleaned(text: str) -> str:
-    body = LinkedText(text, [])
-    for pattern, replacement in _CLEANUP:
-        body.substitute(pattern, replacement)
-    return body.text
+def _clean(body: LinkedText) -> None:
+    for marks, pattern, replacement in _CLEANUP:
+        if not marks or any(mark in body.text for mark in marks):
+            body.substitute(pattern, replacement)
+    body.strip()
 
 
 def _split(code) -> Iterator[tuple[int, str, list]]:
@@ -172,8 +176,7 @@ class _Writer:
 
     def finish(self) -> LinkedText:
         body = LinkedText("".join(self.pieces), self.links)
-        for pattern, replacement in _CLEANUP:
-            body.substitute(pattern, replacement)
+        _clean(body)
         body.shrink_links()
         exact = [link for link in body.links if body.text[link.start : link.end] == link.anchor]
         self.drops["link lost in clean-up"] += len(self.links) - len(exact)
@@ -229,7 +232,11 @@ class _Writer:
         if len(self.links) > inner:
             self.drops["link inside a link"] += len(self.links) - inner
             del self.links[inner:]
-        anchor = _cleaned(text) if _TO_CLEAN.search(text) else text
+        anchor = text
+        if _TO_CLEAN.search(text):
+            shown_text = LinkedText(text, [])
+            _clean(shown_text)
+            anchor = shown_text.text
         if not target:
             self.drops["link inside the page"] += 1
         elif not anchor:

@@ -19,6 +19,7 @@ from harp_plugin.corpus.unseen import without_unseen
         ("a{{b|c={{d}}|e}}f", "af"),
         ("a{{{1|b}}}c", "ac"),
         ("a{{b|}}c", "ac"),
+        ("a{{b|{{c|}}}}d", "ad"),
         ("a{{lang|fr|mot {{small}}}}b", "a{{lang|fr|mot }}b"),
         ("a{{lang-fr|mot}}b", "a{{lang-fr|mot}}b"),
         ("a{{b|{{lang|fr|mot}}}}c", "ac"),

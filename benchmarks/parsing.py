@@ -1,0 +1,138 @@
+"""Speed of reading MediaWiki dumps, beside WikiExtractor and mwparserfromhell alone.
+
+    python benchmarks/parsing.py DUMP.xml.bz2 --megabytes 200
+
+Repeats a dump until its wikitext has the asked size, then reads the same uncompressed file by each:
+
+- ``wikiextractor --links --json --no-templates --processes 1``, as a command;
+- ``mwparserfromhell.parse`` of every page's wikitext, alone, in one process;
+- the corpus stage of ``harp build`` with one and with two workers, as a command: this one also
+  splits sentences, resolves offsets, and writes Parquet.
+
+Prints seconds of wall clock and of processor, and MB of wikitext a second. ``--profile`` adds where
+the corpus stage spends its time in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import cProfile
+import pstats
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+END = b"</mediawiki>"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("dump", type=Path)
+    parser.add_argument("--megabytes", type=float, default=200)
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        dump, size = repeated(options.dump, folder / "dump.xml", options.megabytes)
+        print(f"{size / 1e6:.0f} MB of wikitext in {dump.stat().st_size / 1e6:.0f} MB of XML")
+        build = [sys.executable, "-m", "harp_plugin.cli", "build", str(dump), "--quiet"]
+        build += ["--stages", "corpus", "--output"]
+        extract = ["wikiextractor", "--links", "--json", "--no-templates", "--processes", "1", "-q"]
+        runs: dict[str, Callable[[], None]] = {
+            "WikiExtractor": lambda: command([*extract, "-o", str(folder / "we"), str(dump)]),
+            "mwparserfromhell alone": lambda: parse_only(dump),
+            "harp build, 1 worker": lambda: command([*build, str(folder / "1"), "--workers", "1"]),
+            "harp build, 2 workers": lambda: command([*build, str(folder / "2"), "--workers", "2"]),
+        }
+        for label, run in runs.items():
+            wall, processor = timed(run)
+            print(
+                f"{label:<24} {wall:>7.1f} s  processor {processor:>7.1f} s  "
+                f"{size / 1e6 / wall:>6.2f} MB/s",
+                flush=True,
+            )
+        if options.profile:
+            profile(dump, folder / "profiled")
+
+
+def repeated(source: Path, target: Path, megabytes: float) -> tuple[Path, int]:
+    """Write the pages of a dump again and again, under new titles; return characters too."""
+    data = source.read_bytes()
+    whole = bz2.decompress(data) if data.startswith(b"BZh") else data
+    head, mark, rest = whole.partition(b"<page>")
+    pages = mark + rest.rpartition(END)[0]
+    size = sum(len(text) for text in wikitexts(source_pages(pages)))
+    written = 0
+    with target.open("wb") as file:
+        file.write(head)
+        while written < megabytes * 1e6:
+            file.write(pages.replace(b"<title>", b"<title>%d " % written))
+            written += size
+        file.write(END)
+    return target, written
+
+
+def source_pages(data: bytes) -> Iterator[bytes]:
+    for part in data.split(b"<page>")[1:]:
+        yield b"<page>" + part[: part.index(b"</page>") + 7]
+
+
+def wikitexts(pages: Iterator[bytes]) -> Iterator[str]:
+    for page in pages:
+        element = fromstring(page)
+        if element.findtext("ns") == "0" and element.find("redirect") is None:
+            yield element.findtext("revision/text") or ""
+
+
+def parse_only(dump: Path) -> None:
+    import mwparserfromhell
+
+    with dump.open("rb") as file:
+        for text in wikitexts(page_stream(file)):
+            mwparserfromhell.parse(text, skip_style_tags=True)
+
+
+def page_stream(file) -> Iterator[bytes]:
+    page: list[bytes] = []
+    for line in file:
+        if b"<page>" in line:
+            page = [b"<page>"]
+        elif b"</page>" in line:
+            yield b"".join([*page, b"</page>"])
+        else:
+            page.append(line)
+
+
+def command(line: list[str]) -> None:
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+
+
+def timed(run: Callable[[], None]) -> tuple[float, float]:
+    """Seconds of wall clock, and of processor in this process and its children."""
+    before, started = used(), time.perf_counter()
+    run()
+    return time.perf_counter() - started, used() - before
+
+
+def used() -> float:
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+def profile(dump: Path, output: Path) -> None:
+    from harp_plugin.corpus.build import build_corpus
+    from harp_plugin.corpus.options import CorpusOptions
+
+    profiler = cProfile.Profile()
+    profiler.runcall(build_corpus, [dump], output, CorpusOptions(), quiet=True)
+    pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(20)
+
+
+if __name__ == "__main__":
+    main()
