@@ -23,7 +23,6 @@ from .readers import READERS, Source, choose_reader, sources
 from .readers.base import UnknownFormat
 from .readers.source import COLLECTION
 from .sentences import linked_sentences
-from .wikitext import without_debris
 
 SECTION = pa.struct([("level", pa.int8()), ("title", pa.string()), ("text", pa.string())])
 TABLES: dict[str, pa.Schema] = {
@@ -54,7 +53,7 @@ TABLES: dict[str, pa.Schema] = {
     ),
     "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
 }
-_PACKAGES = ("mwparserfromhell", "sentencex", "pyarrow")
+_PACKAGES = ("mwparserfromhell", "selectolax", "resiliparse", "sentencex", "pyarrow")
 _SHARD_SIZE = 32 << 20
 
 
@@ -223,15 +222,19 @@ def write_shard(shard: Shard) -> tuple[int, int]:
 def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[str]) -> None:
     page_id = stable_id("page", page.key)
     drops.update(page.drops)
+
+    def clean(text: str) -> str:
+        return page.debris.sub("", text) if page.debris else text
+
     rows["pages"].append(
         {
             "id": page_id,
             "key": page.key,
             "title": page.title,
-            "lead": without_debris(page.lead),
+            "lead": clean(page.lead),
             "words": page.word_count,
             "sections": [
-                {"level": s.level, "title": s.title, "text": without_debris(s.body.text)}
+                {"level": s.level, "title": s.title, "text": clean(s.body.text)}
                 for s in page.content
             ],
             "see_also": page.see_also,
@@ -240,7 +243,9 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
     )
     number = 0
     for section in page.sections:
-        found = linked_sentences(section.body, page.language, drops, split=page.split)
+        found = linked_sentences(
+            section.body, page.language, drops, split=page.split, debris=page.debris
+        )
         for sentence in found:
             sentence_id = stable_id("sentence", page_id, number, sentence.text)
             number += 1

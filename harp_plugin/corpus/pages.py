@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -38,6 +39,8 @@ class Page:
         split: whether paragraphs still have to be split into sentences.
         language: code for the sentence splitter.
         domain: the registrable domain of a web page.
+        debris: matches marks of markup that could not be parsed, if the source has any: such marks
+            are taken out, and a linked sentence with one is dropped.
     """
 
     key: str
@@ -49,6 +52,7 @@ class Page:
     split: bool = True
     language: str = "en"
     domain: str | None = None
+    debris: re.Pattern[str] | None = None
 
     @property
     def content(self) -> list[Section]:

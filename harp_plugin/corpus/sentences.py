@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 import sentencex
 
 from .markup import Link, LinkedText
-from .wikitext import DEBRIS
 
 
 def linked_sentences(
-    body: LinkedText, language: str, drops: Counter[str], *, split: bool = True
+    body: LinkedText,
+    language: str,
+    drops: Counter[str],
+    *,
+    split: bool = True,
+    debris: re.Pattern[str] | None = None,
 ) -> Iterator[LinkedText]:
     """Give the sentences of a text that hold a link, in order.
 
-    Sentences that a link crosses are joined. A sentence with left-over markup is dropped and
-    counted in ``drops``.
+    Sentences that a link crosses are joined.
 
     Args:
         body: lines are paragraphs.
         language: code for the sentence splitter.
         drops: counter of reasons.
         split: false where every line is one sentence already.
+        debris: matches left-over markup, of which no sentence may have any: it is dropped and
+            counted in ``drops``.
     """
     links = sorted(body.links, key=lambda link: (link.start, link.end))
-    position = 0
+    position = first = 0
     for line in body.text.split("\n"):
-        inside = [link for link in links if position <= link.start < position + len(line)]
+        after = first
+        while after < len(links) and links[after].start < position + len(line):
+            after += 1
+        inside, first = links[first:after], after
         if inside:
             for start, end in _bounds(line, language, inside, position, split):
                 sentence = _cut(body.text, inside, position + start, position + end)
                 if not sentence.links:
                     continue
-                if DEBRIS.search(sentence.text):
+                if debris is not None and debris.search(sentence.text):
                     drops["sentence with left-over markup"] += 1
                 else:
                     yield sentence

@@ -1,85 +1,136 @@
 """Wikitext without what no reader of the page's prose sees, taken out before it is parsed.
 
 References, templates and tables are more than a third of an article and most of the time of its
-parsing. Only what is closed is taken out: a stray ``{{`` is left to the parser.
+parsing. Only what is closed is taken out: a stray ``{{`` is left to the parser, for which a hundred
+of them are too many, though: it tries each to the end of the page.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "convert": 0}
 """Templates that stand for one of their own positional arguments, with its index."""
 
+_MOST_UNCLOSED = 100
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_PLAIN_TAGS = frozenset({"nowiki", "poem"})
 _MARK = re.compile(
-    r"<(?:(?P<plain>nowiki|poem)\b[^<>]*(?<!/)>.*?</(?P=plain)\s*>"
-    r"|(?P<tag>ref|math|gallery|timeline|score|syntaxhighlight|source|pre|chem)"
-    r"\b(?:[^<>]*/>|[^<>]*>.*?</(?P=tag)\s*>))"
+    r"<(?P<slash>/?)(?P<tag>nowiki|poem|ref|math|gallery|timeline|score|syntaxhighlight|source|pre"
+    r"|chem)\b(?P<rest>[^<>]*)>"
     r"|\{\{\{[^{}]*\}\}\}|\{\{+|\}\}+|\{\||\|\}(?!\})|\|\}(?=\}\}(?!\}))",
-    re.DOTALL | re.IGNORECASE,
+    re.IGNORECASE,
 )
 _LINE_START = re.compile(r"(?:^|\n)[:\s]*\Z")
 _NAME = re.compile(r"\{\{\s*([^|{}\[\]<>\n-]*)")
+_TAG = re.compile(r"<(?P<slash>/?)(?P<tag>[a-zA-Z]+)\b(?P<rest>[^<>]*)(?P<end>>?)")
+_CLOSED_BY_ITSELF = frozenset({"br", "hr", "wbr", "img", "references"})
+_EXTERNAL = re.compile(r"\[(?=[a-zA-Z]+:|//)")
 
 
 def without_unseen(wikitext: str) -> str:
     """Take out comments, references, templates and tables.
 
-    Templates that show their own words (`TEXT_TEMPLATES`) stay.
+    Templates that show their own words (`TEXT_TEMPLATES`) stay. Where more than 100 marks of a kind
+    are never closed, all of that kind are taken out, with their words left in.
     """
     wikitext = _COMMENT.sub("", wikitext)
-    spans: list[tuple[int, int]] = []
-    opened: list[tuple[str, int]] = []
-    for mark in _MARK.finditer(wikitext):
-        start, end = mark.span()
-        written = mark[0]
+    scan = _Scan(wikitext)
+    spans = scan.spans
+    if len(scan.opened) > _MOST_UNCLOSED:
+        spans = sorted([*spans, *((start, start + 2) for _, start in scan.opened)])
+    return _tamed(_cut(wikitext, spans))
+
+
+class _Scan:
+    """Spans of what is not seen, and the marks that nothing closes."""
+
+    def __init__(self, wikitext: str) -> None:
+        self.wikitext = wikitext
+        self.spans: list[tuple[int, int]] = []
+        self.opened: list[tuple[str, int]] = []
+        self.braces = 0
+        last_end = {
+            mark["tag"].lower(): mark.start() for mark in _MARK.finditer(wikitext) if mark["slash"]
+        }
+        within: tuple[str, int] | None = None
+        for mark in _MARK.finditer(wikitext):
+            tag = (mark["tag"] or "").lower()
+            if within is not None:
+                if tag == within[0] and mark["slash"]:
+                    if tag not in _PLAIN_TAGS:
+                        self.spans.append((within[1], mark.end()))
+                    within = None
+            elif not tag:
+                self._braces(mark[0], *mark.span())
+            elif mark["slash"]:
+                continue
+            elif mark["rest"].endswith("/"):
+                if tag not in _PLAIN_TAGS:
+                    self.spans.append(mark.span())
+            elif mark.start() < last_end.get(tag, 0):
+                within = tag, mark.start()
+
+    def _braces(self, written: str, start: int, end: int) -> None:
         if written == "{|":
-            if _starts_line(wikitext, start):
-                opened.append((written, start))
+            if self._starts_line(start):
+                self.opened.append((written, start))
         elif written == "|}":
-            if opened and opened[-1][0] == "{|" and _starts_line(wikitext, start):
-                _close("{|", end, opened, spans, wikitext)
+            if self.opened and self.opened[-1][0] == "{|" and self._starts_line(start):
+                self._close("{|", end)
         elif written.startswith("}"):
-            for at in range(start, end - 1, 2):
-                _close("{{", at + 2, opened, spans, wikitext)
-        elif written.startswith("{{") and not written.endswith("}"):
-            opened += [("{{", at) for at in range(start, end - 1, 2)]
-        elif not mark["plain"]:
-            spans.append((start, end))
-    return _cut(wikitext, spans)
+            for place in range(start, end - 1, 2):
+                self._close("{{", place + 2)
+        elif written.endswith("}"):
+            self.spans.append((start, end))
+        else:
+            self.opened += [("{{", place) for place in range(start, end - 1, 2)]
+            self.braces += (end - start) // 2
 
+    def _starts_line(self, place: int) -> bool:
+        return _LINE_START.search(self.wikitext, max(0, place - 20), place) is not None
 
-def _starts_line(wikitext: str, place: int) -> bool:
-    return _LINE_START.search(wikitext, max(0, place - 20), place) is not None
-
-
-def _close(
-    opening: str,
-    end: int,
-    opened: list[tuple[str, int]],
-    spans: list[tuple[int, int]],
-    wikitext: str,
-) -> None:
-    for depth in range(len(opened) - 1, -1, -1):
-        if opened[depth][0] == opening:
-            start = opened[depth][1]
-            del opened[depth:]
-            if opening == "{|" or not _shows_text(wikitext, start):
-                while spans and spans[-1][0] > start:
-                    spans.pop()
-                spans.append((start, end))
+    def _close(self, opening: str, end: int) -> None:
+        if opening == "{{" and not self.braces:
             return
+        for depth in range(len(self.opened) - 1, -1, -1):
+            if self.opened[depth][0] == opening:
+                start = self.opened[depth][1]
+                self.braces -= sum(1 for mark, _ in self.opened[depth:] if mark == "{{")
+                del self.opened[depth:]
+                if opening == "{|" or not self._shows_text(start):
+                    while self.spans and self.spans[-1][0] > start:
+                        self.spans.pop()
+                    self.spans.append((start, end))
+                return
 
-
-def _shows_text(wikitext: str, start: int) -> bool:
-    name = _NAME.match(wikitext, start)
-    return name is not None and name[1].strip().lower() in TEXT_TEMPLATES
+    def _shows_text(self, start: int) -> bool:
+        name = _NAME.match(self.wikitext, start)
+        return name is not None and name[1].strip().lower() in TEXT_TEMPLATES
 
 
 def _cut(text: str, spans: list[tuple[int, int]]) -> str:
     pieces, position = [], 0
     for start, end in spans:
-        pieces.append(text[position:start])
-        position = end
+        if start >= position:
+            pieces.append(text[position:start])
+            position = end
     return "".join([*pieces, text[position:]])
+
+
+def _tamed(wikitext: str) -> str:
+    """Take out the marks of tags and external links where far too many are never closed."""
+    if wikitext.count("<") > _MOST_UNCLOSED:
+        unclosed: Counter[str] = Counter()
+        for tag in _TAG.finditer(wikitext):
+            name = tag["tag"].lower()
+            if not tag["end"]:
+                unclosed[""] += 1
+            elif name not in _CLOSED_BY_ITSELF and not tag["rest"].endswith("/"):
+                unclosed[name] += -1 if tag["slash"] else 1
+        if sum((+unclosed).values()) > _MOST_UNCLOSED:
+            wikitext = _TAG.sub("", wikitext)
+    if wikitext.count("[") - wikitext.count("]") > _MOST_UNCLOSED:
+        wikitext = _EXTERNAL.sub("", wikitext)
+    return wikitext

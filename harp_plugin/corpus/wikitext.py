@@ -41,7 +41,7 @@ UNSEEN_NAMESPACES = frozenset({"file", "image", "category", "media"})
 _PROSE_TAGS = frozenset(
     {"a", "abbr", "b", "big", "blockquote", "center", "cite", "code", "del", "dfn", "div", "em"}
     | {"font", "i", "ins", "kbd", "li", "mark", "ol", "p", "q", "s", "samp", "small", "span"}
-    | {"strike", "strong", "sub", "sup", "tt", "u", "ul", "var"}
+    | {"strike", "strong", "sub", "sup", "tt", "u", "ul", "var", "noinclude", "onlyinclude"}
 )
 _PLAIN_TAGS = frozenset({"nowiki", "poem"})
 _INTERWIKI = re.compile(
@@ -52,11 +52,11 @@ _INTERWIKI = re.compile(
 )
 _CLEANUP: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (
-        ("<ref", "<REF", "<Ref"),
+        ("</ref", "</REF", "</Ref", "/>"),
         re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE),
         "",
     ),
-    (("{|",), re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
+    (("|}",), re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
     (("{{",), re.compile(r"\{\{[^{}]*\}\}"), ""),
     (("<", "__"), re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
     (("''''",), re.compile(r"(?<!')'{4}(?!')"), "'"),
@@ -103,7 +103,11 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
     does not after clean-up is dropped and counted.
     """
     page = Page(
-        normalise_title(title, first_letter=site.first_letter), title, [], language=site.language
+        normalise_title(title, first_letter=site.first_letter),
+        title,
+        [],
+        language=site.language,
+        debris=DEBRIS,
     )
     wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(without_unseen(wikitext)))
     for level, heading, section in _split(mwparserfromhell.parse(wikitext, skip_style_tags=True)):
@@ -116,11 +120,6 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         else:
             page.sections.append(Section(level, heading, body))
     return page
-
-
-def without_debris(text: str) -> str:
-    """Take out the marks of markup that could not be parsed, such as an unclosed ``[[``."""
-    return DEBRIS.sub("", text)
 
 
 def _clean(body: LinkedText) -> None:

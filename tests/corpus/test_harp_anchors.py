@@ -7,6 +7,7 @@ import pytest
 from reading import read_bytes
 
 from harp_plugin.corpus.readers import HarpAnchorsReader, Source, choose_reader
+from harp_plugin.corpus.readers.json_lines import Line
 from harp_plugin.errors import HarpError
 
 
@@ -59,6 +60,14 @@ def test_repeated_words_are_told_apart_by_position():
     assert sentence.key == "demo.jsonl:1"
 
 
+def test_case_and_lines_leave_the_offsets_exact():
+    """The lower-case form of İ has two characters."""
+    *_, sentence = read(line("İn the\nBig dog.", ("THE BIG", [1, 2], "P")))
+    body = sentence.sections[0].body
+    assert body.text == "İn the Big dog." and (body.links[0].start, body.links[0].end) == (3, 10)
+    assert body.links[0].anchor == "the Big"
+
+
 @pytest.mark.parametrize(
     "anchor", [("x", [1, 1], "P"), ("a", [9, 1], "P"), ("", [0, 1], "P"), ("a", [1, 1], "P")]
 )
@@ -91,6 +100,6 @@ def test_only_linked_pages_are_documents(tmp_path):
         "tokenized_sentence": ["See", "the", "dog."],
         "anchors": [[{"text": "dog", "pos": [2, 2], "passage": "A dog is an animal."}]],
     }
-    pages = list(HarpAnchorsReader().parse(("corpus.jsonl", 1, json.dumps(record))))
+    pages = list(HarpAnchorsReader().parse(Line("corpus.jsonl", 1, json.dumps(record).encode())))
     assert [page.lead for page in pages] == ["A dog is an animal.", ""]
     assert [page.word_count for page in pages] == [None, None]

@@ -143,7 +143,9 @@ def test_real_dump(shared_data, name):
         drops: Counter[str] = Counter()
         kept = 0
         for section in item.sections:
-            for sentence in linked_sentences(section.body, item.language, drops):
+            for sentence in linked_sentences(
+                section.body, item.language, drops, debris=item.debris
+            ):
                 sentences += 1
                 for link in sentence.links:
                     kept += 1

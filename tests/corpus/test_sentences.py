@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from harp_plugin.corpus.markup import Link, LinkedText
 from harp_plugin.corpus.sentences import linked_sentences
+from harp_plugin.corpus.wikitext import DEBRIS
 
 
 def body(marked):
@@ -26,7 +27,7 @@ def sentences(marked, **options):
     drops = Counter()
     found = [
         (s.text, [(s.text[link.start : link.end], link.target) for link in s.links])
-        for s in linked_sentences(body(marked), "en", drops, **options)
+        for s in linked_sentences(body(marked), "en", drops, debris=DEBRIS, **options)
     ]
     return found, +drops
 

@@ -7,17 +7,19 @@ text. A linked page has no title here; its key is made from its text.
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...errors import HarpError
 from ...sampling import stable_id
 from ..markup import Link, LinkedText
 from ..pages import Dropped, Item, Page, Section
 from .base import READERS
+from .json_lines import Line, json_object, lines, list_field, text_field, typed, well_formed
 from .source import Source
+
+_MOST_SPACE = 256
 
 
 @READERS.register("harp-anchors")
@@ -29,57 +31,67 @@ class HarpAnchorsReader:
         first = source.head.lstrip().partition(b"\n")[0]
         return first.startswith(b"{") and b'"sentence"' in first and b'"anchors"' in first
 
-    def records(self, source: Source) -> Iterator[tuple[str, int, bytes] | Dropped]:
+    def records(self, source: Source) -> Iterator[Line | Dropped]:
         """Stream the lines."""
-        for line in source.lines():
-            yield line if isinstance(line, Dropped) else (source.name, *line)
+        return lines(source)
 
-    def parse(self, record: tuple[str, int, bytes]) -> Iterable[Item]:
+    def parse(self, record: Line) -> Iterable[Item]:
         """Give the linked pages, then the sentence as a page without a lead, so no document.
 
         Raises:
             HarpError: the line is no JSON object with a sentence and its anchors.
         """
-        name, number, line = record
-        try:
-            yield from self._pages(name, number, json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            raise HarpError(
-                f"{name}, line {number}: no sentence with its anchors as JSON ({error!r})"
-            ) from error
+        with well_formed(record.place, "sentence with its anchors"):
+            yield from _pages(f"{record.name}:{record.number}", json_object(record.data))
 
-    def _pages(self, name: str, number: int, fields: dict[str, Any]) -> Iterator[Page]:
-        sentence = fields["sentence"]
-        drops: Counter[str] = Counter()
-        links: list[Link] = []
-        for anchor in (anchor for nested in fields["anchors"] for anchor in nested):
-            span = _span(sentence, fields["tokenized_sentence"], anchor)
-            if span is None:
-                drops["anchor text not at its place"] += 1
-                continue
-            key = f"passage:{stable_id(anchor['passage']):016x}"
-            links.append(Link(*span, sentence[slice(*span)], key))
-            yield _page(key, LinkedText(anchor["passage"], []))
-        body = LinkedText(sentence.replace("\n", " "), links)
-        source = _page(f"{name}:{number}", body, level=2)
-        source.drops = drops
-        yield source
+
+def _pages(source_key: str, fields: dict[str, Any]) -> Iterator[Page]:
+    sentence = re.sub("[\n\r]", " ", text_field(fields, "sentence"))
+    tokens = list_field(fields, "tokenized_sentence")
+    ends = _token_ends(sentence, tokens)
+    drops: Counter[str] = Counter()
+    links: list[Link] = []
+    for anchor in _anchors(fields):
+        passage = text_field(anchor, "passage")
+        first, *_ = list_field(anchor, "pos")
+        span = _span(sentence, tokens, ends, text_field(anchor, "text"), typed(first, int, "pos"))
+        if span is None:
+            drops["anchor text not at its place"] += 1
+            continue
+        key = f"passage:{stable_id(passage):016x}"
+        links.append(Link(*span, sentence[slice(*span)], key))
+        yield _page(key, LinkedText(passage, []))
+    source = _page(source_key, LinkedText(sentence, links), level=2)
+    source.drops = drops
+    yield source
+
+
+def _anchors(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for nested in list_field(fields, "anchors"):
+        for anchor in typed(nested, list, "an anchor's list"):
+            yield typed(anchor, dict, "anchor")
 
 
 def _page(key: str, body: LinkedText, level: int = 1) -> Page:
     return Page(key, "", [Section(level, "", body)], whole=False, split=False)
 
 
-def _span(sentence: str, tokens: list[str], anchor: dict[str, Any]) -> tuple[int, int] | None:
+def _token_ends(sentence: str, tokens: list[str]) -> list[int]:
+    """Where the text before each white-space token ends."""
+    ends = [0]
+    for token in tokens:
+        size = len(typed(token, str, "token"))
+        found = sentence.find(token, ends[-1], ends[-1] + size + _MOST_SPACE)
+        ends.append(max(ends[-1], found + size))
+    return ends[:-1]
+
+
+def _span(
+    sentence: str, tokens: list[str], ends: list[int], text: str, first: int
+) -> tuple[int, int] | None:
     """Character offsets of an anchor that starts within its first white-space token."""
-    first = anchor["pos"][0]
-    text = anchor["text"]
-    if not text or first >= len(tokens):
+    if not text or not 0 <= first < len(tokens):
         return None
-    position = 0
-    for token in tokens[:first]:
-        position = max(position, sentence.find(token, position) + len(token))
-    start = sentence.lower().find(text.lower(), position)
-    if start < 0 or start - position > len(tokens[first]):
-        return None
-    return start, start + len(text)
+    last = ends[first] + len(tokens[first])
+    found = re.compile(re.escape(text), re.I).search(sentence, ends[first], last + len(text))
+    return found.span() if found and found.start() <= last else None

@@ -124,15 +124,20 @@ class Source:
         A line over 64 MiB is dropped without being held in memory.
         """
         with self.open() as file:
-            number = 0
-            while line := file.readline(MAX_RECORD):
-                number += 1
-                if len(line) == MAX_RECORD and not line.endswith(b"\n"):
-                    while line and not line.endswith(b"\n"):
-                        line = file.readline(_BLOCK)
-                    yield Dropped("line over 64 MiB")
-                elif line.strip():
-                    yield number, line
+            yield from numbered_lines(file)
+
+
+def numbered_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes] | Dropped]:
+    """Stream the lines of an open file, as `Source.lines` does."""
+    number = 0
+    while line := file.readline(MAX_RECORD):
+        number += 1
+        if len(line) == MAX_RECORD and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = file.readline(_BLOCK)
+            yield Dropped("line over 64 MiB")
+        elif line.strip():
+            yield number, line
 
 
 def sources(named: str | Path) -> list[Source]:

@@ -1,0 +1,231 @@
+"""Walks an HTML tree once and writes its blocks: headings and paragraphs, with their links."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborNode
+
+from ..markup import LinkedText
+from .lines import LineWriter, WordCount
+from .rules import Attributes, Rules
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_LISTS = frozenset({"dir", "dl", "menu", "ol", "table", "ul"})
+_BLOCKS = _LISTS | frozenset(
+    {"address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog"}
+    | {"div", "dt", "fieldset", "figure", "footer", "form", "header", "hgroup", "legend", "li"}
+    | {"main", "nav", "p", "search", "section", "summary", "tbody", "td", "tfoot", "th"}
+    | {"thead", "tr"}
+)
+_BREAKS = frozenset({"br", "hr"})
+_TABLE_HEADS = frozenset({"caption", "th", "thead"})
+_PARTS = frozenset({"article", "main", "section"})
+
+
+@dataclass(slots=True)
+class Block:
+    """A line of a page: a heading of this level, or a paragraph (level 0).
+
+    Attributes:
+        region: the boilerplate that it stands in.
+        menu: whether it, or the list that it stands in, is little but links.
+    """
+
+    body: LinkedText
+    heading: int = 0
+    region: str | None = None
+    menu: bool = False
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table is one of data if it has a head, and neither headings nor tables in it."""
+
+    has_head: bool = False
+    has_structure: bool = False
+
+
+class BlockWriter:
+    """Walks a tree, without recursion.
+
+    Attributes:
+        blocks: what has been written.
+        main: numbers of the first and last but one block of the page's main part.
+    """
+
+    def __init__(self, rules: Rules, drops: Counter[str]) -> None:
+        self.rules = rules
+        self.drops = drops
+        self.blocks: list[Block] = []
+        self.main: tuple[int, int] | None = None
+        self._line = LineWriter(drops)
+        self._words = self._linked = self._links = 0
+        self._heading = 0
+        self._region: str | None = None
+        self._parts = self._boxes = 0
+        self._omitting: str | None = None
+        self._tables: list[_Table] = []
+        self._menus: list[tuple[int, int]] = []
+        self._data: list[tuple[int, int]] = []
+
+    def walk(self, root: LexborNode) -> list[Block]:
+        """Write what is below an element."""
+        leaving: list[tuple[int, Callable[[], None]]] = []
+        node, depth = root.child, 0
+        while node is not None:
+            leave = self._enter(node, node.tag or "-")
+            if leave is not None:
+                leaving.append((depth, leave))
+            following = node.child
+            if following is not None:
+                depth += 1
+            while following is None and node is not None:
+                if leaving and leaving[-1][0] == depth:
+                    leaving.pop()[1]()
+                following = node.next
+                if following is None:
+                    if not depth:
+                        break
+                    node, depth = node.parent, depth - 1
+            node = following
+        self._end_line()
+        self._mark()
+        return self.blocks
+
+    def _enter(self, node: LexborNode, tag: str) -> Callable[[], None] | None:
+        """Write a node, and say what to do at its end."""
+        if tag == "-text":
+            if self._omitting is None:
+                self._line.write(node.text_content or "")
+            return None
+        if tag[0] == "-":
+            return None
+        attributes = node.attributes
+        if self._omitting is not None:
+            if tag in ("a", "area") and attributes.get("href"):
+                self.drops[f"link in {self._omitting}"] += 1
+            return None
+        what = self.rules.omitted(tag, attributes)
+        if what is not None:
+            return self._omit(what, tag)
+        if tag == "a":
+            found = attributes.get("href") is not None
+            opened = found and self._line.open_link(self.rules.target(attributes))
+            return self._line.close_link if opened else None
+        if tag in _HEADINGS:
+            return self._open_heading(_HEADINGS[tag])
+        if tag in _BLOCKS:
+            return self._open_block(tag, attributes)
+        if tag in _BREAKS:
+            self._end_line()
+        elif tag == "img":
+            self._line.space()
+        return None
+
+    def _omit(self, what: str, tag: str) -> Callable[[], None]:
+        if tag in _TABLE_HEADS and self._tables:
+            self._tables[-1].has_head = True
+        if tag in ("pre", "table"):
+            self._end_line()
+        self._line.space()
+        self._omitting = what
+
+        def leave() -> None:
+            self._omitting = None
+
+        return leave
+
+    def _open_heading(self, level: int) -> Callable[[], None] | None:
+        if self._heading:
+            return None
+        self._end_line()
+        if self._boxes:
+            return self._end_line
+        for table in self._tables[-1:]:
+            table.has_structure = True
+        self._heading = level
+
+        def leave() -> None:
+            self._write_block()
+            self._heading = 0
+
+        return leave
+
+    def _open_block(self, tag: str, attributes: Attributes) -> Callable[[], None]:
+        self._end_line()
+        region = self._region
+        if region is None:
+            self._region = self.rules.region(tag, attributes, within=self._parts > 0)
+        is_main = tag == "main" or attributes.get("role") == "main"
+        is_part, is_box = is_main or tag in _PARTS, self.rules.is_box(attributes)
+        self._parts += is_part
+        self._boxes += is_box
+        leave_list = self._open_list(tag)
+        first = len(self.blocks)
+
+        def leave() -> None:
+            self._end_line()
+            if leave_list is not None:
+                leave_list()
+            if is_main and self.main is None:
+                self.main = first, len(self.blocks)
+            self._region = region
+            self._parts -= is_part
+            self._boxes -= is_box
+
+        return leave
+
+    def _open_list(self, tag: str) -> Callable[[], None] | None:
+        if tag in _TABLE_HEADS and self._tables:
+            self._tables[-1].has_head = True
+        if tag not in _LISTS:
+            return None
+        if tag == "table":
+            for table in self._tables[-1:]:
+                table.has_structure = True
+            self._tables.append(_Table())
+        first = len(self.blocks)
+        words, linked, links = self._words, self._linked, self._links
+
+        def leave() -> None:
+            span = first, len(self.blocks)
+            table = self._tables.pop() if tag == "table" else _Table()
+            if table.has_head and not table.has_structure and self._region is None:
+                self._data.append(span)
+            if WordCount(self._words - words, self._linked - linked, self._links - links).is_menu:
+                self._menus.append(span)
+
+        return leave
+
+    def _end_line(self) -> None:
+        """End the line that is being written; in a heading, go on after a space."""
+        if self._heading:
+            self._line.space()
+        else:
+            self._write_block()
+
+    def _write_block(self) -> None:
+        line = self._line.end()
+        if line is None:
+            return
+        body, count = line
+        self._words += count.words
+        self._linked += count.linked
+        self._links += count.links
+        menu = count.is_menu and not self._heading
+        self.blocks.append(Block(body, self._heading, self._region, menu))
+
+    def _mark(self) -> None:
+        """Mark the blocks of lists of links; take out those of tables of data."""
+        end = 0
+        for first, last in sorted(self._menus, key=lambda span: (span[0], -span[1])):
+            for block in self.blocks[max(first, end) : last]:
+                block.menu = True
+            end = max(end, last)
+        for first, last in self._data:
+            for block in self.blocks[first:last]:
+                self.drops["link in a table"] += len(block.body.links)
+                block.body = LinkedText("", [])

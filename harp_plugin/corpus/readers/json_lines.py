@@ -1,0 +1,118 @@
+"""Records that are one JSON value a line, and what is wrong with one in a single line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from ...errors import HarpError
+from ..pages import Dropped
+from .source import Source
+
+T = TypeVar("T")
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Line(NamedTuple):
+    """One line of a source, or the lines of one record, and where it starts."""
+
+    name: str
+    number: int
+    data: bytes
+
+    @property
+    def place(self) -> str:
+        """How messages name it."""
+        return f"{self.name}, line {self.number}"
+
+
+def lines(source: Source) -> Iterator[Line | Dropped]:
+    """Stream the lines of a source that are not blank."""
+    for line in source.lines():
+        yield line if isinstance(line, Dropped) else Line(source.name, *line)
+
+
+@contextmanager
+def well_formed(place: str, what: str) -> Iterator[None]:
+    """Name the place of a record that is not what it should be.
+
+    Raises:
+        HarpError: the code within raised ValueError, KeyError or RecursionError.
+    """
+    try:
+        yield
+    except RecursionError as error:
+        raise HarpError(f"{place}: nested too deeply: take it out") from error
+    except (ValueError, KeyError) as error:
+        reason = " ".join(repr(error).split())[:300]
+        raise HarpError(f"{place}: no {what} ({reason}): mend it or take it out") from error
+
+
+def json_object(data: bytes | str) -> dict[str, Any]:
+    """Parse a JSON object; half a surrogate pair becomes U+FFFD.
+
+    Raises:
+        ValueError: it is no JSON object, or no UTF-8.
+        RecursionError: it is nested too deeply.
+    """
+    value = typed(json.loads(data), dict, "the line")
+    escaped = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
+    return without_surrogates(value) if _SURROGATE_ESCAPE.search(escaped) else value
+
+
+def typed(value: Any, kind: type[T], name: str) -> T:
+    """The value itself, if it is of this type.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is of type {type(value).__name__}, not {kind.__name__}")
+    return value
+
+
+def text_field(fields: Mapping[str, Any], name: str) -> str:
+    """A field that holds text.
+
+    Raises:
+        KeyError: there is none.
+        ValueError: it holds something else.
+    """
+    return typed(fields[name], str, name)
+
+
+def identifier(value: Any, name: str) -> str:
+    """A text that is not empty.
+
+    Raises:
+        ValueError: it is empty, or something else.
+    """
+    if not typed(value, str, name):
+        raise ValueError(f"{name} is empty")
+    return value
+
+
+def list_field(fields: Mapping[str, Any], name: str) -> list[Any]:
+    """A field that holds a list.
+
+    Raises:
+        KeyError: there is none.
+        ValueError: it holds something else.
+    """
+    return typed(fields[name], list, name)
+
+
+def without_surrogates(value: Any) -> Any:
+    """Replace half surrogate pairs, which no file of UTF-8 can hold, in a JSON value."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [without_surrogates(part) for part in value]
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(part) for key, part in value.items()}
+    return value

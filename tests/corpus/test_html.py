@@ -1,0 +1,249 @@
+"""HTML becomes sections: the lead, the tree, boilerplate, and exact links."""
+
+from collections import Counter
+
+import pytest
+
+from harp_plugin.corpus.html import WebRules, decode, read_document, read_page
+from harp_plugin.corpus.pages import Dropped, Page
+from harp_plugin.corpus.urls import WebAddress
+
+PROSE = "Some words that are long enough to be a paragraph."
+
+
+def page_of(html: str) -> Page:
+    document = read_document(html)
+    assert not isinstance(document, Dropped)
+    return read_page("http://a.b/", document, WebRules(WebAddress("http://a.b/", document.base)))
+
+
+def outline(page: Page) -> list[tuple[int, str, str]]:
+    return [(section.level, section.title, section.body.text) for section in page.content]
+
+
+def links(page: Page, region: str | None = None) -> list[tuple[str, str]]:
+    return [
+        (link.anchor, link.target.removeprefix("http://a.b/"))
+        for section in page.sections
+        if section.region == region
+        for link in section.body.links
+    ]
+
+
+def test_sections_under_the_title_heading():
+    page = page_of(
+        "<title>Cats - A site</title><p>Skip</p><h1>Cats</h1>A <b>cat</b>.<p>Purrs.\n"
+        "<h2>Food</h2><p>Fish.<h3>Dry</h3><p>Bits.<h2>Sleep</h2><p>Long."
+    )
+    assert page.title == "Cats"
+    assert outline(page) == [
+        (1, "", "A cat.\nPurrs."),
+        (2, "Food", "Fish."),
+        (3, "Dry", "Bits."),
+        (2, "Sleep", "Long."),
+    ]
+
+
+def test_title_among_equals_is_what_the_head_says():
+    page = page_of("<title>SELECT</title><h2>SELECT</h2><p>Reads rows.<h2>Notes</h2><p>None.")
+    assert page.title == "SELECT"
+    assert outline(page) == [(1, "", "Reads rows."), (2, "Notes", "None.")]
+
+
+def test_text_before_the_first_heading_is_the_lead():
+    page = page_of(f"<title>X</title><p>{PROSE}<h2>One</h2><p>1<h2>Two</h2><p>2")
+    assert (page.title, page.lead) == ("X", PROSE)
+    assert [title for _, title, _ in outline(page)] == ["", "One", "Two"]
+
+
+def test_without_a_lead_the_first_section_with_text_is_it():
+    page = page_of("<h1>T</h1><h2>None</h2><h2>First</h2><p>a<h2>Second</h2><p>b")
+    assert outline(page) == [(1, "", "a"), (2, "None", ""), (2, "Second", "b")]
+
+
+def test_headings_of_notes_head_no_sections():
+    page = page_of("<h1>T</h1><p>a<div class='note'><h3>Note</h3><p>b</div><p>c<h2>S</h2>d")
+    assert outline(page) == [(1, "", "a\nNote\nb\nc"), (2, "S", "d")]
+
+
+def test_links_are_exact():
+    page = page_of(
+        "<base href='/c/'><p>See <a href=d> the\n <b>big</b>&nbsp;one </a>, or"
+        " <a href='../e'>E</a>."
+    )
+    (section,) = page.sections
+    assert section.body.text == "See the big one , or E."
+    assert links(page) == [("the big one", "c/d"), ("E", "e")]
+    for link in section.body.links:
+        assert section.body.text[link.start : link.end] == link.anchor
+
+
+def test_a_link_over_lines_ends_with_the_first():
+    page = page_of(f"<p>{PROSE}</p><a href=d><div>Title</div><div>Teaser of it.</div></a>")
+    assert links(page) == [] and links(page, "navigation") == [("Title", "d")]
+    page = page_of(f"<p>{PROSE} <a href=d>one<br>two</a> three")
+    assert page.lead == f"{PROSE} one\ntwo three"
+    assert links(page) == [("one", "d")]
+
+
+def test_dropped_links():
+    page = page_of(
+        f"<h1>T<a href=p>x</a><a class=headerlink href='#t'>¶</a></h1><p>{PROSE} <a href='#s'>s</a>"
+        "<a href=mailto:x>m</a><a href=i><img alt=i></a><a name=n>n</a><a href='http://['>b</a>"
+        "<pre><a href=c>c</a></pre><button><a href=f>f</a></button><p hidden><a href=h>h</a></p>"
+        "<table><tr><th>x<td><a href=t>t</a></table><template><a href=z>z</a></template>"
+        "<figure><figcaption><a href=g>g</a></figcaption></figure><noscript><a href=o>o</a>"
+    )
+    assert page.title == "Tx"
+    assert outline(page) == [(1, "", f"{PROSE} sm nb")]
+    assert page.drops == Counter(
+        {
+            "link in a heading": 1,
+            "link inside the page": 2,
+            "link to no page (mailto, javascript, ...)": 1,
+            "empty anchor text": 1,
+            "link with a broken address": 1,
+            "link in code": 1,
+            "link in a form": 1,
+            "link in hidden text": 1,
+            "link in a table": 1,
+            "link in a caption": 1,
+            "link in text for browsers without scripts": 1,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("block", "region"),
+    [
+        ("<nav>{}</nav>", "navigation"),
+        ("<div role=navigation>{}</div>", "navigation"),
+        ("<div class='top-navbar'>{}</div>", "navigation"),
+        ("<td id=mainMenu>{}</td>", "navigation"),
+        ("<div class='no-menu'>{}</div>", None),
+        ("<ol class=breadcrumbs>{}</ol>", "navigation"),
+        ("<header>{}</header>", "header"),
+        ("<div id='site-header'>{}</div>", "header"),
+        ("<footer>{}</footer>", "footer"),
+        ("<p class=copyright>{}</p>", "footer"),
+        ("<aside>{}</aside>", "aside"),
+        ("<div class=sphinxsidebar>{}</div>", "aside"),
+        ("<article><header>{}</header></article>", None),
+        ("<div class='entry-header'>{}</div>", None),
+        ("<div class='content with-sidebar'>{}</div>", None),
+        ("<p>{}</p>", None),
+    ],
+)
+def test_regions(block, region):
+    inner = "Words around <a href=x>a link</a> in a sentence."
+    page = page_of(f"<table><tr><td><p>{PROSE}</table>" + block.format(inner))
+    if block.startswith("<td"):
+        page = page_of(f"<p>{PROSE}<table><tr>{block.format(inner)}</table>")
+    assert links(page, region) == [("a link", "x")]
+    assert (inner[:12] in page.lead) == (region is None)
+
+
+def test_all_outside_of_the_main_part_is_boilerplate():
+    page = page_of(f"<p>a <a href=x>x</a><main><p>{PROSE}</main><div>b <a href=y>y</a>")
+    assert page.lead == PROSE
+    assert (links(page, "header"), links(page, "footer")) == ([("x", "x")], [("y", "y")])
+
+
+def test_blocks_of_links_are_navigation_and_sentences_are_not():
+    menu = "".join(f"<li><a href={n}>item {n}</a>" for n in range(5))
+    page = page_of(f"<p>{PROSE} See <a href=p>p</a>.<ul>{menu}</ul><p><a href=q>q</a> | ")
+    assert links(page) == [("p", "p")]
+    assert len(links(page, "navigation")) == 6
+    described = "".join(f"<li><a href={n}>item {n}</a> does this and that." for n in range(5))
+    assert len(links(page_of(f"<p>{PROSE}<ul>{described}</ul>"))) == 5
+
+
+def test_see_also():
+    page = page_of("<h1>T</h1>a<h2>See also</h2><ul><li><a href=x>X</a><li><a href=y>Y</a></ul>")
+    assert page.see_also == ["http://a.b/x", "http://a.b/y"]
+    assert outline(page) == [(1, "", "a")]
+
+
+def test_layout_tables_are_read_by_cells():
+    page = page_of(f"<table><tr><td><p>{PROSE}<td>Other <a href=x>x</a> cell.</table>")
+    assert page.lead == f"{PROSE}\nOther x cell."
+
+
+def test_code_parts_a_paragraph():
+    assert page_of("<p>For example: <code>f()</code> or<pre>f(1)</pre>which is.").lead == (
+        "For example: f() or\nwhich is."
+    )
+
+
+def test_language():
+    german = (
+        "Wer am Morgen früh aufsteht, hört im Wald die Vögel singen und sieht, wie der Nebel über"
+        " den Wiesen liegt. Später am Tag kommen die Leute aus der Stadt, gehen mit ihren Hunden"
+        " spazieren oder setzen sich auf eine Bank und lesen. Am Abend wird es wieder still, und"
+        " nur der Wind bewegt noch die Blätter der alten Bäume am Ufer."
+    )
+    japanese = (
+        "朝早く起きると、森で鳥が鳴いているのが聞こえる。昼になると町から人が来て、犬と散歩したり、"
+        "ベンチに座って本を読んだりする。夕方になるとまた静かになり、岸辺の古い木の葉だけが風に揺れ"
+        "ている。この村には三百年前から続く小さな寺があり、毎年秋には祭りが開かれる。"
+    ) * 3
+    assert page_of(f"<p>{german}").language == "de"
+    assert page_of(f"<p>{japanese}").language == "ja"
+    assert page_of(f"<html lang=pt-BR><p>{german}").language == "pt"
+    assert page_of("<p>Ja.").language == "en"
+
+
+def test_head():
+    document = read_document(
+        "<title> a\n b </title><base href=x><link rel=Canonical href=c>"
+        "<meta http-equiv=refresh content='3; URL=\"next.html\"'>"
+    )
+    assert (document.title, document.base, document.canonical) == ("a b", "x", "c")
+    assert document.refresh == "next.html"
+    assert read_document("<meta http-equiv=refresh content='300; url=x'>").refresh is None
+    assert read_document("<meta http-equiv=refresh content=5>").refresh is None
+
+
+@pytest.mark.parametrize(
+    ("data", "declared"),
+    [
+        ("é ß".encode(), None),
+        ("é ß".encode(), "latin-1"),
+        ("\ufeffé ß".encode(), None),
+        ("é ß".encode("latin-1"), "ISO-8859-1"),
+        ("<meta charset=iso-8859-1>é ß".encode("latin-1"), None),
+        ("é ß".encode("cp1252"), "no such encoding"),
+        ("\ufeffé ß".encode("utf-16-le"), None),
+    ],
+)
+def test_encodings(data, declared):
+    assert decode(data, declared).endswith("é ß")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div>" * 100_000,
+        "<ul><li>" * 100_000,
+        "<table><tr><td>" * 30_000,
+        "<p " + " ".join(f"a{n}=1" for n in range(100_000)) + ">",
+        '<a b="' * 100_000,
+        "<p>" * 2_000_000,
+    ],
+)
+def test_pages_that_would_take_too_long_are_dropped(html):
+    assert read_document(html) == Dropped("page of too many elements, or nested too deeply")
+
+
+@pytest.mark.parametrize("tag", ["b", "i", "font", "p", "li", "a href=x"])
+def test_elements_that_nobody_closes_are_no_nesting(tag):
+    page = page_of(f"<{tag}>word " * 20_000)
+    assert sum(section.body.text.count("word") for section in page.sections) == 20_000
+
+
+def test_deep_but_legal():
+    assert page_of("<div>" * 900 + "deep").lead == "deep"
+
+
+def test_too_long():
+    assert read_document("x" * (9 << 20)) == Dropped("page over 8 MiB")

@@ -1,0 +1,152 @@
+"""Folders of HTML files."""
+
+import gzip
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import lxml.html
+import pytest
+from reading import read, read_bytes
+
+from harp_plugin.corpus.pages import Dropped, Page, Redirect
+from harp_plugin.corpus.readers import choose_reader, sources
+from harp_plugin.corpus.readers.html import HtmlReader, looks_like_html
+
+TEXT = "<p>A paragraph with <a href='{}'>a link</a> in it."
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"<!DOCTYPE html>",
+        b"\xef\xbb\xbf \n<!-- c --><HTML lang=en>",
+        b"<?xml version='1.0'?>\n<!DOCTYPE html PUBLIC 'x'><html>",
+        "\ufeff<html>".encode("utf-16-le"),
+        b"<title>x</title>",
+        b"<p>x",
+        b"<h1 id=x>",
+    ],
+)
+def test_recognised(head):
+    assert looks_like_html(head)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        b"plain text with <p>",
+        b"<mediawiki xmlns='x'>",
+        b"<?xml version='1.0'?><mediawiki>",
+        b"<?xml version='1.0'?><rss><p>",
+        b'<doc id="1" url="u" title="t">',
+        b'{"title": "<html>"}',
+        b"<!-- <html> ",
+        b"<pre",
+    ],
+)
+def test_not_recognised(head):
+    assert not looks_like_html(head)
+
+
+def test_links_between_files(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "index.html").write_text(TEXT.format("docs/a.html#x"))
+    (tmp_path / "docs" / "a.htm").write_text(TEXT.format("../"))
+    (tmp_path / "docs" / "b.html.gz").write_bytes(gzip.compress(TEXT.format("a.htm").encode()))
+    (tmp_path / "notes.txt").write_text("no HTML")
+    found = [source for source in sources(tmp_path) if HtmlReader().recognises(source)]
+    assert [choose_reader(source) for source in found] == ["html"] * 3
+    (tmp_path / "notes.txt").unlink()
+    targets = {page.key: page.sections[0].body.links[0].target for page in read(tmp_path)}
+    assert targets == {
+        "index.html": "docs/a.html",
+        "docs/a.htm": "index.html",
+        "docs/b.html": "docs/a.htm",
+    }
+
+
+def test_canonical_address_leads_to_the_file():
+    html = "<link rel=canonical href='https://Example.org/x'>" + TEXT.format(
+        "https://example.org/x"
+    )
+    redirect, page = read_bytes(html.encode(), "x.html")
+    assert redirect == Redirect("https://example.org/x", "x.html")
+    assert page.key == "x.html" and page.domain is None
+    (page,) = read_bytes(html.replace("https://Example.org/x", "x.html", 1).encode(), "x.html")
+    assert page.key == "x.html"
+
+
+def test_refresh_is_a_redirect():
+    html = b"<meta http-equiv=refresh content='0; url=sub/y.html#z'><p>Moved."
+    assert read_bytes(html, "x.html") == [Redirect("x.html", "sub/y.html")]
+    (page,) = read_bytes(html.replace(b"sub/y.html", b"x.html"), "x.html")
+    assert page.lead == "Moved."
+
+
+def test_names_of_boilerplate_do_not_swallow_a_page():
+    html = "<div class=menu>" + "<p>All of the page stands in here. " * 20 + "</div>"
+    (page,) = read_bytes(html.encode(), "x.html")
+    assert page.word_count == 140
+
+
+def test_drops():
+    assert read_bytes(b"<html>", "x.html") == [Dropped("page without text")]
+    assert read_bytes(b"<p>" + b"x" * (9 << 20), "x.html") == [Dropped("page over 8 MiB")]
+
+
+POSTGRESQL = "/usr/share/doc/postgresql-doc-15/html", "postgresql-doc-15", 1169
+PYTHON = "/usr/share/doc/python3.11/html", "python3.11-doc", 531
+
+
+def manual(folder: str, package: str) -> Iterator[tuple[Page, bytes]]:
+    """Pages of an installed manual, and their files."""
+    if not Path(folder).is_dir():
+        pytest.skip(f"the Debian package {package} is not installed")
+    reader = HtmlReader()
+    for source in sources(folder):
+        if reader.recognises(source):
+            for record in reader.records(source):
+                yield from ((page, record.data) for page in reader.parse(record))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("folder", "package", "pages"), [POSTGRESQL, PYTHON])
+def test_every_link_of_a_manual_is_kept_or_counted(folder, package, pages):
+    """As many as lxml, another parser, finds."""
+    found = 0
+    for page, data in manual(folder, package):
+        assert isinstance(page, Page)
+        tree = lxml.html.document_fromstring(data, parser=lxml.html.HTMLParser(encoding="utf-8"))
+        links = [link for section in page.sections for link in section.body.links]
+        missing = len(tree.findall(".//a[@href]")) - len(links) - sum(page.drops.values())
+        # Below "See Also", the same page is often linked twice.
+        assert missing >= len(page.see_also) if page.see_also else missing == 0, page.key
+        found += 1
+    assert found == pages
+
+
+@pytest.mark.integration
+def test_links_in_the_prose_of_a_manual_are_those_that_xpath_finds():
+    """Links to other pages in paragraphs and lists, outside of navigation, tables and code."""
+    expected: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    outside = {"navheader", "navfooter", "toc", "index", "glosslist", "table", "pre"}
+    for page, data in manual(*POSTGRESQL[:2]):
+        tree = lxml.html.document_fromstring(data, parser=lxml.html.HTMLParser(encoding="utf-8"))
+        for link in tree.iterfind(".//a[@href]"):
+            around = [
+                name
+                for element in link.iterancestors()
+                for name in (element.tag, *(element.get("class") or "").split())
+            ]
+            target = link.get("href").partition("#")[0]
+            other = target.endswith(".html") and ":" not in target and target != page.key
+            if other and "p" in around and outside.isdisjoint(around):
+                expected[page.key] += 1
+        for section in page.content:
+            for link in section.body.links:
+                found[page.key] += ":" not in link.target
+    assert sum(expected.values()) > 3000
+    assert sum((expected - found).values()) < 0.03 * sum(expected.values())
