@@ -93,7 +93,11 @@ def build(
             from .graph import build_graph
 
             manifest = build_graph(
-                directory, graph or GraphOptions(), engine, workers=options.workers
+                directory,
+                graph or GraphOptions(),
+                engine,
+                workers=options.workers,
+                quiet=options.quiet,
             )
         elif stage == "weights":
             from .weights.build import build_weights
@@ -108,7 +112,9 @@ def build(
         else:
             from .tasks.build import build_examples
 
-            manifest = build_examples(directory, options.tasks, engine, workers=options.workers)
+            manifest = build_examples(
+                directory, options.tasks, engine, workers=options.workers, quiet=options.quiet
+            )
         manifests[stage] = manifest
     return manifests
 

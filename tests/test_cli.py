@@ -89,7 +89,6 @@ def test_broken_dumps(harp, tmp_path, shared_data):
     broken = {
         "truncated.xml.bz2": whole[: len(whole) // 2],
         "cut.xml": xml[: len(xml) // 2],
-        "page.html": b"<html><body>no dump</body></html>",
         "words.txt": b"hello",
         "empty.xml": b"",
         "latin.xml": xml.replace(b"Africa", b"Afr\xefca"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine import EngineOptions, Step, run_steps
+from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..storage import Stage, read_manifest
 from .registry import TASKS
 
@@ -17,6 +17,7 @@ def build_examples(
     engine: EngineOptions | None = None,
     *,
     workers: int = 1,
+    quiet: bool = True,
 ) -> dict[str, Any]:
     """Write the examples of each task to ``directory/examples``.
 
@@ -32,13 +33,11 @@ def build_examples(
         "corpus": read_manifest(corpus)["fingerprint"],
         "graph": read_manifest(graph)["fingerprint"],
     }
-    packages = ("ibis-framework", "duckdb", "pyarrow")
-    stage = Stage(directory / "examples", {"tasks": list(tasks)}, inputs, packages)
+    stage = Stage(directory / "examples", {"tasks": list(tasks)}, inputs, PACKAGES)
     if stage.finished:
         return read_manifest(stage.folder)
     stage.start()
     sources = {name: corpus / name for name in ("pages", "sentences")}
     sources |= {name: graph / name for name in ("anchors", "sentence_anchors", "documents")}
-    engine = engine or EngineOptions()
-    run_steps(stage, sources, steps, memory=engine.memory, workers=workers)
+    run_steps(stage, sources, steps, engine, workers=workers, quiet=quiet)
     return stage.finish()

@@ -2,13 +2,14 @@
 
 import random
 from collections import Counter, defaultdict
+from itertools import pairwise
 from types import SimpleNamespace
 
 import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from brute import ambiguous, link_graph, resolve_redirects
+from brute import Graph, ambiguous, link_graph
 from dumps import write_dump
 
 from harp_plugin import graph
@@ -16,6 +17,7 @@ from harp_plugin.corpus.build import TABLES, build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
+from harp_plugin.graph.build import steps
 from harp_plugin.storage import read_table
 
 
@@ -40,19 +42,26 @@ def rows_of(table, key="id"):
 
 
 def compute(database, tables, min_words):
-    """All results of the stage's expressions, as dictionaries by id."""
+    """The results of all the stage's steps, as Ibis tables."""
     known = {name: database.load(name, table) for name, table in tables.items()}
-    steps = {
-        "kept": lambda t: graph.kept_pages(t, min_words=min_words),
-        "resolved": graph.resolved_links,
-        "drops": graph.dropped_links,
-        "anchors": graph.resolved_anchors,
-        "sentence_anchors": graph.anchors_by_sentence,
-        "documents": graph.documents,
-    }
-    for name, expression in steps.items():
-        known[name] = database.create_table(name, expression(known))
+    for step in steps(min_words):
+        known[step.name] = database.create_table(f"result_{step.name}", step.expression(known))
     return known
+
+
+def as_graph(tables):
+    """The results of all steps as the brute force gives them."""
+    drops = Counter()
+    for name in ("redirect_drops", "link_drops", "see_also_drops"):
+        drops += Counter(
+            {k: int(row["count"]) for k, row in rows_of(tables[name], "reason").items()}
+        )
+    named = ("anchors", "sentence_anchors", "documents", "anchor_texts")
+    pairs = (
+        tables["see_also"].to_pyarrow().sort_by([("source", "ascending"), ("target", "ascending")])
+    )
+    counts = {k: int(row["count"]) for k, row in rows_of(tables["counts"], "name").items()}
+    return Graph(*(rows_of(tables[name]) for name in named), pairs.to_pylist(), drops, counts)
 
 
 def random_graph(seed):
@@ -66,17 +75,21 @@ def random_graph(seed):
             "lead": draw.choice(["", "x", "x"]),
             "words": draw.choice([None, 50, 100, 150]),
             "sections": [],
-            "see_also": [],
+            "see_also": draw.choices(titles, k=draw.choice([0, 1, 8])),
         }
         for title in titles[: draw.randint(2, 8)]
     ]
     redirects = [
-        {"source": draw.choice(titles), "target": draw.choice(titles)}
-        for _ in range(draw.randint(0, 12))
+        {"source": draw.choice(titles[4:]), "target": draw.choice(titles)}
+        for _ in range(draw.randint(0, 16))
     ]
     sentences = [
-        {"id": draw.getrandbits(62), "page": draw.choice(pages)["id"], "text": "x"}
-        for _ in range(draw.randint(1, 10))
+        {
+            "id": draw.getrandbits(62),
+            "page": draw.choice(pages)["id"],
+            "text": draw.choice([f"s{number}", "x", "y"]),
+        }
+        for number in range(draw.randint(1, 10))
     ]
     links = []
     for _ in range(draw.randint(0, 60)):
@@ -91,12 +104,16 @@ def random_graph(seed):
                 "anchor": name.upper(),
                 "normalised": name,
                 "target": draw.choice(titles),
+                "region": draw.choice([*[None] * 8, "header", "navigation"]),
             }
         )
-    # A page that stands in two sources gives every row twice.
+    # A page that stands in two sources gives every row twice; another version other targets.
     pages += draw.sample(pages, 1)
     sentences += draw.sample(sentences, 1)
-    links += draw.sample(links, min(2, len(links)))
+    redirects += redirects[:1]
+    again = draw.sample(links, min(3, len(links)))
+    links += again[:2]
+    links += [{**link, "target": draw.choice(titles)} for link in again[2:]]
     return pages, sentences, links, redirects
 
 
@@ -109,56 +126,102 @@ def as_tables(pages, sentences, links, redirects):
 def test_random_graphs(database, seed):
     rows = random_graph(seed)
     tables = compute(database, as_tables(*rows), 100)
-    anchors, drops, by_sentence, documents = link_graph(*rows, 100)
-    assert rows_of(tables["anchors"]) == anchors
-    assert {k: v["count"] for k, v in rows_of(tables["drops"], "reason").items()} == drops
-    assert rows_of(tables["sentence_anchors"]) == by_sentence
-    assert rows_of(tables["documents"]) == documents
-    assert len(anchors) + drops.total() == len({link["id"] for link in rows[2]})
+    expected = link_graph(*rows, 100)
+    found = as_graph(tables)
+    for name in Graph._fields:
+        assert getattr(found, name) == getattr(expected, name), name
+    links = sum(n for reason, n in found.drops.items() if reason.startswith("link"))
+    assert len(found.anchors) + links == len(rows[2])
     for caps in ((100, 1000), (2, 3), (3, 1)):
         got = rows_of(graph.ambiguous_anchors(tables["anchors"], *caps))
-        assert got == ambiguous(anchors, *caps)
+        assert got == ambiguous(expected.anchors, *caps)
 
 
 def test_random_graphs_reach_every_case():
     """The brute force itself meets every reason, ambiguity and redirects of several hops."""
-    drops, anchors, several, hops = Counter(), 0, 0, Counter()
+    drops, counts, anchors, several, pairs = Counter(), Counter(), 0, 0, 0
     for seed in range(25):
-        rows = random_graph(seed)
-        found = link_graph(*rows, 100)
-        anchors += len(found[0])
-        drops += found[1]
-        several += len(ambiguous(found[0], 2, 3))
-        titles = {page["key"] for page in rows[0]}
-        final = resolve_redirects(rows[3], titles)
-        hops["resolved"] += len(final)
-        hops["lost"] += len({row["source"] for row in rows[3]} - titles - set(final))
-    assert anchors > 50 and several > 20 and min(hops.values()) > 5
-    assert len(drops) == 4 and min(drops.values()) > 10
+        found = link_graph(*random_graph(seed), 100)
+        anchors += len(found.anchors)
+        pairs += len(found.see_also)
+        drops += found.drops
+        counts += found.counts
+        several += len(ambiguous(found.anchors, 2, 3))
+    assert anchors > 50 and several > 20 and pairs > 20
+    assert len(drops) == 17 and min(drops.values()) >= 3
+    rare = {"texts of very many pages", "anchors of very many pages"}
+    assert set(found.counts) - set(counts) == rare and min(counts.values()) > 5
+
+
+def test_boilerplate_goes_first(database):
+    """A link in a footer has that reason, though its page is missing as well."""
+    pages, sentences, links, redirects = random_graph(1)
+    links = [{**link, "target": "nowhere", "region": "footer"} for link in links[:-3]]
+    found = as_graph(compute(database, as_tables(pages, sentences, links, redirects), 0))
+    reasons = {reason: n for reason, n in found.drops.items() if reason.startswith("link")}
+    assert reasons == {"link in a header, footer or navigation": len(links)}
+
+
+def chain(length, end):
+    return [*(f"R{number}" for number in range(length)), end]
+
+
+LOOP = "redirect in a loop or through more than 16 others"
+MISSING = "redirect to a missing page"
 
 
 @pytest.mark.parametrize(
-    ("chain", "end"),
+    ("titles", "end", "reasons"),
     [
-        ("AB", "B"),
-        ("ABCDEF", "F"),
-        ("ABCDEFG", None),  # more than five redirects on end
-        ("AA", None),
-        ("ABA", None),
-        ("ABCB", None),
+        (["A", "Page"], "Page", {}),
+        (chain(16, "Page"), "Page", {}),
+        (chain(17, "Page"), None, {LOOP: 1}),  # its first redirect has sixteen others to go through
+        (chain(16, "Nowhere"), None, {MISSING: 16}),
+        (["A", "A"], None, {"redirect to itself": 1}),
+        (["A", "B", "A"], None, {LOOP: 2}),
+        (["A", "B", "C", "B"], None, {LOOP: 3}),
+        (["A", "B", "B"], None, {LOOP: 1, "redirect to itself": 1}),
+        (["Page", "A"], "Page", {"redirect from the title of a page": 1}),
+        ([*chain(10_000, "R0")], None, {LOOP: 10_000}),
     ],
 )
-def test_redirect_chains(database, chain, end):
-    pairs = {"source": list(chain[:-1]), "target": list(chain[1:])}
-    table = database.load("chain", pa.table(pairs))
-    found = rows_of(graph.final_redirects(table), "source")
-    assert (found["A"]["target"] if "A" in found else None) == end
+def test_redirect_chains(database, titles, end, reasons):
+    page = {"id": 1, "key": "Page", "lead": "x", "see_also": []}
+    redirects = [{"source": a, "target": b} for a, b in pairwise(titles)]
+    tables = compute(database, as_tables([page], [], [], redirects), 0)
+    named = rows_of(tables["titles"], "title")
+    assert named.get(titles[0], {"page": None})["page"] == (1 if end else None)
+    assert as_graph(tables).drops == reasons
 
 
 def test_a_doubled_redirect_takes_one_target(database):
-    pairs = {"source": ["A", "A", "A"], "target": ["C", "B", "B"]}
-    table = database.load("double", pa.table(pairs))
-    assert graph.final_redirects(table).to_pyarrow().to_pylist() == [{"source": "A", "target": "B"}]
+    pages = [{"id": n, "key": key, "lead": "x", "see_also": []} for n, key in enumerate("BC")]
+    redirects = [{"source": "A", "target": target} for target in "CBB"]
+    tables = compute(database, as_tables(pages, [], [], redirects), 0)
+    assert rows_of(tables["titles"], "title")["A"]["page"] == 0
+    assert as_graph(tables).drops == {"redirect read twice": 1, "second target of a redirect": 1}
+
+
+def test_a_redirect_to_itself_through_normalisation(tmp_path):
+    source = write_dump(tmp_path / "d.xml", {"A": "x [[B]].", "B": "y."}, {"Foo bar": "foo_bar"})
+    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    assert build_graph(tmp_path, GraphOptions(min_words=0))["drops"] == {"redirect to itself": 1}
+
+
+def test_texts_of_very_many_pages(database):
+    """The text "here" leads to 101 pages, "there" to 100; each once from page 0."""
+    pages = [{"id": n, "key": f"P{n}", "lead": "x", "see_also": []} for n in range(102)]
+    sentences = [{"id": 0, "page": 0, "text": "s"}]
+    links = [
+        {"id": 200 * most + n, "sentence": 0, "start": n, "end": n, "normalised": text}
+        | {"target": f"P{n}"}
+        for text, most in (("here", 101), ("there", 100))
+        for n in range(1, most + 1)
+    ]
+    found = as_graph(compute(database, as_tables(pages, sentences, links, []), 0))
+    assert found.counts["texts of several pages"] == 2
+    assert found.counts["texts of very many pages"] == 1
+    assert found.counts["anchors of very many pages"] == 101
 
 
 def test_a_page_wins_over_a_redirect_of_its_name(tmp_path):
@@ -195,16 +258,15 @@ def test_real_dump(shared_data, tmp_path, min_words):
     manifest = build_graph(tmp_path, GraphOptions(min_words=min_words))
     names = ("pages", "sentences", "links", "redirects")
     corpus = [read_table(tmp_path / "corpus" / name).to_pylist() for name in names]
-    anchors, drops, by_sentence, documents = link_graph(*corpus, min_words)
-    found = {
-        name: {row["id"]: row for row in read_table(tmp_path / "graph" / name).to_pylist()}
-        for name in ("anchors", "sentence_anchors", "documents")
-    }
-    assert found["anchors"] == anchors
-    assert found["sentence_anchors"] == by_sentence
-    assert found["documents"] == documents
-    assert manifest["drops"] == drops
-    assert len(anchors) + drops.total() == len(corpus[2])
+    expected = link_graph(*corpus, min_words)
+    for name in ("anchors", "sentence_anchors", "documents", "anchor_texts"):
+        rows = read_table(tmp_path / "graph" / name).to_pylist()
+        assert [row["id"] for row in rows] == sorted(getattr(expected, name))
+        assert {row["id"]: row for row in rows} == getattr(expected, name)
+    assert read_table(tmp_path / "graph" / "see_also").to_pylist() == expected.see_also
+    assert manifest["drops"] == expected.drops
+    assert manifest["counts"] == expected.counts
+    anchors, by_sentence = expected.anchors, expected.sentence_anchors
     if min_words == 0:  # data/README.md: 1,557 resolving links, 314 sentences, 5 ambiguous anchors
         assert abs(len(anchors) - 1557) <= 0.05 * 1557
         multi = sum(row["targets"] >= 2 for row in by_sentence.values())

@@ -1,0 +1,65 @@
+"""Sorted rows become Parquet shards: the same bytes, however an engine cuts its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..storage import write_table
+from ..storage.parquet import ROW_GROUP_SIZE
+
+ROWS_PER_CHUNK = 4 * ROW_GROUP_SIZE
+_CHUNKS_PER_FILE = 16
+
+
+def write_sorted(folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write rows that come sorted to ``part-00000.parquet`` and so on, about a million rows each.
+
+    Returns:
+        The number of rows.
+    """
+    for stale in folder.glob("*.parquet"):
+        stale.unlink()
+    schema = plain_schema(schema)
+    chunks = even_chunks((batch.cast(schema) for batch in batches), schema)
+    rows = number = 0
+    while (first := next(chunks, None)) is not None or number == 0:
+        inside = [] if first is None else chain([first], islice(chunks, _CHUNKS_PER_FILE - 1))
+        rows += write_table(folder / f"part-{number:05d}.parquet", schema, inside)
+        number += 1
+    return rows
+
+
+def even_chunks(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, size: int = ROWS_PER_CHUNK
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of ``size``, the last one shorter."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        while batch.num_rows:
+            head = batch.slice(0, size - rows)
+            batch = batch.slice(head.num_rows)
+            waiting.append(head)
+            rows += head.num_rows
+            if rows == size:
+                yield _joined(waiting, schema)
+                waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting, schema)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The same columns, all nullable: engines differ in what they know never to be null."""
+    return pa.schema([(field.name, _plain(field.type)) for field in schema])
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    return pa.list_(_plain(type.value_type)) if pa.types.is_list(type) else type
+
+
+def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()[0]

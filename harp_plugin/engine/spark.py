@@ -1,0 +1,135 @@
+"""Apache Spark: the same expressions on a cluster, or on a local master."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from ..errors import HarpError
+from .options import EngineOptions, memory_bytes
+from .sink import ROWS_PER_CHUNK
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_BYTES_PER_PARTITION = 16_000_000
+_SETTINGS = {
+    "spark.app.name": "harp",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+class Spark:
+    """Runs Ibis expressions on Spark; every kept table is Parquet in ``scratch``.
+
+    On a cluster all its nodes must see the output folder under the same path.
+
+    Args:
+        scratch: an empty folder.
+        options: the master and the memory of its driver (local masters) or of each executor.
+        workers: threads of the master ``local[*]``.
+        size: of the sources in bytes, which sets the number of partitions.
+
+    Raises:
+        HarpError: PySpark or Java is missing, or Spark does not start.
+    """
+
+    def __init__(self, scratch: Path, options: EngineOptions, workers: int, size: int) -> None:
+        self.scratch = scratch
+        master = options.spark_master
+        local = master.startswith("local")
+        settings = {
+            **_SETTINGS,
+            "spark.local.dir": str(scratch / "spilled"),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.sql.shuffle.partitions": str(8 + size // _BYTES_PER_PARTITION),
+            f"spark.{'driver' if local else 'executor'}.memory": _heap(options.memory),
+        }
+        if local:
+            settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        _silence(scratch / "spark.log")
+        self.session = _start(master.replace("[*]", f"[{workers}]"), settings, scratch)
+        import ibis
+
+        self.connection = ibis.pyspark.connect(self.session)
+
+    def __enter__(self) -> Spark:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.session.stop()
+
+    def read(self, name: str, files: list[Path]) -> ir.Table:
+        """Make Parquet shards known as a table."""
+        self.session.read.parquet(*map(str, files)).createOrReplaceTempView(name)
+        return self.connection.table(name)
+
+    def keep(self, name: str, expression: ir.Table) -> ir.Table:
+        """Compute a table once and keep it as Parquet."""
+        self._written(name, self._frame(expression)).createOrReplaceTempView(f"kept_{name}")
+        return self.connection.table(f"kept_{name}")
+
+    def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
+        """A small result as dictionaries."""
+        return [row.asDict() for row in self._frame(expression).collect()]
+
+    def sorted(self, expression: ir.Table, order: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """Stream a large result, sorted: Spark writes ranges of it, one file each, in order."""
+        rows = self._written("unsorted", self._frame(expression))
+        self._written("sorted", rows.orderBy(*order))
+        for file in sorted((self.scratch / "sorted").glob("part-*.parquet")):
+            yield from pq.ParquetFile(file).iter_batches(ROWS_PER_CHUNK)
+
+    def _frame(self, expression: ir.Table) -> DataFrame:
+        return self.session.sql(self.connection.compile(expression))
+
+    def _written(self, name: str, rows: DataFrame) -> DataFrame:
+        folder = str(self.scratch / name)
+        rows.write.parquet(folder, mode="overwrite")
+        return self.session.read.parquet(folder)
+
+
+def _start(master: str, settings: dict[str, str], scratch: Path) -> SparkSession:
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise HarpError(
+            f"--engine spark needs PySpark ({error}): pip install harp_plugin[spark]"
+        ) from error
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkRuntimeError, OSError) as error:
+        said = (scratch / "spark.log").read_text(errors="replace").split("\n")
+        reason = next((line.strip() for line in said if line.strip()), str(error))
+        raise HarpError(
+            f"Spark does not start ({reason[:200]}): install Java 17 or newer, such as "
+            "openjdk-17-jre-headless, and name it by JAVA_HOME; or use --engine duckdb"
+        ) from error
+
+
+def _silence(log: Path) -> None:
+    """Send what this process and the Java it starts say on stderr to a file."""
+    sys.stderr.flush()
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+
+
+def _heap(memory: str) -> str:
+    """Three quarters of the cap: Java needs the rest for itself, and 512 MiB at least to start."""
+    return f"{max(512, memory_bytes(memory) * 3 // 4 >> 20)}m"
