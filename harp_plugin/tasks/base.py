@@ -26,8 +26,8 @@ class Task(Protocol):
         """The examples as ids and spans only: an Ibis expression with a distinct column ``id``.
 
         Args:
-            graph: the tables ``anchors``, ``sentence_anchors``, ``documents`` of the link graph
-                and ``pages``, ``sentences`` of the corpus.
+            graph: the tables ``anchors``, ``sentence_anchors``, ``documents``, ``anchor_texts``
+                and ``see_also`` of the link graph, and ``pages``, ``sentences`` of the corpus.
         """
 
     def draw(

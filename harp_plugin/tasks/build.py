@@ -10,6 +10,8 @@ from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..storage import Stage, read_manifest
 from .registry import TASKS
 
+GRAPH_TABLES = ("anchors", "sentence_anchors", "documents", "anchor_texts", "see_also")
+
 
 def build_examples(
     directory: Path,
@@ -38,6 +40,6 @@ def build_examples(
         return read_manifest(stage.folder)
     stage.start()
     sources = {name: corpus / name for name in ("pages", "sentences")}
-    sources |= {name: graph / name for name in ("anchors", "sentence_anchors", "documents")}
+    sources |= {name: graph / name for name in GRAPH_TABLES}
     run_steps(stage, sources, steps, engine, workers=workers, quiet=quiet)
     return stage.finish()
