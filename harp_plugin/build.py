@@ -141,7 +141,7 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:
-    """Rows and the most frequent reasons of dropping, a line each, at most 80 columns wide."""
+    """Rows, the most frequent reasons of dropping, and counts: lines of at most 80 columns."""
     lines = []
     for stage, manifest in manifests.items():
         for table, rows in manifest["rows"].items():
@@ -149,4 +149,6 @@ def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:
         drops = sorted(manifest["drops"].items(), key=lambda drop: (-drop[1], drop[0]))
         for reason, count in drops[:reasons]:
             lines.append(f"{stage:<9} dropped {count:>10,}  {reason}"[:80])
+        for name, count in manifest.get("counts", {}).items():
+            lines.append(f"{stage:<9} counted {count:>10,}  {name}"[:80])
     return "\n".join(lines)

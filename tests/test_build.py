@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from dumps import write_dump
+from kill_moments import kill_at_random
 
 from harp_plugin.build import STAGES, BuildOptions, build
 from harp_plugin.corpus.options import CorpusOptions
@@ -208,3 +209,11 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
     assert killed
     run(source, output, tiny_bert, workers=workers)
     same(expected, output)
+
+
+@pytest.mark.integration
+def test_kill_whole_builds(core, tmp_path, tiny_bert):
+    """At random moments over all stages; `kill_moments.py` does it fifty times."""
+    source, _ = core
+    hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=5)
+    assert hit.total() == 5
