@@ -9,7 +9,7 @@ is no document; all anchor texts of one document share it, so that it counts as 
 from __future__ import annotations
 
 import difflib
-import pickle
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,14 +17,14 @@ from ...errors import HarpError
 from ..markup import LinkedText
 from ..pages import Dropped, Item, Page, Section
 from .base import READERS
-from .json_lines import identifier, typed, well_formed, without_surrogates
+from .json_lines import identifier, json_object, list_field, text_field, typed, well_formed
 from .kilt import kilt_page
 from .paragraphs import linked_whole
 from .source import COLLECTION, MAX_RECORD, Source
 
 
 class _Document(NamedTuple):
-    """A pickled document of ir_datasets."""
+    """What a document of ir_datasets holds, as JSON."""
 
     name: str
     number: int
@@ -46,7 +46,8 @@ class IrDatasetsReader:
             HarpError: there is no such collection, it has no documents, or they cannot be had.
         """
         for number, document in enumerate(_documents(source), start=1):
-            data = pickle.dumps(document, protocol=5)
+            with well_formed(f"{source.name}, document {number}", "document with text"):
+                data = json.dumps(_fields(document)).encode()
             if len(data) > MAX_RECORD:
                 yield Dropped("document over 64 MiB")
             else:
@@ -59,15 +60,17 @@ class IrDatasetsReader:
             HarpError: the document holds no text where its fields promise one.
         """
         with well_formed(f"{record.name}, document {record.number}", "document with text"):
-            document = pickle.loads(record.data)
-            if hasattr(document, "text_pieces"):
-                anchors = [anchor._asdict() for anchor in document.anchors]
-                fields = [document.title, list(document.text_pieces), anchors]
-                yield kilt_page(*without_surrogates(fields))
-            elif hasattr(document, "anchors"):
-                yield _anchor_texts(record.name, document.doc_id, document.anchors)
+            fields = json_object(record.data)
+            if "pieces" in fields:
+                yield kilt_page(
+                    text_field(fields, "title"),
+                    list_field(fields, "pieces"),
+                    list_field(fields, "anchors"),
+                )
+            elif "anchors" in fields:
+                yield _anchor_texts(record.name, fields)
             else:
-                yield _page(document)
+                yield _page(fields)
 
 
 def _documents(source: Source) -> Iterator[Any]:
@@ -97,23 +100,38 @@ def _documents(source: Source) -> Iterator[Any]:
         ) from error
 
 
-def _anchor_texts(name: str, doc_id: str, anchors: Iterable[str]) -> Page:
-    written = (typed(anchor, str, "anchor") for anchor in anchors)
-    texts = [" ".join(without_surrogates(text).split()) for text in written]
-    body = linked_whole((text, identifier(doc_id, "doc_id")) for text in texts if text)
+def _fields(document: Any) -> dict[str, Any]:
+    """What is read of a document: KILT's articles, anchor texts, and any other by its text.
+
+    Raises:
+        ValueError: it says nothing of its text, or holds what is no JSON.
+    """
+    title = getattr(document, "title", None) or ""
+    if hasattr(document, "text_pieces"):
+        anchors = [anchor._asdict() for anchor in document.anchors]
+        return {"title": title, "pieces": list(document.text_pieces), "anchors": anchors}
+    if hasattr(document, "anchors"):
+        return {"doc_id": document.doc_id, "anchors": list(document.anchors)}
+    if not hasattr(document, "default_text"):
+        raise ValueError(f"{type(document).__name__} says nothing of its text")
+    return {"doc_id": document.doc_id, "title": title, "text": document.default_text()}
+
+
+def _anchor_texts(name: str, fields: dict[str, Any]) -> Page:
+    doc_id = identifier(fields["doc_id"], "doc_id")
+    written = (typed(anchor, str, "anchor") for anchor in list_field(fields, "anchors"))
+    texts = [" ".join(text.split()) for text in written]
+    body = linked_whole((text, doc_id) for text in texts if text)
     page = Page(f"{name}:{doc_id}", "", [Section(2, "", body)], whole=False, split=False)
     page.drops["empty anchor text"] += texts.count("")
     return page
 
 
-def _page(document: Any) -> Item:
+def _page(fields: dict[str, Any]) -> Item:
     """A document as one section; its text is what ir_datasets takes for it, less the title."""
-    if not hasattr(document, "default_text"):
-        raise ValueError(f"{type(document).__name__} says nothing of its text")
-    title = without_surrogates(typed(getattr(document, "title", None) or "", str, "title"))
-    text = without_surrogates(typed(document.default_text(), str, "text"))
+    title, text = text_field(fields, "title"), text_field(fields, "text")
     body = text.removeprefix(title).strip()
     if not body:
         return Dropped("page without text")
     sections = [Section(1, "", LinkedText(body, []))]
-    return Page(identifier(document.doc_id, "doc_id"), title, sections)
+    return Page(identifier(fields["doc_id"], "doc_id"), title, sections)

@@ -42,13 +42,13 @@ def well_formed(place: str, what: str) -> Iterator[None]:
     """Name the place of a record that is not what it should be.
 
     Raises:
-        HarpError: the code within raised ValueError, KeyError or RecursionError.
+        HarpError: the code within raised ValueError, KeyError, TypeError or RecursionError.
     """
     try:
         yield
     except RecursionError as error:
         raise HarpError(f"{place}: nested too deeply: take it out") from error
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         reason = " ".join(repr(error).split())[:300]
         raise HarpError(f"{place}: no {what} ({reason}): mend it or take it out") from error
 
