@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A link in a text: ``text[start:end] == anchor``; ``target`` is a page's normalised title."""
 
     start: int

@@ -17,8 +17,10 @@ import mwparserfromhell
 from mwparserfromhell import nodes
 
 from ..text import normalise_title
+from .cleanup import clean_up, cleaned
 from .markup import Link, LinkedText
 from .pages import Page, Section
+from .plain_lines import MARKED, PLAIN_LINK, put_back, set_aside, without_bullets
 from .quotes import keep_apostrophes
 from .unseen import TEXT_TEMPLATES, without_unseen
 
@@ -50,31 +52,7 @@ _INTERWIKI = re.compile(
     r"wikiversity|wikivoyage|wikispecies|wikidata|mediawikiwiki|mw|species|incubator|"
     r"s|q|b|n|v|d|c|m|w)$"
 )
-_CLEANUP: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
-    (
-        ("</ref", "</REF", "</Ref", "/>"),
-        re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE),
-        "",
-    ),
-    (("|}",), re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
-    (("{{",), re.compile(r"\{\{[^{}]*\}\}"), ""),
-    (("<", "__"), re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
-    (("''''",), re.compile(r"(?<!')'{4}(?!')"), "'"),
-    (("''",), re.compile(r"''+"), ""),
-    ((), re.compile(r"[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]"), ""),
-    (("(",), re.compile(r"\([\s,;:]*\)"), ""),
-    ((), re.compile(r"[^\S\n ]+"), " "),
-    (("  ",), re.compile(r"  +"), " "),
-    (("( ", "(,", "(;", "(:", "(\n"), re.compile(r"\([\s,;:]+"), "("),
-    ((" ,", " ."), re.compile(r" (?=[,.](?:\s|$))"), ""),
-    ((" \n",), re.compile(r" \n"), "\n"),
-    (("\n ", "\n\n"), re.compile(r"\n[ \n]+"), "\n"),
-)
-"""Marks one of which must be there, what to replace, and by what; in this order."""
-_TO_CLEAN = re.compile(
-    r"[^\S ]|[<{}|\x00-\x1f\x7f\u200b\u200e\u200f\ufeff()]|__|''|  | [,.]|\A | \Z"
-)
-"""Whether any pattern of the clean-up can match."""
+_MARKUP = re.compile(r"[\[\]{}<>&]")
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
 DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb", re.IGNORECASE)
 
@@ -110,23 +88,17 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         debris=DEBRIS,
     )
     wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(without_unseen(wikitext)))
-    for level, heading, section in _split(mwparserfromhell.parse(wikitext, skip_style_tags=True)):
-        writer = _Writer(site, page.drops)
+    marked, plain = set_aside(wikitext)
+    for level, heading, section in _split(mwparserfromhell.parse(marked, skip_style_tags=True)):
+        writer = _Writer(site, page.drops, plain)
         writer.walk(section)
         body = writer.finish()
         if heading.lower() in SEE_ALSO:
-            targets = (link.target for link in body.links)
-            page.see_also = list(dict.fromkeys([*page.see_also, *targets]))
+            page.see_also += (link.target for link in body.links)
         else:
             page.sections.append(Section(level, heading, body))
+    page.see_also = list(dict.fromkeys(page.see_also))
     return page
-
-
-def _clean(body: LinkedText) -> None:
-    for marks, pattern, replacement in _CLEANUP:
-        if not marks or any(mark in body.text for mark in marks):
-            body.substitute(pattern, replacement)
-    body.strip()
 
 
 def _split(code) -> Iterator[tuple[int, str, list]]:
@@ -148,9 +120,10 @@ def _heading(node: nodes.Heading) -> str:
 class _Writer:
     """Walks nodes and writes what a reader sees, with links."""
 
-    def __init__(self, site: Site, drops: Counter[str]) -> None:
+    def __init__(self, site: Site, drops: Counter[str], plain: list[str]) -> None:
         self.site = site
         self.drops = drops
+        self.plain = plain
         self.pieces: list[str] = []
         self.length = 0
         self.links: list[Link] = []
@@ -159,11 +132,11 @@ class _Writer:
     def walk(self, children) -> None:
         for node in children:
             if isinstance(node, nodes.Text):
-                self._text(str(node.value))
+                self._marked_text(str(node.value))
                 continue
             self.open_trail = False
             if isinstance(node, nodes.Wikilink):
-                self._wikilink(node)
+                self._parsed_link(node)
             elif isinstance(node, nodes.Tag):
                 self._tag(node)
             elif isinstance(node, nodes.HTMLEntity):
@@ -175,7 +148,7 @@ class _Writer:
 
     def finish(self) -> LinkedText:
         body = LinkedText("".join(self.pieces), self.links)
-        _clean(body)
+        clean_up(body)
         body.shrink_links()
         exact = [link for link in body.links if body.text[link.start : link.end] == link.anchor]
         self.drops["link lost in clean-up"] += len(self.links) - len(exact)
@@ -196,25 +169,54 @@ class _Writer:
             )
         self._write(text)
 
-    def _wikilink(self, node: nodes.Wikilink) -> None:
-        written = str(node.title).strip()
+    def _marked_text(self, text: str) -> None:
+        position = 0
+        for mark in MARKED.finditer(text):
+            self._text(text[position : mark.start()])
+            self._plain_lines(without_bullets(self.plain[int(mark[1])]))
+            position = mark.end()
+        self._text(text[position:])
+
+    def _plain_lines(self, lines: str) -> None:
+        position = 0
+        for link in PLAIN_LINK.finditer(lines):
+            self._text(lines[position : link.start()])
+            self.open_trail = False
+            self._wikilink(*link.groups())
+            position = link.end()
+        self._text(lines[position:])
+
+    def _parsed_link(self, node: nodes.Wikilink) -> None:
+        self._wikilink(str(node.title), node.text)
+
+    def _wikilink(self, title: str, text: Any) -> None:
+        """Write a link; ``text`` is a string, Wikicode, or None where the title is shown."""
+        written = title.strip()
         prefix, colon, name = written.removeprefix(":").partition(":")
         elsewhere = self._names_wiki(prefix, name)
         prefix = prefix.strip().replace("_", " ").lower()
-        shown = node.title if node.text is None else node.text
-        if node.text is None and written.startswith(":"):
-            shown = mwparserfromhell.parse(written[1:], skip_style_tags=True)
+        shown = text
+        if text is None:
+            shown = written[1:] if written.startswith(":") else title
+            if _MARKUP.search(shown):
+                shown = mwparserfromhell.parse(shown, skip_style_tags=True)
         if colon and prefix in self.site.hidden and not written.startswith(":"):
             self.drops["file or category"] += 1
         elif colon and elsewhere:
             self.drops["link to another wiki"] += 1
-            if written.startswith(":") or node.text is not None:
-                self.walk(shown.nodes)
+            if written.startswith(":") or text is not None:
+                self._show(shown)
         elif colon and prefix in self.site.namespaces:
             self.drops["link to another namespace"] += 1
-            self.walk(shown.nodes)
+            self._show(shown)
         else:
             self._link(normalise_title(written, first_letter=self.site.first_letter), shown)
+
+    def _show(self, shown: Any) -> None:
+        if isinstance(shown, str):
+            self._text(shown)
+        else:
+            self.walk(shown.nodes)
 
     def _names_wiki(self, prefix: str, name: str) -> bool:
         """Whether a link's prefix names another wiki, unlike ``CSI: Miami`` and ``Re:Zero``."""
@@ -225,17 +227,13 @@ class _Writer:
 
     def _link(self, target: str, shown) -> None:
         start, inner, mark = self.length, len(self.links), len(self.pieces)
-        self.walk(shown.nodes)
+        self._show(shown)
         text = "".join(self.pieces[mark:]).replace("\n", " ")
         self.pieces[mark:] = [text]
         if len(self.links) > inner:
             self.drops["link inside a link"] += len(self.links) - inner
             del self.links[inner:]
-        anchor = text
-        if _TO_CLEAN.search(text):
-            shown_text = LinkedText(text, [])
-            _clean(shown_text)
-            anchor = shown_text.text
+        anchor = cleaned(text)
         if not target:
             self.drops["link inside the page"] += 1
         elif not anchor:
@@ -251,7 +249,7 @@ class _Writer:
         if name in ("br", "hr"):
             self._write("\n")
         elif name in _PLAIN_TAGS and node.contents is not None:
-            self._write(str(node.contents))
+            self._write(put_back(str(node.contents), self.plain))
         elif name in _PROSE_TAGS and node.contents is not None:
             self.walk(node.contents.nodes)
             self.open_trail = False
