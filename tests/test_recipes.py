@@ -68,7 +68,7 @@ def recipes(start):
     return sorted(path.stem for path in recipe_folder().glob(f"{start}*.json"))
 
 
-@pytest.mark.parametrize("name", [*recipes("harp-"), "quickstart"])
+@pytest.mark.parametrize("name", [*recipes("harp-"), *recipes("minilm-"), "quickstart"])
 def test_training_recipes_parse(name, tmp_path):
     parser = OptionsParser(
         (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp train", ""

@@ -9,6 +9,7 @@ from harp_plugin.corpus.pages import Dropped, Page
 from harp_plugin.corpus.urls import WebAddress
 
 PROSE = "Some words that are long enough to be a paragraph."
+LEAD = f"{PROSE} Together with others like them, they are enough to be a lead."
 
 
 def page_of(html: str) -> Page:
@@ -32,12 +33,12 @@ def links(page: Page, region: str | None = None) -> list[tuple[str, str]]:
 
 def test_sections_under_the_title_heading():
     page = page_of(
-        "<title>Cats - A site</title><p>Skip</p><h1>Cats</h1>A <b>cat</b>.<p>Purrs.\n"
+        f"<title>Cats - A site</title><p>Skip</p><h1>Cats</h1>A <b>cat</b>.<p>{LEAD}\n"
         "<h2>Food</h2><p>Fish.<h3>Dry</h3><p>Bits.<h2>Sleep</h2><p>Long."
     )
     assert page.title == "Cats"
     assert outline(page) == [
-        (1, "", "A cat.\nPurrs."),
+        (1, "", f"A cat.\n{LEAD}"),
         (2, "Food", "Fish."),
         (3, "Dry", "Bits."),
         (2, "Sleep", "Long."),
@@ -45,25 +46,48 @@ def test_sections_under_the_title_heading():
 
 
 def test_title_among_equals_is_what_the_head_says():
-    page = page_of("<title>SELECT</title><h2>SELECT</h2><p>Reads rows.<h2>Notes</h2><p>None.")
+    page = page_of(f"<title>SELECT</title><h2>SELECT</h2><p>{LEAD}<h2>Notes</h2><p>None.")
     assert page.title == "SELECT"
-    assert outline(page) == [(1, "", "Reads rows."), (2, "Notes", "None.")]
+    assert outline(page) == [(1, "", LEAD), (2, "Notes", "None.")]
 
 
 def test_text_before_the_first_heading_is_the_lead():
-    page = page_of(f"<title>X</title><p>{PROSE}<h2>One</h2><p>1<h2>Two</h2><p>2")
-    assert (page.title, page.lead) == ("X", PROSE)
+    page = page_of(f"<title>X</title><p>{LEAD}<h2>One</h2><p>1<h2>Two</h2><p>2")
+    assert (page.title, page.lead) == ("X", LEAD)
     assert [title for _, title, _ in outline(page)] == ["", "One", "Two"]
 
 
 def test_without_a_lead_the_first_section_with_text_is_it():
-    page = page_of("<h1>T</h1><h2>None</h2><h2>First</h2><p>a<h2>Second</h2><p>b")
-    assert outline(page) == [(1, "", "a"), (2, "None", ""), (2, "Second", "b")]
+    page = page_of(f"<h1>T</h1><h2>None</h2><h2>First</h2><p>{LEAD}<h2>Second</h2><p>b")
+    assert outline(page) == [(1, "", LEAD), (2, "None", ""), (2, "Second", "b")]
+
+
+def test_a_lead_of_less_than_twenty_words_goes_on_with_the_next_sections():
+    page = page_of(
+        "<h1>LOCK</h1><p>LOCK — lock a <a href=t>table</a><h2>Synopsis</h2><pre>LOCK t</pre>"
+        "<p>LOCK name<h2>Description</h2><p>It <a href=w>waits</a> for rows, one two three four"
+        " five six seven eight nine ten.<h3>Modes</h3><p>Many.<h2>Notes</h2><p>None."
+    )
+    assert outline(page) == [
+        (1, "", page.lead),
+        (3, "Modes", "Many."),
+        (2, "Notes", "None."),
+    ]
+    assert page.lead.split("\n")[:2] == ["LOCK — lock a table", "LOCK name"]
+    assert links(page) == [("table", "t"), ("waits", "w")]
+    for link in page.sections[0].body.links:
+        assert page.lead[link.start : link.end] == link.anchor
+
+
+@pytest.mark.parametrize(("count", "goes_on"), [(19, True), (20, False)])
+def test_how_short_a_lead_goes_on(count, goes_on):
+    page = page_of(f"<h1>T</h1><p>{'word ' * count}<h2>S</h2><p>more")
+    assert page.lead.endswith("\nmore") == goes_on
 
 
 def test_headings_of_notes_head_no_sections():
-    page = page_of("<h1>T</h1><p>a<div class='note'><h3>Note</h3><p>b</div><p>c<h2>S</h2>d")
-    assert outline(page) == [(1, "", "a\nNote\nb\nc"), (2, "S", "d")]
+    page = page_of(f"<h1>T</h1>{LEAD}<div class='note'><h3>Note</h3><p>b</div><p>c<h2>S</h2>d")
+    assert outline(page) == [(1, "", f"{LEAD}\nNote\nb\nc"), (2, "S", "d")]
 
 
 def test_links_are_exact():
@@ -113,6 +137,42 @@ def test_dropped_links():
     )
 
 
+def test_signs_are_no_anchors():
+    page = page_of(
+        f"<p>{PROSE} (Tom Lane) <a href='http://git.b/1'>§</a> <a href='http://git.b/2'>§</a></p>"
+        "<p>The <a href=f>&lt;-&gt;</a> operator and <a href=c>C</a><a href=d>¶</a>next."
+    )
+    assert page.lead == f"{PROSE} (Tom Lane)\nThe <-> operator and Cnext."
+    assert links(page) == [("C", "c")]
+    assert page.drops == {"anchor text without a word": 4}
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    [
+        *("Section 5.14", "Chapter 20", "Appendix E.21", "Table 9.7", "Step C", "Part IV", "§ 5"),
+        *("Sections 5.1", "fig. 3", "Example 43.1.", "Equation (2)", "Kapitel 3", "Abschnitt 4.2"),
+        *("Tableau 1", "Capítulo 2", "Sección 3"),
+    ],
+)
+def test_numbers_of_sections_are_no_anchors_inside_of_a_site(anchor):
+    page = page_of(
+        f"<p>{PROSE} See <a href=x>{anchor}</a> or <a href='http://c.d/'>{anchor}</a>,"
+        f" <a href=y>{anchor} on locks</a>."
+    )
+    assert links(page) == [(anchor, "http://c.d/"), (f"{anchor} on locks", "y")]
+    assert page.drops == {"anchor text that is a number (Section 5.1)": 1}
+    assert f"See {anchor} or" in page.lead
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    ["PostgreSQL 15", "RFC 4122", "1987", "Section", "Part of it", "Table civil", "C", "中"],
+)
+def test_names_with_numbers_are_anchors(anchor):
+    assert links(page_of(f"<p>{PROSE} See <a href=x>{anchor}</a>.")) == [(anchor, "x")]
+
+
 @pytest.mark.parametrize(
     ("block", "region"),
     [
@@ -154,6 +214,8 @@ def test_blocks_of_links_are_navigation_and_sentences_are_not():
     page = page_of(f"<p>{PROSE} See <a href=p>p</a>.<ul>{menu}</ul><p><a href=q>q</a> | ")
     assert links(page) == [("p", "p")]
     assert len(links(page, "navigation")) == 6
+    index = "".join(f"<dt>some entry {n}, <a href={n}>A page of it {n}</a>" for n in range(10))
+    assert links(page_of(f"<p>{PROSE}<dl>{index}<dt>entry: see another entry</dl>")) == []
     described = "".join(f"<li><a href={n}>item {n}</a> does this and that." for n in range(5))
     assert len(links(page_of(f"<p>{PROSE}<ul>{described}</ul>"))) == 5
 

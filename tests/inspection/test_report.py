@@ -163,6 +163,11 @@ def test_texts_are_escaped(look):
     assert any("Metal <shiny> & hard" in sample.titles for sample in page.samples)
 
 
+def test_paragraphs_of_a_document_stand_on_lines_of_their_own(look):
+    report, _ = look("default")
+    assert ".shown { white-space: pre-line; }" in report.path.read_text(encoding="utf-8")
+
+
 def test_page_needs_nothing_beside_itself(look):
     report, page = look()
     text = report.path.read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ class BlockWriter:
         self.drops = drops
         self.blocks: list[Block] = []
         self.main: tuple[int, int] | None = None
-        self._line = LineWriter(drops)
+        self._line = LineWriter(drops, rules.says_nothing)
         self._words = self._linked = self._links = 0
         self._heading = 0
         self._region: str | None = None

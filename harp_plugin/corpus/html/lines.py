@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from ..pages import Dropped
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff\x00-\x08\x0e-\x1f\x7f]")
 _FEWEST_LINKS, _LINKED_SHARE = 3, 2 / 3
 _MANY_LINKS, _WORDS_A_LINK = 10, 6
+Judge = Callable[[str, str], str | None]
+"""Why an anchor text says nothing of the page with this key, if it does not."""
 
 
 class WordCount(NamedTuple):
@@ -27,14 +30,15 @@ class WordCount(NamedTuple):
     def is_menu(self) -> bool:
         """Whether it is links only, or so many that it is no prose.
 
-        The latter are three links with two thirds of the words, or ten links with six words each,
-        their own among them.
+        The latter are three links with two thirds of the words, or ten links with half of them, or
+        with six words each, their own among them.
         """
         if not self.links:
             return False
         if self.linked >= self.words:
             return True
-        if self.links >= _MANY_LINKS and self.words <= _WORDS_A_LINK * self.links:
+        most = max(_WORDS_A_LINK * self.links, 2 * self.linked)
+        if self.links >= _MANY_LINKS and self.words <= most:
             return True
         return self.links >= _FEWEST_LINKS and self.linked >= _LINKED_SHARE * self.words
 
@@ -51,11 +55,13 @@ class LineWriter:
     """Writes text as a browser shows it: white space folded, none at the ends of a line.
 
     A link that goes on over the end of a line ends there; one that shows no text is dropped and
-    counted, as is one without a page.
+    counted, as are one without a page and one whose text says nothing of its page. A sign
+    such as § that is the text of a dropped link is taken out.
     """
 
-    def __init__(self, drops: Counter[str]) -> None:
+    def __init__(self, drops: Counter[str], judge: Judge) -> None:
         self.drops = drops
+        self.judge = judge
         self._pieces: list[str] = []
         self._links: list[Link] = []
         self._length = 0
@@ -122,11 +128,15 @@ class LineWriter:
         number = len(words(anchor))
         self._all_links += 1
         self._linked_words += number
-        if not isinstance(link.target, Dropped):
+        if isinstance(link.target, Dropped):
+            self.drops[link.target.reason] += 1
+        elif (reason := self.judge(anchor, link.target)) is not None:
+            self.drops[reason] += 1
+        else:
             start = link.start + len(written) - len(anchor)
             self._links.append(Link(start, self._length, anchor, link.target))
             return
-        self.drops[link.target.reason] += 1
-        if not number:
+        if len(anchor) == 1 and not number:
             del self._pieces[link.piece :]
             self._length = link.start
+            self._space = self._space or anchor != written

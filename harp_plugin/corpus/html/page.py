@@ -20,17 +20,19 @@ _LANGUAGE_SAMPLE = 4000
 _LATIN_DISTANCE, _OTHER_DISTANCE = 600, 1200
 _FEWEST_CHARACTERS = 300
 _MOST_WORDS_BEFORE_TITLE = 100
+FEWEST_LEAD_WORDS = 20
+"""A lead of fewer words goes on with the sections that follow."""
 
 
 def read_page(key: str, document: Document, rules: Rules) -> Page:
     """Tell a page's content from boilerplate, and cut it into sections.
 
-    The lead is the text under the page's title heading, or before the first heading; where there
-    is none, that of the first section with text. The first heading is the page's title if it is
-    the only ``<h1>``, if ``<title>`` says the same, or if the page starts with it and no other is
-    of its level. Levels of the others count from 2. Links under a heading "See also" are the
-    page's see-also links. Where a page has a main part, all that stands outside of it is
-    boilerplate.
+    The lead is the text under the page's title heading, or before the first heading; where that is
+    less than 20 words, such as a tag line or a date, with that of the sections that follow. The
+    first heading is the page's title if it is the only ``<h1>``, if ``<title>`` says the same, or
+    if the page starts with it and no other is of its level. Levels of the others count from 2.
+    Links under a heading "See also" are the page's see-also links. Where a page has a main part,
+    all that stands outside of it is boilerplate.
     """
     page = Page(key, document.title or key, [])
     if document.body is None:
@@ -84,17 +86,31 @@ def _add_sections(page: Page, content: list[Block], rules: Rules) -> None:
     for level, title, blocks in _split(page, content, rules.is_web):
         if title.lower().strip(" :") in SEE_ALSO:
             targets = (link.target for block in blocks for link in block.body.links)
-            page.see_also = list(dict.fromkeys([*page.see_also, *targets]))
+            page.see_also += targets
             continue
         for block in blocks:
             if block.menu and rules.is_web:
                 block.region = "navigation"
-        body = _joined(block for block in blocks if block.region is None)
+        body = _joined(block.body for block in blocks if block.region is None)
         _clean(body, rules, page.drops)
         page.sections.append(Section(level, title, body))
-    written = [number for number, section in enumerate(page.sections) if section.body.text]
-    if rules.is_web and written[:1] > [0]:
-        page.sections[0] = Section(1, "", page.sections.pop(written[0]).body)
+    page.see_also = list(dict.fromkeys(page.see_also))
+    if rules.is_web:
+        _lengthen_lead(page.sections)
+
+
+def _lengthen_lead(sections: list[Section]) -> None:
+    lead, *others = sections
+    bodies, count = [lead.body], len(words(lead.body.text))
+    kept = [lead]
+    for section in others:
+        if section.body.text and count < FEWEST_LEAD_WORDS:
+            bodies.append(section.body)
+            count += len(words(section.body.text))
+        else:
+            kept.append(section)
+    lead.body = _joined(body for body in bodies if body.text)
+    sections[:] = kept
 
 
 def _clean(body: LinkedText, rules: Rules, drops: Counter[str]) -> None:
@@ -125,15 +141,16 @@ def _add_boilerplate(page: Page, blocks: list[Block]) -> None:
     for region in _REGIONS:
         found = [block for block in blocks if block.region == region and block.body.links]
         if found:
-            page.sections.append(Section(1, "", _joined(found), region))
+            bodies = (block.body for block in found)
+            page.sections.append(Section(1, "", _joined(bodies), region))
 
 
-def _joined(blocks: Iterable[Block]) -> LinkedText:
-    """Put each block on a line of its own; the links keep to their words."""
+def _joined(bodies: Iterable[LinkedText]) -> LinkedText:
+    """Put each text on a line of its own; the links keep to their words."""
     texts: list[str] = []
     links: list[Link] = []
     length = 0
-    for body in (block.body for block in blocks):
+    for body in bodies:
         texts.append(body.text)
         links += [
             Link(link.start + length, link.end + length, link.anchor, link.target)

@@ -88,6 +88,10 @@ class ParsoidRules:
         """False: boxes are left out."""
         return False
 
+    def says_nothing(self, anchor: str, target: str) -> str | None:
+        """None: articles are linked by their names, which may be signs."""
+        return None
+
     def target(self, attributes: Attributes) -> str | Dropped:
         """See `Rules`: the normalised title."""
         relation, reference = attributes.get("rel") or "", attributes.get("href") or ""

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from ..pages import Dropped
+from ..urls import registrable_domain
+from .anchors import NUMBERED, WORDLESS, is_numbered, is_wordless
 
 Attributes = dict[str, str | None]
 
@@ -93,9 +95,18 @@ class Rules(Protocol):
     def target(self, attributes: Attributes) -> str | Dropped:
         """The key that an ``<a href>`` links to, or why the link is dropped."""
 
+    def says_nothing(self, anchor: str, target: str) -> str | None:
+        """Why an anchor text says nothing of its target, if so: a reason for dropping the link."""
+
 
 class Resolver(Protocol):
-    """Knows the address of a page."""
+    """Knows the address of a page.
+
+    Attributes:
+        key: that by which the page is known.
+    """
+
+    key: str
 
     def resolve(self, reference: str) -> str | Dropped:
         """The key of the page that a reference names, or why it names none."""
@@ -121,7 +132,7 @@ class WebRules:
     cleanup: Sequence[tuple[re.Pattern[str], str]] = ()
 
     def __init__(self, address: Resolver, *, by_name: bool = True) -> None:
-        self.target_of = address.resolve
+        self.address = address
         self.by_name = by_name
         self.named = False
 
@@ -151,7 +162,19 @@ class WebRules:
 
     def target(self, attributes: Attributes) -> str | Dropped:
         """See `Rules`."""
-        return self.target_of(attributes.get("href") or "")
+        return self.address.resolve(attributes.get("href") or "")
+
+    def says_nothing(self, anchor: str, target: str) -> str | None:
+        """See `Rules`: signs; and numbers, but "Section 230" on another site may be a name."""
+        if is_wordless(anchor):
+            return WORDLESS
+        if is_numbered(anchor) and _same_site(target, self.address.key):
+            return NUMBERED
+        return None
+
+
+def _same_site(one: str, other: str) -> bool:
+    return registrable_domain(one) == registrable_domain(other)
 
 
 @lru_cache(maxsize=1 << 14)

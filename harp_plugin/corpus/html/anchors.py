@@ -1,0 +1,31 @@
+"""Anchor texts that say nothing of the page they lead to."""
+
+from __future__ import annotations
+
+import re
+
+from ...text import WORD
+
+WORDLESS = "anchor text without a word"
+NUMBERED = "anchor text that is a number (Section 5.1)"
+
+_LABELS = (
+    # English, German, French, Spanish.
+    "appendix|chapter|eq|equation|example|exercise|fig|figure|footnote|listing|note|page|part|sec"
+    "|section|step|table|"
+    "abbildung|abb|abschnitt|anhang|beispiel|kapitel|kap|schritt|seite|tabelle|tab|teil|"
+    "annexe|chapitre|étape|exemple|partie|tableau|"
+    "apéndice|capítulo|ejemplo|figura|página|parte|paso|sección|tabla"
+)
+_NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
+_NUMBERED = re.compile(rf"(?:(?i:{_LABELS})s?\.? |§+ ?){_NUMBER}[.:]?")
+
+
+def is_wordless(anchor: str) -> bool:
+    """Whether it holds neither letters nor digits, as the signs § and ¶ of permanent links."""
+    return WORD.search(anchor) is None
+
+
+def is_numbered(anchor: str) -> bool:
+    """Whether it is the number of a chapter, table and the like: "Section 5.1", "Appendix A"."""
+    return _NUMBERED.fullmatch(anchor) is not None
