@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
@@ -19,7 +19,7 @@ from ..storage import Stage, read_manifest, shard_map, write_table
 from ..text import normalise_anchor
 from .options import CorpusOptions
 from .pages import Dropped, Page, Redirect
-from .readers import READERS, Source, choose_reader, sources
+from .readers import READERS, Reader, Source, choose_reader, sources
 from .readers.base import UnknownFormat
 from .readers.source import COLLECTION
 from .sentences import linked_sentences
@@ -55,6 +55,8 @@ TABLES: dict[str, pa.Schema] = {
 }
 _PACKAGES = ("mwparserfromhell", "selectolax", "resiliparse", "sentencex", "pyarrow")
 _SHARD_SIZE = 32 << 20
+_PART_SIZE = 128 << 20
+_ROW_SIZE = 128
 
 
 class Run(NamedTuple):
@@ -199,27 +201,49 @@ def write_shard(shard: Shard) -> tuple[int, int]:
     Returns:
         The shard's position in the sources, and its number of pages.
     """
-    reader = READERS[shard.reader]()
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+    counts: Counter[str] = Counter()
     drops: Counter[str] = Counter()
-    for record in shard.records:
-        for item in [record] if isinstance(record, Dropped) else reader.parse(record):
-            if isinstance(item, Dropped):
-                drops[item.reason] += 1
-            elif isinstance(item, Redirect):
-                rows["redirects"].append({"source": item.source, "target": item.target})
-            else:
-                _add_page(item, rows, drops)
-    counts = {}
-    for name, schema in TABLES.items():
-        path = shard.stage.folder / name / f"part-{shard.name}.parquet"
-        batch = pa.RecordBatch.from_pylist(rows[name], schema=schema)
-        counts[name] = write_table(path, schema, [batch])
+    for number, part in enumerate(table_rows(READERS[shard.reader](), shard.records)):
+        drops.update(part.drops)
+        for name, schema in TABLES.items():
+            file = f"part-{shard.name}{f'-{number:03d}' if number else ''}.parquet"
+            batch = pa.RecordBatch.from_pylist(part.rows[name], schema=schema)
+            counts[name] += write_table(shard.stage.folder / name / file, schema, [batch])
     shard.stage.finish_shard(shard.name, counts, +drops)
     return shard.position, counts["pages"]
 
 
-def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[str]) -> None:
+class Part(NamedTuple):
+    """Rows of each table, and what was dropped on the way."""
+
+    rows: dict[str, list[dict[str, Any]]]
+    drops: Counter[str]
+
+
+def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[Part]:
+    """Parse records into rows, in one part unless they are far larger than they were packed."""
+    part, size = _empty_part(), 0
+    for record in records:
+        for item in [record] if isinstance(record, Dropped) else reader.parse(record):
+            if size >= _PART_SIZE:
+                yield part
+                part, size = _empty_part(), 0
+            if isinstance(item, Dropped):
+                part.drops[item.reason] += 1
+            elif isinstance(item, Redirect):
+                part.rows["redirects"].append({"source": item.source, "target": item.target})
+                size += _ROW_SIZE
+            else:
+                size += _add_page(item, *part)
+    yield part
+
+
+def _empty_part() -> Part:
+    return Part({name: [] for name in TABLES}, Counter())
+
+
+def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[str]) -> int:
+    """Add a page's rows; how large they are, roughly."""
     page_id = stable_id("page", page.key)
     drops.update(page.drops)
 
@@ -241,7 +265,7 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
             "domain": page.domain,
         }
     )
-    number = 0
+    number = links = 0
     for section in page.sections:
         found = linked_sentences(
             section.body, page.language, drops, split=page.split, debris=page.debris
@@ -249,6 +273,7 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
         for sentence in found:
             sentence_id = stable_id("sentence", page_id, number, sentence.text)
             number += 1
+            links += len(sentence.links)
             rows["sentences"].append({"id": sentence_id, "page": page_id, "text": sentence.text})
             for link in sentence.links:
                 rows["links"].append(
@@ -263,3 +288,4 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
                         "region": section.region,
                     }
                 )
+    return sum(len(s.body.text) for s in page.sections) + _ROW_SIZE * (links + number)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 
 import sentencex
 
 from .markup import Link, LinkedText
+
+_LONGEST = 8192
 
 
 def linked_sentences(
@@ -37,10 +40,13 @@ def linked_sentences(
         after = first
         while after < len(links) and links[after].start < position + len(line):
             after += 1
-        inside, first = links[first:after], after
+        inside, first = deque(links[first:after]), after
         if inside:
             for start, end in _bounds(line, language, inside, position, split):
-                sentence = _cut(body.text, inside, position + start, position + end)
+                found = []
+                while inside and inside[0].start < position + end:
+                    found.append(inside.popleft())
+                sentence = _cut(body.text, found, position + start, position + end)
                 if not sentence.links:
                     continue
                 if debris is not None and debris.search(sentence.text):
@@ -51,21 +57,42 @@ def linked_sentences(
 
 
 def _bounds(
-    line: str, language: str, links: list[Link], offset: int, split: bool
+    line: str, language: str, links: Iterable[Link], offset: int, split: bool
 ) -> list[tuple[int, int]]:
     if not split:
         return [(0, len(line))]
-    found = sentencex.get_sentence_boundaries(language, line)
+    starts: list[int] = []
+    ends: list[int] = []
+    for link in links:
+        if not ends or link.end - offset > ends[-1]:
+            starts.append(link.start - offset)
+            ends.append(link.end - offset)
     bounds: list[tuple[int, int]] = []
-    for start, end in ((b["start_index"], b["end_index"]) for b in found):
-        cut = offset + start
-        if bounds and any(link.start < cut < link.end for link in links):
+    for start, end in _split(line, language):
+        crossed = bisect_left(starts, start) - 1
+        if bounds and crossed >= 0 and start < ends[crossed]:
             start = bounds.pop()[0]
         bounds.append((start, end))
     return bounds
 
 
-def _cut(text: str, links: list[Link], start: int, end: int) -> LinkedText:
+def _split(line: str, language: str) -> Iterator[tuple[int, int]]:
+    """Boundaries of sentences, of which none is over 8192 characters.
+
+    The splitter's time grows with the square of what it is given; so a long line is given to it
+    in pieces, each from the start of the last sentence before.
+    """
+    position = 0
+    while position < len(line):
+        piece = line[position : position + _LONGEST]
+        found = sentencex.get_sentence_boundaries(language, piece)
+        is_whole = len(found) < 2 or position + len(piece) == len(line)
+        for bound in found if is_whole else found[:-1]:
+            yield position + bound["start_index"], position + bound["end_index"]
+        position += len(piece) if is_whole else found[-1]["start_index"]
+
+
+def _cut(text: str, links: Iterable[Link], start: int, end: int) -> LinkedText:
     sentence = text[start:end]
     start += len(sentence) - len(sentence.lstrip())
     sentence = sentence.strip()

@@ -26,6 +26,8 @@ _LINE_START = re.compile(r"(?:^|\n)[:\s]*\Z")
 _NAME = re.compile(r"\{\{\s*([^|{}\[\]<>\n-]*)")
 _TAG = re.compile(r"<(?P<slash>/?)(?P<tag>[a-zA-Z]+)\b(?P<rest>[^<>]*)(?P<end>>?)")
 _CLOSED_BY_ITSELF = frozenset({"br", "hr", "wbr", "img", "references"})
+_LIST = re.compile(r"^([*#:;]{20})[*#:;]+", re.MULTILINE)
+_LINK = re.compile(r"\[\[|\]\]")
 _EXTERNAL = re.compile(r"\[(?=[a-zA-Z]+:|//)")
 
 
@@ -120,7 +122,8 @@ def _cut(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def _tamed(wikitext: str) -> str:
-    """Take out the marks of tags and external links where far too many are never closed."""
+    """Take out the marks of tags, links and lists where there are far too many."""
+    wikitext = _LIST.sub(r"\1", wikitext)
     if wikitext.count("<") > _MOST_UNCLOSED:
         unclosed: Counter[str] = Counter()
         for tag in _TAG.finditer(wikitext):
@@ -133,4 +136,10 @@ def _tamed(wikitext: str) -> str:
             wikitext = _TAG.sub("", wikitext)
     if wikitext.count("[") - wikitext.count("]") > _MOST_UNCLOSED:
         wikitext = _EXTERNAL.sub("", wikitext)
-    return wikitext
+    opened: list[tuple[int, int]] = []
+    for mark in _LINK.finditer(wikitext):
+        if mark[0] == "[[":
+            opened.append(mark.span())
+        elif opened:
+            opened.pop()
+    return _cut(wikitext, opened) if len(opened) > _MOST_UNCLOSED else wikitext

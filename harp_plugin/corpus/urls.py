@@ -61,12 +61,16 @@ def _escapes(url: str) -> str:
     return _ESCAPE.sub(lambda escape: escape[0].upper(), plain)
 
 
-@lru_cache(maxsize=1 << 14)
 def registrable_domain(url: str) -> str | None:
     """The domain that can be registered (``bbc.co.uk``), else the host; None without a host.
 
     By the public suffix list, its private part included: ``someone.github.io`` is one, too.
     """
+    return _registrable_domain(url) if len(url) <= MAX_URL else None
+
+
+@lru_cache(maxsize=1 << 14)
+def _registrable_domain(url: str) -> str | None:
     try:
         host = urlsplit(url).hostname
     except ValueError:

@@ -228,6 +228,7 @@ class _Writer:
     def _link(self, target: str, shown) -> None:
         start, inner, mark = self.length, len(self.links), len(self.pieces)
         self._show(shown)
+        self.open_trail = False
         text = "".join(self.pieces[mark:]).replace("\n", " ")
         self.pieces[mark:] = [text]
         if len(self.links) > inner:

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import random
 from collections import Counter
 
 import pyarrow as pa
@@ -143,7 +144,9 @@ def test_a_wrong_index(tmp_path, index, message):
 
 
 def test_a_damaged_stream(tmp_path):
-    path, _ = multistream(tmp_path, PAGES)
+    path, _ = multistream(
+        tmp_path, {f"P{n}": random.Random(n).randbytes(9000).hex() for n in PAGES}
+    )
     data = bytearray(path.read_bytes())
     data[-300:-280] = bytes(20)
     path.write_bytes(data)

@@ -20,6 +20,7 @@ from .json_lines import Line, json_object, lines, list_field, text_field, typed,
 from .source import Source
 
 _MOST_SPACE = 256
+_MOST_TEXT = 4096
 
 
 @READERS.register("harp-anchors")
@@ -90,8 +91,8 @@ def _span(
     sentence: str, tokens: list[str], ends: list[int], text: str, first: int
 ) -> tuple[int, int] | None:
     """Character offsets of an anchor that starts within its first white-space token."""
-    if not text or not 0 <= first < len(tokens):
+    if not 0 < len(text) <= _MOST_TEXT or not 0 <= first < len(tokens):
         return None
-    last = ends[first] + len(tokens[first])
+    last = ends[first] + min(len(tokens[first]), _MOST_TEXT)
     found = re.compile(re.escape(text), re.I).search(sentence, ends[first], last + len(text))
     return found.span() if found and found.start() <= last else None

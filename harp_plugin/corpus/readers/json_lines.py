@@ -14,8 +14,9 @@ from .source import Source
 
 T = TypeVar("T")
 
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_MOST_VALUES = 4 << 20
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 class Line(NamedTuple):
@@ -60,9 +61,11 @@ def json_object(data: bytes | str) -> dict[str, Any]:
         ValueError: it is no JSON object, or no UTF-8.
         RecursionError: it is nested too deeply.
     """
-    value = typed(json.loads(data), dict, "the line")
-    escaped = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
-    return without_surrogates(value) if _SURROGATE_ESCAPE.search(escaped) else value
+    text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    if text.count("[") + text.count("{") > _MOST_VALUES:
+        raise ValueError("over four million lists and objects")
+    value = typed(json.loads(text), dict, "the line")
+    return without_surrogates(value) if _HALF_PAIR.search(text) else value
 
 
 def typed(value: Any, kind: type[T], name: str) -> T:

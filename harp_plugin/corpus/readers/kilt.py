@@ -23,7 +23,7 @@ from .base import READERS
 from .escaped_anchors import title_of
 from .json_lines import Line, json_object, lines, list_field, text_field, typed, well_formed
 from .paragraphs import clean, joined
-from .source import Source
+from .source import MAX_TEXT, TOO_LONG, Source
 
 _SECTION = "Section::::"
 _TITLES = re.compile(r"(?<=[.!?]):")
@@ -72,14 +72,15 @@ def kilt_page(title: str, pieces: Sequence[str], anchors: Iterable[Mapping[str, 
     page = Page(normalise_title(title), title, [])
     if not page.key:
         return Dropped("page without title")
+    if sum(len(typed(piece, str, "paragraph")) for piece in pieces) > MAX_TEXT:
+        return TOO_LONG
     inside: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for anchor in anchors:
         number = typed(typed(anchor, dict, "anchor")["paragraph_id"], int, "paragraph_id")
         inside[number].append(anchor)
     level, heading = 1, ""
     paragraphs: list[LinkedText] = []
-    for number, piece in enumerate(pieces):
-        written = typed(piece, str, "paragraph")
+    for number, written in enumerate(pieces):
         found = inside.pop(number, [])
         if written.startswith(_SECTION):
             page.drops["link in a heading"] += len(found)
@@ -92,6 +93,7 @@ def kilt_page(title: str, pieces: Sequence[str], anchors: Iterable[Mapping[str, 
         else:
             paragraphs.append(_paragraph(written, found, page.drops))
     _add(page, level, heading, paragraphs)
+    page.see_also = list(dict.fromkeys(page.see_also))
     page.drops["anchor text not at its place"] += sum(map(len, inside.values()))
     return page
 
@@ -99,7 +101,7 @@ def kilt_page(title: str, pieces: Sequence[str], anchors: Iterable[Mapping[str, 
 def _add(page: Page, level: int, heading: str, paragraphs: list[LinkedText]) -> None:
     body = joined(paragraph for paragraph in paragraphs if paragraph.text)
     if heading.lower() in SEE_ALSO:
-        page.see_also = list(dict.fromkeys([*page.see_also, *(link.target for link in body.links)]))
+        page.see_also += (link.target for link in body.links)
     else:
         page.sections.append(Section(level, heading, body))
 

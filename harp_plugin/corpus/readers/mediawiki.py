@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
 import re
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -15,12 +15,14 @@ from ...text import normalise_title
 from ..pages import Dropped, Item, Redirect
 from ..wikitext import CANONICAL_NAMESPACES, UNSEEN_NAMESPACES, Site, parse_page
 from .base import READERS
-from .source import MAX_RECORD, Source
+from .source import MAX_RECORD, MAX_TEXT, TOO_LONG, Source
+from .streams import bzip2
 
 _HIDDEN_IDS = ("-2", "6", "14")
 _WIKITEXT = (None, "wikitext")
 _REDIRECT = re.compile(r"\s*#redirect\s*:?\s*\[\[([^\[\]|\n]+)", re.IGNORECASE)
 _BLOCK = 1 << 20
+_MOST_TAGS = 1 << 20
 _PAGE, _PAGE_END, _END = b"<page", b"</page>", b"</mediawiki>"
 
 
@@ -64,8 +66,11 @@ class MediaWikiReader:
         """
         try:
             data = _decompressed(record.data) if record.compressed else record.data
+            if data.count(b"<") > _MOST_TAGS:
+                yield Dropped("page of over a million XML tags")
+                return
             pages = fromstring(b"<pages>%b</pages>" % data)
-        except (ParseError, ValueError, OSError) as error:
+        except (ParseError, ValueError, OSError, EOFError) as error:
             what = " ".join(str(error).split())
             raise HarpError(
                 f"{record.place}: no XML of MediaWiki pages ({what}): fetch it again"
@@ -157,13 +162,18 @@ def _streams(source: Source, site: Site, index: Path) -> Iterator[_Pages]:
         offsets = (int(line.partition(b":")[0]) for _, line in lines)
         streams = [(offset, sum(1 for _ in pages)) for offset, pages in groupby(offsets)]
     except ValueError as error:
-        raise HarpError(f"{index} is no index of a multistream dump ({error})") from error
+        what = " ".join(str(error).split())[:200]
+        raise HarpError(f"{index} is no index of a multistream dump ({what})") from error
+    if not streams:
+        raise HarpError(f"{index} is empty: fetch it again, or take it away")
     ends = [*(offset for offset, _ in streams[1:]), source.size]
     with source.open(decompress=False) as file:
         for (start, pages), end in zip(streams, ends, strict=True):
-            file.seek(start)
-            data = file.read(end - start) if start < end <= source.size else b""
-            if not data.startswith(b"BZh") or len(data) > MAX_RECORD:
+            data = b""
+            if 0 <= start < end <= source.size and end - start <= MAX_RECORD:
+                file.seek(start)
+                data = file.read(end - start)
+            if not data.startswith(b"BZh"):
                 raise HarpError(f"{index} does not fit {source.path}: fetch both again")
             yield _Pages(f"{source.name}, byte {start}", site, data, True, pages)
 
@@ -172,17 +182,14 @@ def _decompressed(data: bytes) -> bytes:
     """The pages in the streams; what follows the last of them is left out.
 
     Raises:
-        ValueError: it is damaged, or far larger than streams of dumps are.
+        ValueError: it is far larger than streams of dumps are.
+        OSError: it is damaged.
+        EOFError: it is truncated.
     """
-    pieces, size = [], 0
-    while data:
-        stream = bz2.BZ2Decompressor()
-        pieces.append(stream.decompress(data, MAX_RECORD))
-        size += len(pieces[-1])
-        if size >= MAX_RECORD or not stream.eof:
-            raise ValueError("a stream is damaged, or over 64 MiB")
-        data = stream.unused_data
-    found = b"".join(pieces)
+    with bzip2(BytesIO(data)) as file:
+        found = file.read(MAX_RECORD + 1)
+    if len(found) > MAX_RECORD:
+        raise ValueError("a stream is over 64 MiB")
     return found[: found.rfind(_PAGE_END) + len(_PAGE_END)]
 
 
@@ -207,6 +214,8 @@ def _item(page: Element, site: Site) -> Item:
         )
     if not title or not text:
         return Dropped("page without text")
+    if len(text) > MAX_TEXT:
+        return TOO_LONG
     if revisions[-1].findtext("model") not in _WIKITEXT:
         return Dropped("page that is not wikitext")
     return parse_page(title, text, site)

@@ -25,8 +25,8 @@ class SevenZipFile(io.RawIOBase):
         try:
             self._archive = py7zr.SevenZipFile(file)
             names = self._archive.getnames()
-        except py7zr.Bad7zFile as error:
-            raise OSError(str(error)) from error
+        except Exception as error:  # a damaged header raises whatever its parts raise
+            raise OSError(f"damaged 7z archive: {error!r}") from error
         if len(names) != 1:
             raise HarpError(f"a 7z archive of {len(names)} files: extract it and name the folder")
         receiving, self._sending = os.pipe()
@@ -58,7 +58,7 @@ class SevenZipFile(io.RawIOBase):
         if not size:
             self._thread.join()
             if self._failure is not None:
-                raise OSError(f"damaged 7z archive: {self._failure}") from self._failure
+                raise OSError(f"damaged 7z archive: {self._failure!r}") from self._failure
         return size
 
     def close(self) -> None:

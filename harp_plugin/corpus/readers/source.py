@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,12 +18,17 @@ import pyarrow as pa
 
 from ...errors import HarpError
 from ..pages import Dropped
+from .streams import bzip2, xz
 
 HEAD_SIZE = 1 << 16
 MAX_RECORD = 64 << 20
 """Bytes of the longest record that is read; a longer one is dropped."""
+MAX_TEXT = 4 << 20
+"""Characters of the longest text of a page that is parsed; MediaWiki takes 2 MiB."""
+TOO_LONG = Dropped("page of over four million characters")
 COLLECTION = "irds:"
 _BLOCK = 1 << 20
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def _zstandard(file: IO[bytes]) -> IO[bytes]:
@@ -37,9 +42,9 @@ def _seven_zip(file: IO[bytes]) -> IO[bytes]:
 
 
 _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"BZh": bz2.BZ2File,
+    b"BZh": bzip2,
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\xfd7zXZ": lzma.LZMAFile,
+    b"\xfd7zXZ": xz,
     b"\x28\xb5\x2f\xfd": _zstandard,
     b"7z\xbc\xaf\x27\x1c": _seven_zip,
 }
@@ -90,6 +95,10 @@ class Source:
             return b""
         with self.open() as file:
             return file.read(HEAD_SIZE)
+
+    def forget_head(self) -> None:
+        """Free the memory of `head`: a folder may hold millions of files."""
+        self.__dict__.pop("head", None)
 
     @contextmanager
     def open(self, *, decompress: bool = True) -> Iterator[IO[bytes]]:
@@ -153,7 +162,7 @@ def sources(named: str | Path) -> list[Source]:
         return [Source(str(named))]
     path = Path(named)
     if path.is_file():
-        return [Source(path.name, path)]
+        return [Source(_printable(path.name), path)]
     if not path.is_dir():
         raise HarpError(f"no source at {path}: check the path")
     found = []
@@ -161,7 +170,12 @@ def sources(named: str | Path) -> list[Source]:
         below = file.relative_to(path)
         hidden = any(part.startswith(".") for part in below.parts)
         if file.is_file() and not hidden and "-multistream-index" not in file.name:
-            found.append(Source(below.as_posix(), file))
+            found.append(Source(_printable(below.as_posix()), file))
     if not found:
         raise HarpError(f"no file in {path}: check the path")
     return found
+
+
+def _printable(name: str) -> str:
+    """A name that is text: one that is no UTF-8 or holds control characters is made it."""
+    return _UNPRINTABLE.sub("\ufffd", name)

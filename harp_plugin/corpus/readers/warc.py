@@ -29,6 +29,7 @@ _DECODERS: dict[str, Callable[[BytesIO], Any]] = {
     "zstd": ZstdReader,
 }
 _OTHER_TYPE = Dropped("response that is not HTML")
+_MOST_CODINGS = 8
 _ENCODED = Dropped("page that cannot be decompressed")
 
 
@@ -151,12 +152,14 @@ def _redirect(moved: _Moved) -> Item:
 def _decoded(response: _Response) -> bytes | Dropped:
     """Undo the codings, within bounds; crawlers that have undone some leave their names."""
     data = response.data
-    for coding in reversed(response.codings.lower().split(",")):
-        decoder = _DECODERS.get(coding.strip())
-        if decoder is not None:
-            try:
-                data = decoder(BytesIO(data)).read(MAX_PAGE + 1)
-            except (OSError, ValueError):
-                if not looks_like_html(data):
-                    return _ENCODED
+    codings = (name.strip() for name in response.codings.lower().split(","))
+    decoders = [_DECODERS[name] for name in codings if name in _DECODERS]
+    if len(decoders) > _MOST_CODINGS:
+        return _ENCODED
+    for decoder in reversed(decoders):
+        try:
+            data = decoder(BytesIO(data)).read(MAX_PAGE + 1)
+        except (OSError, ValueError):
+            if not looks_like_html(data):
+                return _ENCODED
     return TOO_LONG if len(data) > MAX_PAGE else data

@@ -24,7 +24,7 @@ from .base import READERS
 from .escaped_anchors import decoded
 from .json_lines import Line, json_object, lines, text_field, well_formed
 from .paragraphs import joined
-from .source import MAX_RECORD, Source
+from .source import MAX_RECORD, MAX_TEXT, TOO_LONG, Source
 
 _HEADER = re.compile(r'<doc id="[^"]*"(?: revid="[^"]*")? url="([^"]*)" title="(.*)">\s*')
 _HEADING = re.compile(r"<h([1-6])>(.*)</h\1>")
@@ -109,6 +109,8 @@ def _document(text: str) -> tuple[str, str, str]:
 def _page(title: str, url: str, text: str) -> Item:
     if not normalise_title(title) or not text.strip():
         return Dropped("page without text" if normalise_title(title) else "page without title")
+    if len(text) > MAX_TEXT:
+        return TOO_LONG
     language = _LANGUAGE.match(url)
     page = Page(
         normalise_title(title),
@@ -119,10 +121,10 @@ def _page(title: str, url: str, text: str) -> Item:
     )
     for section in _sections(text, page.drops):
         if section.title.lower() in SEE_ALSO:
-            targets = (link.target for link in section.body.links)
-            page.see_also = list(dict.fromkeys([*page.see_also, *targets]))
+            page.see_also += (link.target for link in section.body.links)
         else:
             page.sections.append(section)
+    page.see_also = list(dict.fromkeys(page.see_also))
     return page
 
 

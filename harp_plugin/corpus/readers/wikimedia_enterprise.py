@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from ...errors import HarpError
 from ...text import normalise_title
@@ -17,7 +17,11 @@ from .json_lines import Line, json_object, text_field, typed, well_formed
 from .source import Source, numbered_lines
 
 _TAR_MAGIC = slice(257, 262)
-_TAR_BLOCK = 512
+_UNBOUNDED = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+_MOST_HEADER = 1 << 20
 _SUFFIXES = (".ndjson", ".json", ".jsonl")
 
 
@@ -32,10 +36,9 @@ class WikimediaEnterpriseReader:
     def recognises(self, source: Source) -> bool:
         """Whether the first line, in an archive or not, has the fields of an article."""
         head = source.head
-        if head[_TAR_MAGIC] == b"ustar":
-            head = head[_TAR_BLOCK:]
         fields = (b'"article_body"', b'"is_part_of"')
-        return head.startswith(b"{") and b'"identifier"' in head and any(f in head for f in fields)
+        starts = head[_TAR_MAGIC] == b"ustar" or head.startswith(b"{")
+        return starts and b'"identifier"' in head and any(field in head for field in fields)
 
     def records(self, source: Source) -> Iterator[Line | Dropped]:
         """Stream the lines.
@@ -50,7 +53,7 @@ class WikimediaEnterpriseReader:
         place = source.name
         with source.open() as file:
             try:
-                with tarfile.open(fileobj=file, mode="r|") as archive:
+                with tarfile.open(fileobj=file, mode="r|", tarinfo=_Member) as archive:
                     for member in archive:
                         place = f"{source.name}, {member.name}"
                         inner = archive.extractfile(member)
@@ -72,6 +75,38 @@ class WikimediaEnterpriseReader:
         """
         with well_formed(record.place, "article of Wikimedia Enterprise"):
             yield from _items(json_object(record.data))
+
+
+class _Member(tarfile.TarInfo):
+    """A member, of which damage is told: elsewhere, a damaged header ends an archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        """Read the next header.
+
+        Raises:
+            tarfile.ReadError: it is damaged, or the archive has no end.
+        """
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.HeaderError as error:
+            if type(error).__name__ == "EOFHeaderError":
+                raise
+            raise tarfile.ReadError(str(error)) from error
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read a header from its block.
+
+        Raises:
+            tarfile.ReadError: it needs unbounded memory.
+        """
+        member = super().frombuf(buf, encoding, errors)
+        if member.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError("a sparse file")
+        if member.type in _UNBOUNDED and member.size > _MOST_HEADER:
+            raise tarfile.ReadError("a name or a header over 1 MiB")
+        return member
 
 
 def _lines(name: str, file: IO[bytes]) -> Iterator[Line | Dropped]:
