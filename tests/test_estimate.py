@@ -66,6 +66,19 @@ def test_a_quarter_tells_the_whole(dump, tmp_path, tiny_bert):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_folder_of_small_files(tmp_path, tiny_bert):
+    """As many files are read as the asked number of pages needs."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    for number in range(120):
+        text = f'One <a href="{(number * 7) % 120}.html">page</a> leads to another. ' * 3
+        (folder / f"{number}.html").write_text(f"<html><body><p>{text}</p></body></html>")
+    *_, found = told(folder, tmp_path / "out", tiny_bert, 60)
+    assert 0.4 < found.fraction < 0.7
+    assert found.rows["pages"] == pytest.approx(120, rel=0.1)
+    assert found.rows["rqp"] == pytest.approx(357, rel=0.3)
+
+
 def test_report(dump, tmp_path, tiny_bert):
     *_, found = told(dump, tmp_path, tiny_bert, 100)
     lines = report(found, tmp_path / "not" / "there").splitlines()

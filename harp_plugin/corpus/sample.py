@@ -36,22 +36,30 @@ def sample_corpus(
 ) -> Sample:
     """Write the tables of the first pages of some of the sources to ``directory/corpus``.
 
-    Of many files, up to 16 are read, spread evenly; of each file, its beginning.
+    Of many files, 16 are read, spread evenly, or more where that gives fewer pages; of each file,
+    its beginning.
 
     Raises:
         HarpError: a source is missing, damaged, of no known format, or yields nothing.
     """
     runs, _ = find_runs([sources(name) for name in named], options.reader)
-    chosen = _spread([(run, source) for run in runs for source in run.sources])
-    each = -(-pages // len(chosen))
+    left = [(run, source) for run in runs for source in run.sources]
     stage = Stage(directory / "corpus", asdict(options), {str(name): "" for name in named})
     stage.start()
-    read = 0.0
+    read, found, files = 0.0, 0, 0
     started = time.perf_counter()
-    for number, (run, source) in enumerate(chosen):
-        records, part = _first(run, source, each)
-        read += part
-        write_shard(Shard(f"{number:03d}", run.reader, records, stage, 0))
+    while left and found < pages:
+        # Twice as many files each time, if those so far were short.
+        chosen = _spread(left, max(_FILES, files))
+        each = -(-(pages - found) // len(chosen))
+        for run, source in chosen:
+            records, part = _first(run, source, each)
+            read += part
+            found += sum(getattr(record, "pages", 1) for record in records)
+            write_shard(Shard(f"{files:05d}", run.reader, records, stage, 0))
+            files += 1
+        taken = {id(source) for _, source in chosen}
+        left = [(run, source) for run, source in left if id(source) not in taken]
     seconds = time.perf_counter() - started
     stage.finish()
     total = sum(_size(source) for run in runs for source in run.sources)
@@ -60,8 +68,8 @@ def sample_corpus(
     return Sample(min(1.0, read / total), seconds)
 
 
-def _spread(all_sources: list[tuple[Run, Source]]) -> list[tuple[Run, Source]]:
-    count = min(_FILES, len(all_sources))
+def _spread(all_sources: list[tuple[Run, Source]], most: int) -> list[tuple[Run, Source]]:
+    count = min(most, len(all_sources))
     return [all_sources[n * len(all_sources) // count] for n in range(count)]
 
 

@@ -49,9 +49,12 @@ def choose_reader(source: Source, name: str = "auto") -> str:
     if name != "auto":
         READERS[name]
         return name
-    for known in READERS:
-        if READERS[known]().recognises(source):
-            return known
+    try:
+        for known in READERS:
+            if READERS[known]().recognises(source):
+                return known
+    finally:
+        source.forget_head()
     raise UnknownFormat(
         f"{source.path or source.name} is in no known format: "
         f"readers are {', '.join(READERS)}; name one by --reader"
