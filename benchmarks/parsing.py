@@ -2,10 +2,12 @@
 
     python benchmarks/parsing.py DUMP.xml.bz2 --megabytes 200
 
-Repeats a dump until its wikitext has the asked size, then reads the same uncompressed file by each:
+Repeats a dump until its wikitext has the asked size, then reads the same uncompressed file by each,
+all processes of a command on one core of the machine (Linux), two workers on two:
 
 - ``wikiextractor --links --json --no-templates --processes 1``, as a command;
 - ``mwparserfromhell.parse`` of every page's wikitext, alone, in one process;
+- the reader ``mediawiki`` alone, in one process: sections of text with their links, in memory;
 - the corpus stage of ``harp build`` with one and with two workers, as a command: this one also
   splits sentences, resolves offsets, and writes Parquet.
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import bz2
 import cProfile
+import os
 import pstats
 import resource
 import subprocess
@@ -44,14 +47,16 @@ def main() -> None:
         build = [sys.executable, "-m", "harp_plugin.cli", "build", str(dump), "--quiet"]
         build += ["--stages", "corpus", "--output"]
         extract = ["wikiextractor", "--links", "--json", "--no-templates", "--processes", "1", "-q"]
-        runs: dict[str, Callable[[], None]] = {
-            "WikiExtractor": lambda: command([*extract, "-o", str(folder / "we"), str(dump)]),
-            "mwparserfromhell alone": lambda: parse_only(dump),
-            "harp build, 1 worker": lambda: command([*build, str(folder / "1"), "--workers", "1"]),
-            "harp build, 2 workers": lambda: command([*build, str(folder / "2"), "--workers", "2"]),
+        one, two = [*build, str(folder / "1")], [*build, str(folder / "2")]
+        runs: dict[str, tuple[int, Callable[[], None]]] = {
+            "WikiExtractor": (1, lambda: command([*extract, "-o", str(folder / "we"), str(dump)])),
+            "mwparserfromhell alone": (1, lambda: parse_only(dump)),
+            "harp's reader alone": (1, lambda: read_only(dump)),
+            "harp build, 1 worker": (1, lambda: command([*one, "--workers", "1"])),
+            "harp build, 2 workers": (2, lambda: command([*two, "--workers", "2"])),
         }
-        for label, run in runs.items():
-            wall, processor = timed(run)
+        for label, (cores, run) in runs.items():
+            wall, processor = timed(run, cores)
             print(
                 f"{label:<24} {wall:>7.1f} s  processor {processor:>7.1f} s  "
                 f"{size / 1e6 / wall:>6.2f} MB/s",
@@ -98,6 +103,15 @@ def parse_only(dump: Path) -> None:
             mwparserfromhell.parse(text, skip_style_tags=True)
 
 
+def read_only(dump: Path) -> None:
+    from harp_plugin.corpus.readers import READERS, Source
+
+    reader = READERS["mediawiki"]()
+    for record in reader.records(Source(dump.name, dump)):
+        for _ in reader.parse(record):
+            pass
+
+
 def page_stream(file) -> Iterator[bytes]:
     page: list[bytes] = []
     for line in file:
@@ -113,11 +127,15 @@ def command(line: list[str]) -> None:
     subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
 
 
-def timed(run: Callable[[], None]) -> tuple[float, float]:
+def timed(run: Callable[[], None], cores: int) -> tuple[float, float]:
     """Seconds of wall clock, and of processor in this process and its children."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[:cores])
     before, started = used(), time.perf_counter()
     run()
-    return time.perf_counter() - started, used() - before
+    seconds = time.perf_counter() - started, used() - before
+    os.sched_setaffinity(0, allowed)
+    return seconds
 
 
 def used() -> float:
