@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm import tqdm
 
-from harp_plugin.corpus.build import SECTION, TABLES
+from harp_plugin.corpus.tables import SECTION, TABLES
 from harp_plugin.sampling import generator
 from harp_plugin.storage import Stage, write_table
 from harp_plugin.text import words

@@ -21,8 +21,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["harp_plugin", "mwparserfromhell", "json", "tarfile"]):
-    from harp_plugin.corpus.build import TABLES, table_rows
     from harp_plugin.corpus.readers import READERS, Source, choose_reader
+    from harp_plugin.corpus.tables import TABLES, table_rows
     from harp_plugin.corpus.wikitext import Site, parse_page
     from harp_plugin.errors import HarpError
 

@@ -44,6 +44,7 @@ def told(dump, tmp_path, model, pages):
     return options, graph, weights, estimate([dump], options, CorpusOptions(), graph, weights)
 
 
+@pytest.mark.integration
 def test_all_of_it_is_counted(dump, tmp_path, tiny_bert):
     options, graph, weights, found = told(dump, tmp_path, tiny_bert, 10_000)
     assert found.fraction == 1

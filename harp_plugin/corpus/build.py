@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
@@ -16,47 +16,14 @@ from tqdm import tqdm
 from ..errors import HarpError
 from ..sampling import stable_id
 from ..storage import Stage, read_manifest, shard_map, write_table
-from ..text import normalise_anchor
 from .options import CorpusOptions
-from .pages import Dropped, Page, Redirect
-from .readers import READERS, Reader, Source, choose_reader, sources
+from .readers import READERS, Source, choose_reader, sources
 from .readers.base import UnknownFormat
 from .readers.source import COLLECTION
-from .sentences import linked_sentences
+from .tables import TABLES, table_rows
 
-SECTION = pa.struct([("level", pa.int8()), ("title", pa.string()), ("text", pa.string())])
-TABLES: dict[str, pa.Schema] = {
-    "pages": pa.schema(
-        [
-            ("id", pa.int64()),
-            ("key", pa.string()),
-            ("title", pa.string()),
-            ("lead", pa.string()),
-            ("words", pa.int32()),
-            ("sections", pa.list_(SECTION)),
-            ("see_also", pa.list_(pa.string())),
-            ("domain", pa.string()),
-        ]
-    ),
-    "sentences": pa.schema([("id", pa.int64()), ("page", pa.int64()), ("text", pa.string())]),
-    "links": pa.schema(
-        [
-            ("id", pa.int64()),
-            ("sentence", pa.int64()),
-            ("start", pa.int32()),
-            ("end", pa.int32()),
-            ("anchor", pa.string()),
-            ("normalised", pa.string()),
-            ("target", pa.string()),
-            ("region", pa.string()),
-        ]
-    ),
-    "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
-}
 _PACKAGES = ("mwparserfromhell", "selectolax", "resiliparse", "sentencex", "pyarrow")
 _SHARD_SIZE = 32 << 20
-_PART_SIZE = 128 << 20
-_ROW_SIZE = 128
 
 
 class Run(NamedTuple):
@@ -211,81 +178,3 @@ def write_shard(shard: Shard) -> tuple[int, int]:
             counts[name] += write_table(shard.stage.folder / name / file, schema, [batch])
     shard.stage.finish_shard(shard.name, counts, +drops)
     return shard.position, counts["pages"]
-
-
-class Part(NamedTuple):
-    """Rows of each table, and what was dropped on the way."""
-
-    rows: dict[str, list[dict[str, Any]]]
-    drops: Counter[str]
-
-
-def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[Part]:
-    """Parse records into rows, in one part unless they are far larger than they were packed."""
-    part, size = _empty_part(), 0
-    for record in records:
-        for item in [record] if isinstance(record, Dropped) else reader.parse(record):
-            if size >= _PART_SIZE:
-                yield part
-                part, size = _empty_part(), 0
-            if isinstance(item, Dropped):
-                part.drops[item.reason] += 1
-            elif isinstance(item, Redirect):
-                part.rows["redirects"].append({"source": item.source, "target": item.target})
-                size += _ROW_SIZE
-            else:
-                size += _add_page(item, *part)
-    yield part
-
-
-def _empty_part() -> Part:
-    return Part({name: [] for name in TABLES}, Counter())
-
-
-def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[str]) -> int:
-    """Add a page's rows; how large they are, roughly."""
-    page_id = stable_id("page", page.key)
-    drops.update(page.drops)
-
-    def clean(text: str) -> str:
-        return page.debris.sub("", text) if page.debris else text
-
-    rows["pages"].append(
-        {
-            "id": page_id,
-            "key": page.key,
-            "title": page.title,
-            "lead": clean(page.lead),
-            "words": page.word_count,
-            "sections": [
-                {"level": s.level, "title": s.title, "text": clean(s.body.text)}
-                for s in page.content
-            ],
-            "see_also": page.see_also,
-            "domain": page.domain,
-        }
-    )
-    number = links = 0
-    for section in page.sections:
-        found = linked_sentences(
-            section.body, page.language, drops, split=page.split, debris=page.debris
-        )
-        for sentence in found:
-            sentence_id = stable_id("sentence", page_id, number, sentence.text)
-            number += 1
-            links += len(sentence.links)
-            rows["sentences"].append({"id": sentence_id, "page": page_id, "text": sentence.text})
-            for link in sentence.links:
-                rows["links"].append(
-                    {
-                        "id": stable_id("anchor", sentence_id, link.start, link.end),
-                        "sentence": sentence_id,
-                        "start": link.start,
-                        "end": link.end,
-                        "anchor": link.anchor,
-                        "normalised": normalise_anchor(link.anchor),
-                        "target": link.target,
-                        "region": section.region,
-                    }
-                )
-    return sum(len(s.body.text) for s in page.sections) + _ROW_SIZE * (links + number)

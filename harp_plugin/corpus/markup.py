@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -92,3 +93,18 @@ class LinkedText:
             if start < end:
                 shrunk.append(Link(start, end, link.anchor, link.target))
         self.links = shrunk
+
+
+def joined(texts: Iterable[LinkedText]) -> LinkedText:
+    """Put each text on a line of its own; the links keep to their words."""
+    lines: list[str] = []
+    links: list[Link] = []
+    position = 0
+    for text in texts:
+        lines.append(text.text)
+        links += [
+            Link(link.start + position, link.end + position, link.anchor, link.target)
+            for link in text.links
+        ]
+        position += len(text.text) + 1
+    return LinkedText("\n".join(lines), links)

@@ -30,12 +30,13 @@ from reading import read, read_bytes
 from seeds import CONTAINERS, SEEDS
 
 from harp_plugin.build import BuildOptions, build
-from harp_plugin.corpus.build import TABLES, build_corpus, table_rows
+from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.markup import Link, LinkedText
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.pages import Dropped, Page
 from harp_plugin.corpus.readers import READERS
 from harp_plugin.corpus.sentences import linked_sentences
+from harp_plugin.corpus.tables import TABLES, table_rows
 from harp_plugin.corpus.wikitext import Site, parse_page
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
@@ -271,7 +272,7 @@ def test_parts_of_a_shard_that_is_far_larger_than_it_was_packed(tmp_path, monkey
     whole = tmp_path / "whole"
     source = write_dump(tmp_path / "d.xml", pages)
     build_corpus([source], whole, CorpusOptions(), quiet=True)
-    monkeypatch.setattr("harp_plugin.corpus.build._PART_SIZE", 1000)
+    monkeypatch.setattr("harp_plugin.corpus.tables._PART_SIZE", 1000)
     manifest = build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
     assert manifest["rows"]["pages"] == manifest["rows"]["links"] == 20
     assert len(list((tmp_path / "corpus" / "pages").iterdir())) > 1
@@ -280,6 +281,7 @@ def test_parts_of_a_shard_that_is_far_larger_than_it_was_packed(tmp_path, monkey
         assert sorted(map(str, one.to_pylist())) == sorted(map(str, many.to_pylist()))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("loop", [True, False])
 def test_redirects_by_the_ten_thousand(tmp_path, loop):
     words = "word " * 100
@@ -298,7 +300,7 @@ READ = """
 import json, sys
 from collections import Counter
 from pathlib import Path
-from harp_plugin.corpus.build import table_rows
+from harp_plugin.corpus.tables import table_rows
 from harp_plugin.corpus.readers import READERS, Source
 from harp_plugin.errors import HarpError
 reader, path = READERS[sys.argv[1]](), Path(sys.argv[2])
@@ -482,6 +484,7 @@ def test_a_sentence_of_ten_megabytes_and_many_links(tmp_path):
     assert counts["pages"] == MANY + 1 and peak < 3 * MOST_MEMORY
 
 
+@pytest.mark.integration
 def test_a_folder_of_good_and_hostile_files(tmp_path):
     """What is damaged stops the build with a line and leaves nothing; the rest is counted."""
     folder, out = tmp_path / "in", tmp_path / "out"

@@ -129,6 +129,7 @@ def test_the_record_itself_is_read(reader, record, tmp_path):
     assert any(isinstance(item, Page) for item in items)
 
 
+@pytest.mark.integration
 @settings(max_examples=1500)
 @given(st.sampled_from(CASES), st.data())
 def test_values_of_any_kind(case, data):

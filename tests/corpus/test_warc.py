@@ -119,6 +119,7 @@ def crawl(shared_data) -> bytes:
     return (shared_data / "web" / "example.warc.gz").read_bytes()
 
 
+@pytest.mark.integration
 def test_real_crawl(shared_data, crawl):
     found = list(read(shared_data / "web" / "example.warc.gz"))
     reasons = Counter(item.reason for item in found if isinstance(item, Dropped))
@@ -150,6 +151,7 @@ def test_real_crawl(shared_data, crawl):
     assert in_prose < 0.03 * len(links)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
 def test_truncated_crawl(crawl, kept):
     with pytest.raises(HarpError, match=r"^x\.warc\.gz, byte \d+: the record is truncated"):

@@ -13,8 +13,9 @@ from brute import Graph, ambiguous, link_graph
 from dumps import write_dump
 
 from harp_plugin import graph
-from harp_plugin.corpus.build import TABLES, build_corpus
+from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.corpus.tables import TABLES
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.graph.build import steps

@@ -12,8 +12,9 @@ import pytest
 from synthetic import synthetic_wiki
 from synthetic_wiki import Wiki, titles, write_dump, write_tables
 
-from harp_plugin.corpus.build import TABLES, build_corpus
+from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.corpus.tables import TABLES
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.storage import read_table
 
@@ -78,6 +79,7 @@ def test_both_roads_give_the_same_tables(roads):
     assert [len(tables[name]) for name in ("pages", "links", "redirects")] == [150, 1500, 40]
 
 
+@pytest.mark.integration
 def test_both_roads_give_the_same_graph(roads):
     (tables, drops, counts), dump = map(graph_rows, roads)
     assert (tables, drops, counts) == dump
@@ -93,6 +95,7 @@ def test_spans_are_exact(roads):
         assert texts[link["sentence"]][link["start"] : link["end"]] == link["anchor"]
 
 
+@pytest.mark.integration
 def test_a_larger_wiki(tmp_path):
     """Zipfian in-links, every kind of redirect, and distinct ids over several chunks."""
     wiki = Wiki(pages=45_000, links=100_000, redirects=9_000)

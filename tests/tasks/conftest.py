@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from harp_plugin.corpus.build import TABLES as CORPUS
+from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.storage import Stage, write_table
 from harp_plugin.tasks.base import Source
 from harp_plugin.tasks.build import build_examples

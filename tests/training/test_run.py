@@ -42,6 +42,7 @@ def test_killed_and_resumed_run_ends_in_the_same_bits(options, tmp_path):
     assert same(whole, run(options))
 
 
+@pytest.mark.integration
 def test_killed_with_gradient_accumulation(options, tmp_path):
     changes = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 3, "max_steps": 6}
     whole = run(options, output_dir=str(tmp_path / "whole"), **changes)
@@ -49,6 +50,7 @@ def test_killed_with_gradient_accumulation(options, tmp_path):
     assert same(whole, run(options, **changes))
 
 
+@pytest.mark.integration
 def test_killed_after_the_last_checkpoint_takes_no_further_step(options, tmp_path):
     whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=6)
     out = run(options, max_steps=6)
@@ -57,6 +59,7 @@ def test_killed_after_the_last_checkpoint_takes_no_further_step(options, tmp_pat
     assert same(whole, run(options, max_steps=6), (WEIGHTS, LOG, MANIFEST, "config.json"))
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("damaged", ["trainer_state.json", WEIGHTS, "optimizer.pt"])
 def test_half_written_checkpoint_is_not_gone_on_from(damaged, options, tmp_path):
     whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=5)

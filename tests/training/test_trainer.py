@@ -38,6 +38,7 @@ def test_in_groups_puts_the_positive_first():
     assert mask.tolist() == [[True, True, False], [True, True, True]]
 
 
+@pytest.mark.integration
 def test_training_separates_positives_from_negatives(options):
     trainer = trainer_of(
         options, max_steps=200, learning_rate=5e-3, logging_steps=20, save_steps=200

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from resiliparse.parse.lang import detect_fast
 
 from ...text import words
-from ..markup import Link, LinkedText
+from ..markup import LinkedText, joined
 from ..pages import Page, Section
 from ..wikitext import SEE_ALSO
 from .blocks import Block, BlockWriter
@@ -91,7 +91,7 @@ def _add_sections(page: Page, content: list[Block], rules: Rules) -> None:
         for block in blocks:
             if block.menu and rules.is_web:
                 block.region = "navigation"
-        body = _joined(block.body for block in blocks if block.region is None)
+        body = joined(block.body for block in blocks if block.region is None)
         _clean(body, rules, page.drops)
         page.sections.append(Section(level, title, body))
     page.see_also = list(dict.fromkeys(page.see_also))
@@ -109,7 +109,7 @@ def _lengthen_lead(sections: list[Section]) -> None:
             count += len(words(section.body.text))
         else:
             kept.append(section)
-    lead.body = _joined(body for body in bodies if body.text)
+    lead.body = joined(body for body in bodies if body.text)
     sections[:] = kept
 
 
@@ -142,22 +142,7 @@ def _add_boilerplate(page: Page, blocks: list[Block]) -> None:
         found = [block for block in blocks if block.region == region and block.body.links]
         if found:
             bodies = (block.body for block in found)
-            page.sections.append(Section(1, "", _joined(bodies), region))
-
-
-def _joined(bodies: Iterable[LinkedText]) -> LinkedText:
-    """Put each text on a line of its own; the links keep to their words."""
-    texts: list[str] = []
-    links: list[Link] = []
-    length = 0
-    for body in bodies:
-        texts.append(body.text)
-        links += [
-            Link(link.start + length, link.end + length, link.anchor, link.target)
-            for link in body.links
-        ]
-        length += len(body.text) + 1
-    return LinkedText("\n".join(texts), links)
+            page.sections.append(Section(1, "", joined(bodies), region))
 
 
 def _language(sections: list[Section]) -> str:

@@ -16,13 +16,13 @@ from itertools import takewhile
 from typing import Any
 
 from ...text import normalise_title
-from ..markup import Link, LinkedText
+from ..markup import Link, LinkedText, joined
 from ..pages import Dropped, Item, Page, Section
 from ..wikitext import SEE_ALSO
 from .base import READERS
 from .escaped_anchors import title_of
 from .json_lines import Line, json_object, lines, list_field, text_field, typed, well_formed
-from .paragraphs import clean, joined
+from .paragraphs import clean
 from .source import MAX_TEXT, TOO_LONG, Source
 
 _SECTION = "Section::::"

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from ..markup import Link, LinkedText
+from ..markup import Link, LinkedText, joined
 
 _CLEANUP = (
     (re.compile(r"[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]"), ""),
@@ -27,21 +27,6 @@ def clean(paragraph: LinkedText, drops: Counter[str]) -> None:
         for link in paragraph.links
     ]
     drops["empty anchor text"] += links - len(paragraph.links)
-
-
-def joined(paragraphs: Iterable[LinkedText]) -> LinkedText:
-    """Put each paragraph on a line of its own; the links keep to their words."""
-    texts: list[str] = []
-    links: list[Link] = []
-    position = 0
-    for paragraph in paragraphs:
-        texts.append(paragraph.text)
-        links += [
-            Link(link.start + position, link.end + position, link.anchor, link.target)
-            for link in paragraph.links
-        ]
-        position += len(paragraph.text) + 1
-    return LinkedText("\n".join(texts), links)
 
 
 def linked_whole(texts: Iterable[tuple[str, str]]) -> LinkedText:

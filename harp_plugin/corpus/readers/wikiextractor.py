@@ -17,13 +17,12 @@ from collections.abc import Iterable, Iterator
 
 from ...errors import HarpError
 from ...text import normalise_title, words
-from ..markup import LinkedText
+from ..markup import LinkedText, joined
 from ..pages import Dropped, Item, Page, Section
 from ..wikitext import DEBRIS, SEE_ALSO
 from .base import READERS
 from .escaped_anchors import decoded
 from .json_lines import Line, json_object, lines, text_field, well_formed
-from .paragraphs import joined
 from .source import MAX_RECORD, MAX_TEXT, TOO_LONG, Source
 
 _HEADER = re.compile(r'<doc id="[^"]*"(?: revid="[^"]*")? url="([^"]*)" title="(.*)">\s*')
