@@ -70,6 +70,17 @@ class MappedTable:
         values = self._table.column(column)[self._row(id)].values
         return values.to_numpy(zero_copy_only=False)
 
+    def rows(self, ids: np.ndarray) -> np.ndarray:
+        """The row of each id, to be given to `take`; -1 where no row has it."""
+        if not len(self._ids):
+            return np.full(len(ids), -1)
+        places = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+        return np.where(self._ids[places] == ids, self._rows[places], -1)
+
+    def take(self, rows: np.ndarray, column: str) -> pa.Array:
+        """One column's values in some rows."""
+        return self._table.column(column).take(pa.array(rows)).combine_chunks()
+
     def _row(self, id: int) -> int:
         place = int(np.searchsorted(self._ids, id))
         if place == len(self._ids) or int(self._ids[place]) != id:

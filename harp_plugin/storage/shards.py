@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import HarpError
 
@@ -15,13 +15,21 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 
-def shard_map(fn: Callable[[S], R], shards: Iterable[S], workers: int = 1) -> Iterator[R]:
+def shard_map(
+    fn: Callable[[S], R],
+    shards: Iterable[S],
+    workers: int = 1,
+    begin: Callable[..., None] | None = None,
+    *arguments: Any,
+) -> Iterator[R]:
     """Apply ``fn`` to every shard, in order, with a bounded number of shards in flight.
 
     Args:
         fn: a picklable function.
         shards: the shards, read lazily: at most ``2 * workers`` are held at once.
         workers: processes; 1 runs in this process.
+        begin: called once in every worker process, not in this one.
+        arguments: of ``begin``.
 
     Raises:
         HarpError: a worker was killed (out of memory, most often).
@@ -31,7 +39,7 @@ def shard_map(fn: Callable[[S], R], shards: Iterable[S], workers: int = 1) -> It
         return
     waiting: deque[Future[R]] = deque()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, context, begin, arguments) as pool:
         try:
             for shard in shards:
                 waiting.append(pool.submit(fn, shard))

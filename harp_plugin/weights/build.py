@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from tqdm import tqdm
 
 from ..models import model_fingerprint
@@ -25,7 +29,10 @@ from ..storage import (
     shard_map,
     write_table,
 )
+from .attention import AttentionWeigher, default_dtype, find_device
 from .options import WeightOptions
+from .texts import WeighedTexts
+from .tokens import Span, TokenisedTexts, ragged
 
 _OFFSETS = pa.list_(pa.uint16())
 _WEIGHTS = pa.list_(pa.float16())
@@ -49,6 +56,22 @@ class _Shard(NamedTuple):
     stage: Stage
 
 
+class _Chunk(NamedTuple):
+    """Texts of one table.
+
+    Attributes:
+        ids: of the texts.
+        texts: the texts themselves.
+        anchors: ids of their anchors, one text after the other.
+        spans: of the anchors in each text.
+    """
+
+    ids: np.ndarray
+    texts: list[str]
+    anchors: np.ndarray
+    spans: list[list[Span]] | None
+
+
 def build_weights(
     directory: Path,
     options: WeightOptions,
@@ -59,13 +82,15 @@ def build_weights(
 ) -> dict[str, Any]:
     """Weigh the texts of a corpus, shard by shard.
 
-    Every worker computes with one thread, so that the bytes do not depend on their number.
+    On a CPU every worker computes with one thread, so that the bytes do not depend on their number;
+    on GPUs there is one worker for each.
 
     Args:
         directory: build folder with finished corpus and graph stages.
         options: model and units.
-        device: such as ``cuda``; None takes a GPU where there is one.
-        workers: processes; on a GPU always 1.
+        device: such as ``cpu`` or ``cuda:1``; ``cuda`` is all GPUs; None takes GPUs where there
+            are any.
+        workers: processes on a CPU.
         quiet: no progress bar.
 
     Returns:
@@ -80,12 +105,12 @@ def build_weights(
         "model": model_fingerprint(options.model),
     }
     packages = ("torch", "transformers", "pyarrow")
+    options = replace(options, dtype=options.dtype or default_dtype(find_device(device)))
     stage = Stage(directory / "weights", asdict(options), inputs, packages)
     if stage.finished:
         return read_manifest(stage.folder)
     weigher = load_weigher(options, device)
-    if weigher.device.type != "cpu":
-        workers = 1
+    devices = worker_devices(weigher.device, workers)
     stage.start()
     _graph_tables(directory)
     names = [path.stem for path in parquet_files(directory / "corpus" / "pages")]
@@ -96,31 +121,46 @@ def build_weights(
     ]
     with tqdm(total=len(names), unit="shard", desc="weights", disable=quiet) as bar:
         bar.update(len(names) - len(todo))
-        for _ in shard_map(_write_shard, todo, min(workers, len(todo))):
+        free = multiprocessing.get_context("spawn").SimpleQueue()
+        for name in devices:
+            free.put(name)
+        workers = min(len(devices), len(todo))
+        for _ in shard_map(_write_shard, todo, workers, _take_device, free):
             bar.update()
     return stage.finish(heads=weigher.heads)
 
 
 @lru_cache(maxsize=1)
-def _loaded(model: str, device: str | None, batch_tokens: int, unit: str, anchor_row: str):
-    from .attention import AttentionWeigher
-
-    return AttentionWeigher(
-        model, device=device, batch_tokens=batch_tokens, unit=unit, anchor_row=anchor_row
-    )
+def _loaded(**options: Any) -> AttentionWeigher:
+    return AttentionWeigher(**options)
 
 
-def load_weigher(options: WeightOptions, device: str | None):
+def load_weigher(options: WeightOptions, device: str | None) -> AttentionWeigher:
     """The model that weighs, loaded once a process."""
-    unit, anchor_row = str(options.unit), str(options.anchor_row)
-    return _loaded(options.model, device, options.batch_tokens, unit, anchor_row)
+    names = ("model", "batch_tokens", "unit", "anchor_row", "dtype")
+    return _loaded(device=device, **{name: getattr(options, name) for name in names})
+
+
+def worker_devices(device: torch.device, workers: int) -> list[str]:
+    """The device of each worker process: every GPU once, the CPU ``workers`` times."""
+    if device.type != "cuda":
+        return [str(device)] * workers
+    if device.index is not None:
+        return [str(device)]
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+
+
+_own_device: list[str] = []
+
+
+def _take_device(free) -> None:
+    """Give this worker process a device of its own."""
+    _own_device.append(free.get())
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Compute with one thread, as every worker does, and leave the process as it was."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -136,66 +176,100 @@ def _graph_tables(directory: Path) -> dict[str, MappedTable]:
 
 @one_thread()
 def _write_shard(shard: _Shard) -> None:
-    weigher = load_weigher(shard.options, shard.device)
+    device = _own_device[0] if _own_device else shard.device
+    weigher = load_weigher(shard.options, device)
     tables = _graph_tables(shard.directory)
-    corpus = shard.directory / "corpus"
+    corpus, file = shard.directory / "corpus", f"{shard.name}.parquet"
     drops: Counter[str] = Counter()
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-    for sentences in _chunks(corpus / "sentences" / f"{shard.name}.parquet", ["id", "text"]):
-        _weigh_sentences(weigher, tables, sentences, rows, drops)
-    for pages in _chunks(corpus / "pages" / f"{shard.name}.parquet", ["id", "lead"]):
-        linked = [
-            (id, lead)
-            for id, lead in pages
-            if id in tables["documents"] and tables["documents"].get(id, "in_links") > 0
-        ]
-        weights = weigher.weigh([lead for _, lead in linked]) if linked else []
-        for (id, _), weighed in zip(linked, weights, strict=True):
-            drops["page cut at the model's limit"] += weighed.cut
-            rows["page_weights"].append(_text_row(id, weighed.spans, weighed.cls))
-    counts = {}
-    for name, schema in TABLES.items():
-        batch = pa.RecordBatch.from_pylist(rows[name], schema=schema)
-        path = shard.stage.folder / name / f"{shard.name}.parquet"
-        counts[name] = write_table(path, schema, [batch])
+    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
+    for chunk, weighed in _weighed(weigher, _sentences(corpus / "sentences" / file, tables)):
+        drops["sentence cut at the model's limit"] += int(weighed.cut.sum())
+        drops["anchor beyond the model's limit"] += int((~weighed.known).sum())
+        batches["sentence_weights"].append(_text_batch(chunk.ids, weighed))
+        batches["anchor_weights"].append(_anchor_batch(chunk.anchors, weighed))
+    for chunk, weighed in _weighed(weigher, _leads(corpus / "pages" / file, tables)):
+        drops["page cut at the model's limit"] += int(weighed.cut.sum())
+        batches["page_weights"].append(_text_batch(chunk.ids, weighed))
+    counts = {
+        name: write_table(shard.stage.folder / name / file, schema, batches[name])
+        for name, schema in TABLES.items()
+    }
     shard.stage.finish_shard(shard.name, counts, +drops)
 
 
-def _chunks(path: Path, columns: list[str]) -> Iterable[list[tuple[int, str]]]:
-    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=columns):
-        yield list(zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
+def _weighed(
+    weigher: AttentionWeigher, chunks: Iterable[_Chunk]
+) -> Iterator[tuple[_Chunk, WeighedTexts]]:
+    """Weigh chunks, while a thread reads and tokenises the next."""
+    waiting = iter(chunks)
+
+    def prepare() -> tuple[_Chunk, TokenisedTexts] | None:
+        chunk = next(waiting, None)
+        return None if chunk is None else (chunk, weigher.tokenise(chunk.texts, chunk.spans))
+
+    with ThreadPoolExecutor(1) as ahead:
+        coming = ahead.submit(prepare)
+        while (prepared := coming.result()) is not None:
+            coming = ahead.submit(prepare)
+            chunk, texts = prepared
+            yield chunk, weigher.weigh_tokenised(texts)
 
 
-def _weigh_sentences(weigher, tables, sentences, rows, drops: Counter[str]) -> None:
-    linked = [(id, text) for id, text in sentences if id in tables["sentence_anchors"]]
-    if not linked:
-        return
-    anchors = [tables["sentence_anchors"].get(id, "anchors") for id, _ in linked]
-    spans = [
-        [(tables["anchors"].get(a, "start"), tables["anchors"].get(a, "end")) for a in group]
-        for group in anchors
+def _sentences(path: Path, tables: dict[str, MappedTable]) -> Iterator[_Chunk]:
+    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "text"]):
+        rows = tables["sentence_anchors"].rows(batch.column("id").to_numpy())
+        batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
+        groups = tables["sentence_anchors"].take(rows, "anchors")
+        anchors = groups.flatten().to_numpy()
+        places = tables["anchors"].rows(anchors)
+        ends = (tables["anchors"].take(places, name).to_pylist() for name in ("start", "end"))
+        spans = iter(zip(*ends, strict=True))
+        counts = groups.value_lengths().to_pylist()
+        texts = batch.column("text").to_pylist()
+        each = [list(islice(spans, count)) for count in counts]
+        yield _Chunk(batch.column("id").to_numpy(), texts, anchors, each)
+
+
+def _leads(path: Path, tables: dict[str, MappedTable]) -> Iterator[_Chunk]:
+    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "lead"]):
+        rows = tables["documents"].rows(batch.column("id").to_numpy())
+        batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
+        linked = tables["documents"].take(rows, "in_links").to_numpy() > 0
+        batch = batch.filter(pa.array(linked))
+        ids, texts = batch.column("id").to_numpy(), batch.column("lead").to_pylist()
+        yield _Chunk(ids, texts, np.zeros(0, dtype=np.int64), None)
+
+
+def _text_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
+    fits = weighed.spans[:, 1] <= _LONGEST
+    offsets = _lists(weighed.word_starts, fits)
+    lists = (
+        (weighed.spans[:, 0], np.uint16),
+        (weighed.spans[:, 1], np.uint16),
+        (weighed.cls, np.float16),
+    )
+    columns = [
+        pa.ListArray.from_arrays(offsets, pa.array(values[fits].astype(kind)))
+        for values, kind in lists
     ]
-    weights = weigher.weigh([text for _, text in linked], spans)
-    for (id, _), group, weighed in zip(linked, anchors, weights, strict=True):
-        drops["sentence cut at the model's limit"] += weighed.cut
-        rows["sentence_weights"].append(_text_row(id, weighed.spans, weighed.cls))
-        for anchor, row in zip(group, weighed.anchors, strict=True):
-            if np.isnan(row).any():
-                drops["anchor beyond the model's limit"] += 1
-            else:
-                fine = row[: _fitting(weighed.spans)].astype(np.float16)
-                rows["anchor_weights"].append({"id": anchor, "weights": fine})
+    return pa.RecordBatch.from_arrays([pa.array(ids), *columns], schema=TEXT_WEIGHTS)
 
 
-def _fitting(spans: np.ndarray) -> int:
-    return int(np.count_nonzero(spans[:, 1] <= _LONGEST)) if len(spans) else 0
+def _anchor_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
+    """Rows of the anchors that are known, over the words that `_text_batch` keeps."""
+    text = np.repeat(np.arange(len(weighed)), np.diff(weighed.anchor_starts))
+    widths = np.diff(weighed.row_starts)
+    word = ragged(weighed.word_starts[text], widths)
+    kept = np.repeat(weighed.known, widths) & (weighed.spans[word, 1] <= _LONGEST)
+    known = np.append(weighed.known, True)
+    offsets = pa.array(_lists(weighed.row_starts, kept).to_numpy()[known])
+    values = pa.array(weighed.rows[kept].astype(np.float16))
+    column = pa.ListArray.from_arrays(offsets, values)
+    schema = TABLES["anchor_weights"]
+    return pa.RecordBatch.from_arrays([pa.array(ids[weighed.known]), column], schema=schema)
 
 
-def _text_row(id: int, spans: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
-    fitting = _fitting(spans)
-    return {
-        "id": id,
-        "starts": spans[:fitting, 0].astype(np.uint16),
-        "ends": spans[:fitting, 1].astype(np.uint16),
-        "weights": weights[:fitting].astype(np.float16),
-    }
+def _lists(starts: np.ndarray, kept: np.ndarray) -> pa.Array:
+    """Offsets of lists of which only some elements are kept."""
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return pa.array(before[starts].astype(np.int32))

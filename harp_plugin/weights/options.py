@@ -47,8 +47,16 @@ class WeightOptions:
             "choices": ["span", "first_piece"],
         },
     )
-    batch_tokens: int = field(
-        default=8192, metadata={"help": "Padded tokens per forward pass (lower: less memory)."}
+    batch_tokens: int | None = field(
+        default=None,
+        metadata={"help": "Tokens per forward pass (default: 2048 on a CPU, 65536 on a GPU)."},
+    )
+    dtype: str | None = field(
+        default=None,
+        metadata={
+            "help": "Numbers to compute in (default: bfloat16 on a GPU, float32 on a CPU).",
+            "choices": ["float32", "bfloat16"],
+        },
     )
 
     def __post_init__(self) -> None:

@@ -90,17 +90,34 @@ def bert(tmp_path_factory, wordpiece) -> Path:
     return save_encoder("Bert", wordpiece, tmp_path_factory.mktemp("bert"))
 
 
+_LOCAL, _GLOBAL = "sliding_attention", "full_attention"
+CONFIGS = {
+    "Electra": {"embedding_size": 16},
+    "Albert": {"embedding_size": 16},
+    # Each sees 3 tokens to either side.
+    "ModernBert": {"local_attention": 6, "layer_types": [_GLOBAL, _LOCAL, _GLOBAL]},
+    "ModernBert, local at last": {"local_attention": 6, "layer_types": [_GLOBAL, _GLOBAL, _LOCAL]},
+}
+
+
 @pytest.fixture(
-    scope="session", params=["Bert", "Electra", "Roberta", "DistilBert", "Bert on metaspace"]
+    scope="session",
+    params=["Bert", "Roberta", "DistilBert", "Bert on metaspace", *CONFIGS],
 )
 def encoder(request, tmp_path_factory, wordpiece, byte_level, metaspace) -> Path:
-    """A checkpoint folder; DistilBert has no fast path."""
+    """A checkpoint folder; Albert has no fast path."""
     kind, _, other = request.param.partition(" on ")
     if kind == "DistilBert":
         return request.getfixturevalue("distilbert")
     tokenizer = {"Roberta": byte_level}.get(kind, metaspace if other else wordpiece)
-    more = {"embedding_size": 16} if kind == "Electra" else {}
+    more = CONFIGS.get(request.param, {})
+    kind = kind.partition(",")[0]
     return save_encoder(kind, tokenizer, tmp_path_factory.mktemp(kind), **more)
+
+
+@pytest.fixture(scope="session")
+def albert(tmp_path_factory, wordpiece) -> Path:
+    return save_encoder("Albert", wordpiece, tmp_path_factory.mktemp("albert"), embedding_size=16)
 
 
 @pytest.fixture(scope="session")

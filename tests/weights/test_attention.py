@@ -44,7 +44,7 @@ def reference(folder, text, spans, unit="word", anchor_row="span"):
     real = [i for i, id in enumerate(encoded["input_ids"][0].tolist()) if id not in special]
     names = ("input_ids", "attention_mask", "token_type_ids")
     inputs = {name: encoded[name] for name in names if name in encoded}
-    if "Distil" in type(model).__name__:
+    if "Distil" in type(model).__name__ or "Modern" in type(model).__name__:
         inputs.pop("token_type_ids", None)
     with torch.no_grad():
         heads = model(**inputs, output_attentions=True).attentions[-1][0].double().numpy()
@@ -155,9 +155,18 @@ def test_equation_1_from_the_matrices(bert):
     assert np.ptp(alpha) > 0.05  # far from uniform, so that a wrong row shows
 
 
-def test_no_fast_path_is_said(distilbert):
-    with pytest.warns(UserWarning, match="distilbert: no fast path"):
-        AttentionWeigher(str(distilbert), device="cpu")
+def test_no_fast_path_is_said_once(albert):
+    with pytest.warns(UserWarning, match="albert: no fast path") as caught:
+        slow = AttentionWeigher(str(albert), device="cpu")
+        slow.weigh(["an apple", "a tree"])
+        slow.weigh(["an apple"])
+    assert len([warning for warning in caught if "no fast path" in str(warning.message)]) == 1
+
+
+def test_no_text_and_no_word(bert):
+    assert list(weigher(bert).weigh([])) == []
+    (weighed,) = weigher(bert).weigh([""], [[]])
+    assert weighed.spans.shape == (0, 2) and weighed.anchors.shape == (0, 0)
 
 
 @pytest.mark.parametrize("model", ["/nowhere/model", "package:no-such-package", "no-such/model"])
