@@ -24,7 +24,8 @@ class AttentionWeigher:
     """Weighs the words of texts by the attention of a Transformer's last layer.
 
     A word is found by its character offsets; its weight is the sum over its wordpieces, and an
-    anchor's row is the mean over the rows of its wordpieces. Heads are averaged.
+    anchor's row is the mean over the rows of its wordpieces. Heads are averaged. A wordpiece that
+    covers several words, as an unknown one may, belongs to the first.
 
     Args:
         model: checkpoint of an encoder, as in `harp_plugin.models.resolve_model`.
