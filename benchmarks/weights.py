@@ -35,7 +35,7 @@ from transformers import AutoModel, AutoTokenizer
 from harp_plugin.models import resolve_model
 from harp_plugin.storage import parquet_files
 from harp_plugin.weights.attention import AttentionWeigher
-from harp_plugin.weights.build import _graph_tables, _leads, _sentences
+from harp_plugin.weights.chunks import graph_tables, lead_chunks, sentence_chunks
 from harp_plugin.weights.encoders import Packing
 
 LONGEST = 512
@@ -80,12 +80,12 @@ def main() -> None:
 
 def draw(directory: Path, count: int) -> list[Text]:
     """Sentences with the spans of their anchors, and leads, at random in a seeded order."""
-    tables = _graph_tables(directory)
+    tables = graph_tables(directory)
     found: list[Text] = []
     for path in parquet_files(directory / "corpus" / "pages"):
-        for chunk in _sentences(directory / "corpus" / "sentences" / path.name, tables):
+        for chunk in sentence_chunks(directory / "corpus" / "sentences" / path.name, tables):
             found += zip(chunk.texts, chunk.spans or (), strict=True)
-        for chunk in _leads(path, tables):
+        for chunk in lead_chunks(path, tables):
             found += ((text, []) for text in chunk.texts)
     chosen = np.random.default_rng(0).permutation(len(found))[:count]
     return [found[number] for number in chosen]

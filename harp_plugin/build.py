@@ -105,6 +105,7 @@ def build(
             manifest = build_weights(
                 directory,
                 weights,
+                engine,
                 device=options.device,
                 workers=options.workers,
                 quiet=options.quiet,
@@ -136,7 +137,7 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
             raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
         for source in sources:
             find_sources(source)
-    if "weights" in options.stages:
+    if "weights" in options.stages and weights.needs_model:
         model_fingerprint(weights.model)
 
 

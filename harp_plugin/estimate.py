@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .storage import read_table, table_bytes
 
 if TYPE_CHECKING:
@@ -142,11 +144,16 @@ def _at_least_two(size: int, share: float) -> float:
 
 def _texts_per_second(texts: list[str], weights: WeightOptions, device: str | None) -> float:
     from .weights.build import load_weigher, one_thread
+    from .weights.language_model import LanguageModel
 
     step = max(1, len(texts) // _WEIGHED_TEXTS)
     some = texts[::step][:_WEIGHED_TEXTS]
     with one_thread():
-        weigher = load_weigher(weights, device)
+        weigher = (
+            load_weigher(weights, device)
+            if weights.needs_model
+            else LanguageModel(0, lambda words: np.zeros(len(words)))
+        )
         weigher.weigh(some[:2])
         started = time.perf_counter()
         weigher.weigh(some)

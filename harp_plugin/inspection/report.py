@@ -16,6 +16,7 @@ from ..models import load_tokenizer
 from ..storage import read_manifest
 from ..storage.stage import write_text
 from ..tasks import DrawOptions, PairGroup
+from ..weights.options import WeightOptions
 from .options import InspectOptions
 from .samples import Sample, make_sample
 from .table import (
@@ -104,7 +105,7 @@ def inspect(
 
     directory, options, draw = Path(directory), options or InspectOptions(), draw or DrawOptions()
     manifests = {stage: read_manifest(directory / stage) for stage in STAGES}
-    model = options.model or manifests["weights"]["options"]["model"]
+    model = options.model or manifests["weights"]["options"].get("model", WeightOptions.model)
     inspector = _Inspector(directory, options, draw, TokenCounter(load_tokenizer(model)))
     examples = manifests["examples"]["rows"]
     tasks = manifests["examples"]["options"]["tasks"]

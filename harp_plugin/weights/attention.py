@@ -6,6 +6,8 @@ those of the anchors' wordpieces and of [CLS].
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,6 +19,8 @@ from .texts import WeighedTexts
 from .tokens import Span, TokenisedTexts, Tokeniser, ragged
 
 _NO_LIMIT = 8192
+_TRIM_EVERY = 4
+_TOKENISERS = 4
 _BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
 
 
@@ -35,6 +39,9 @@ class AttentionWeigher:
         anchor_row: ``span`` for the mean over the anchor's wordpieces, ``first_piece`` for the
             row of its first (released).
         dtype: ``float32``, or ``bfloat16``; None takes bfloat16 on a GPU that has it.
+
+    Attributes:
+        tokenisers: processes that should tokenise ahead; 0 for a thread, enough for a CPU.
 
     Warns:
         UserWarning: the model's architecture has no fast path.
@@ -55,6 +62,7 @@ class AttentionWeigher:
     ) -> None:
         self.device = find_device(device)
         self.dtype = dtype or default_dtype(self.device)
+        self.tokenisers = _TOKENISERS if self.device.type == "cuda" else 0
         self.batch_tokens = batch_tokens or _BATCH_TOKENS.get(self.device.type, 8192)
         self.encoder = load_encoder(model, self.device, getattr(torch, self.dtype))
         self.heads = self.encoder.heads
@@ -80,8 +88,10 @@ class AttentionWeigher:
     def weigh_tokenised(self, texts: TokenisedTexts) -> WeighedTexts:
         """Weigh texts that were tokenised ahead, by ``self.tokenise``."""
         found = WeighedTexts.empty_for(texts)
-        for batch in self._batches(texts.lengths):
+        for number, batch in enumerate(self._batches(texts.lengths), 1):
             self._weigh_batch(texts, batch, found)
+            if self.device.type == "cpu" and number % _TRIM_EVERY == 0:
+                _give_back_memory()
         return found
 
     def _batches(self, lengths: np.ndarray) -> Iterator[np.ndarray]:
@@ -117,6 +127,12 @@ def _wanted(
     place = 1 + ragged(np.zeros_like(counts), counts)
     rows[text, place] = texts.pieces[ragged(first, counts)]
     return rows, (text, place)
+
+
+def _give_back_memory() -> None:
+    """Return freed memory to the system; glibc keeps what tensors of changing sizes leave."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
 
 
 def find_device(device: str | None) -> torch.device:

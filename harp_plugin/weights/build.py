@@ -3,49 +3,47 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from tqdm import tqdm
 
+from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..models import model_fingerprint
 from ..storage import (
-    MappedTable,
     Stage,
-    open_table,
     parquet_files,
     read_manifest,
     shard_map,
     write_table,
 )
 from .attention import AttentionWeigher, default_dtype, find_device
+from .chunks import Chunk, Weigher, graph_tables, lead_chunks, sentence_chunks, weigh_chunks
+from .collection import Collection, WordCounts, summed_counts, words_at
+from .contrast import Contrast, term_distributions
+from .language_model import LanguageModel, find_words
 from .options import WeightOptions
-from .texts import WeighedTexts
-from .tokens import Span, TokenisedTexts, ragged
-
-_OFFSETS = pa.list_(pa.uint16())
-_WEIGHTS = pa.list_(pa.float16())
-TEXT_WEIGHTS = pa.schema(
-    [("id", pa.int64()), ("starts", _OFFSETS), ("ends", _OFFSETS), ("weights", _WEIGHTS)]
+from .tables import (
+    LONGEST,
+    PAGE_ATTENTION,
+    TABLES,
+    anchor_batch,
+    attention_batch,
+    read_attention,
+    text_batch,
 )
-TABLES = {
-    "sentence_weights": TEXT_WEIGHTS,
-    "page_weights": TEXT_WEIGHTS,
-    "anchor_weights": pa.schema([("id", pa.int64()), ("weights", _WEIGHTS)]),
-}
-_CHUNK = 512
-_LONGEST = 65535
+from .texts import WeighedTexts
+from .workers import load_weigher, one_thread, own_device, take_device, worker_devices
+
+_COUNTED = "counted"
+_PAGE_ATTENTION = "page_attention"
 
 
 class _Shard(NamedTuple):
@@ -54,27 +52,13 @@ class _Shard(NamedTuple):
     options: WeightOptions
     device: str | None
     stage: Stage
-
-
-class _Chunk(NamedTuple):
-    """Texts of one table.
-
-    Attributes:
-        ids: of the texts.
-        texts: the texts themselves.
-        anchors: ids of their anchors, one text after the other.
-        spans: of the anchors in each text.
-    """
-
-    ids: np.ndarray
-    texts: list[str]
-    anchors: np.ndarray
-    spans: list[list[Span]] | None
+    collection: Collection | None = None
 
 
 def build_weights(
     directory: Path,
     options: WeightOptions,
+    engine: EngineOptions | None = None,
     *,
     device: str | None = None,
     workers: int = 1,
@@ -83,11 +67,13 @@ def build_weights(
     """Weigh the texts of a corpus, shard by shard.
 
     On a CPU every worker computes with one thread, so that the bytes do not depend on their number;
-    on GPUs there is one worker for each.
+    on GPUs there is one worker for each. The language model and the contrast first count the words
+    of all linked documents' leads, which are their collection.
 
     Args:
         directory: build folder with finished corpus and graph stages.
-        options: model and units.
+        options: weighting, model and units.
+        engine: adds up the counts of words.
         device: such as ``cpu`` or ``cuda:1``; ``cuda`` is all GPUs; None takes GPUs where there
             are any.
         workers: processes on a CPU.
@@ -102,94 +88,142 @@ def build_weights(
     inputs = {
         "corpus": read_manifest(directory / "corpus")["fingerprint"],
         "graph": read_manifest(directory / "graph")["fingerprint"],
-        "model": model_fingerprint(options.model),
     }
-    packages = ("torch", "transformers", "pyarrow")
-    options = replace(options, dtype=options.dtype or default_dtype(find_device(device)))
-    stage = Stage(directory / "weights", asdict(options), inputs, packages)
+    packages: tuple[str, ...] = ("pyarrow",)
+    if options.needs_model:
+        inputs["model"] = model_fingerprint(options.model)
+        packages = ("torch", "transformers", "pyarrow")
+        options = replace(options, dtype=options.dtype or default_dtype(find_device(device)))
+    if options.weighting != "attention":
+        packages = (*packages, *PACKAGES)
+    stage = Stage(directory / "weights", options.recorded(), inputs, packages)
     if stage.finished:
+        _clear(stage)
         return read_manifest(stage.folder)
-    weigher = load_weigher(options, device)
-    devices = worker_devices(weigher.device, workers)
+    heads, devices = LanguageModel.heads, ["cpu"] * workers
+    if options.needs_model:
+        weigher = load_weigher(options, device)
+        heads, devices = weigher.heads, worker_devices(weigher.device, workers)
     stage.start()
-    _graph_tables(directory)
+    graph_tables(directory)
     names = [path.stem for path in parquet_files(directory / "corpus" / "pages")]
-    todo = [
-        _Shard(name, directory, options, device, stage)
-        for name in names
-        if not stage.shard_done(name)
-    ]
-    with tqdm(total=len(names), unit="shard", desc="weights", disable=quiet) as bar:
-        bar.update(len(names) - len(todo))
+    shards = [_Shard(name, directory, options, device, stage) for name in names]
+    more: dict[str, Any] = {}
+    if options.weighting != "attention":
+        _over_shards(_count_shard, shards, devices, "words", quiet)
+        collection = _collection(directory, stage, engine, workers)
+        shards = [shard._replace(collection=collection) for shard in shards]
+        more["collection"] = {"texts": collection.texts, "words": collection.sums["occurrences"]}
+        if options.weighting == "language-model":
+            more["collection"]["dirichlet_mu"] = _mu(options, collection)
+    _over_shards(_write_shard, shards, devices, "weights", quiet)
+    manifest = stage.finish(heads=heads, **more)
+    _clear(stage)
+    return manifest
+
+
+def _over_shards(
+    fn: Callable[[_Shard], None], shards: list[_Shard], devices: list[str], what: str, quiet: bool
+) -> None:
+    """Apply ``fn`` to the shards that it has not finished."""
+    todo = [shard for shard in shards if not shard.stage.shard_done(_mark(what, shard))]
+    with tqdm(total=len(shards), unit="shard", desc=what, disable=quiet) as bar:
+        bar.update(len(shards) - len(todo))
         free = multiprocessing.get_context("spawn").SimpleQueue()
         for name in devices:
             free.put(name)
         workers = min(len(devices), len(todo))
-        for _ in shard_map(_write_shard, todo, workers, _take_device, free):
+        for _ in shard_map(fn, todo, workers, take_device, free):
             bar.update()
-    return stage.finish(heads=weigher.heads)
 
 
-@lru_cache(maxsize=1)
-def _loaded(**options: Any) -> AttentionWeigher:
-    return AttentionWeigher(**options)
+def _mark(what: str, shard: _Shard) -> str:
+    """Under which name a finished shard is known."""
+    return shard.name if what == "weights" else f"{what}-{shard.name}"
 
 
-def load_weigher(options: WeightOptions, device: str | None) -> AttentionWeigher:
-    """The model that weighs, loaded once a process."""
-    names = ("model", "batch_tokens", "unit", "anchor_row", "dtype")
-    return _loaded(device=device, **{name: getattr(options, name) for name in names})
+def _collection(
+    directory: Path, stage: Stage, engine: EngineOptions | None, workers: int
+) -> Collection:
+    """Add up what the shards counted, once."""
+    counted, summed = stage.folder / _COUNTED, stage.folder / "collection"
+    if not stage.shard_done("collection"):
+        step = Step("collection", summed_counts, order=("id", "word"))
+        run_steps(stage, {_COUNTED: counted}, [step], engine, workers=workers)
+    cache = directory / "mapped" / "weights-collection"
+    return Collection.open(summed, counted, cache, stage.fingerprint)
 
 
-def worker_devices(device: torch.device, workers: int) -> list[str]:
-    """The device of each worker process: every GPU once, the CPU ``workers`` times."""
-    if device.type != "cuda":
-        return [str(device)] * workers
-    if device.index is not None:
-        return [str(device)]
-    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+def _clear(stage: Stage) -> None:
+    """Remove what only an unfinished stage needs."""
+    for name in (_COUNTED, _PAGE_ATTENTION):
+        shutil.rmtree(stage.folder / name, ignore_errors=True)
 
 
-_own_device: list[str] = []
+def _mu(options: WeightOptions, collection: Collection) -> float:
+    return collection.mean_length if options.dirichlet_mu is None else options.dirichlet_mu
 
 
-def _take_device(free) -> None:
-    """Give this worker process a device of its own."""
-    _own_device.append(free.get())
+def _attention(shard: _Shard) -> AttentionWeigher:
+    return load_weigher(shard.options, own_device[0] if own_device else shard.device)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread, as every worker does, and leave the process as it was."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _weigher(shard: _Shard) -> Weigher:
+    options, collection = shard.options, shard.collection
+    if collection is None:
+        return _attention(shard)
+    if options.weighting == "language-model":
+        background = partial(collection.background, counted=options.background or "occurrences")
+        return LanguageModel(_mu(options, collection), background)
+    return Contrast(_attention(shard), options.saturation or 0.01, collection.surprise)
 
 
-def _graph_tables(directory: Path) -> dict[str, MappedTable]:
-    names = ("anchors", "sentence_anchors", "documents")
-    return {name: open_table(directory, "graph", name) for name in names}
+@one_thread()
+def _count_shard(shard: _Shard) -> None:
+    """Count the words of leads; keep the attention to them where it is weighed for that."""
+    file = f"{shard.name}.parquet"
+    counts, batches = WordCounts(), []
+    leads = lead_chunks(shard.directory / "corpus" / "pages" / file, graph_tables(shard.directory))
+    if shard.options.weighting == "language-model":
+        for chunk in leads:
+            counts.add(len(chunk.texts), find_words(chunk.texts).words)
+    else:
+        saturation = shard.options.saturation or 0.01
+        for chunk, weighed in weigh_chunks(_attention(shard), leads):
+            words = words_at(chunk.texts, weighed.spans, weighed.word_starts)
+            found = term_distributions(weighed.cls, words, saturation)
+            pooled = shard.options.random_distribution == "pooled"
+            counts.add(len(weighed), words, found.saturated if pooled else found.probability)
+            batches.append(attention_batch(chunk.ids, weighed))
+        write_table(shard.stage.folder / _PAGE_ATTENTION / file, PAGE_ATTENTION, batches)
+    counts.write(shard.stage.folder / _COUNTED / file)
+    shard.stage.finish_shard(_mark("words", shard), {}, {})
 
 
 @one_thread()
 def _write_shard(shard: _Shard) -> None:
-    device = _own_device[0] if _own_device else shard.device
-    weigher = load_weigher(shard.options, device)
-    tables = _graph_tables(shard.directory)
+    weigher = _weigher(shard)
+    tables = graph_tables(shard.directory)
     corpus, file = shard.directory / "corpus", f"{shard.name}.parquet"
+    limit = "the model's limit" if shard.options.needs_model else f"{LONGEST:,} characters"
     drops: Counter[str] = Counter()
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
-    for chunk, weighed in _weighed(weigher, _sentences(corpus / "sentences" / file, tables)):
-        drops["sentence cut at the model's limit"] += int(weighed.cut.sum())
-        drops["anchor beyond the model's limit"] += int((~weighed.known).sum())
-        batches["sentence_weights"].append(_text_batch(chunk.ids, weighed))
-        batches["anchor_weights"].append(_anchor_batch(chunk.anchors, weighed))
-    for chunk, weighed in _weighed(weigher, _leads(corpus / "pages" / file, tables)):
-        drops["page cut at the model's limit"] += int(weighed.cut.sum())
-        batches["page_weights"].append(_text_batch(chunk.ids, weighed))
+    for chunk, weighed in weigh_chunks(
+        weigher, sentence_chunks(corpus / "sentences" / file, tables)
+    ):
+        drops[f"sentence cut at {limit}"] += int(weighed.cut.sum())
+        drops[f"anchor beyond {limit}"] += int((~weighed.known).sum())
+        batches["sentence_weights"].append(text_batch(chunk.ids, weighed))
+        batches["anchor_weights"].append(anchor_batch(chunk.anchors, weighed))
+    leads = lead_chunks(corpus / "pages" / file, tables)
+    pages = (
+        _contrasted(weigher, leads, shard.stage.folder / _PAGE_ATTENTION / file)
+        if isinstance(weigher, Contrast)
+        else weigh_chunks(weigher, leads)
+    )
+    for chunk, weighed in pages:
+        drops[f"page cut at {limit}"] += int(weighed.cut.sum())
+        batches["page_weights"].append(text_batch(chunk.ids, weighed))
     counts = {
         name: write_table(shard.stage.folder / name / file, schema, batches[name])
         for name, schema in TABLES.items()
@@ -197,79 +231,13 @@ def _write_shard(shard: _Shard) -> None:
     shard.stage.finish_shard(shard.name, counts, +drops)
 
 
-def _weighed(
-    weigher: AttentionWeigher, chunks: Iterable[_Chunk]
-) -> Iterator[tuple[_Chunk, WeighedTexts]]:
-    """Weigh chunks, while a thread reads and tokenises the next."""
-    waiting = iter(chunks)
-
-    def prepare() -> tuple[_Chunk, TokenisedTexts] | None:
-        chunk = next(waiting, None)
-        return None if chunk is None else (chunk, weigher.tokenise(chunk.texts, chunk.spans))
-
-    with ThreadPoolExecutor(1) as ahead:
-        coming = ahead.submit(prepare)
-        while (prepared := coming.result()) is not None:
-            coming = ahead.submit(prepare)
-            chunk, texts = prepared
-            yield chunk, weigher.weigh_tokenised(texts)
-
-
-def _sentences(path: Path, tables: dict[str, MappedTable]) -> Iterator[_Chunk]:
-    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "text"]):
-        rows = tables["sentence_anchors"].rows(batch.column("id").to_numpy())
-        batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
-        groups = tables["sentence_anchors"].take(rows, "anchors")
-        anchors = groups.flatten().to_numpy()
-        places = tables["anchors"].rows(anchors)
-        ends = (tables["anchors"].take(places, name).to_pylist() for name in ("start", "end"))
-        spans = iter(zip(*ends, strict=True))
-        counts = groups.value_lengths().to_pylist()
-        texts = batch.column("text").to_pylist()
-        each = [list(islice(spans, count)) for count in counts]
-        yield _Chunk(batch.column("id").to_numpy(), texts, anchors, each)
-
-
-def _leads(path: Path, tables: dict[str, MappedTable]) -> Iterator[_Chunk]:
-    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "lead"]):
-        rows = tables["documents"].rows(batch.column("id").to_numpy())
-        batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
-        linked = tables["documents"].take(rows, "in_links").to_numpy() > 0
-        batch = batch.filter(pa.array(linked))
-        ids, texts = batch.column("id").to_numpy(), batch.column("lead").to_pylist()
-        yield _Chunk(ids, texts, np.zeros(0, dtype=np.int64), None)
-
-
-def _text_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
-    fits = weighed.spans[:, 1] <= _LONGEST
-    offsets = _lists(weighed.word_starts, fits)
-    lists = (
-        (weighed.spans[:, 0], np.uint16),
-        (weighed.spans[:, 1], np.uint16),
-        (weighed.cls, np.float16),
-    )
-    columns = [
-        pa.ListArray.from_arrays(offsets, pa.array(values[fits].astype(kind)))
-        for values, kind in lists
-    ]
-    return pa.RecordBatch.from_arrays([pa.array(ids), *columns], schema=TEXT_WEIGHTS)
-
-
-def _anchor_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
-    """Rows of the anchors that are known, over the words that `_text_batch` keeps."""
-    text = np.repeat(np.arange(len(weighed)), np.diff(weighed.anchor_starts))
-    widths = np.diff(weighed.row_starts)
-    word = ragged(weighed.word_starts[text], widths)
-    kept = np.repeat(weighed.known, widths) & (weighed.spans[word, 1] <= _LONGEST)
-    known = np.append(weighed.known, True)
-    offsets = pa.array(_lists(weighed.row_starts, kept).to_numpy()[known])
-    values = pa.array(weighed.rows[kept].astype(np.float16))
-    column = pa.ListArray.from_arrays(offsets, values)
-    schema = TABLES["anchor_weights"]
-    return pa.RecordBatch.from_arrays([pa.array(ids[weighed.known]), column], schema=schema)
-
-
-def _lists(starts: np.ndarray, kept: np.ndarray) -> pa.Array:
-    """Offsets of lists of which only some elements are kept."""
-    before = np.concatenate([[0], np.cumsum(kept)])
-    return pa.array(before[starts].astype(np.int32))
+def _contrasted(
+    contrast: Contrast, chunks: Iterable[Chunk], attention: Path
+) -> Iterator[tuple[Chunk, WeighedTexts]]:
+    """Contrast leads by the attention that was kept when their words were counted."""
+    kept, first = pq.read_table(attention), 0
+    for chunk in chunks:
+        weighed = read_attention(kept.slice(first, len(chunk.texts)))
+        first += len(chunk.texts)
+        words = words_at(chunk.texts, weighed.spans, weighed.word_starts)
+        yield chunk, contrast.contrast(weighed, words)

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ..errors import HarpError
 
-PRESETS = {
-    "default": {"unit": "word", "anchor_row": "span"},
-    "paper": {"unit": "word", "anchor_row": "span"},
-    "released": {"unit": "wordpiece", "anchor_row": "first_piece"},
+WEIGHTINGS = ("attention", "language-model", "contrastive")
+_OUR_CHOICE = {
+    "unit": "word",
+    "anchor_row": "span",
+    "background": "occurrences",
+    "saturation": 0.01,
+    "random_distribution": "mean",
 }
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": _OUR_CHOICE,
+    "paper": _OUR_CHOICE,
+    "released": {
+        **_OUR_CHOICE,
+        "unit": "wordpiece",
+        "anchor_row": "first_piece",
+        "background": "documents",
+        "random_distribution": "pooled",
+    },
+}
+_OPTIONS_OF = {
+    "dirichlet_mu": ("language-model",),
+    "background": ("language-model",),
+    "saturation": ("contrastive",),
+    "random_distribution": ("contrastive",),
+}
+_OPTIONS_OF_MODELS = ("model", "unit", "anchor_row", "batch_tokens", "dtype")
 
 
 @dataclass
@@ -18,7 +41,8 @@ class WeightOptions:
     """How terms are weighed. What is not given is as the preset says.
 
     Raises:
-        HarpError: the preset is unknown.
+        HarpError: the preset or the weighting is unknown, an option belongs to another weighting,
+            or a number is out of its range.
     """
 
     model: str = field(
@@ -30,6 +54,15 @@ class WeightOptions:
         metadata={
             "help": "default, paper (the paper taken literally) or released (the authors' code).",
             "choices": list(PRESETS),
+        },
+    )
+    weighting: str = field(
+        default="attention",
+        metadata={
+            "help": "attention (HARP), language-model (PROP; needs no model, and wants "
+            "--normalisation linear when pairs are drawn) or contrastive (B-PROP; its authors "
+            "draw with --temperature 1).",
+            "choices": list(WEIGHTINGS),
         },
     )
     unit: str | None = field(
@@ -58,9 +91,67 @@ class WeightOptions:
             "choices": ["float32", "bfloat16"],
         },
     )
+    dirichlet_mu: float | None = field(
+        default=None,
+        metadata={
+            "help": "Language model: μ of Dirichlet smoothing (default: the mean length of a lead)."
+        },
+    )
+    background: str | None = field(
+        default=None,
+        metadata={
+            "help": "Language model: P(w|C) by a word's occurrences or by the documents that hold "
+            "it (default: occurrences; released: documents).",
+            "choices": ["occurrences", "documents"],
+        },
+    )
+    saturation: float | None = field(
+        default=None,
+        metadata={"help": "Contrastive: k of a / (a + k), attention saturated (default: 0.01)."},
+    )
+    random_distribution: str | None = field(
+        default=None,
+        metadata={
+            "help": "Contrastive: mean of the documents' distributions, or of their attention, "
+            "pooled (default: mean; released: pooled).",
+            "choices": ["mean", "pooled"],
+        },
+    )
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
             raise HarpError(f"unknown preset {self.preset!r}: known are {', '.join(PRESETS)}")
-        self.unit = self.unit or PRESETS[self.preset]["unit"]
-        self.anchor_row = self.anchor_row or PRESETS[self.preset]["anchor_row"]
+        if self.weighting not in WEIGHTINGS:
+            known = ", ".join(WEIGHTINGS)
+            raise HarpError(f"unknown weighting {self.weighting!r}: known are {known}")
+        for name, weightings in _OPTIONS_OF.items():
+            if getattr(self, name) is not None and self.weighting not in weightings:
+                raise HarpError(f"{name} is of weighting {weightings[0]}, not of {self.weighting}")
+        for name, value in PRESETS[self.preset].items():
+            applies = self.weighting in _OPTIONS_OF.get(name, WEIGHTINGS)
+            if getattr(self, name) is None and applies:
+                # The authors of PROP and B-PROP weigh whole words.
+                whole = name == "unit" and self.weighting != "attention"
+                setattr(self, name, "word" if whole else value)
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        if self.weighting == "language-model" and self.unit != "word":
+            raise HarpError(f"unit={self.unit}: the language model is one of words: leave it out")
+        if self.dirichlet_mu is not None and not 0 <= self.dirichlet_mu < math.inf:
+            raise HarpError(f"dirichlet_mu={self.dirichlet_mu}: give a number of 0 or more")
+        if self.saturation is not None and not 0 < self.saturation < math.inf:
+            raise HarpError(f"saturation={self.saturation}: give a number above 0")
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether an encoder weighs."""
+        return self.weighting != "language-model"
+
+    def recorded(self) -> dict[str, Any]:
+        """The options that bear on the result."""
+        given = asdict(self)
+        unused = {name for name, of in _OPTIONS_OF.items() if self.weighting not in of}
+        if not self.needs_model:
+            unused.update(_OPTIONS_OF_MODELS)
+        return {name: value for name, value in given.items() if name not in unused}

