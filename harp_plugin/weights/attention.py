@@ -141,5 +141,5 @@ def find_device(device: str | None) -> torch.device:
 
 
 def default_dtype(device: torch.device) -> str:
-    """bfloat16 on a GPU that has it; float32 elsewhere, where bfloat16 was measured no faster."""
+    """bfloat16 on a GPU that has it; float32 elsewhere: exact, and the same on every machine."""
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
