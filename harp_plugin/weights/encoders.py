@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cache
+from inspect import signature
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -134,22 +138,27 @@ class Packing:
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale, window
     ) -> torch.Tensor:
         """Attention within each text; all of shape (tokens, heads, width)."""
-        if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16):
-            from torch.nn.attention.varlen import varlen_attn
+        if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and _fused():
+            return self.by_kernel(*_fused()[0], query, key, value, scale, window)
+        return self.by_length(query, key, value, scale, window)
 
-            found = varlen_attn(
-                query.contiguous(),
-                key.contiguous(),
-                value.contiguous(),
-                self.bounds,
-                self.bounds,
-                int(self.lengths[-1]),
-                int(self.lengths[-1]),
-                scale=scale,
-                window_size=(-1, -1) if window is None else (window - 1, window - 1),
-            )
-            assert isinstance(found, torch.Tensor)
-            return found
+    def by_kernel(self, kernel, scale_name: str, query, key, value, scale, window) -> torch.Tensor:
+        """All texts at once, by a kernel that takes bounds of texts."""
+        longest = int(self.lengths[-1])
+        return kernel(
+            query.contiguous(),
+            key.contiguous(),
+            value.contiguous(),
+            self.bounds,
+            self.bounds,
+            longest,
+            longest,
+            window_size=(-1, -1) if window is None else (window - 1, window - 1),
+            **{scale_name: scale},
+        )
+
+    def by_length(self, query, key, value, scale, window) -> torch.Tensor:
+        """Texts of the same length together, in any precision."""
         out = torch.empty_like(value, memory_format=torch.contiguous_format)
         for start, length, count in self._groups():
             place = slice(start, start + length * count)
@@ -176,6 +185,24 @@ class Packing:
             places = torch.arange(length, device=device)
             self.masks[length, window] = (places[:, None] - places).abs() < window
         return self.masks[length, window]
+
+
+@cache
+def _fused() -> list[tuple[Callable[..., Any], str]]:
+    """Kernels for packed texts, best first, each with its name of the scale: torch >= 2.11's own,
+    and flash-attn's. Where there is none, texts of the same length go together.
+    """
+    found: list[tuple[Callable[..., Any], str]] = []
+    with suppress(ImportError):
+        from torch.nn.attention.varlen import varlen_attn
+
+        if "window_size" in signature(varlen_attn).parameters:
+            found.append((varlen_attn, "scale"))
+    with suppress(ImportError):
+        from flash_attn import flash_attn_varlen_func
+
+        found.append((flash_attn_varlen_func, "softmax_scale"))
+    return found
 
 
 class _LastLayer(Exception):
