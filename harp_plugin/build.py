@@ -124,7 +124,7 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
     """Tell what is missing before hours of reading.
 
     Raises:
-        HarpError: a source or model is missing, or a task is unknown.
+        HarpError: a source, model or device is missing, or a task is unknown.
     """
     for task in options.tasks:
         TASKS[task]
@@ -139,6 +139,10 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
             find_sources(source)
     if "weights" in options.stages and weights.needs_model:
         model_fingerprint(weights.model)
+        if options.device is not None:
+            from .weights.attention import find_device
+
+            find_device(options.device)
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:

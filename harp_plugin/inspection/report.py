@@ -106,7 +106,9 @@ def inspect(
     directory, options, draw = Path(directory), options or InspectOptions(), draw or DrawOptions()
     manifests = {stage: read_manifest(directory / stage) for stage in STAGES}
     model = options.model or manifests["weights"]["options"].get("model", WeightOptions.model)
-    inspector = _Inspector(directory, options, draw, TokenCounter(load_tokenizer(model)))
+    weighting = manifests["weights"]["options"].get("weighting", WeightOptions.weighting)
+    counter = TokenCounter(load_tokenizer(model))
+    inspector = _Inspector(directory, options, draw, counter, weighting)
     examples = manifests["examples"]["rows"]
     tasks = manifests["examples"]["options"]["tasks"]
     rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
@@ -133,10 +135,15 @@ def inspect(
 
 class _Inspector:
     def __init__(
-        self, directory: Path, options: InspectOptions, draw: DrawOptions, counter: TokenCounter
+        self,
+        directory: Path,
+        options: InspectOptions,
+        draw: DrawOptions,
+        counter: TokenCounter,
+        weighting: str,
     ) -> None:
         self.directory, self.options, self.draw = directory, options, draw
-        self.counter = counter
+        self.counter, self.weighting = counter, weighting
         self.samples: dict[str, list[Sample]] = {}
         self.drops: dict[str, int] = {}
 
@@ -157,7 +164,8 @@ class _Inspector:
                 break
             skipped.update(drawn.skipped)
             if index < self.options.samples:
-                self.samples[task].append(make_sample(drawn, data.source, self.draw))
+                sample = make_sample(drawn, data.source, self.draw, self.weighting)
+                self.samples[task].append(sample)
             yield drawn.group
         if skipped:
             self.drops[f"{task}: example that gives no pair (such as a tie)"] = len(skipped)

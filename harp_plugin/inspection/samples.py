@@ -13,6 +13,12 @@ from ..text import words
 from .passages import Mention, Passage, Weighed, cut, passage
 from .tracing import Drawn, TracedSource
 
+_SHADING = {
+    "attention": "attention of {}",
+    "language-model": "the text's language model",
+    "contrastive": "contrastive attention of {}",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
@@ -62,7 +68,7 @@ class Origin:
     Attributes:
         title: of its page.
         text: shaded by the weights that the draw used.
-        shading: whose attention that is; empty where the draw used none.
+        shading: what these weights are; empty where the draw used none.
     """
 
     title: str
@@ -91,14 +97,19 @@ class Sample:
     members: tuple[Member, ...]
 
 
-def make_sample(drawn: Drawn, source: TracedSource, options: DrawOptions) -> Sample:
+def make_sample(
+    drawn: Drawn, source: TracedSource, options: DrawOptions, weighting: str = "attention"
+) -> Sample:
     """Retrace a group: mark its sampled words where they were drawn, and name its pages."""
-    return _Retraced(drawn, source, options).sample()
+    return _Retraced(drawn, source, options, _SHADING[weighting]).sample()
 
 
 class _Retraced:
-    def __init__(self, drawn: Drawn, source: TracedSource, options: DrawOptions) -> None:
+    def __init__(
+        self, drawn: Drawn, source: TracedSource, options: DrawOptions, shading: str
+    ) -> None:
         self.drawn, self.source, self.options = drawn, source, options
+        self.shading = shading
         self.trace, self.group = drawn.trace, drawn.group
         self.stopped = stop_words(options.stop_words or "none")
         self.pages = list(self._member_pages())
@@ -130,7 +141,7 @@ class _Retraced:
             yield pages[min(len(before), len(pages)) - 1] if pages else None
 
     def _importance(self) -> dict[int, float]:
-        """Anchor weights seen from [CLS], where the task compares them (eq. 10)."""
+        """Anchor weights seen from the whole sentence, where the task compares them (eq. 10)."""
         if self.group.task != "rdp" or self.trace.sentence is None:
             return {}
         found = anchor_importance(self.trace.sentence, self.source, self.options)
@@ -214,10 +225,10 @@ class _Retraced:
         if term_anchor is not None and term_anchor.sentence == self.trace.sentence:
             spans, _ = self.source.sentence_spans(term_anchor.sentence)
             weighed = Weighed(spans, self.source.anchor_weights(term_anchor.id))
-            shading = f"attention of “{self.source.anchor_text(term_anchor)}”"
+            shading = self.shading.format(f"“{self.source.anchor_text(term_anchor)}”")
         elif self.trace.weighed_sentence == self.trace.sentence is not None:
             weighed = Weighed(*self.source.sentence_spans(self.trace.sentence))
-            shading = "attention of [CLS]"
+            shading = self.shading.format("[CLS]")
         mentions = [self._mention(anchor) for anchor in self.anchors]
         marked = self.sampled if term_anchor is not None else ()
         shown = passage(self.text, weighed, stopped=self.stopped, marked=marked, mentions=mentions)
@@ -246,7 +257,7 @@ class _Retraced:
             stopped=self.stopped,
             marked=self.sampled,
         )
-        return Origin(self.source.title(page), shown, "attention of [CLS]")
+        return Origin(self.source.title(page), shown, self.shading.format("[CLS]"))
 
     def _page_weights(self, page: int | None) -> Weighed | None:
         if page is None or not self.source.is_weighed(page):

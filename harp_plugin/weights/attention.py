@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
+from ..errors import HarpError
 from ..models import load_tokenizer, longest_input
 from .encoders import load_encoder
 from .texts import WeighedTexts
@@ -47,7 +48,8 @@ class AttentionWeigher:
         UserWarning: the model's architecture has no fast path.
 
     Raises:
-        HarpError: the model cannot be loaded.
+        HarpError: the device is not there, the model cannot be loaded, or it is no encoder whose
+            tokenizer begins a text with [CLS] and tells character offsets.
     """
 
     def __init__(
@@ -64,12 +66,12 @@ class AttentionWeigher:
         self.dtype = dtype or default_dtype(self.device)
         self.tokenisers = _TOKENISERS if self.device.type == "cuda" else 0
         self.batch_tokens = batch_tokens or _BATCH_TOKENS.get(self.device.type, 8192)
+        tokenizer = load_tokenizer(model)
+        longest = min(tokenizer.model_max_length, _NO_LIMIT)
+        self.tokenise = Tokeniser(tokenizer, longest, unit, anchor_row)
         self.encoder = load_encoder(model, self.device, getattr(torch, self.dtype))
         self.heads = self.encoder.heads
-        tokenizer = load_tokenizer(model)
-        limit = longest_input(self.encoder.model) or _NO_LIMIT
-        self.max_length = min(tokenizer.model_max_length, limit, _NO_LIMIT)
-        self.tokenise = Tokeniser(tokenizer, self.max_length, unit, anchor_row)
+        self.tokenise.cut_at(min(longest, longest_input(self.encoder.model) or _NO_LIMIT))
 
     def weigh(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
@@ -86,10 +88,18 @@ class AttentionWeigher:
         return self.weigh_tokenised(self.tokenise(texts, anchors))
 
     def weigh_tokenised(self, texts: TokenisedTexts) -> WeighedTexts:
-        """Weigh texts that were tokenised ahead, by ``self.tokenise``."""
+        """Weigh texts that were tokenised ahead, by ``self.tokenise``.
+
+        Raises:
+            HarpError: the GPU has too little memory for a batch.
+        """
         found = WeighedTexts.empty_for(texts)
         for number, batch in enumerate(self._batches(texts.lengths), 1):
-            self._weigh_batch(texts, batch, found)
+            try:
+                self._weigh_batch(texts, batch, found)
+            except torch.OutOfMemoryError as error:
+                asked = f"--batch-tokens, below {self.batch_tokens}"
+                raise HarpError(f"{self.device} is out of memory: give fewer {asked}") from error
             if self.device.type == "cpu" and number % _TRIM_EVERY == 0:
                 _give_back_memory()
         return found
@@ -136,10 +146,20 @@ def _give_back_memory() -> None:
 
 
 def find_device(device: str | None) -> torch.device:
-    """The named device, or a GPU where there is one."""
-    return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    """The named device, or a GPU where there is one.
+
+    Raises:
+        HarpError: there is no such device.
+    """
+    try:
+        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=found).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise HarpError(f"no device {device!r} here: give --device cpu, or none") from error
+    return found
 
 
 def default_dtype(device: torch.device) -> str:
     """bfloat16 on a GPU that has it; float32 elsewhere: exact, and the same on every machine."""
-    return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+    has = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if has else "float32"

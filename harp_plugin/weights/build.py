@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
@@ -29,13 +30,14 @@ from .chunks import Chunk, Weigher, graph_tables, lead_chunks, sentence_chunks, 
 from .collection import Collection, WordCounts, summed_counts, words_at
 from .contrast import Contrast, term_distributions
 from .language_model import LanguageModel, find_words
-from .options import WeightOptions
+from .options import DTYPES, WeightOptions
 from .tables import (
     LONGEST,
     PAGE_ATTENTION,
     TABLES,
     anchor_batch,
     attention_batch,
+    beyond_storage,
     read_attention,
     text_batch,
 )
@@ -44,6 +46,7 @@ from .workers import load_weigher, one_thread, own_device, take_device, worker_d
 
 _COUNTED = "counted"
 _PAGE_ATTENTION = "page_attention"
+_BEYOND = f"with words beyond {LONGEST:,} characters, left out"
 
 
 class _Shard(NamedTuple):
@@ -93,13 +96,14 @@ def build_weights(
     if options.needs_model:
         inputs["model"] = model_fingerprint(options.model)
         packages = ("torch", "transformers", "pyarrow")
-        options = replace(options, dtype=options.dtype or default_dtype(find_device(device)))
     if options.weighting != "attention":
         packages = (*packages, *PACKAGES)
-    stage = Stage(directory / "weights", options.recorded(), inputs, packages)
-    if stage.finished:
-        _clear(stage)
-        return read_manifest(stage.folder)
+    wanted = _with_dtype(options, device)
+    stages = [Stage(directory / "weights", each.recorded(), inputs, packages) for each in wanted]
+    if finished := [stage for stage in stages if stage.finished]:
+        _clear(finished[0])
+        return read_manifest(finished[0].folder)
+    options, stage = wanted[0], stages[0]
     heads, devices = LanguageModel.heads, ["cpu"] * workers
     if options.needs_model:
         weigher = load_weigher(options, device)
@@ -120,6 +124,17 @@ def build_weights(
     manifest = stage.finish(heads=heads, **more)
     _clear(stage)
     return manifest
+
+
+def _with_dtype(options: WeightOptions, device: str | None) -> list[WeightOptions]:
+    """The options to weigh by; then those of finished weights that are as good.
+
+    Weights from a GPU are not made again where there is none.
+    """
+    if not options.needs_model or options.dtype:
+        return [options]
+    first = default_dtype(find_device(device))
+    return [replace(options, dtype=each) for each in sorted(DTYPES, key=lambda d: d != first)]
 
 
 def _over_shards(
@@ -183,6 +198,7 @@ def _count_shard(shard: _Shard) -> None:
     """Count the words of leads; keep the attention to them where it is weighed for that."""
     file = f"{shard.name}.parquet"
     counts, batches = WordCounts(), []
+    drops: Counter[str] = Counter()
     leads = lead_chunks(shard.directory / "corpus" / "pages" / file, graph_tables(shard.directory))
     if shard.options.weighting == "language-model":
         for chunk in leads:
@@ -195,9 +211,10 @@ def _count_shard(shard: _Shard) -> None:
             pooled = shard.options.random_distribution == "pooled"
             counts.add(len(weighed), words, found.saturated if pooled else found.probability)
             batches.append(attention_batch(chunk.ids, weighed))
+            drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         write_table(shard.stage.folder / _PAGE_ATTENTION / file, PAGE_ATTENTION, batches)
     counts.write(shard.stage.folder / _COUNTED / file)
-    shard.stage.finish_shard(_mark("words", shard), {}, {})
+    shard.stage.finish_shard(_mark("words", shard), {}, +drops)
 
 
 @one_thread()
@@ -212,7 +229,10 @@ def _write_shard(shard: _Shard) -> None:
         weigher, sentence_chunks(corpus / "sentences" / file, tables)
     ):
         drops[f"sentence cut at {limit}"] += int(weighed.cut.sum())
-        drops[f"anchor beyond {limit}"] += int((~weighed.known).sum())
+        drops[f"sentence {_BEYOND}"] += int(beyond_storage(weighed).sum())
+        in_cut = np.repeat(weighed.cut, np.diff(weighed.anchor_starts))
+        drops[f"anchor beyond {limit}"] += int((~weighed.known & in_cut).sum())
+        drops["anchor without a token"] += int((~weighed.known & ~in_cut).sum())
         batches["sentence_weights"].append(text_batch(chunk.ids, weighed))
         batches["anchor_weights"].append(anchor_batch(chunk.anchors, weighed))
     leads = lead_chunks(corpus / "pages" / file, tables)
@@ -223,6 +243,7 @@ def _write_shard(shard: _Shard) -> None:
     )
     for chunk, weighed in pages:
         drops[f"page cut at {limit}"] += int(weighed.cut.sum())
+        drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
     counts = {
         name: write_table(shard.stage.folder / name / file, schema, batches[name])

@@ -15,12 +15,14 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AutoConfig, AutoModel, PreTrainedModel
 
+from ..errors import HarpError
 from ..models import load_pretrained
 
 PACKED = frozenset(
     {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "modernbert"}
 )
 """Model types whose attention takes packed texts; the tests compare each with its matrices."""
+NO_FAST_PATH = "no fast path, weights come from output_attentions"
 _NAME = "harp_packed"
 _MOST_SCORES = 1 << 26
 
@@ -56,15 +58,14 @@ def load_encoder(model: str, device: torch.device, dtype: torch.dtype) -> Encode
         UserWarning: it is not known; weights come from ``output_attentions``, slowly.
 
     Raises:
-        HarpError: the model cannot be loaded.
+        HarpError: the model cannot be loaded, or is no encoder.
     """
     config = load_pretrained(AutoConfig, model)
+    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
+        raise HarpError(f"{model} is a decoder: name an encoder, such as bert-base-uncased")
     if config.model_type in PACKED:
         return PackedEncoder(model, device, dtype)
-    warnings.warn(
-        f"{config.model_type}: no fast path, weights come from output_attentions (slow)",
-        stacklevel=3,
-    )
+    warnings.warn(f"{config.model_type}: {NO_FAST_PATH} (slow)", stacklevel=3)
     return PaddedEncoder(model, device, dtype)
 
 
@@ -92,13 +93,23 @@ class PackedEncoder:
     def attention(self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """See `Encoder`."""
         packing = Packing.of(lengths, self.layers, self.device)
-        positions = packing.positions + self._first_position
+        positions = self._positions(packing, ids)
         tokens = torch.from_numpy(ids).to(self.device)
         try:
             self.model(input_ids=tokens[None], position_ids=positions[None], harp_packing=packing)
         except _LastLayer as last:
             return last.rows(packing, rows)
         raise AssertionError("the last layer was not reached")
+
+    def _positions(self, packing: Packing, ids: np.ndarray) -> torch.Tensor:
+        """Of each token, as the model counts: RoBERTa leaves a spelt-out padding token out."""
+        padding = self._first_position - 1
+        if padding < 0 or (ids != padding).all():
+            return packing.positions + self._first_position
+        counted = (ids != padding).astype(np.int64)
+        so_far = np.cumsum(counted)
+        before = np.repeat((so_far - counted)[packing.starts], packing.lengths)
+        return torch.from_numpy((so_far - before) * counted + padding).to(self.device)
 
 
 @dataclass(slots=True)
@@ -262,13 +273,24 @@ def _packed_attention(
 
 
 class PaddedEncoder:
-    """Any encoder, by its own ``output_attentions``: exact, and slow."""
+    """Any encoder, by its own ``output_attentions``: exact, and slow.
+
+    Raises:
+        HarpError: the model gives no attention of every token to every token.
+    """
 
     def __init__(self, model: str, device: torch.device, dtype: torch.dtype) -> None:
         encoder = load_pretrained(AutoModel, model, attn_implementation="eager", dtype=dtype)
         self.model = encoder.eval().to(device)
         self.device = device
-        self.heads: int = encoder.config.num_attention_heads
+        try:
+            attention = self._last_layer(torch.ones(1, 3, dtype=torch.int64))
+        except (IndexError, TypeError, ValueError) as error:
+            kind = self.model.config.model_type
+            raise HarpError(
+                f"{model}: {kind} gives no attention of all tokens to all: name another encoder"
+            ) from error
+        self.heads: int = attention.shape[1]
 
     @torch.inference_mode()
     def attention(self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -277,9 +299,17 @@ class PaddedEncoder:
         padded = np.full(mask.shape, self.model.config.pad_token_id or 0, dtype=np.int64)
         padded[mask] = ids
         attended = torch.from_numpy(mask.astype(np.int64)).to(self.device)
-        tokens = torch.from_numpy(padded).to(self.device)
-        outputs = self.model(tokens, attention_mask=attended, output_attentions=True)
-        mean = outputs.attentions[-1].float().mean(dim=1)
+        mean = self._last_layer(torch.from_numpy(padded), attended).float().mean(dim=1)
         wanted = torch.from_numpy(rows).to(self.device)
         picked = mean.gather(1, wanted[..., None].expand(-1, -1, mean.shape[-1]))
         return (picked * attended[:, None]).cpu().numpy()
+
+    @torch.inference_mode()
+    def _last_layer(self, tokens: torch.Tensor, attended: torch.Tensor | None = None):
+        """Attention of shape (texts, heads, tokens, tokens)."""
+        found = self.model(
+            tokens.to(self.device), attention_mask=attended, output_attentions=True
+        ).attentions[-1]
+        if found.shape[2:] != (tokens.shape[1], tokens.shape[1]):
+            raise ValueError(f"attention of shape {tuple(found.shape)}")
+        return found

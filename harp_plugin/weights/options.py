@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..errors import HarpError
 
 WEIGHTINGS = ("attention", "language-model", "contrastive")
+DTYPES = ("float32", "bfloat16")
 _OUR_CHOICE = {
     "unit": "word",
     "anchor_row": "span",
@@ -41,8 +42,8 @@ class WeightOptions:
     """How terms are weighed. What is not given is as the preset says.
 
     Raises:
-        HarpError: the preset or the weighting is unknown, an option belongs to another weighting,
-            or a number is out of its range.
+        HarpError: a value is none of the known ones, an option belongs to another weighting, or a
+            number is out of its range.
     """
 
     model: str = field(
@@ -88,7 +89,7 @@ class WeightOptions:
         default=None,
         metadata={
             "help": "Numbers to compute in (default: bfloat16 on a GPU, float32 on a CPU).",
-            "choices": ["float32", "bfloat16"],
+            "choices": list(DTYPES),
         },
     )
     dirichlet_mu: float | None = field(
@@ -119,11 +120,11 @@ class WeightOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
-            raise HarpError(f"unknown preset {self.preset!r}: known are {', '.join(PRESETS)}")
-        if self.weighting not in WEIGHTINGS:
-            known = ", ".join(WEIGHTINGS)
-            raise HarpError(f"unknown weighting {self.weighting!r}: known are {known}")
+        for option in fields(self):
+            value, known = getattr(self, option.name), option.metadata.get("choices")
+            if known and value not in (option.default, *known):
+                known = ", ".join(known)
+                raise HarpError(f"unknown {option.name} {value!r}: known are {known}")
         for name, weightings in _OPTIONS_OF.items():
             if getattr(self, name) is not None and self.weighting not in weightings:
                 raise HarpError(f"{name} is of weighting {weightings[0]}, not of {self.weighting}")
@@ -138,6 +139,8 @@ class WeightOptions:
     def _check_numbers(self) -> None:
         if self.weighting == "language-model" and self.unit != "word":
             raise HarpError(f"unit={self.unit}: the language model is one of words: leave it out")
+        if self.batch_tokens is not None and self.batch_tokens < 1:
+            raise HarpError(f"batch_tokens={self.batch_tokens}: give a number of 1 or more")
         if self.dirichlet_mu is not None and not 0 <= self.dirichlet_mu < math.inf:
             raise HarpError(f"dirichlet_mu={self.dirichlet_mu}: give a number of 0 or more")
         if self.saturation is not None and not 0 < self.saturation < math.inf:

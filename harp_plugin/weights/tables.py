@@ -37,6 +37,14 @@ def text_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(ids), *columns], schema=TEXT_WEIGHTS)
 
 
+def beyond_storage(weighed: WeighedTexts) -> np.ndarray:
+    """Whether a text has words that `text_batch` leaves out, bool of shape (texts,)."""
+    beyond = np.zeros(len(weighed), dtype=bool)
+    text = np.repeat(np.arange(len(weighed)), np.diff(weighed.word_starts))
+    beyond[text[weighed.spans[:, 1] > LONGEST]] = True
+    return beyond
+
+
 def attention_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
     """The same, not rounded, as rows of `PAGE_ATTENTION`."""
     columns = [pa.array(ids), *_text_columns(weighed, np.float32), pa.array(weighed.cut)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import HarpError
 from ..text import WORD
 
 if TYPE_CHECKING:
@@ -60,17 +61,23 @@ class Tokeniser:
         max_length: tokens at which a text is cut, special ones among them.
         unit: ``word``, or ``wordpiece`` as in the HARP authors' released code.
         anchor_row: ``span`` for all wordpieces of an anchor, ``first_piece`` for its first.
+
+    Raises:
+        HarpError: the tokenizer tells no character offsets, or begins no text with [CLS].
     """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, max_length: int, unit: str, anchor_row: str
     ) -> None:
-        self.backend = tokenizer.backend_tokenizer
-        self.backend.enable_truncation(max_length)
-        self.backend.no_padding()
-        self.max_length = max_length
+        self.backend = _backend(tokenizer)
+        self.cut_at(max_length)
         self.unit = unit
         self.anchor_row = anchor_row
+
+    def cut_at(self, max_length: int) -> None:
+        """Cut texts at so many tokens, special ones among them."""
+        self.backend.enable_truncation(max_length)
+        self.max_length = max_length
 
     def __call__(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
@@ -112,6 +119,23 @@ class Tokeniser:
             for start, end in spans:
                 touched = inside[first:after] & (begins < end) & (ends > start)
                 yield np.flatnonzero(touched)[:most]
+
+
+def _backend(tokenizer: PreTrainedTokenizerBase):
+    """The tokenizer of the library ``tokenizers``, if texts can be weighed by what it gives."""
+    name = tokenizer.name_or_path
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise HarpError(
+            f"{name}: its tokenizer tells no character offsets: name a model with a fast tokenizer"
+        )
+    backend.no_padding()
+    if backend.encode("a").ids[:1] != [tokenizer.cls_token_id]:
+        raise HarpError(
+            f"{name}: its tokenizer begins no text with [CLS], whose attention is needed: "
+            "name an encoder, such as bert-base-uncased"
+        )
+    return backend
 
 
 _kept: list[Tokeniser] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from .attention import AttentionWeigher
+from .encoders import NO_FAST_PATH
 from .options import WeightOptions
 
 
@@ -37,8 +39,9 @@ own_device: list[str] = []
 
 
 def take_device(free) -> None:
-    """Give this worker process a device of its own."""
+    """Give this worker process a device of its own, and leave the warning to the first process."""
     own_device.append(free.get())
+    warnings.filterwarnings("ignore", f".*{NO_FAST_PATH}", UserWarning)
 
 
 @contextmanager

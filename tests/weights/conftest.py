@@ -5,41 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from random_models import LIMIT, SHIFTED, save_encoder, save_random
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, RobertaTokenizer
 
 TEXTS = ["the old apple tree bears fruit", "hyperlinks of an encyclopedia", "été 😀 naïveté’s"]
-LIMIT = 66
-
-
-def save_encoder(kind: str, tokenizer, folder: Path, **config) -> Path:
-    """Save a random base model of 3 layers and 4 heads that takes ``LIMIT`` tokens."""
-    special = {
-        f"{name}_token_id": getattr(tokenizer, f"{name}_token_id")
-        for name in ("pad", "bos", "eos", "cls", "sep")
-    }
-    config = getattr(transformers, f"{kind}Config")(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=48,
-        # RoBERTa counts positions from behind the padding index.
-        max_position_embeddings=LIMIT + (tokenizer.pad_token_id + 1) * (kind == "Roberta"),
-        **special,
-        **config,
-    )
-    save_random(getattr(transformers, f"{kind}Model"), config, folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def save_random(model_class, config, folder: Path) -> None:
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        model = model_class(config)
-        for parameter in model.parameters():
-            parameter.data.add_(torch.randn_like(parameter) * 0.3)
-    model.save_pretrained(folder)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -94,6 +63,7 @@ _LOCAL, _GLOBAL = "sliding_attention", "full_attention"
 CONFIGS = {
     "Electra": {"embedding_size": 16},
     "Albert": {"embedding_size": 16},
+    "DebertaV2": {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
     # Each sees 3 tokens to either side.
     "ModernBert": {"local_attention": 6, "layer_types": [_GLOBAL, _LOCAL, _GLOBAL]},
     "ModernBert, local at last": {"local_attention": 6, "layer_types": [_GLOBAL, _GLOBAL, _LOCAL]},
@@ -102,14 +72,14 @@ CONFIGS = {
 
 @pytest.fixture(
     scope="session",
-    params=["Bert", "Roberta", "DistilBert", "Bert on metaspace", *CONFIGS],
+    params=["Bert", *SHIFTED, "DistilBert", "Bert on metaspace", *CONFIGS],
 )
 def encoder(request, tmp_path_factory, wordpiece, byte_level, metaspace) -> Path:
-    """A checkpoint folder; Albert has no fast path."""
+    """A checkpoint folder; Albert and DeBERTa have no fast path."""
     kind, _, other = request.param.partition(" on ")
     if kind == "DistilBert":
         return request.getfixturevalue("distilbert")
-    tokenizer = {"Roberta": byte_level}.get(kind, metaspace if other else wordpiece)
+    tokenizer = byte_level if kind in SHIFTED else metaspace if other else wordpiece
     more = CONFIGS.get(request.param, {})
     kind = kind.partition(",")[0]
     return save_encoder(kind, tokenizer, tmp_path_factory.mktemp(kind), **more)

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 from eager import agree, reference, spans_of
+from random_models import save_encoder
 from transformers import AutoModel, AutoTokenizer
 
 from harp_plugin.errors import HarpError
 from harp_plugin.weights.attention import AttentionWeigher
+from harp_plugin.weights.encoders import PackedEncoder, PaddedEncoder
 
 TEXTS = {
     # A text, and anchors at its start, at its end, across wordpieces, and of two words.
@@ -38,6 +40,33 @@ def test_agrees_with_output_attentions(encoder, unit, anchor_row):
     for text, asked, weighed in zip(TEXTS, spans, found, strict=True):
         agree(weighed, reference(encoder, text, asked, unit, anchor_row))
         assert not weighed.cut
+
+
+def test_odd_anchors(encoder):
+    """Empty, overlapping, within a word, over the whole text, and beyond its end."""
+    text = "The old encyclopedia"
+    asked = [(0, 0), (10, 10), (4, 12), (0, 20), (0, 20), (11, 13), (20, 20), (18, 40), (30, 40)]
+    (weighed,) = weigher(encoder).weigh([text], [asked])
+    agree(weighed, reference(encoder, text, asked))
+    assert np.isnan(weighed.anchors[[0, 6, 8]]).all() and np.isfinite(weighed.anchors[2]).all()
+
+
+def test_a_text_that_spells_the_padding_token(tmp_path, byte_level):
+    """RoBERTa does not count its position."""
+    folder = str(save_encoder("Roberta", byte_level, tmp_path))
+    encoders = [
+        kind(folder, torch.device("cpu"), torch.float32) for kind in (PackedEncoder, PaddedEncoder)
+    ]
+    texts = ["an apple", "the <pad> old<pad><pad> tree bears fruit", "an <pad>"]
+    found = [
+        byte_level(text)["input_ids"]
+        for text in sorted(texts, key=lambda t: len(byte_level(t)["input_ids"]))
+    ]
+    lengths = np.array([len(ids) for ids in found])
+    rows = np.array([[0, 2]] * 3)
+    one, other = (each.attention(np.concatenate(found), lengths, rows) for each in encoders)
+    assert byte_level.pad_token_id in found[0] + found[1]
+    np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_text_beyond_the_limit(encoder):

@@ -3,6 +3,7 @@
 import multiprocessing
 
 import numpy as np
+import pytest
 import torch
 from eager import spans_of
 
@@ -35,6 +36,7 @@ def used_device(_):
     return own_device
 
 
+@pytest.mark.integration
 def test_every_worker_has_a_device_of_its_own():
     free = multiprocessing.get_context("spawn").SimpleQueue()
     for name in ("cuda:0", "cuda:1"):

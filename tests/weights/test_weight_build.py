@@ -18,6 +18,7 @@ from harp_plugin.storage import open_table, read_manifest
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
+from harp_plugin.weights.tables import anchor_batch, beyond_storage, text_batch
 
 LONG = " ".join(["leaf"] * 600)
 PAGES = {
@@ -28,12 +29,18 @@ PAGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linked")
+    source = write_dump(folder / "d.xml", PAGES)
+    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
+    build_graph(folder, GraphOptions(min_words=0))
+    return folder
+
+
 @pytest.fixture
-def directory(tmp_path):
-    source = write_dump(tmp_path / "d.xml", PAGES)
-    build_corpus([source], tmp_path, CorpusOptions(pages_per_shard=2), quiet=True)
-    build_graph(tmp_path, GraphOptions(min_words=0))
-    return tmp_path
+def directory(linked, tmp_path):
+    return shutil.copytree(linked, tmp_path, dirs_exist_ok=True)
 
 
 def cls_words(folder, text):
@@ -101,6 +108,93 @@ def test_anchor_rows_belong_to_their_anchors(directory, tiny_bert):
             for first, last in words
         ]
         np.testing.assert_allclose(rows.array(id, "weights"), expected, rtol=1e-3)
+
+
+def test_released_preset(directory, tiny_bert):
+    """Wordpieces, and of an anchor the row of its first."""
+    build_weights(directory, WeightOptions(str(tiny_bert), "released"), device="cpu", quiet=True)
+    anchors = open_table(directory, "graph", "anchors")
+    sentences = open_table(directory, "corpus", "sentences")
+    rows = open_table(directory, "weights", "anchor_weights")
+    texts = open_table(directory, "weights", "sentence_weights")
+    model = AutoModel.from_pretrained(tiny_bert, attn_implementation="eager").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    assert len(rows) == 5
+    for id in rows.ids.tolist():
+        sentence = anchors.get(id, "sentence")
+        inputs = tokenizer(
+            sentences.get(sentence, "text"),
+            truncation=True,
+            max_length=512,
+            return_tensors="pt",
+            return_offsets_mapping=True,
+        )
+        offsets = inputs.pop("offset_mapping")[0].tolist()
+        with torch.no_grad():
+            mean = model(**inputs, output_attentions=True).attentions[-1][0].mean(dim=0).numpy()
+        first = next(i for i, (_, end) in enumerate(offsets) if end > anchors.get(id, "start"))
+        places = zip(texts.array(sentence, "starts"), texts.array(sentence, "ends"), strict=True)
+        assert [list(place) for place in places] == offsets[1:-1]
+        np.testing.assert_allclose(texts.array(sentence, "weights"), mean[0, 1:-1], rtol=1e-3)
+        np.testing.assert_allclose(rows.array(id, "weights"), mean[first, 1:-1], rtol=1e-3)
+
+
+def test_words_that_cannot_be_stored_are_counted(tmp_path, tiny_bert):
+    """A word of 70,000 letters is one unknown token, so the model's limit does not cut it."""
+    pages = {
+        "Tree": f"A tree {'x' * 70_000} is red.",
+        "Fruit": "Sweet, from a [[tree]].",
+    }
+    build_corpus([write_dump(tmp_path / "d.xml", pages)], tmp_path, CorpusOptions(), quiet=True)
+    build_graph(tmp_path, GraphOptions(min_words=0))
+    for weighting in ("attention", "contrastive"):
+        options = WeightOptions(str(tiny_bert), weighting=weighting)
+        manifest = build_weights(tmp_path, options, device="cpu", quiet=True)
+        assert manifest["drops"] == {"page with words beyond 65,535 characters, left out": 1}
+
+
+@pytest.mark.parametrize("sign", ["\u0301", "\ue000"])
+def test_an_anchor_that_the_tokenizer_drops(tmp_path, tiny_bert, sign):
+    """It lies within the model's limit, and its drop says so."""
+    pages = {
+        "Tree": "A tree of [[fruit]] is red.",
+        "Fruit": f"Sweet, from a [[Tree|{sign}]] and so on, and a [[tree]].",
+    }
+    build_corpus([write_dump(tmp_path / "d.xml", pages)], tmp_path, CorpusOptions(), quiet=True)
+    build_graph(tmp_path, GraphOptions(min_words=0))
+    manifest = build_weights(tmp_path, WeightOptions(str(tiny_bert)), device="cpu", quiet=True)
+    assert manifest["drops"] == {"anchor without a token": 1}
+    assert manifest["rows"]["anchor_weights"] == 2
+
+
+def test_rows_have_the_words_that_can_be_stored(bert):
+    texts = ["a tree", f"apple tree {'x' * 70_000} fruit", "fruit"]
+    spans = [[(2, 6)], [(0, 5), (70_012, 70_017)], []]
+    weighed = AttentionWeigher(str(bert), device="cpu").weigh(texts, spans)
+    assert beyond_storage(weighed).tolist() == [False, True, False]
+    starts = text_batch(np.arange(3), weighed).column("starts").to_pylist()
+    assert starts == [[0, 2], [0, 6], [0]]
+    rows = anchor_batch(np.arange(3), weighed).column("weights").to_pylist()
+    assert [len(row) for row in rows] == [2, 2, 2]
+    np.testing.assert_allclose(rows[1], weighed[1].anchors[0][:2], rtol=1e-3)
+
+
+def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
+    """They are in bfloat16; where there is no GPU the default is float32."""
+    there = WeightOptions(str(tiny_bert), dtype="bfloat16")
+    first = build_weights(directory, there, device="cpu", quiet=True)
+    here = WeightOptions(str(tiny_bert))
+    assert build_weights(directory, here, device="cpu", quiet=True) == first
+    here = WeightOptions(str(tiny_bert), dtype="float32")
+    assert build_weights(directory, here, device="cpu", quiet=True)["options"]["dtype"] == "float32"
+
+
+def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):
+    options = WeightOptions(str(albert))
+    with pytest.warns(UserWarning, match="no fast path") as caught:
+        build_weights(directory, options, device="cpu", workers=2, quiet=True)
+    assert len([warning for warning in caught if "no fast path" in str(warning.message)]) == 1
+    assert "no fast path" not in capfd.readouterr().err
 
 
 def test_finished_work_is_kept(directory, tiny_bert):

@@ -155,7 +155,9 @@ def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
     data = PreTrainingData(directory, {"rqp": 1}, draw=options)
     assert data.group(0, 0).positive.query
     report = inspect(directory, InspectOptions(model=str(tiny_bert)), options)
-    assert "terms weighed by a language model" in report.path.read_text("utf-8")
+    page = report.path.read_text("utf-8")
+    assert "terms weighed by a language model" in page
+    assert "shaded: the text&#39;s language model" in page and "attention of" not in page
 
 
 @pytest.mark.parametrize("random_distribution", ["mean", "pooled"])
