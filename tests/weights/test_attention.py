@@ -143,3 +143,17 @@ def test_missing_model(model):
     with pytest.raises(HarpError) as caught:
         AttentionWeigher(model, device="cpu")
     assert "\n" not in str(caught.value) and model.removeprefix("package:") in str(caught.value)
+
+
+def test_batches_are_filled_by_tokens(bert, monkeypatch):
+    narrow = AttentionWeigher(str(bert), device="cpu", batch_tokens=20)
+    taken = []
+    attention = narrow.encoder.attention
+
+    def noted(ids, lengths, rows):
+        taken.append(lengths.tolist())
+        return attention(ids, lengths, rows)
+
+    monkeypatch.setattr(narrow.encoder, "attention", noted)
+    narrow.weigh([" ".join(["tree"] * n) for n in (4, 30, 1, 9, 4, 2, 3, 1)])
+    assert taken == [[3, 3, 4, 5], [6, 6], [11], [32]]
