@@ -273,6 +273,9 @@ def tables(wiki: Wiki, drawn: Chunk) -> dict[str, dict[str, Any]]:
     page_of_link = page_of[sentence_of]
     per_page = np.bincount(page_of_link - drawn.first, minlength=len(pages))
     level = _numbers(written.per_page)
+    page_of_section = np.repeat(pages, written.per_page)
+    below = np.repeat(written.per_page - 1, written.per_page)
+    left = np.repeat(drawn.sentences, written.per_page) - level * _SENTENCES_PER_SECTION
     heads = pc.binary_join_element_wise("Part ", pa.array(level).cast(pa.string()), "")
     columns = [
         pa.array(np.where(level == 0, 1, 2), pa.int8()),
@@ -299,6 +302,16 @@ def tables(wiki: Wiki, drawn: Chunk) -> dict[str, dict[str, Any]]:
             "id": sentence_ids[linked],
             "page": ids(0, page_of[linked]),
             "text": written.sentences.filter(pa.array(linked)),
+        },
+        "sections": {
+            "id": ids(3, (page_of_section << 16) + level),
+            "page": ids(0, page_of_section),
+            "place": level.astype(np.int32),
+            "parent": pa.array(np.zeros(len(level), dtype=np.int32), mask=level == 0),
+            "depth": (level > 0).astype(np.int32),
+            "words": spaces.astype(np.int32),
+            "sentences": np.minimum(left, _SENTENCES_PER_SECTION).astype(np.int32),
+            "others": (below - (level > 0)).astype(np.int32),
         },
         "links": {
             "id": ids(2, (page_of_link << 16) + _numbers(per_page)),

@@ -13,10 +13,8 @@ from .engine import EngineOptions
 from .errors import HarpError
 from .graph import GraphOptions
 from .models import model_fingerprint
-from .tasks.registry import HARP_TASKS, TASKS
+from .tasks.registry import HARP_TASKS, STAGES, needed_stages
 from .weights.options import WeightOptions
-
-STAGES = ("corpus", "graph", "weights", "examples")
 
 
 @dataclass
@@ -25,8 +23,11 @@ class BuildOptions:
 
     output: str = field(metadata={"help": "Folder for the result; what is finished is kept."})
     stages: list[str] = field(
-        default_factory=lambda: list(STAGES),
-        metadata={"help": "Run only these stages.", "choices": list(STAGES)},
+        default_factory=list,
+        metadata={
+            "help": "Run only these stages (default: those that the tasks need).",
+            "choices": list(STAGES),
+        },
     )
     tasks: list[str] = field(
         default_factory=lambda: list(HARP_TASKS),
@@ -45,6 +46,16 @@ class BuildOptions:
         metadata={"help": "Read a sample and tell what to expect; build nothing."},
     )
     sample_pages: int = field(default=2000, metadata={"help": "Pages that a dry run reads."})
+
+    @property
+    def chosen_stages(self) -> tuple[str, ...]:
+        """The stages to run, in order.
+
+        Raises:
+            HarpError: a task is unknown.
+        """
+        needed = needed_stages(self.tasks)
+        return tuple(s for s in STAGES if s in self.stages) if self.stages else needed
 
 
 def build(
@@ -76,9 +87,7 @@ def build(
     check(sources, options, weights)
     directory = Path(options.output)
     manifests: dict[str, dict[str, Any]] = {}
-    for stage in STAGES:
-        if stage not in options.stages:
-            continue
+    for stage in options.chosen_stages:
         if stage == "corpus":
             from .corpus.build import build_corpus
 
@@ -99,6 +108,10 @@ def build(
                 workers=options.workers,
                 quiet=options.quiet,
             )
+        elif stage == "words":
+            from .weights.words import build_words
+
+            manifest = build_words(directory, engine, workers=options.workers, quiet=options.quiet)
         elif stage == "weights":
             from .weights.build import build_weights
 
@@ -126,18 +139,17 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
     Raises:
         HarpError: a source, model or device is missing, or a task is unknown.
     """
-    for task in options.tasks:
-        TASKS[task]
+    stages = options.chosen_stages
     if options.workers < 1:
         raise HarpError(f"--workers {options.workers}: give 1 or more")
-    if "corpus" in options.stages:
+    if "corpus" in stages:
         from .corpus.readers import sources as find_sources
 
         if not sources:
             raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
         for source in sources:
             find_sources(source)
-    if "weights" in options.stages and weights.needs_model:
+    if "weights" in stages and weights.needs_model:
         model_fingerprint(weights.model)
         if options.device is not None:
             from .weights.attention import find_device

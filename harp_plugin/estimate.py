@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .errors import HarpError
+from .graph.functional import FUNCTIONAL_ANCHORS
 from .storage import read_table, table_bytes
+from .tasks.registry import HARP_TASKS
 
 if TYPE_CHECKING:
     from .build import BuildOptions
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from .weights.options import WeightOptions
 
 _WEIGHED_TEXTS = 64
+_AT_LEAST = ("qdm", "ltm", "wlp")
 # Measured on builds (benchmarks/RESULTS.md): relational work, and tables whose size hardly varies.
 _SECONDS_PER_LINK = 6e-6
 _BYTES = {"anchor": 50, "example": 14, "word weight": 4, "mapped row": 100}
@@ -33,7 +37,7 @@ class Estimate:
 
     Attributes:
         fraction: the part of the sources that was read.
-        rows: of pages, links and so on, and examples of each HARP task.
+        rows: of pages, links and so on, and examples of each task.
         seconds: of each stage.
         size: bytes of the finished build.
     """
@@ -56,7 +60,9 @@ def estimate(
     The pages at the beginning of a dump are older, longer and better linked than the rest, so
     that numbers are rather too high. Of targets that lie outside of the sample, a link is taken
     to resolve as often as the sample's links into the sample say. QDM's number is a lower bound,
-    for more text makes more anchor texts ambiguous.
+    for more text makes more anchor texts ambiguous; so are those of tasks outside of HARP that read
+    links, for which only links inside the sample count. Filters of titles as anchors and of
+    near-duplicate leads are not regarded.
 
     Raises:
         HarpError: a source or model is missing or damaged, or nothing comes out.
@@ -68,34 +74,69 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="harp-dry-run-") as folder:
         directory = Path(folder)
         sample = sample_corpus(sources, directory, corpus, options.sample_pages)
-        counted = _Counted(directory / "corpus", sample.fraction, graph.min_words)
+        counted = _Counted(directory / "corpus", sample.fraction, graph)
         rows = {name: round(count) for name, count in counted.rows.items()}
-        rate = _texts_per_second(counted.texts, weights, options.device)
-        tables = [directory / "corpus" / name for name in ("pages", "sentences", "links")]
+        left_out = set(HARP_TASKS) - set(options.tasks)
+        rows = {name: count for name, count in rows.items() if name not in left_out}
+        others = [task for task in options.tasks if task not in HARP_TASKS]
+        rows |= _in_sample(directory, others, graph, sample.fraction)
+        tables = [
+            directory / "corpus" / name for name in ("pages", "sentences", "links", "sections")
+        ]
         written = sum(table_bytes(table) for table in tables) / sample.fraction
         seconds = {
             "corpus": sample.seconds / sample.fraction / options.workers,
             "graph, examples": rows["links"] * _SECONDS_PER_LINK,
-            "weights": (rows["linked sentences"] + rows["documents"]) / rate / options.workers,
         }
+        if "weights" in options.chosen_stages:
+            rate = _texts_per_second(counted.texts, weights, options.device)
+            texts = rows["linked sentences"] + rows["documents"]
+            seconds["weights"] = texts / rate / options.workers
         return Estimate(sample.fraction, rows, seconds, round(written + counted.more_bytes))
+
+
+def _in_sample(
+    directory: Path, tasks: list[str], graph: GraphOptions, fraction: float
+) -> dict[str, int]:
+    """Examples of tasks that the sample gives by itself, scaled up."""
+    from .graph import build_graph
+    from .tasks.build import build_examples
+
+    if not tasks:
+        return {}
+    try:
+        build_graph(directory, graph)
+        found = build_examples(directory, tasks)["rows"]
+    except HarpError:  # no link or no example in the sample
+        found = {}
+    return {task: round(found.get(task, 0) / fraction) for task in tasks}
 
 
 class _Counted:
     """What a sample's tables say about the whole."""
 
-    def __init__(self, corpus: Path, fraction: float, min_words: int) -> None:
-        pages = read_table(corpus / "pages", ["id", "key", "lead", "words"]).to_pylist()
+    def __init__(self, corpus: Path, fraction: float, graph: GraphOptions) -> None:
+        columns = ["id", "key", "lead", "words", "kind", "lead_words"]
+        pages = read_table(corpus / "pages", columns).to_pylist()
+        page_count = len(pages)
         links = read_table(corpus / "links", ["sentence", "normalised", "target", "region"])
         sentences = read_table(corpus / "sentences").to_pylist()
         redirects = read_table(corpus / "redirects").to_pylist()
         moved = {row["source"]: row["target"] for row in redirects}
-        long_enough = {
-            row["id"] for row in pages if row["words"] is None or row["words"] >= min_words
+        choices = {"disambiguation": graph.disambiguation_pages, "list": graph.list_pages}
+        pages = [
+            row
+            for row in pages
+            if (row["words"] is None or row["words"] >= graph.min_words)
+            and choices.get(row["kind"]) != "drop"
+        ]
+        documents = {
+            row["key"]: row["lead"]
+            for row in pages
+            if row["lead"] and row["lead_words"] >= graph.min_lead_words
         }
-        documents = {row["key"]: row["lead"] for row in pages if row["id"] in long_enough}
-        documents = {key: lead for key, lead in documents.items() if lead}
-        keys = {row["id"]: row["key"] for row in pages if row["id"] in long_enough}
+        keys = {row["id"]: row["key"] for row in pages}
+        functional = FUNCTIONAL_ANCHORS if graph.functional_anchors == "drop" else ()
         origins = {row["id"]: keys.get(row["page"]) for row in sentences}
         targets: dict[int, set[str]] = {}
         anchors: dict[str, Counter[str]] = {}
@@ -103,6 +144,8 @@ class _Counted:
         for link in links.to_pylist():
             origin = origins[link["sentence"]]
             target = moved.get(link["target"], link["target"])
+            if link["normalised"] in functional:
+                continue
             if link["region"] is None and origin not in (None, target):
                 total += 1
                 inside += target in documents
@@ -114,7 +157,7 @@ class _Counted:
         several = sum(count * _at_least_two(size, share) for size, count in sizes.items())
         linked = sum(count * (1 - (1 - share) ** size) for size, count in sizes.items())
         counts = {
-            "pages": len(pages),
+            "pages": page_count,
             "redirects": len(redirects),
             "documents": len(documents),
             "links": links.num_rows,
@@ -164,7 +207,7 @@ def report(found: Estimate, output: Path) -> str:
     """The estimate as lines of at most 80 columns."""
     lines = [f"read {found.fraction:.2%} of the sources; expected of the whole:"]
     for name, count in found.rows.items():
-        mark = "at least " if name == "qdm" and found.fraction < 1 else ""
+        mark = "at least " if name in _AT_LEAST and found.fraction < 1 else ""
         lines.append(f"  {name:<18} {mark:>9}{_rounded(count):>14,}")
     for name, seconds in found.seconds.items():
         lines.append(f"  {name:<18} {_duration(seconds):>23}")

@@ -17,6 +17,7 @@ from .sampling import stable_id
 from .storage import Stage, read_manifest, shard_map
 from .storage.stage import write_text
 from .tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
+from .tasks.registry import needed_stages
 
 _SHARD = 10_000
 
@@ -72,7 +73,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     )
     inputs = {
         stage: read_manifest(Path(directory) / stage)["fingerprint"]
-        for stage in ("corpus", "graph", "weights", "examples")
+        for stage in needed_stages(options.tasks)
     }
     asked = {key: getattr(options, key) for key in ("tasks", "groups", "epochs", "seed")}
     stage = Stage(Path(options.output), {**asked, **asdict(draw)}, inputs)

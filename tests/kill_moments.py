@@ -28,7 +28,7 @@ def build(source: Path, output: Path, model: str, workers: int) -> subprocess.Po
     """Start `harp build` in a process group of its own."""
     line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output", output]
     line += ["--model", model, "--min-words", "0", "--workers", str(workers), "--device", "cpu"]
-    line += ["--pages-per-shard", "40", "--quiet"]
+    line += ["--pages-per-shard", "40", "--quiet", "--tasks", "rqp", "qdm", "rdp", "acm", "prop"]
     return subprocess.Popen(
         [str(part) for part in line],
         start_new_session=True,
@@ -46,7 +46,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def stage_under_way(output: Path) -> str:
     """The stage that a killed build was in."""
-    for stage in ("examples", "weights", "graph", "corpus"):
+    for stage in ("examples", "weights", "words", "graph", "corpus"):
         if (output / stage / "started.json").exists():
             whole = (output / stage / "manifest.json").exists()
             return f"after {stage}" if whole else stage

@@ -28,12 +28,15 @@ PAGES = {
     "Pear": "A [[Pyrus]] is a tree.",
     "Cider": "It is made of [[apple]]s.",
 }
+TASKS = ["rqp", "qdm", "rdp", "acm", "prop"]
+"""Which need every stage."""
 
 
 def run(source, output, model, workers=1, pages_per_shard=40, **options):
+    options = {"tasks": TASKS, "workers": workers, "device": "cpu", "quiet": True, **options}
     return build(
         [source],
-        BuildOptions(output=str(output), workers=workers, device="cpu", quiet=True, **options),
+        BuildOptions(output=str(output), **options),
         CorpusOptions(pages_per_shard=pages_per_shard),
         GraphOptions(min_words=0),
         WeightOptions(model=str(model)),
@@ -68,7 +71,8 @@ def test_small_build(small, tiny_bert):
     assert manifests["graph"]["rows"]["anchors"] == 8
     assert manifests["graph"]["drops"] == {"link to its own page": 1, "link to a missing page": 1}
     # "it" leads to Cider and Fruit; two sentences link to two pages.
-    assert manifests["examples"]["rows"] == {"rqp": 8, "qdm": 2, "rdp": 2, "acm": 2}
+    rows = {"rqp": 8, "qdm": 2, "rdp": 2, "acm": 2, "prop": 5}
+    assert manifests["examples"]["rows"] == rows
     before = {path: path.stat().st_mtime_ns for path in output.rglob("*.*")}
     assert run(source, output, tiny_bert, pages_per_shard=2) == manifests
     assert before == {path: path.stat().st_mtime_ns for path in output.rglob("*.*")}
@@ -126,7 +130,8 @@ def test_no_ambiguous_anchor_is_no_error_but_zero_examples(tmp_path, tiny_bert):
 
     source = write_dump(tmp_path / "d.xml", {"A": "One [[b]] here.", "B": "One [[a]] here."})
     manifests = run(source, tmp_path / "out", tiny_bert)
-    assert manifests["examples"]["rows"] == {"rqp": 2, "qdm": 0, "rdp": 0, "acm": 0}
+    rows = {"rqp": 2, "qdm": 0, "rdp": 0, "acm": 0, "prop": 2}
+    assert manifests["examples"]["rows"] == rows
     assert len(PreTrainingData(tmp_path / "out", {"rqp": 1})) == 2
     with pytest.raises(HarpError, match="no examples of qdm"):
         PreTrainingData(tmp_path / "out", {"rqp": 1, "qdm": 1})
@@ -179,6 +184,7 @@ SIGNS = {
     # Of work under way, and the longest time to wait then, in seconds.
     "corpus": ("corpus/pages/*", 0.5),
     "graph": ("graph/*/*.duckdb", 0.3),
+    "words": ("words/*/*", 0.2),
     "weights": ("weights/*_weights/*", 1.0),
     "examples": ("examples/*/*.duckdb", 0.2),
 }

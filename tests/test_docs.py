@@ -71,7 +71,8 @@ def test_the_reader(my_package, tmp_path):
     source.write_text("\n".join(map(json.dumps, lines)))
     options = BuildOptions(output=str(tmp_path / "out"), stages=["corpus"], workers=1, quiet=True)
     manifest = build([source], options)["corpus"]
-    assert manifest["rows"] == {"links": 2, "pages": 2, "redirects": 0, "sentences": 2}
+    rows = {"links": 2, "pages": 2, "redirects": 0, "sections": 2, "sentences": 2}
+    assert manifest["rows"] == rows
 
 
 def test_the_loss(my_package):

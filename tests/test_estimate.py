@@ -95,3 +95,16 @@ def test_what_is_missing_is_told(tmp_path, tiny_bert):
     empty.write_text(dump_xml({}))
     with pytest.raises(HarpError, match="nothing came out"):
         told(empty, tmp_path, tiny_bert, 10)
+
+
+@pytest.mark.integration
+def test_tasks_outside_of_harp_are_counted_without_a_model(dump, tmp_path):
+    options = BuildOptions(output=str(tmp_path), tasks=["prop", "ict", "wlp"], workers=1)
+    options.sample_pages, options.quiet = 10_000, True
+    graph = GraphOptions(min_words=0, min_lead_words=30, functional_anchors="drop")
+    found = estimate([dump], options, CorpusOptions(), graph, WeightOptions())
+    manifests = build([dump], options, graph=graph)
+    real = manifests["examples"]["rows"]
+    assert {task: found.rows[task] for task in options.tasks} == real
+    assert found.rows["documents"] == manifests["graph"]["rows"]["documents"]
+    assert "rqp" not in found.rows and "weights" not in found.seconds

@@ -39,6 +39,7 @@ class Page:
         split: whether paragraphs still have to be split into sentences.
         language: code for the sentence splitter.
         domain: the registrable domain of a web page.
+        kind: ``disambiguation`` or ``list`` where the source says so by more than the title.
         debris: matches marks of markup that could not be parsed, if the source has any: such marks
             are taken out, and a linked sentence with one is dropped.
     """
@@ -52,6 +53,7 @@ class Page:
     split: bool = True
     language: str = "en"
     domain: str | None = None
+    kind: str | None = None
     debris: re.Pattern[str] | None = None
 
     @property

@@ -76,6 +76,21 @@ def _bounds(
     return bounds
 
 
+def split_sentences(text: str, language: str | None) -> list[str]:
+    """The sentences of a text, in order.
+
+    Args:
+        text: lines are paragraphs.
+        language: code for the sentence splitter; None where every line is one sentence already.
+    """
+    found = (
+        line[start:end].strip()
+        for line in text.split("\n")
+        for start, end in ([(0, len(line))] if language is None else _split(line, language))
+    )
+    return [sentence for sentence in found if sentence]
+
+
 def _split(line: str, language: str) -> Iterator[tuple[int, int]]:
     """Boundaries of sentences, of which none is over 8192 characters.
 

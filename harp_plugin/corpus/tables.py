@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..sampling import stable_id
-from ..text import normalise_anchor
+from ..text import normalise_anchor, words
+from .near_duplicates import bands
+from .page_kinds import kind_of_page
 from .pages import Dropped, Page, Redirect
 from .readers import Reader
-from .sentences import linked_sentences
+from .sentences import linked_sentences, split_sentences
+from .titles import title_anchors
+from .tree import section_tree
 
 SECTION = pa.struct([("level", pa.int8()), ("title", pa.string()), ("text", pa.string())])
 TABLES: dict[str, pa.Schema] = {
@@ -26,6 +30,11 @@ TABLES: dict[str, pa.Schema] = {
             ("sections", pa.list_(SECTION)),
             ("see_also", pa.list_(pa.string())),
             ("domain", pa.string()),
+            ("language", pa.string()),
+            ("kind", pa.string()),
+            ("title_anchors", pa.list_(pa.string())),
+            ("lead_words", pa.int32()),
+            ("lead_bands", pa.list_(pa.int64())),
         ]
     ),
     "sentences": pa.schema([("id", pa.int64()), ("page", pa.int64()), ("text", pa.string())]),
@@ -39,6 +48,18 @@ TABLES: dict[str, pa.Schema] = {
             ("normalised", pa.string()),
             ("target", pa.string()),
             ("region", pa.string()),
+        ]
+    ),
+    "sections": pa.schema(
+        [
+            ("id", pa.int64()),
+            ("page", pa.int64()),
+            ("place", pa.int32()),
+            ("parent", pa.int32()),
+            ("depth", pa.int32()),
+            ("words", pa.int32()),
+            ("sentences", pa.int32()),
+            ("others", pa.int32()),
         ]
     ),
     "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
@@ -84,12 +105,14 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
     def clean(text: str) -> str:
         return page.debris.sub("", text) if page.debris else text
 
+    lead = clean(page.lead)
+    lead_words = words(lead)
     rows["pages"].append(
         {
             "id": page_id,
             "key": page.key,
             "title": page.title,
-            "lead": clean(page.lead),
+            "lead": lead,
             "words": page.word_count,
             "sections": [
                 {"level": s.level, "title": s.title, "text": clean(s.body.text)}
@@ -97,8 +120,14 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
             ],
             "see_also": page.see_also,
             "domain": page.domain,
+            "language": page.language if page.split else None,
+            "kind": kind_of_page(page.title, page.language, page.kind),
+            "title_anchors": title_anchors(page.title),
+            "lead_words": len(lead_words),
+            "lead_bands": bands(lead_words),
         }
     )
+    rows["sections"] += _sections(page_id, rows["pages"][-1])
     number = links = 0
     for section in page.sections:
         found = linked_sentences(
@@ -123,3 +152,27 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
                     }
                 )
     return sum(len(s.body.text) for s in page.sections) + _ROW_SIZE * (links + number)
+
+
+def _sections(page: int, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows of the nodes of a page's tree; ``others`` counts what `Tree.others` gives."""
+    sections = (
+        (section["level"], section["title"], section["text"]) for section in row["sections"]
+    )
+    tree = section_tree(row["title"], sections)
+    titled = [
+        node.place > 0 and words > 0 for node, words in zip(tree.nodes, tree.words, strict=True)
+    ]
+    total, own = sum(titled), list[int]()
+    for node in tree.nodes:
+        own.append(titled[node.place] + (0 if node.parent is None else own[node.parent]))
+        yield {
+            "id": stable_id("section", page, node.place),
+            "page": page,
+            "place": node.place,
+            "parent": node.parent,
+            "depth": node.depth,
+            "words": tree.words[node.place],
+            "sentences": len(split_sentences(node.text, row["language"])),
+            "others": total - own[-1],
+        }

@@ -19,6 +19,7 @@ from mwparserfromhell import nodes
 from ..text import normalise_title
 from .cleanup import clean_up, cleaned
 from .markup import Link, LinkedText
+from .page_kinds import kind_of_wikitext
 from .pages import Page, Section
 from .plain_lines import MARKED, PLAIN_LINK, put_back, set_aside, without_bullets
 from .quotes import keep_apostrophes
@@ -85,15 +86,21 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         title,
         [],
         language=site.language,
+        kind=kind_of_wikitext(wikitext),
         debris=DEBRIS,
     )
     wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(without_unseen(wikitext)))
     marked, plain = set_aside(wikitext)
+    above = 0  # level of the see-also heading, as long as sections stand below it
     for level, heading, section in _split(mwparserfromhell.parse(marked, skip_style_tags=True)):
         writer = _Writer(site, page.drops, plain)
         writer.walk(section)
         body = writer.finish()
         if heading.lower() in SEE_ALSO:
+            above = level
+        elif level <= above:
+            above = 0
+        if above:
             page.see_also += (link.target for link in body.links)
         else:
             page.sections.append(Section(level, heading, body))

@@ -5,6 +5,8 @@ were read; here are only equality, integers, windows and lists.
 """
 
 from .anchor_texts import ambiguous_anchors
-from .build import GraphOptions, build_graph
+from .build import build_graph
+from .functional import FUNCTIONAL_ANCHORS
+from .options import GraphOptions
 
-__all__ = ["GraphOptions", "ambiguous_anchors", "build_graph"]
+__all__ = ["FUNCTIONAL_ANCHORS", "GraphOptions", "ambiguous_anchors", "build_graph"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,23 +15,14 @@ from .links import (
     documents,
     double_links,
     dropped_links,
-    kept_pages,
     resolved_anchors,
     resolved_links,
 )
+from .options import GraphOptions
+from .pages import dropped_pages, fit_pages, kept_pages, near_duplicates
 from .quality import counts, repeated_sentences
 from .redirects import doubled, dropped_redirects, first_redirects, titles
 from .see_also import dropped_see_also, resolved_see_also, see_also
-
-
-@dataclass
-class GraphOptions:
-    """Which pages and links count."""
-
-    min_words: int = field(
-        default=100,
-        metadata={"help": "Articles with fewer words are left out (the paper: 100)."},
-    )
 
 
 def build_graph(
@@ -70,16 +61,17 @@ def build_graph(
         return read_manifest(stage.folder)
     stage.start()
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
-    found = run_steps(
-        stage, sources, steps(options.min_words), engine, workers=workers, quiet=quiet
-    )
+    found = run_steps(stage, sources, steps(options), engine, workers=workers, quiet=quiet)
     return stage.finish(needed="anchors", counts=found)
 
 
-def steps(min_words: int) -> list[Step]:
+def steps(options: GraphOptions) -> list[Step]:
     """The relational work of the stage."""
     return [
-        Step("kept", partial(kept_pages, min_words=min_words), "temporary"),
+        Step("fit", partial(fit_pages, options=options), "temporary"),
+        Step("near_duplicates", near_duplicates, "temporary"),
+        Step("kept", partial(kept_pages, options=options), "temporary"),
+        Step("page_drops", dropped_pages, "drops"),
         Step("redirects_1", first_redirects, "temporary"),
         *(
             Step(f"redirects_{2 * hops}", partial(doubled, name=f"redirects_{hops}"), "temporary")
@@ -88,7 +80,7 @@ def steps(min_words: int) -> list[Step]:
         Step("titles", titles, "temporary"),
         Step("redirect_drops", dropped_redirects, "drops"),
         Step("double_links", double_links, "temporary"),
-        Step("resolved", resolved_links, "temporary"),
+        Step("resolved", partial(resolved_links, options=options), "temporary"),
         Step("link_drops", dropped_links, "drops"),
         Step("anchors", resolved_anchors),
         Step("sentence_anchors", anchors_by_sentence),

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .functional import FUNCTIONAL_ANCHORS
+from .options import GraphOptions
+from .pages import NO_DOCUMENT, NO_SOURCE, reasons
+
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from ..engine import Tables
 
 
-def kept_pages(tables: Tables, *, min_words: int) -> ir.Table:
-    """Pages by id with flags: long enough as a source of links, and fit to be a document.
-
-    A page of which the source does not hold the whole has no word count and is long enough.
-    """
-    pages = tables["pages"]
-    long_enough = pages.words.isnull() | (pages.words >= min_words)
-    return pages.group_by("id", "key").aggregate(
-        is_source=long_enough.any(),
-        is_document=(long_enough & (pages.lead != "")).any(),
-    )
+_PRIME = 2**31 - 1
+"""A prime is coprime to any number of parts, by which ids are also taken."""
 
 
 def double_links(tables: Tables) -> ir.Table:
@@ -30,30 +25,56 @@ def double_links(tables: Tables) -> ir.Table:
     return numbers.filter(numbers.copies > 1).select("id")
 
 
-def resolved_links(tables: Tables) -> ir.Table:
-    """All links with their target page, or with the reason why they are dropped."""
+def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
+    """All links with their target page, or with the reason why they are dropped.
+
+    A filter counts only what nothing else would have dropped.
+    """
     import ibis
     from ibis import _
 
     sentences = tables["sentences"]
     sources = sentences.group_by("id").aggregate(source=sentences.page.min())
     sources = sources.select("source", sentence="id")
-    origin = tables["kept"].select(source="id", is_source="is_source")
-    target = tables["titles"].select("title", "page", "is_document")
+    origin = tables["kept"].select("no_source", source="id")
+    target = tables["titles"].select("title", "page", "no_document")
     links = _numbered_links(tables).left_join(target, [("target", "title")])
     joined = links.inner_join(sources, "sentence").left_join(origin, "source")
+    if options.title_anchors < 1:
+        joined = joined.left_join(title_anchors(tables), [("page", "of"), ("normalised", "text")])
     reason = ibis.cases(
         (_.copy > 0, "link read twice"),
         (_.region.notnull(), "link in a header, footer or navigation"),
         (_.page.isnull(), "link to a missing page"),
         (_.page == _.source, "link to its own page"),
-        (~_.is_document, "link to a page that is too short or has no lead"),
-        (~_.is_source, "link from a page that is too short"),
+        *reasons("link to ", _.no_document, NO_DOCUMENT),
+        *reasons("link from ", _.no_source, NO_SOURCE),
+        *_text_reasons(options),
         else_=ibis.null("string"),
     )
     return joined.select(
         "id", "sentence", "start", "end", "normalised", "page", "source", reason=reason
     )
+
+
+def _text_reasons(options: GraphOptions) -> list[tuple]:
+    """Cases by the links' texts."""
+    from ibis import _
+
+    cases: list[tuple] = []
+    if options.functional_anchors == "drop":
+        functional = _.normalised.isin(sorted(FUNCTIONAL_ANCHORS))
+        cases.append((functional, "link whose text is functional"))
+    if options.title_anchors < 1:
+        kept = _.id % _PRIME < round(options.title_anchors * _PRIME)
+        cases.append((_.text.notnull() & ~kept, "link whose text is the title of its page"))
+    return cases
+
+
+def title_anchors(tables: Tables) -> ir.Table:
+    """Normalised texts that repeat a page's title: of (the page's id), text."""
+    pages = tables["pages"]
+    return pages.select(of="id", text=pages.title_anchors.unnest()).distinct()
 
 
 def _numbered_links(tables: Tables) -> ir.Table:
@@ -112,7 +133,7 @@ def documents(tables: Tables) -> ir.Table:
     numbers = linking.group_by("page").aggregate(
         in_links=linking.links.sum(), sources=linking.count()
     )
-    fit = tables["kept"].filter(lambda t: t.is_document).select("id")
+    fit = tables["kept"].filter(lambda t: t.no_document == 0).select("id")
     joined = fit.left_join(numbers, [("id", "page")])
     return joined.select(
         "id", in_links=joined.in_links.fill_null(0), sources=joined.sources.fill_null(0)

@@ -33,15 +33,15 @@ def doubled(tables: Tables, *, name: str) -> ir.Table:
 def titles(tables: Tables) -> ir.Table:
     """Every title that names a page: its own, and those of redirects that end at it.
 
-    Columns: title, page (id), is_document, is_source.
+    Columns: title, page (id), no_source, no_document.
     """
     import ibis
 
     kept = tables["kept"]
-    named = kept.select(title="key", page="id", is_document="is_document", is_source="is_source")
+    named = kept.select("no_source", "no_document", title="key", page="id")
     redirects = tables[f"redirects_{MAX_HOPS}"]
     ended = redirects.inner_join(named.view().rename(end="title"), [("target", "end")])
-    ended = ended.select("page", "is_document", "is_source", title="source")
+    ended = ended.select("no_source", "no_document", "page", title="source")
     return ibis.union(named, ended.select(named.columns))
 
 

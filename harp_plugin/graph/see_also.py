@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .pages import NO_SOURCE, reasons
+
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
@@ -17,16 +19,16 @@ def resolved_see_also(tables: Tables) -> ir.Table:
 
     pages, titles = tables["pages"], tables["titles"]
     listed = pages.select(source="id", key=pages.see_also.unnest()).distinct()
-    origin = tables["kept"].select(source="id", long_source="is_source")
-    target = titles.select("title", target="page", long_target="is_source")
+    origin = tables["kept"].select(source="id", unfit_source="no_source")
+    target = titles.select("title", target="page", unfit_target="no_source")
     joined = listed.left_join(target, [("key", "title")]).left_join(origin, "source")
     same = ibis.window(group_by=["source", "target"], order_by="key")
     joined = joined.mutate(repeated=ibis.row_number().over(same))
     reason = ibis.cases(
         (_.target.isnull(), "see-also link to a missing page"),
         (_.target == _.source, "see-also link to its own page"),
-        (~_.long_target, "see-also link to a page that is too short"),
-        (~_.long_source, "see-also link from a page that is too short"),
+        *reasons("see-also link to ", _.unfit_target, NO_SOURCE),
+        *reasons("see-also link from ", _.unfit_source, NO_SOURCE),
         (_.repeated > 0, "see-also link that repeats another"),
         else_=ibis.null("string"),
     )

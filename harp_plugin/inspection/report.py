@@ -10,13 +10,15 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..build import STAGES
 from ..errors import HarpError
 from ..models import load_tokenizer
 from ..storage import read_manifest
 from ..storage.stage import write_text
 from ..tasks import DrawOptions, PairGroup
+from ..tasks.registry import needed_stages
 from ..weights.options import WeightOptions
+from .audit import TaskAudit, as_json, audit, audit_path
+from .observations import Observation, observe
 from .options import InspectOptions
 from .samples import Sample, make_sample
 from .table import (
@@ -42,6 +44,7 @@ class InspectionReport:
         drops: per stage, reasons with their numbers, the most frequent first; ``drawing`` are
             examples that gave no pair.
         samples: sample groups of each task.
+        audits: of each task that gives a group.
         draw: how they were drawn.
         options: what was asked for.
         model: whose wordpieces are counted.
@@ -53,6 +56,7 @@ class InspectionReport:
     counts: dict[str, int]
     drops: dict[str, list[tuple[str, int]]]
     samples: dict[str, list[Sample]]
+    audits: list[TaskAudit]
     draw: DrawOptions
     options: InspectOptions
     model: str
@@ -63,6 +67,11 @@ class InspectionReport:
     def notes(self) -> tuple[str, ...]:
         """What must be known to read the table."""
         return TOKENS_NOTE.format(model=self.model), PAPER_NOTE
+
+    @property
+    def audit_path(self) -> Path:
+        """The audit as JSON."""
+        return audit_path(self.path)
 
     def __str__(self) -> str:
         """The report as plain text, at most 80 columns wide."""
@@ -78,11 +87,28 @@ class InspectionReport:
                 "",
                 *map(_wrapped, self.notes),
                 "",
+                *self._audit_lines(),
                 *dropped,
                 "",
                 f"Sample pairs: {self.path}",
             ]
         )
+
+    def _audit_lines(self) -> Iterator[str]:
+        """The worst rule of each task, and whatever is not green."""
+        if not self.audits:
+            return
+        yield _wrapped(
+            "Can the pairs be told apart without reading? The rule that is right most often, "
+            f"and all that is yellow or red (what to do: {self.audit_path.name} and the page):"
+        )
+        for each in self.audits:
+            for number, finding in enumerate(each.notable):
+                task = each.task[:7] if number == 0 else ""
+                light = finding.light.value.upper().replace("GREEN", "green")
+                interval = f" ({finding.interval_text})" if finding.interval_text else ""
+                yield f"  {task:<8}{light:<7}{finding.label[:31]:<32}{finding.text}{interval}"
+        yield ""
 
 
 def inspect(
@@ -104,21 +130,23 @@ def inspect(
     from .page import render
 
     directory, options, draw = Path(directory), options or InspectOptions(), draw or DrawOptions()
-    manifests = {stage: read_manifest(directory / stage) for stage in STAGES}
-    model = options.model or manifests["weights"]["options"].get("model", WeightOptions.model)
-    weighting = manifests["weights"]["options"].get("weighting", WeightOptions.weighting)
+    tasks = read_manifest(directory / "examples")["options"]["tasks"]
+    manifests = {stage: read_manifest(directory / stage) for stage in needed_stages(tasks)}
+    weighed = manifests["weights"]["options"] if "weights" in manifests else {}
+    model = options.model or weighed.get("model", WeightOptions.model)
+    weighting = weighed.get("weighting", WeightOptions.weighting)
     counter = TokenCounter(load_tokenizer(model))
     inspector = _Inspector(directory, options, draw, counter, weighting)
     examples = manifests["examples"]["rows"]
-    tasks = manifests["examples"]["options"]["tasks"]
     rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
-    drops = {stage: most_frequent(manifests[stage]["drops"]) for stage in STAGES}
+    drops = {stage: most_frequent(manifests[stage]["drops"]) for stage in manifests}
     drops["drawing"] = most_frequent(inspector.drops)
     report = InspectionReport(
         rows=rows,
         counts=_counts(manifests),
         drops=drops,
         samples=inspector.samples,
+        audits=inspector.audits,
         draw=draw,
         options=options,
         model=model,
@@ -127,6 +155,7 @@ def inspect(
     )
     try:
         report.path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(report.audit_path, as_json(report.audits, manifests, draw, options.seed))
         write_text(report.path, render(report))
     except OSError as error:
         raise HarpError(f"cannot write {report.path} ({error.strerror}): give --output") from error
@@ -145,17 +174,19 @@ class _Inspector:
         self.directory, self.options, self.draw = directory, options, draw
         self.counter, self.weighting = counter, weighting
         self.samples: dict[str, list[Sample]] = {}
+        self.audits: list[TaskAudit] = []
         self.drops: dict[str, int] = {}
 
     def row(self, task: str, examples: int) -> TaskRow:
         self.samples[task] = []
-        return self.counter.row(task, examples, self._groups(task, examples) if examples else ())
+        return self.counter.row(task, examples, self._groups(task) if examples else ())
 
-    def _groups(self, task: str, examples: int) -> Iterator[PairGroup]:
-        """Draw groups; the first of them become samples."""
+    def _groups(self, task: str) -> Iterator[PairGroup]:
+        """Draw groups; the first of them become samples, all are audited."""
         data = TracedData(self.directory, {task: 1}, seed=self.options.seed, draw=self.draw)
+        observations: list[Observation] = []
         skipped: set[int] = set()
-        wanted = min(max(self.options.table_groups, self.options.samples), examples)
+        wanted = min(max(self.options.table_groups, self.options.samples), data.groups[task])
         bar = tqdm(range(wanted), desc=task, unit="group", disable=self.options.quiet)
         for index in bar:
             drawn = data.drawn(index)
@@ -166,9 +197,13 @@ class _Inspector:
             if index < self.options.samples:
                 sample = make_sample(drawn, data.source, self.draw, self.weighting)
                 self.samples[task].append(sample)
+            observations.append(observe(drawn, data.source, self.draw))
             yield drawn.group
         if skipped:
             self.drops[f"{task}: example that gives no pair (such as a tie)"] = len(skipped)
+        documents, seed = len(data.source.documents), self.options.seed
+        if found := audit(task, observations, documents=documents, seed=seed):
+            self.audits.append(found)
 
 
 def _counts(manifests: dict[str, dict[str, Any]]) -> dict[str, int]:

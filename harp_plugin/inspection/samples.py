@@ -11,6 +11,7 @@ from ..tasks.rdp import anchor_importance
 from ..tasks.terms import stop_words
 from ..text import words
 from .passages import Mention, Passage, Weighed, cut, passage
+from .phrases import Phrase, QueryParts
 from .tracing import Drawn, TracedSource
 
 _SHADING = {
@@ -18,19 +19,6 @@ _SHADING = {
     "language-model": "the text's language model",
     "contrastive": "contrastive attention of {}",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """A part of a query.
-
-    Attributes:
-        text: as the model reads it; parts are joined by single spaces.
-        role: ``anchor``, ``sampled``, ``sentence`` (the whole one above it) or ``text``.
-    """
-
-    text: str
-    role: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +100,13 @@ class _Retraced:
         self.shading = shading
         self.trace, self.group = drawn.trace, drawn.group
         self.stopped = stop_words(options.stop_words or "none")
-        self.pages = list(self._member_pages())
+        self.pages = drawn.pages
+        self.parts = QueryParts(drawn, source, options)
+        self.text, self.focus = self.parts.sentence, self.parts.focus
         sentence = self.trace.sentence
-        self.text = None if sentence is None else source.sentence(sentence)
         self.anchors = [] if sentence is None else source.linked(sentence)
         self.importance = self._importance()
-        self.focus = self._focus()
-        query = self._query(self.group.positive.query)
-        self.sampled = {phrase.text for phrase in query if phrase.role == "sampled"}
+        self.sampled = set(self.parts.sampled(self.group.positive.query))
 
     def sample(self) -> Sample:
         return Sample(
@@ -131,15 +118,6 @@ class _Retraced:
             tuple(self._member(number) for number in range(len(self.group.members))),
         )
 
-    def _member_pages(self) -> Iterator[int | None]:
-        """The page of each member's document; of pages with one text, each is taken once."""
-        seen: dict[str, list[str]] = {}
-        for pair in self.group.members:
-            pages = self.trace.documents.get(pair.document, [])
-            before = seen.setdefault(pair.document, [])
-            before.append(pair.query)
-            yield pages[min(len(before), len(pages)) - 1] if pages else None
-
     def _importance(self) -> dict[int, float]:
         """Anchor weights seen from the whole sentence, where the task compares them (eq. 10)."""
         if self.group.task != "rdp" or self.trace.sentence is None:
@@ -147,42 +125,13 @@ class _Retraced:
         found = anchor_importance(self.trace.sentence, self.source, self.options)
         return {anchor.id: float(weight) for anchor, weight in zip(*found, strict=True)}
 
-    def _focus(self) -> Anchor | None:
-        """The anchor that the positive's query holds beside its sampled words."""
-        if self.trace.term_anchor is None and self.trace.term_page is None:
-            return None
-        holds = (a for a in self.trace.anchors if self._sampled_beside(a, self.group.positive[0]))
-        return next(holds, None)
-
-    def _sampled_beside(self, anchor: Anchor, query: str) -> list[str]:
-        text = self.source.anchor_text(anchor)
-        if self.options.anchor_position == "first":
-            rest = query.removeprefix(f"{text} ")
-        else:
-            rest = query.removesuffix(f" {text}")
-        return rest.split(" ") if rest != query else []
-
-    def _query(self, query: str) -> tuple[Phrase, ...]:
-        if query == self.text:
-            return (Phrase(query, "sentence"),)
-        both = self.trace.term_page is not None and self.trace.term_anchor is not None
-        from_page = self.focus is None or (both and query != self.group.positive.query)
-        if self.focus and not from_page and (found := self._sampled_beside(self.focus, query)):
-            anchor = Phrase(self.source.anchor_text(self.focus), "anchor")
-            sampled = [Phrase(word, "sampled") for word in found]
-            first = self.options.anchor_position == "first"
-            return (anchor, *sampled) if first else (*sampled, anchor)
-        if from_page and self.trace.term_page is not None:
-            return tuple(Phrase(word, "sampled") for word in query.split(" "))
-        return (Phrase(query, "text"),)
-
     def _member(self, number: int) -> Member:
         pair, positive = self.group.members[number], self.group.positive
         page = self.pages[number]
         several = len(self.group.negatives) > 1
         return Member(
             "+" if number == 0 else f"−{number if several else ''}",
-            self._query(pair.query),
+            self.parts.phrases(pair.query),
             cut(
                 pair.document,
                 self._page_weights(page),

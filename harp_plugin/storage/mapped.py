@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock
 
 from .parquet import parquet_files
 from .stage import read_manifest
@@ -35,10 +37,11 @@ class MappedTable:
         arrow, index = stem.with_suffix(".arrow"), stem.with_suffix(".npy")
         if not index.is_file():
             cache.parent.mkdir(parents=True, exist_ok=True)
-            for stale in cache.parent.glob(f"{cache.name}-*"):
-                stale.unlink(missing_ok=True)
-            _copy(parquet_files(folder), arrow, columns)
-            _write_index(arrow, index)
+            with FileLock(cache.with_name(f"{cache.name}.lock")):
+                if not index.is_file():
+                    _clear(cache)
+                    _copy(parquet_files(folder), arrow, columns)
+                    _write_index(arrow, index)
         self._table = pa.ipc.open_file(pa.memory_map(str(arrow))).read_all()
         self._ids, self._rows = np.load(index, mmap_mode="r")
 
@@ -98,9 +101,16 @@ def open_table(
     """
     folder = directory / stage
     fingerprint = read_manifest(folder)["fingerprint"]
-    return MappedTable(
-        folder / table, directory / "mapped" / f"{stage}-{table}", fingerprint, columns
-    )
+    name = "-".join([stage, table, *(columns or [])])
+    return MappedTable(folder / table, directory / "mapped" / name, fingerprint, columns)
+
+
+def _clear(cache: Path) -> None:
+    """Remove copies of other fingerprints, and what a killed process left."""
+    ours = re.compile(re.escape(cache.name) + r"-[^-.]+\.(arrow|npy)(\..*)?")
+    for path in cache.parent.iterdir():
+        if ours.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def _copy(files: list[Path], target: Path, columns: list[str] | None) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from ..corpus.sentences import split_sentences
+from ..corpus.tree import Tree, section_tree
 from ..storage import MappedTable, open_table, read_manifest
 from ..text import words
+from .collection import CollectionWords, LanguageModel
 from .groups import PairGroup
 from .options import DrawOptions
 from .terms import Terms, draw_length, draw_words, merge_repeats, stop_words
@@ -18,8 +22,16 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
+_ARTICLE_WORDS = 1024
+
+
 class Task(Protocol):
-    """A pre-training task: which examples there are, and how one is drawn."""
+    """A pre-training task: which examples there are, and how one is drawn.
+
+    A class may also have ``needs``, the stages of a build beside the corpus and the link graph that
+    a draw reads (``("weights",)`` where it does not say), and ``groups_per_example``, groups drawn
+    from an example in one epoch (1 where it does not say).
+    """
 
     @staticmethod
     def examples(graph: Mapping[str, ir.Table]) -> ir.Table:
@@ -27,7 +39,8 @@ class Task(Protocol):
 
         Args:
             graph: the tables ``anchors``, ``sentence_anchors``, ``documents``, ``anchor_texts``
-                and ``see_also`` of the link graph, and ``pages``, ``sentences`` of the corpus.
+                and ``see_also`` of the link graph, and ``pages``, ``sentences``, ``sections`` of
+                the corpus.
         """
 
     def draw(
@@ -50,34 +63,89 @@ class Source:
     """Texts, anchors and weights of a finished build, by id.
 
     Attributes:
-        heads: attention heads of the model that weighed the terms.
         examples: the examples of each task, by task name.
 
     Raises:
-        HarpError: the folder holds no finished build.
+        HarpError: the folder holds no finished build, or a table is read whose stage was left out.
     """
 
     def __init__(self, directory: str | Path, tasks: list[str]) -> None:
         self.directory = Path(directory)
-        corpus = self._stage("corpus", pages=["id", "title", "lead"], sentences=["id", "text"])
-        self._pages, self._sentences = corpus["pages"], corpus["sentences"]
-        graph = self._stage("graph", anchors=None, sentence_anchors=None, documents=None)
-        self._anchors, self._sentence_anchors = graph["anchors"], graph["sentence_anchors"]
-        self.documents = graph["documents"].ids
-        weights = self._stage(
-            "weights", sentence_weights=None, page_weights=None, anchor_weights=None
-        )
-        self._sentence_weights = weights["sentence_weights"]
-        self._page_weights = weights["page_weights"]
-        self._anchor_weights = weights["anchor_weights"]
-        self.heads: int = read_manifest(self.directory / "weights")["heads"]
-        self.examples = self._stage("examples", **dict.fromkeys(tasks))
+        self.examples = {task: self._table("examples", task) for task in tasks}
+        self._language_model: tuple[DrawOptions, LanguageModel] | None = None
 
-    def _stage(self, stage: str, **tables: list[str] | None) -> dict[str, MappedTable]:
-        return {
-            name: open_table(self.directory, stage, name, columns)
-            for name, columns in tables.items()
-        }
+    def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
+        return open_table(self.directory, stage, name, list(columns) or None)
+
+    @cached_property
+    def _pages(self) -> MappedTable:
+        return self._table("corpus", "pages", "id", "title", "lead")
+
+    @cached_property
+    def _sections(self) -> MappedTable:
+        return self._table("corpus", "pages", "id", "title", "sections", "language")
+
+    @cached_property
+    def _sentences(self) -> MappedTable:
+        return self._table("corpus", "sentences", "id", "text")
+
+    @cached_property
+    def _anchors(self) -> MappedTable:
+        return self._table("graph", "anchors")
+
+    @cached_property
+    def _sentence_anchors(self) -> MappedTable:
+        return self._table("graph", "sentence_anchors")
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """Ids of all pages that may be a document, ascending, int64 of shape (documents,)."""
+        return self._table("graph", "documents").ids
+
+    @cached_property
+    def _sentence_weights(self) -> MappedTable:
+        return self._table("weights", "sentence_weights")
+
+    @cached_property
+    def _page_weights(self) -> MappedTable:
+        return self._table("weights", "page_weights")
+
+    @cached_property
+    def _anchor_weights(self) -> MappedTable:
+        return self._table("weights", "anchor_weights")
+
+    @cached_property
+    def heads(self) -> int:
+        """Attention heads of the model that weighed the terms."""
+        return read_manifest(self.directory / "weights")["heads"]
+
+    def language_model(self, options: DrawOptions) -> LanguageModel:
+        """The documents' language models, made once for the same options."""
+        if self._language_model is None or self._language_model[0] is not options:
+            collection = CollectionWords.read(self.directory / "words")
+            self._language_model = options, LanguageModel(collection, options)
+        return self._language_model[1]
+
+    def tree(self, page: int) -> Tree:
+        """A page's sections as a tree."""
+        sections = self._sections.get(page, "sections")
+        found = ((each["level"], each["title"], each["text"]) for each in sections)
+        return section_tree(self._sections.get(page, "title"), found)
+
+    def article(self, page: int) -> str:
+        """A page's whole text; of a long one its beginning, of more words than a model reads."""
+        found: list[str] = []
+        length = 0
+        for node in self.tree(page).nodes:
+            if length >= _ARTICLE_WORDS:
+                break
+            found += [node.text] if node.text else []
+            length += len(node.text.split())
+        return "\n".join(found)
+
+    def sentences_of(self, page: int, text: str) -> list[str]:
+        """The sentences of a text of a page."""
+        return split_sentences(text, self._sections.get(page, "language"))
 
     def document(self, page: int) -> str:
         """A page as a document: its lead."""
@@ -147,6 +215,16 @@ def sentences_of_several_pages(graph: Mapping[str, ir.Table]) -> ir.Table:
     """Examples of tasks that need a sentence with links to two pages or more."""
     sentences = graph["sentence_anchors"]
     return sentences.filter(sentences.targets >= 2).select("id")
+
+
+def linked_pages(graph: Mapping[str, ir.Table]) -> ir.Table:
+    """The distinct pages that each page links to, ascending.
+
+    Columns: source, pages.
+    """
+    pairs = graph["anchors"].select("source", "page").distinct()
+    groups = pairs.group_by("source").aggregate(pages=pairs["page"].collect())
+    return groups.select("source", pages=groups["pages"].sort())
 
 
 def anchored_query(anchor: str, sampled: list[str], options: DrawOptions) -> str:

@@ -10,6 +10,7 @@ from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..storage import Stage, read_manifest
 from .registry import TASKS
 
+CORPUS_TABLES = ("pages", "sentences", "sections")
 GRAPH_TABLES = ("anchors", "sentence_anchors", "documents", "anchor_texts", "see_also")
 
 
@@ -39,7 +40,7 @@ def build_examples(
     if stage.finished:
         return read_manifest(stage.folder)
     stage.start()
-    sources = {name: corpus / name for name in ("pages", "sentences")}
+    sources = {name: corpus / name for name in CORPUS_TABLES}
     sources |= {name: graph / name for name in GRAPH_TABLES}
     run_steps(stage, sources, steps, engine, workers=workers, quiet=quiet)
     return stage.finish()

@@ -16,6 +16,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "stop_words": "english",
         "anchor_position": "first",
         "negative_query_length": "equal",
+        "rqp_negative_words": "mirrored",
         "anchor_words_in_negative": "removed",
         "qdm_negatives": "drawn",
         "rdp_anchors": "by_importance",
@@ -23,6 +24,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rdp_repeats": "summed",
         "acm_negative_query": "same",
         "acm_negative_page": "not_linked",
+        "prop_words": "language_model",
+        "prop_background": "occurrences",
+        "prop_mu": "mean_length",
+        "prop_min_count": "auto",
+        "prop_subsampling": 1e-5,
+        "srr_negatives": "siblings",
+        "rwi_negatives": "others",
+        "negatives": 4,
         "mixing": "uniform",
         "fresh": True,
     },
@@ -30,15 +39,20 @@ PRESETS: dict[str, dict[str, Any]] = {
 PRESETS["paper"] = {
     **PRESETS["default"],
     "temperature": "1",
+    "rqp_negative_words": "page",
     "negative_query_length": "drawn",
     "anchor_words_in_negative": "zero_weight",
     "acm_negative_page": "any",
+    "prop_min_count": "50",
+    "rwi_negatives": "any",
+    "negatives": 8,
     "fresh": False,
 }
 PRESETS["released"] = {
     **PRESETS["default"],
     "query_length": "normal",
     "anchor_position": "last",
+    "rqp_negative_words": "page",
     "negative_query_length": "drawn_above_one",
     "anchor_words_in_negative": "kept",
     "qdm_negatives": "first_ten",
@@ -47,6 +61,11 @@ PRESETS["released"] = {
     "rdp_repeats": "apart",
     "acm_negative_query": "redrawn",
     "acm_negative_page": "any_but_pair",
+    "prop_background": "documents",
+    "prop_min_count": "10",
+    "prop_subsampling": 1e-4,
+    "srr_negatives": "article",
+    "negatives": 8,
     "mixing": "proportional",
     "fresh": False,
 }
@@ -83,6 +102,11 @@ class DrawOptions:
     negative_query_length: str | None = _option(
         "RQP: length of S2", "equal", "drawn", "drawn_above_one"
     )
+    rqp_negative_words: str | None = _option(
+        "RQP: words of S2: the page's, or in the shape of S1",
+        "page",
+        "mirrored",
+    )
     anchor_words_in_negative: str | None = _option(
         "RQP, eq. 5: the anchor's words in S2", "removed", "zero_weight", "kept"
     )
@@ -96,6 +120,29 @@ class DrawOptions:
     acm_negative_page: str | None = _option(
         "ACM: what the negative page must not be", "not_linked", "any_but_pair", "any"
     )
+    prop_words: str | None = _option(
+        "PROP: words by the document's language model, or at random from the vocabulary",
+        "language_model",
+        "random",
+    )
+    prop_background: str | None = _option(
+        "PROP, eq. 3: P(w|C) by occurrences or by documents", "occurrences", "documents"
+    )
+    prop_mu: str | None = _option("PROP, eq. 3: Dirichlet's μ, a number or mean_length")
+    prop_min_count: str | None = _option(
+        "PROP: fewest occurrences of a word in the collection, a number or auto (50, or a "
+        "millionth of all words where that is less)"
+    )
+    prop_subsampling: float | None = _option(
+        "PROP: threshold of subsampling frequent words, 0 for none"
+    )
+    srr_negatives: str | None = _option(
+        "SRR: sections beside the positive, or any of the article", "siblings", "article"
+    )
+    rwi_negatives: str | None = _option(
+        "RWI: titles of other sections than the document's path, or of any", "others", "any"
+    )
+    negatives: int | None = _option("SRR, RWI, ATI, LTM: most negatives in a group")
     mixing: str | None = _option("How tasks are mixed", "uniform", "proportional")
     fresh: bool | None = _option("Draw anew in each epoch")
 
@@ -109,6 +156,31 @@ class DrawOptions:
             elif value not in option.metadata.get("choices", [value]):
                 known = ", ".join(option.metadata["choices"])
                 raise HarpError(f"{option.name}={value!r} is not known: known are {known}")
+
+        if self.negatives is not None and self.negatives < 1:
+            raise HarpError(f"negatives={self.negatives}: give 1 or more")
+        if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
+            raise HarpError(f"prop_subsampling={self.prop_subsampling}: give 0, or a share below 1")
+        for name in ("prop_mu", "prop_min_count"):
+            self.number(name)
+
+    def number(self, name: str) -> float | None:
+        """An option that is a number of at least 0, or None where it is a word.
+
+        Raises:
+            HarpError: it is neither a number nor the word that it may be.
+        """
+        value = getattr(self, name)
+        if value in ("mean_length", "auto") and PRESETS["default"][name] == value:
+            return None
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < float("inf"):
+            word = PRESETS["default"][name]
+            raise HarpError(f"{name}={value!r} is not a number of at least 0: give one, or {word}")
+        return number
 
     def temperature_for(self, heads: int) -> float:
         """The softmax temperature, for a model with this many heads.

@@ -14,9 +14,10 @@ from ..storage import read_manifest
 from .base import Source
 from .groups import PairGroup
 from .options import DrawOptions
-from .registry import TASKS
+from .registry import TASKS, needed_stages
 
 _TRIES = 100
+_OFTEN = 10
 
 
 class PreTrainingData:
@@ -29,8 +30,8 @@ class PreTrainingData:
         tasks: weight of each task in the mixture; a weight of 0 leaves it out.
         seed: of all draws.
         draw: options of drawing; its ``mixing`` is ``uniform`` (weights as given) or
-            ``proportional`` (weights times the number of examples).
-        groups_per_epoch: None for the number of examples of all tasks together.
+            ``proportional`` (weights times the number of groups).
+        groups_per_epoch: None for the number of groups of all tasks together.
 
     Raises:
         HarpError: a task is unknown, the build lacks it, it has no example, or no task is left.
@@ -61,7 +62,7 @@ class PreTrainingData:
                 f"{directory} has no examples of {', '.join(empty)}: leave the task out of the "
                 "recipe, or build from a larger corpus"
             )
-        self._length = groups_per_epoch or sum(self.examples.values())
+        self._length = groups_per_epoch or sum(self.groups.values())
         self._plan: tuple[int, np.ndarray, np.ndarray] | None = None
 
     def __getstate__(self):
@@ -77,18 +78,39 @@ class PreTrainingData:
         return self._length
 
     @property
+    def groups(self) -> dict[str, int]:
+        """Groups that each task gives in one round over its examples."""
+        return {name: n * self._per_example(name) for name, n in self.examples.items()}
+
+    def _per_example(self, name: str) -> int:
+        return getattr(TASKS[name], "groups_per_example", 1)
+
+    @property
     def fingerprint(self) -> str:
         """Changes when the build does."""
-        stages = ("corpus", "graph", "weights", "examples")
+        stages = needed_stages(self.tasks)
         prints = [read_manifest(self.directory / stage)["fingerprint"] for stage in stages]
         return f"{stable_id(*prints):016x}"
+
+    def shortages(self) -> list[str]:
+        """One sentence for each task that yields too little for its share of an epoch."""
+        told = []
+        for name, share in self.shares.items():
+            wanted, given = round(share * len(self)), self.groups[name]
+            if wanted > _OFTEN * given:
+                told.append(
+                    f"{name} has {given:,} groups to draw, its share of an epoch is {wanted:,}: "
+                    f"each is drawn {wanted / given:.0f} times; lower its weight, or take mixing "
+                    "proportional"
+                )
+        return told
 
     @property
     def shares(self) -> dict[str, float]:
         """Share of each task in the mixture."""
         weights = dict(self.tasks)
         if self.draw_options.mixing == "proportional":
-            weights = {name: weight * self.examples[name] for name, weight in weights.items()}
+            weights = {name: weight * self.groups[name] for name, weight in weights.items()}
         total = sum(weights.values())
         return {name: weight / total for name, weight in weights.items()}
 
@@ -122,7 +144,8 @@ class PreTrainingData:
         if attempt:
             place = int(generator(self.seed, "instead", name, epoch, rank, attempt).integers(count))
         example = int(self.source.examples[name].ids[self._order(name, epoch, round)[place]])
-        drawn = (epoch, round) if self.draw_options.fresh else (0, 0)
+        fixed = (0, round % self._per_example(name))
+        drawn = (epoch, round) if self.draw_options.fresh else fixed
         rng = generator(self.seed, name, *drawn, example, *([rank, attempt] if attempt else []))
         group = self._drawers[name].draw(example, rng, self.source, self.draw_options)
         return example, group

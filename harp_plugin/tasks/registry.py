@@ -3,17 +3,53 @@
 Other packages add theirs by an entry point in the group ``harp_plugin.tasks``.
 """
 
+from collections.abc import Iterable
+
 from ..registry import Registry
 from .acm import ACM
+from .ati import ATI
 from .base import Task
+from .bfs import BFS
+from .ict import ICT
+from .ltm import LTM
+from .prop import ROP
 from .qdm import QDM
 from .rdp import RDP
 from .rqp import RQP
+from .rwi import RWI
+from .srr import SRR
+from .wlp import WLP
 
 TASKS: Registry[type[Task]] = Registry("harp_plugin.tasks", "task")
 HARP_TASKS = ("rqp", "qdm", "rdp", "acm")
+STAGES = ("corpus", "graph", "words", "weights", "examples")
+"""Stages of a build, in order."""
 
-TASKS.register("rqp")(RQP)
-TASKS.register("qdm")(QDM)
-TASKS.register("rdp")(RDP)
-TASKS.register("acm")(ACM)
+_OURS: dict[str, type[Task]] = {
+    "rqp": RQP,
+    "qdm": QDM,
+    "rdp": RDP,
+    "acm": ACM,
+    "prop": ROP,
+    "srr": SRR,
+    "rwi": RWI,
+    "ati": ATI,
+    "ltm": LTM,
+    "ict": ICT,
+    "bfs": BFS,
+    "wlp": WLP,
+}
+for _name, _task in _OURS.items():
+    TASKS.register(_name)(_task)
+
+
+def needed_stages(tasks: Iterable[str]) -> tuple[str, ...]:
+    """The stages that a build for some tasks needs, in order.
+
+    Raises:
+        HarpError: a task is unknown.
+    """
+    needs = {"corpus", "graph", "examples"}
+    for task in tasks:
+        needs.update(getattr(TASKS[task], "needs", ("weights",)))
+    return tuple(stage for stage in STAGES if stage in needs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..text import words
-from .base import Source, context_query, query_size
+from .base import Anchor, Source, context_query, query_size
 from .groups import Pair, PairGroup
+from .mirror import mirrored
 from .options import DrawOptions
 from .terms import draw_length, draw_words, without
 
@@ -27,6 +28,23 @@ class RQP:
         positive = context_query(anchor, rng, source, options)
         if positive is None:
             return None
+        if options.rqp_negative_words == "mirrored":
+            negative = mirrored(positive, anchor.page, rng, source, options)
+        else:
+            negative = self._of_page(positive, anchor, rng, source, options)
+        if not negative or negative == positive:
+            return None
+        document = source.document(anchor.page)
+        return PairGroup("rqp", Pair(positive, document), (Pair(negative, document),))
+
+    @staticmethod
+    def _of_page(
+        positive: str,
+        anchor: Anchor,
+        rng: np.random.Generator,
+        source: Source,
+        options: DrawOptions,
+    ) -> str | None:
         if options.negative_query_length == "equal":
             size = query_size(positive)
         else:
@@ -36,8 +54,4 @@ class RQP:
         terms = source.page_terms(anchor.page, options)
         anchor_words = words(source.anchor_text(anchor))
         terms = without(terms, anchor_words, options.anchor_words_in_negative)
-        negative = " ".join(draw_words(rng, terms, size, options, source.heads))
-        if not negative or negative == positive:
-            return None
-        document = source.document(anchor.page)
-        return PairGroup("rqp", Pair(positive, document), (Pair(negative, document),))
+        return " ".join(draw_words(rng, terms, size, options, source.heads))

@@ -49,7 +49,8 @@ def test_tables(tmp_path):
         text = sentences[row["sentence"]]["text"]
         assert text[row["start"] : row["end"]] == row["anchor"]
     assert read_table(folder / "redirects").to_pylist() == [{"source": "Apples", "target": "Apple"}]
-    assert manifest["rows"] == {"links": 3, "pages": 2, "redirects": 1, "sentences": 3}
+    rows = {"links": 3, "pages": 2, "redirects": 1, "sections": 2, "sentences": 3}
+    assert manifest["rows"] == rows
 
 
 @pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress, bytes])

@@ -90,6 +90,7 @@ def rows(folder: Path) -> list[dict]:
     return pq.read_table(folder).to_pylist()
 
 
+@pytest.mark.integration
 def test_anchor_texts_lead_to_their_documents(msmarco, tmp_path):
     """What `harp build irds:msmarco-document irds:msmarco-document/anchor-text` does."""
     out = tmp_path / "build"

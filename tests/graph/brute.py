@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
+from harp_plugin.graph import FUNCTIONAL_ANCHORS
+
 HOPS = 16
 
 
@@ -49,17 +51,74 @@ def resolve_redirects(redirects, titles):
     return final, drops
 
 
-def link_graph(pages, sentences, links, redirects, min_words):
-    """All tables, drops and counts."""
-    by_key: dict[str, int] = {}
-    source_ok: dict[int, bool] = defaultdict(bool)
-    document_ok: dict[int, bool] = defaultdict(bool)
+ORDER = ["", "short", "no lead", "disambiguation", "list", "short lead", "near-duplicate"]
+"""What may be wrong with a page; of several versions of it the least counts."""
+TO = {
+    "short": "a page that is too short or has no lead",
+    "no lead": "a page that is too short or has no lead",
+    "disambiguation": "a disambiguation page",
+    "list": "a list page",
+    "short lead": "a page with too short a lead",
+    "near-duplicate": "a page whose lead nearly repeats another's",
+}
+FROM = {
+    "short": "a page that is too short",
+    "disambiguation": "a disambiguation page",
+    "list": "a list page",
+}
+
+
+def page_flaws(pages, options):
+    """Page id to what makes it no source, and to what makes it no document; "" for nothing."""
+    as_source, as_document = defaultdict(list), defaultdict(list)
     for page in pages:
-        long_enough = page["words"] is None or page["words"] >= min_words
-        by_key[page["key"]] = page["id"]
-        source_ok[page["id"]] |= long_enough
-        document_ok[page["id"]] |= long_enough and page["lead"] != ""
+        flaws = []
+        if page["words"] is not None and page["words"] < options.min_words:
+            flaws.append("short")
+        if page["kind"] is not None and getattr(options, f"{page['kind']}_pages") == "drop":
+            flaws.append(page["kind"])
+        as_source[page["id"]].append(min(flaws, key=ORDER.index, default=""))
+        if page["lead"] == "":
+            flaws.append("no lead")
+        if page["lead_words"] < options.min_lead_words:
+            flaws.append("short lead")
+        as_document[page["id"]].append(min(flaws, key=ORDER.index, default=""))
+    source, document = (
+        {id: min(flaws, key=ORDER.index) for id, flaws in found.items()}
+        for found in (as_source, as_document)
+    )
+    if options.near_duplicate_leads == "drop":
+        bands = defaultdict(set)
+        for page in pages:
+            if document[page["id"]] == "":
+                bands[page["id"]] |= set(page["lead_bands"])
+        for page in bands:
+            if any(bands[other] & bands[page] for other in bands if other < page):
+                document[page] = "near-duplicate"
+    return source, document
+
+
+def text_flaw(link, titles, options):
+    """Why a link is dropped for its text, if it is."""
+    if options.functional_anchors == "drop" and link["normalised"] in FUNCTIONAL_ANCHORS:
+        return "link whose text is functional"
+    kept = link["id"] % (2**31 - 1) < round(options.title_anchors * (2**31 - 1))
+    if link["normalised"] in titles and not kept:
+        return "link whose text is the title of its page"
+    return None
+
+
+def link_graph(pages, sentences, links, redirects, options):
+    """All tables, drops and counts."""
+    by_key = {page["key"]: page["id"] for page in pages}
+    titles = defaultdict(set)
+    for page in pages:
+        titles[page["id"]] |= set(page["title_anchors"])
+    no_source, no_document = page_flaws(pages, options)
     final, drops = resolve_redirects(redirects, by_key)
+    for flaw in no_document.values():
+        if flaw not in ("", "short", "no lead"):
+            drops[TO[flaw].removeprefix("a ")] += 1
     page_of = {sentence["id"]: sentence["page"] for sentence in sentences}
     anchors = {}
     read = set()
@@ -76,10 +135,12 @@ def link_graph(pages, sentences, links, redirects, min_words):
             drops["link to a missing page"] += 1
         elif page == source:
             drops["link to its own page"] += 1
-        elif not document_ok[page]:
-            drops["link to a page that is too short or has no lead"] += 1
-        elif not source_ok[source]:
-            drops["link from a page that is too short"] += 1
+        elif no_document[page]:
+            drops[f"link to {TO[no_document[page]]}"] += 1
+        elif no_source[source]:
+            drops[f"link from {FROM[no_source[source]]}"] += 1
+        elif flaw := text_flaw(link, titles[page], options):
+            drops[flaw] += 1
         else:
             kept = ("sentence", "start", "end", "normalised")
             row = {name: link[name] for name in kept}
@@ -102,10 +163,10 @@ def link_graph(pages, sentences, links, redirects, min_words):
     documents = {
         page: {"id": page, "in_links": len(linking[page]), "sources": len(set(linking[page]))}
         for page in by_key.values()
-        if document_ok[page]
+        if not no_document[page]
     }
     texts = anchor_texts(anchors.values())
-    pairs = see_also(pages, by_key, final, source_ok, drops)
+    pairs = see_also(pages, by_key, final, no_source, drops)
     counts = quality(anchors.values(), texts.values(), sentences)
     return Graph(anchors, by_sentence, documents, texts, pairs, +drops, counts)
 
@@ -129,7 +190,7 @@ def anchor_texts(anchors):
     return {row["id"]: row for row in rows}
 
 
-def see_also(pages, by_key, final, long_enough, drops):
+def see_also(pages, by_key, final, no_source, drops):
     """Pairs of pages, ascending."""
     pairs = set()
     for source, key in {(page["id"], key) for page in pages for key in page["see_also"]}:
@@ -138,10 +199,10 @@ def see_also(pages, by_key, final, long_enough, drops):
             drops["see-also link to a missing page"] += 1
         elif target == source:
             drops["see-also link to its own page"] += 1
-        elif not long_enough[target]:
-            drops["see-also link to a page that is too short"] += 1
-        elif not long_enough[source]:
-            drops["see-also link from a page that is too short"] += 1
+        elif no_source[target]:
+            drops[f"see-also link to {FROM[no_source[target]]}"] += 1
+        elif no_source[source]:
+            drops[f"see-also link from {FROM[no_source[source]]}"] += 1
         elif (source, target) in pairs:
             drops["see-also link that repeats another"] += 1
         else:

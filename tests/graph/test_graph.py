@@ -3,14 +3,12 @@
 import random
 from collections import Counter, defaultdict
 from itertools import pairwise
-from types import SimpleNamespace
 
-import ibis
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from brute import Graph, ambiguous, link_graph
 from dumps import write_dump
+from expressions import as_graph, compute, rows_of
 
 from harp_plugin import graph
 from harp_plugin.corpus.build import build_corpus
@@ -18,56 +16,14 @@ from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.tables import TABLES
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.graph.build import steps
 from harp_plugin.storage import read_table
 
-
-@pytest.fixture
-def database(tmp_path):
-    """An embedded DuckDB; ``database.load(name, table)`` gives it an Arrow table."""
-    connection = ibis.duckdb.connect(threads=1)
-
-    def load(name, table):
-        pq.write_table(table, tmp_path / f"{name}.parquet")
-        return connection.read_parquet(tmp_path / f"{name}.parquet", table_name=name)
-
-    yield SimpleNamespace(load=load, create_table=connection.create_table)
-    connection.disconnect()
+pytestmark = pytest.mark.integration
 
 
-def rows_of(table, key="id"):
-    rows = table.to_pyarrow().to_pylist()
-    by_key = {row[key]: row for row in rows}
-    assert len(by_key) == len(rows), "ids must be distinct"
-    return by_key
-
-
-def compute(database, tables, min_words):
-    """The results of all the stage's steps, as Ibis tables."""
-    known = {name: database.load(name, table) for name, table in tables.items()}
-    for step in steps(min_words):
-        known[step.name] = database.create_table(f"result_{step.name}", step.expression(known))
-    return known
-
-
-def as_graph(tables):
-    """The results of all steps as the brute force gives them."""
-    drops = Counter()
-    for name in ("redirect_drops", "link_drops", "see_also_drops"):
-        drops += Counter(
-            {k: int(row["count"]) for k, row in rows_of(tables[name], "reason").items()}
-        )
-    named = ("anchors", "sentence_anchors", "documents", "anchor_texts")
-    pairs = (
-        tables["see_also"].to_pyarrow().sort_by([("source", "ascending"), ("target", "ascending")])
-    )
-    counts = {k: int(row["count"]) for k, row in rows_of(tables["counts"], "name").items()}
-    return Graph(*(rows_of(tables[name]) for name in named), pairs.to_pylist(), drops, counts)
-
-
-def random_graph(seed):
+def random_graph(seed, scale=1):
     draw = random.Random(seed)
-    titles = [f"T{n}" for n in range(14)]
+    titles = [f"T{n}" for n in range(14 * scale)]
     pages = [
         {
             "id": draw.getrandbits(62),
@@ -77,8 +33,12 @@ def random_graph(seed):
             "words": draw.choice([None, 50, 100, 150]),
             "sections": [],
             "see_also": draw.choices(titles, k=draw.choice([0, 1, 8])),
+            "kind": draw.choice([*[None] * 4, "disambiguation", "list"]),
+            "title_anchors": draw.choice([["a"], ["b", "c"], ["x (y", "x"]]),
+            "lead_words": draw.choice([2, 9, 9]),
+            "lead_bands": draw.choice([[], draw.choices(range(20), k=2)]),
         }
-        for title in titles[: draw.randint(2, 8)]
+        for title in titles[: draw.randint(2, 8) * scale]
     ]
     redirects = [
         {"source": draw.choice(titles[4:]), "target": draw.choice(titles)}
@@ -93,9 +53,9 @@ def random_graph(seed):
         for number in range(draw.randint(1, 10))
     ]
     links = []
-    for _ in range(draw.randint(0, 60)):
+    for _ in range(draw.randint(0, 60) * scale**2):
         start = draw.randint(0, 5)
-        name = draw.choice("abcd")
+        name = draw.choice(["a", "b", "c", "d", "here"])
         links.append(
             {
                 "id": draw.getrandbits(62),
@@ -123,11 +83,25 @@ def as_tables(pages, sentences, links, redirects):
     return {name: pa.Table.from_pylist(rows, schema=TABLES[name]) for name, rows in named.items()}
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_random_graphs(database, seed):
-    rows = random_graph(seed)
-    tables = compute(database, as_tables(*rows), 100)
-    expected = link_graph(*rows, 100)
+FILTERS = {
+    "min_words": 0,
+    "min_lead_words": 5,
+    "title_anchors": 0.3,
+    "functional_anchors": "drop",
+    "disambiguation_pages": "drop",
+    "list_pages": "drop",
+    "near_duplicate_leads": "drop",
+}
+
+
+CASES = [*((seed, {}) for seed in range(25)), *((seed, FILTERS) for seed in range(12))]
+
+
+@pytest.mark.parametrize(("seed", "filters"), CASES)
+def test_random_graphs(seed, filters):
+    rows = random_graph(seed, scale=3 if filters else 1)
+    tables = compute(as_tables(*rows), **filters)
+    expected = link_graph(*rows, GraphOptions(**filters))
     found = as_graph(tables)
     for name in Graph._fields:
         assert getattr(found, name) == getattr(expected, name), name
@@ -138,11 +112,23 @@ def test_random_graphs(database, seed):
         assert got == ambiguous(expected.anchors, *caps)
 
 
+def test_random_graphs_reach_every_filter():
+    """The brute force meets each reason of a filter, and without filters none of them."""
+    plain, drops = Counter(), Counter()
+    for seed in range(12):
+        rows = random_graph(seed, scale=3)
+        plain += link_graph(*rows, GraphOptions()).drops
+        drops += link_graph(*rows, GraphOptions(**FILTERS)).drops
+    ours = {reason: count for reason, count in drops.items() if reason not in plain}
+    assert len(ours) == 4 + (4 + 2) + 4 + 2  # pages, links to and from, see-also, texts of links
+    assert min(ours.values()) >= 2
+
+
 def test_random_graphs_reach_every_case():
     """The brute force itself meets every reason, ambiguity and redirects of several hops."""
     drops, counts, anchors, several, pairs = Counter(), Counter(), 0, 0, 0
     for seed in range(25):
-        found = link_graph(*random_graph(seed), 100)
+        found = link_graph(*random_graph(seed), GraphOptions())
         anchors += len(found.anchors)
         pairs += len(found.see_also)
         drops += found.drops
@@ -154,11 +140,11 @@ def test_random_graphs_reach_every_case():
     assert set(found.counts) - set(counts) == rare and min(counts.values()) > 5
 
 
-def test_boilerplate_goes_first(database):
+def test_boilerplate_goes_first():
     """A link in a footer has that reason, though its page is missing as well."""
     pages, sentences, links, redirects = random_graph(1)
     links = [{**link, "target": "nowhere", "region": "footer"} for link in links[:-3]]
-    found = as_graph(compute(database, as_tables(pages, sentences, links, redirects), 0))
+    found = as_graph(compute(as_tables(pages, sentences, links, redirects)))
     reasons = {reason: n for reason, n in found.drops.items() if reason.startswith("link")}
     assert reasons == {"link in a header, footer or navigation": len(links)}
 
@@ -186,19 +172,19 @@ MISSING = "redirect to a missing page"
         ([*chain(10_000, "R0")], None, {LOOP: 10_000}),
     ],
 )
-def test_redirect_chains(database, titles, end, reasons):
+def test_redirect_chains(titles, end, reasons):
     page = {"id": 1, "key": "Page", "lead": "x", "see_also": []}
     redirects = [{"source": a, "target": b} for a, b in pairwise(titles)]
-    tables = compute(database, as_tables([page], [], [], redirects), 0)
+    tables = compute(as_tables([page], [], [], redirects), min_words=0)
     named = rows_of(tables["titles"], "title")
     assert named.get(titles[0], {"page": None})["page"] == (1 if end else None)
     assert as_graph(tables).drops == reasons
 
 
-def test_a_doubled_redirect_takes_one_target(database):
+def test_a_doubled_redirect_takes_one_target():
     pages = [{"id": n, "key": key, "lead": "x", "see_also": []} for n, key in enumerate("BC")]
     redirects = [{"source": "A", "target": target} for target in "CBB"]
-    tables = compute(database, as_tables(pages, [], [], redirects), 0)
+    tables = compute(as_tables(pages, [], [], redirects), min_words=0)
     assert rows_of(tables["titles"], "title")["A"]["page"] == 0
     assert as_graph(tables).drops == {"redirect read twice": 1, "second target of a redirect": 1}
 
@@ -209,7 +195,7 @@ def test_a_redirect_to_itself_through_normalisation(tmp_path):
     assert build_graph(tmp_path, GraphOptions(min_words=0))["drops"] == {"redirect to itself": 1}
 
 
-def test_texts_of_very_many_pages(database):
+def test_texts_of_very_many_pages():
     """The text "here" leads to 101 pages, "there" to 100; each once from page 0."""
     pages = [{"id": n, "key": f"P{n}", "lead": "x", "see_also": []} for n in range(102)]
     sentences = [{"id": 0, "page": 0, "text": "s"}]
@@ -219,7 +205,7 @@ def test_texts_of_very_many_pages(database):
         for text, most in (("here", 101), ("there", 100))
         for n in range(1, most + 1)
     ]
-    found = as_graph(compute(database, as_tables(pages, sentences, links, []), 0))
+    found = as_graph(compute(as_tables(pages, sentences, links, [])))
     assert found.counts["texts of several pages"] == 2
     assert found.counts["texts of very many pages"] == 1
     assert found.counts["anchors of very many pages"] == 101
@@ -259,7 +245,7 @@ def test_real_dump(shared_data, tmp_path, min_words):
     manifest = build_graph(tmp_path, GraphOptions(min_words=min_words))
     names = ("pages", "sentences", "links", "redirects")
     corpus = [read_table(tmp_path / "corpus" / name).to_pylist() for name in names]
-    expected = link_graph(*corpus, min_words)
+    expected = link_graph(*corpus, GraphOptions(min_words=min_words))
     for name in ("anchors", "sentence_anchors", "documents", "anchor_texts"):
         rows = read_table(tmp_path / "graph" / name).to_pylist()
         assert [row["id"] for row in rows] == sorted(getattr(expected, name))

@@ -4,17 +4,29 @@ import shutil
 from pathlib import Path
 
 import pytest
+from dumps import write_dump
+from small_wiki import ALL, PAGES
 from synthetic import synthetic_wiki
 
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.engine import EngineOptions, Step, run_steps
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.storage import Stage
-from harp_plugin.tasks import HARP_TASKS, TASKS
+from harp_plugin.tasks import TASKS
+from harp_plugin.tasks.build import CORPUS_TABLES, GRAPH_TABLES
 
 pytest.importorskip("pyspark")
 
-GRAPH = ("anchors", "sentence_anchors", "documents")
+REASONS = (
+    "disambiguation page",
+    "list page",
+    "page with too short a lead",
+    "page whose lead nearly repeats another's",
+    "link whose text is functional",
+    "link whose text is the title of its page",
+)
 SPARK = EngineOptions(engine="spark", memory="1GB")
 
 
@@ -22,32 +34,38 @@ def parquet_bytes(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*.parquet")}
 
 
-def build(wiki, folder, engine):
+def build(wiki, folder, engine, **options):
     folder.mkdir()
     (folder / "corpus").symlink_to(wiki / "corpus")
-    manifest = build_graph(folder, GraphOptions(), engine, workers=2)
+    manifest = build_graph(folder, GraphOptions(**options), engine, workers=2)
     examples = Stage(folder / "examples", {}, {})
     examples.start()
-    steps = [Step(name, TASKS[name].examples) for name in HARP_TASKS]
-    run_steps(examples, {name: folder / "graph" / name for name in GRAPH}, steps, engine, workers=2)
+    sources = {name: folder / "graph" / name for name in GRAPH_TABLES}
+    sources |= {name: folder / "corpus" / name for name in CORPUS_TABLES}
+    steps = [Step(name, task.examples) for name, task in TASKS.items()]
+    run_steps(examples, sources, steps, engine, workers=2)
     return manifest
 
 
 @pytest.mark.integration
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_the_same_bytes(tmp_path, capfd):
-    wiki = synthetic_wiki.Wiki(pages=2_000, links=20_000, redirects=400)
-    synthetic_wiki.write_tables(wiki, tmp_path / "wiki", quiet=True)
-    for name in ("pages", "sentences", "links"):  # a source that is read twice
-        shard = tmp_path / "wiki" / "corpus" / name / "part-pages-00000.parquet"
-        shutil.copy(shard, shard.with_name("part-pages-again.parquet"))
-    manifest = build(tmp_path / "wiki", tmp_path / "duckdb", EngineOptions())
-    assert min(manifest["rows"].values()) > 100 and manifest["drops"]["link read twice"] == 20_000
+    """With all filters, the examples of all tasks, and a source that is read twice."""
+    wiki = synthetic_wiki.Wiki(pages=600, links=6_000, redirects=120)
+    synthetic_wiki.write_dump(wiki, tmp_path / "wiki.xml", quiet=True)
+    small = write_dump(tmp_path / "small.xml", PAGES)
+    sources = [tmp_path / "wiki.xml", small, small]
+    build_corpus(sources, tmp_path / "wiki", CorpusOptions(), quiet=True)
+    options = {"min_words": 0, **ALL}
+    manifest = build(tmp_path / "wiki", tmp_path / "duckdb", EngineOptions(), **options)
+    assert set(manifest["drops"]) >= {*REASONS, "link read twice"}
+    rows = Stage(tmp_path / "duckdb" / "examples", {}, {}).counts()[0]
+    assert set(rows) == set(TASKS) and min(rows.values()) > 0
     capfd.readouterr()
-    assert build(tmp_path / "wiki", tmp_path / "spark", SPARK) == manifest
+    assert build(tmp_path / "wiki", tmp_path / "spark", SPARK, **options) == manifest
     assert capfd.readouterr() == ("", "")
     expected = parquet_bytes(tmp_path / "duckdb")
-    assert len(expected) == 5 + len(HARP_TASKS)
+    assert len(expected) == 5 + len(TASKS)
     assert parquet_bytes(tmp_path / "spark") == expected
     leftovers = {p.suffix for p in (tmp_path / "spark").rglob("*") if p.is_file()}
     assert leftovers == {".parquet", ".json"}

@@ -120,7 +120,19 @@ def test_a_new_fingerprint_replaces_the_copy(tmp_path):
     write(tmp_path / "t", [[{"id": 1, "text": "new", "weights": []}]])
     assert MappedTable(tmp_path / "t", tmp_path / "c" / "t", "one").get(1, "text") == "old"
     assert MappedTable(tmp_path / "t", tmp_path / "c" / "t", "two").get(1, "text") == "new"
-    assert len(list((tmp_path / "c").iterdir())) == 2
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {
+        "t-two.arrow",
+        "t-two.npy",
+        "t.lock",
+    }
+
+
+def test_another_selection_of_columns_is_a_copy_of_its_own(tmp_path):
+    """Its name begins alike; neither removes the other."""
+    write(tmp_path / "t", [[{"id": 1, "text": "text", "weights": []}]])
+    for name in ("t-id", "t"):
+        MappedTable(tmp_path / "t", tmp_path / "c" / name, "one")
+    assert len(list((tmp_path / "c").glob("*.arrow"))) == 2
 
 
 def test_an_empty_table(tmp_path):

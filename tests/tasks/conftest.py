@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from orchard_wiki import TASKS as STRUCTURE_TASKS
+from orchard_wiki import Orchard, write_orchard
 
+from harp_plugin.build import BuildOptions, build
 from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.storage import Stage, write_table
 from harp_plugin.tasks.base import Source
@@ -164,3 +167,18 @@ def tied_build(tmp_path_factory) -> HandBuild:
     """The same where no sentence has weighed anchors of two pages but the one of the tie."""
     beyond = frozenset({(0, 0), (0, 1), (1, 2), (6, 0), (7, 0)})
     return write_hand_build(tmp_path_factory.mktemp("tied-build"), beyond)
+
+
+@pytest.fixture(scope="session")
+def orchard(tmp_path_factory) -> Orchard:
+    """A small wiki of sections, for the tasks that need no weights."""
+    return write_orchard(tmp_path_factory.mktemp("orchard"))
+
+
+@pytest.fixture(scope="session")
+def wiki_build(shared_data, tmp_path_factory) -> Path:
+    """150 real articles, for the tasks that need no weights."""
+    folder = tmp_path_factory.mktemp("wiki-150")
+    options = BuildOptions(str(folder), tasks=STRUCTURE_TASKS, workers=1, quiet=True)
+    build([shared_data / "wiki" / "simplewiki-core150.xml.bz2"], options)
+    return folder

@@ -47,10 +47,11 @@ def page_of(document):
 
 class TestRQP:
     def draw(self, source, hand_build, count=1700, **options):
+        options = {"rqp_negative_words": "page", **options}
         found = groups(source, "rqp", hand_build.anchors[0, 0], count, **options)
         return [group for group in found if group is not None]
 
-    def test_default(self, source, hand_build):
+    def test_words_of_the_page(self, source, hand_build):
         """S1 by eq. 1 to 4 with T = 1/heads, S2 by eq. 5 with as many words, the linked page."""
         found = self.draw(source, hand_build, 7000)
         assert len(found) == 7000
@@ -130,6 +131,45 @@ class TestRQP:
             found = self.draw(source, hand_build, anchor_words_in_negative=how)
             words = Counter(w for group in found for w in group.negatives[0].query.split())
             assert agrees(words, softmax_of(expected))
+
+    def test_mirrored(self, source, hand_build):
+        """S1 as ever; each word becomes one of its kind, equal ones equal ones.
+
+        Of the page's words sweet, fruit, tree and apple S1 may leave too few; the anchor is apple.
+        """
+        held, lead = {"apple", "fruit", "tree"}, {"apple", "sweet", "fruit", "tree"}
+        anchor = hand_build.anchors[0, 0]
+        of_page = groups(source, "rqp", anchor, 3000, rqp_negative_words="page")
+        mirrored, seen = groups(source, "rqp", anchor, 3000), Counter()
+        for paged, group in zip(of_page, mirrored, strict=True):
+            first = paged.positive.query.lower().split()
+            assert (group is None) == ({"fruit", "tree"} <= set(first))
+            if group is None:
+                continue
+            assert group.positive == paged.positive
+            assert group.negatives[0].document == group.positive.document
+            second = group.negatives[0].query.lower().split()
+            becomes = dict(zip(first, second, strict=True))
+            assert second == [becomes[word] for word in first]
+            assert len(set(becomes.values())) == len(becomes)
+            assert not set(second) & set(first)
+            for word, other in becomes.items():
+                assert (other in lead) == (word in held)
+            if not {"fruit", "tree"} & set(first):
+                seen[becomes["apple"]] += 1
+        assert agrees(seen, softmax_of(APPLE_PAGE))
+
+    def test_mirrored_stop_words_stay(self, source, hand_build, tmp_path):
+        """With big among the stop words, it stands where it stood."""
+        (tmp_path / "list").write_text("big")
+        anchor = hand_build.anchors[6, 0]
+        options = {"stop_words": str(tmp_path / "list")}
+        drawn = [g for g in groups(source, "rqp", anchor, 50, **options) if g is not None]
+        assert drawn
+        for group in drawn:
+            first, second = (pair.query.split() for pair in group.members)
+            assert first[0] == second[0] == "Big"
+            assert not set(first[1:]) & set(second[1:])
 
     def test_an_anchor_beyond_the_limit_gives_nothing(self, cut_build):
         source = Source(cut_build.directory, ["rqp", "qdm"])
@@ -316,6 +356,7 @@ PRESET_TABLE = {
     "replacement": (True, True, True),
     "stop_words": ("english", "english", "english"),
     "anchor_position": ("first", "first", "last"),
+    "rqp_negative_words": ("mirrored", "page", "page"),
     "negative_query_length": ("equal", "drawn", "drawn_above_one"),
     "anchor_words_in_negative": ("removed", "zero_weight", "kept"),
     "qdm_negatives": ("drawn", "drawn", "first_ten"),
@@ -324,6 +365,14 @@ PRESET_TABLE = {
     "rdp_repeats": ("summed", "summed", "apart"),
     "acm_negative_query": ("same", "same", "redrawn"),
     "acm_negative_page": ("not_linked", "any", "any_but_pair"),
+    "prop_words": ("language_model", "language_model", "language_model"),
+    "prop_background": ("occurrences", "occurrences", "documents"),
+    "prop_mu": ("mean_length", "mean_length", "mean_length"),
+    "prop_min_count": ("auto", "50", "10"),
+    "prop_subsampling": (1e-5, 1e-5, 1e-4),
+    "srr_negatives": ("siblings", "siblings", "article"),
+    "rwi_negatives": ("others", "any", "others"),
+    "negatives": (4, 8, 8),
     "mixing": ("uniform", "uniform", "proportional"),
     "fresh": (True, False, False),
 }

@@ -189,6 +189,7 @@ def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
     assert build_weights(directory, here, device="cpu", quiet=True)["options"]["dtype"] == "float32"
 
 
+@pytest.mark.integration
 def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):
     options = WeightOptions(str(albert))
     with pytest.warns(UserWarning, match="no fast path") as caught:

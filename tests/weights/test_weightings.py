@@ -216,6 +216,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
 def test_interrupted_after_every_step(linked, tmp_path, tiny_bert, monkeypatch, weighting):
     """The same bytes as undisturbed, and no shard done twice."""
@@ -241,6 +242,7 @@ def test_interrupted_after_every_step(linked, tmp_path, tiny_bert, monkeypatch, 
     assert not (whole / "weights" / "counted").exists()
 
 
+@pytest.mark.integration
 def test_finished_work_is_kept_and_left_overs_go(linked, tmp_path):
     directory = copied(linked, tmp_path)
     options = WeightOptions(weighting="language-model")

@@ -1,0 +1,40 @@
+"""Representative wOrds Prediction (PROP, section 3.1, algorithm 1, eq. 2 to 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import Source
+from .groups import Pair, PairGroup
+from .options import DrawOptions
+from .terms import draw_length
+
+_ROUNDING = 1e-9
+
+
+class ROP:
+    """Of two word sets drawn for a document, the one that its language model makes likelier."""
+
+    needs = ("words",)
+    groups_per_example = 5
+
+    @staticmethod
+    def examples(graph):
+        """Every document."""
+        return graph["documents"].select("id")
+
+    def draw(
+        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+    ) -> PairGroup | None:
+        """Draw two word sets of one length; a tie of their likelihoods gives nothing."""
+        document = source.document(example)
+        model = source.language_model(options).of(document)
+        size = draw_length(rng, options)
+        sets = [drawn for drawn in (model.draw(rng, size) for _ in range(2)) if drawn is not None]
+        likelihoods = [model.log_likelihood(drawn) for drawn in sets]
+        if not sets or not max(likelihoods) - min(likelihoods) > _ROUNDING:
+            return None
+        queries = [" ".join(model.whole.words[n] for n in drawn) for drawn in sets]
+        better = likelihoods.index(max(likelihoods))
+        positive, negative = (Pair(queries[n], document) for n in (better, 1 - better))
+        return PairGroup("prop", positive, (negative,))

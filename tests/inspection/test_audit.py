@@ -1,0 +1,322 @@
+"""The audit of whole builds: what is planted is found, what it says is what training draws."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+
+from harp_plugin.inspection import InspectOptions, inspect
+from harp_plugin.inspection.lights import Light
+from harp_plugin.inspection.phrases import QueryParts
+from harp_plugin.inspection.tracing import TracedData
+from harp_plugin.storage import read_table
+from harp_plugin.tasks import (
+    HARP_TASKS,
+    TASKS,
+    DrawOptions,
+    Pair,
+    PairGroup,
+    PreTrainingData,
+)
+from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.terms import stop_words
+from harp_plugin.text import words
+
+LEFT_OPEN = {("acm", "more_shared_words")}
+"""Red rules of default data: pages that are linked from one sentence do share words."""
+
+
+def audited(directory, tmp_path, draw: DrawOptions | None = None, **options):
+    """The report, and its audits by task."""
+    asked = InspectOptions(output=str(tmp_path / "page.html"), quiet=True, samples=1, **options)
+    report = inspect(directory, asked, draw)
+    return report, {each.task: each for each in report.audits}
+
+
+def lights(audit) -> dict[str, Light]:
+    return {finding.name: finding.light for finding in audit.findings}
+
+
+def finding(audit, name: str):
+    return next(each for each in audit.findings if each.name == name)
+
+
+class Longer:
+    """Of two pages the one with the longer lead is always the positive."""
+
+    @staticmethod
+    def examples(graph):
+        return graph["documents"].select("id")
+
+    def draw(self, example, rng, source, options):
+        other = int(rng.choice(source.documents))
+        texts = (source.document(page) for page in (example, other))
+        worse, better = sorted(texts, key=lambda text: len(words(text)))
+        if len(words(worse)) == len(words(better)):
+            return None
+        query = source.title(int(rng.choice(source.documents)))
+        return PairGroup("longer", Pair(query, better), (Pair(query, worse),))
+
+
+class Swapped:
+    """A random page is the positive, the linked page the negative of the anchor's text."""
+
+    @staticmethod
+    def examples(graph):
+        return graph["anchors"].select("id")
+
+    def draw(self, example, rng, source, options):
+        anchor = source.anchor(example)
+        page = int(rng.choice(source.documents))
+        query = source.anchor_text(anchor)
+        good, bad = source.document(page), source.document(anchor.page)
+        if page == anchor.page:
+            return None
+        return PairGroup("swapped", Pair(query, good), (Pair(query, bad),))
+
+
+@pytest.fixture(scope="module")
+def planted(encyclopedia_build, tmp_path_factory):
+    """The encyclopedia with the two tasks above."""
+    directory = tmp_path_factory.mktemp("planted") / "build"
+    shutil.copytree(encyclopedia_build, directory)
+    tasks = {"longer": Longer, "swapped": Swapped}
+    for name, task in tasks.items():
+        TASKS.register(name)(task)
+    build_examples(directory, list(tasks))
+    yield directory
+    for name in tasks:
+        del TASKS._items[name]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [{"preset": "released"}, {"rqp_negative_words": "page", "negative_query_length": "drawn"}],
+)
+def test_queries_of_unequal_length_are_found(encyclopedia_build, tmp_path, draw):
+    _, audits = audited(encyclopedia_build, tmp_path, DrawOptions(**draw), table_groups=400)
+    found = finding(audits["rqp"], "longer_query")
+    assert found.light is Light.RED and found.share > 0.65
+    assert "--negative-query-length equal" in found.advice
+
+
+def test_queries_from_the_document_itself_are_found(encyclopedia_build, tmp_path):
+    _, audits = audited(
+        encyclopedia_build, tmp_path, DrawOptions(rqp_negative_words="page"), table_groups=400
+    )
+    found = finding(audits["rqp"], "more_shared_words")
+    assert found.light is Light.RED and found.is_reversed
+    assert "--rqp-negative-words mirrored" in found.advice
+
+
+def test_a_task_whose_positive_is_longer_is_found(planted, tmp_path):
+    report, audits = audited(planted, tmp_path, table_groups=400)
+    audit = audits["longer"]
+    found = finding(audit, "longer_document")
+    assert (found.share, found.light, audit.worst_rule) == (1.0, Light.RED, found)
+    assert "--min-lead-words" in found.advice
+    assert lights(audit)["more_shared_words"] is not Light.RED
+    line = next(line for line in str(report).splitlines() if line.startswith("  longer "))
+    assert line.split()[1:4] == ["RED", "longer", "document"]
+
+
+def test_swapped_labels_are_found(planted, tmp_path):
+    _, audits = audited(planted, tmp_path, table_groups=400)
+    found = finding(audits["swapped"], "more_shared_words")
+    assert found.light is Light.RED and found.is_reversed and found.share < 0.35
+    assert "not swapped" in found.advice
+
+
+def test_default_data_passes(encyclopedia_build, tmp_path):
+    _, audits = audited(encyclopedia_build, tmp_path)
+    red = {(a.task, r.name) for a in audits.values() for r in a.rules if r.light is Light.RED}
+    assert set(audits) == set(HARP_TASKS)
+    assert red <= LEFT_OPEN
+    assert lights(audits["rqp"])["longer_query"] is Light.GREEN
+
+
+def test_nothing_is_red_by_chance_in_a_small_build(build, tmp_path):
+    _, audits = audited(build, tmp_path)
+    for audit in audits.values():
+        for rule in audit.rules:
+            low, high = rule.interval
+            assert rule.light is not Light.RED or low > 0.5
+            assert rule.outcome.groups <= audit.groups < 100 and low < high
+
+
+@pytest.mark.parametrize("task", HARP_TASKS)
+def test_shared_words_are_those_of_the_groups_that_training_draws(build, tmp_path, task):
+    data = PreTrainingData(build, {task: 1}, seed=42)
+    stopped, right = stop_words("english"), 0.0
+    for index in range(len(data)):
+        group = data.group(0, index)
+        good, bad = (
+            len({*words(p.query.lower())} & {*words(p.document.lower())} - stopped)
+            for p in group.members
+        )
+        right += (good > bad) + (good == bad) / 2
+    _, audits = audited(build, tmp_path)
+    outcome = finding(audits[task], "more_shared_words").outcome
+    assert (outcome.pairs, outcome.accuracy) == (len(data), pytest.approx(right / len(data)))
+
+
+def test_first_in_order_is_the_order_of_the_links(build, tmp_path):
+    leads = {row["id"]: row["lead"] for row in read_table(build / "corpus/pages").to_pylist()}
+    sentences = {r["text"]: r["id"] for r in read_table(build / "corpus/sentences").to_pylist()}
+    anchors = sorted(read_table(build / "graph/anchors").to_pylist(), key=lambda a: a["start"])
+    data = PreTrainingData(build, {"rdp": 1}, seed=42)
+    right = 0
+    for index in range(len(data)):
+        group = data.group(0, index)
+        sentence = sentences[group.positive.query]
+        order = [leads[a["page"]] for a in anchors if a["sentence"] == sentence]
+        places = [order.index(pair.document) for pair in group.members]
+        right += places[0] < places[1]
+    _, audits = audited(build, tmp_path)
+    outcome = finding(audits["rdp"], "first_in_order").outcome
+    assert (outcome.pairs, outcome.accuracy) == (len(data), pytest.approx(right / len(data)))
+    assert "first_in_order" not in lights(audits["rqp"])
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_ranks_are_places_in_the_weighed_text(build, preset):
+    draw = DrawOptions(preset)
+    data, plain = TracedData(build, {"rqp": 1}, draw=draw), PreTrainingData(build, {"rqp": 1})
+    seen = 0
+    for index in range(len(data)):
+        drawn = data.drawn(index)
+        parts = QueryParts(drawn, data.source, draw)
+        anchor = plain.source.anchor(drawn.example)
+        terms = plain.source.sentence_terms(anchor, draw)
+        heaviest = sorted(terms.weights.tolist(), reverse=True)
+        place = {w: heaviest.index(x) + 1 for w, x in zip(terms.words, terms.weights, strict=True)}
+        text = plain.source.anchor_text(anchor)
+        sampled = drawn.group.positive.query.removeprefix(f"{text} ").split()
+        assert parts.ranks(drawn.group.positive.query) == [place[word] for word in sampled]
+        seen += len(sampled)
+        negative = drawn.group.negatives[0].query
+        if preset == "paper":
+            terms = plain.source.page_terms(anchor.page, draw)
+            heaviest = sorted(terms.weights.tolist(), reverse=True)
+            ranks = [
+                heaviest.index(terms.weights[terms.words.index(w)]) + 1 for w in negative.split()
+            ]
+            assert parts.ranks(negative) == ranks
+    assert seen > len(data)
+
+
+class Tables(HTMLParser):
+    """The rows of all tables as texts, by the heading above, and the labels of the pictures."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: dict[str, list[list[str]]] = {}
+        self.pictures: dict[str, list[str]] = {}
+        self.section, self._cell = "", False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag == "h2":
+            self.section = values.get("id", "")
+        elif tag == "tr":
+            self.rows.setdefault(self.section, []).append([])
+        elif tag in ("td", "th"):
+            self.rows[self.section][-1].append("")
+            self._cell = True
+        elif tag == "svg":
+            assert values["role"] == "img"
+            self.pictures.setdefault(self.section, []).append(values["aria-label"])
+
+    def handle_endtag(self, tag):
+        self._cell = self._cell and tag not in ("td", "th", "tr")
+
+    def handle_data(self, data):
+        if self._cell:
+            self.rows[self.section][-1][-1] += data
+
+
+def test_page_and_json_say_the_same(build, tmp_path):
+    report, audits = audited(build, tmp_path)
+    shown = Tables(report.path.read_text(encoding="utf-8"))
+    found = json.loads(report.audit_path.read_text(encoding="utf-8"))
+    assert report.audit_path == tmp_path / "page-audit.json"
+    assert list(found["tasks"]) == list(HARP_TASKS)
+    for task, audit in audits.items():
+        entry = found["tasks"][task]
+        assert entry["light"] == audit.light.value
+        rows = {row[1]: row for row in shown.rows[task]}
+        for each, told in zip(audit.findings, entry["rules"] + entry["figures"], strict=True):
+            assert (told["name"], told["light"]) == (each.name, each.light.value)
+            label = next(label for label in rows if label.startswith(each.label))
+            assert rows[label][0].split()[-1] == each.light.value
+            assert rows[label][0].split()[0] in "✓▲✕"
+            assert rows[label][2] == each.text
+            if each.light is not Light.GREEN:
+                assert label == each.label + each.advice == each.label + told["advice"]
+        assert len(shown.pictures[task]) == len(entry["histograms"])
+        assert all("% of positives" in label for label in shown.pictures[task])
+    assert {len(each["histograms"]) for each in found["tasks"].values()} == {2, 3}
+    overview = {row[0]: row for row in shown.rows["audit"][1:]}
+    assert {task: row[1].split()[-1] for task, row in overview.items()} == {
+        task: audit.light.value for task, audit in audits.items()
+    }
+
+
+def test_terminal_names_the_worst_rule_and_all_that_is_not_green(encyclopedia_build, tmp_path):
+    report, audits = audited(
+        encyclopedia_build, tmp_path, DrawOptions("released"), table_groups=400
+    )
+    text = str(report)
+    lines = [line for line in text.splitlines() if "page.html" not in line]
+    assert max(map(len, lines)) <= 80
+    for audit in audits.values():
+        named = [f for f in audit.findings if f.light is not Light.GREEN]
+        for each in [*named, audit.worst_rule]:
+            assert f"{each.label[:31]:<32}{each.text}" in text
+    assert text.count("  RED") + text.count(" YELLOW") == sum(
+        finding.light is not Light.GREEN for a in audits.values() for finding in a.findings
+    )
+
+
+def test_audit_is_the_same_bytes_and_lies_beside_the_page(build, tmp_path):
+    def written(folder: str, seed: int) -> bytes:
+        options = InspectOptions(str(tmp_path / folder / "inspect.html"), seed=seed, quiet=True)
+        inspect(build, options)
+        return (tmp_path / folder / "audit.json").read_bytes()
+
+    assert written("a", 42) == written("b", 42) != written("c", 43)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
+        "audit.json",
+        "inspect.html",
+    ]
+
+
+@pytest.mark.integration
+def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
+    from harp_plugin.build import BuildOptions, build
+    from harp_plugin.weights.options import WeightOptions
+
+    source = shared_data / "wiki" / "simplewiki-20100814-999.xml.bz2"
+    others = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"]
+    options = BuildOptions(
+        output=str(tmp_path / "build"), tasks=[*HARP_TASKS, *others], device="cpu", quiet=True
+    )
+    build([source], options, weights=WeightOptions(model=str(tiny_bert)))
+    _, audits = audited(tmp_path / "build", tmp_path)
+    red = {
+        (task, rule.name)
+        for task in HARP_TASKS
+        for rule in audits[task].rules
+        if rule.light is Light.RED
+    }
+    assert red <= LEFT_OPEN
+    assert set(audits) == {*HARP_TASKS, *others}
+    for task in ("ict", "bfs", "wlp", "ltm", "prop", "srr", "rwi", "ati"):
+        assert "functional_anchors" not in lights(audits[task])
+        assert "pages_seen" in lights(audits[task])
+    _, audits = audited(tmp_path / "build", tmp_path, DrawOptions("released"))
+    assert lights(audits["rqp"])["longer_query"] is Light.RED

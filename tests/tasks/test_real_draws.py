@@ -1,0 +1,191 @@
+"""Draws from 150 real articles lie within what their tables allow, and all of it occurs."""
+
+import math
+from collections import Counter
+from functools import cache
+from itertools import permutations
+
+import pytest
+from orchard_wiki import TASKS, draws
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from wiki_reading import WORDS, WikiReading
+
+from harp_plugin.sampling import generator
+from harp_plugin.tasks import TASKS as REGISTRY
+from harp_plugin.tasks import DrawOptions
+from harp_plugin.tasks.base import Source
+
+pytestmark = pytest.mark.integration
+STRUCTURE = [task for task in TASKS if task != "prop"]
+EXAMPLES = {"prop": 140, "srr": 94, "rwi": 419, "ati": 110, "ltm": 11} | {
+    "ict": 498,
+    "bfs": 94,
+    "wlp": 138,
+}
+
+
+@pytest.fixture(scope="module")
+def wiki(wiki_build):
+    return WikiReading(wiki_build)
+
+
+@pytest.fixture(scope="module")
+def source(wiki_build):
+    return Source(wiki_build, TASKS)
+
+
+def named(source, wiki, task):
+    """The examples' ids by page and place."""
+    table = source.examples[task]
+    found = {}
+    for id in table.ids.tolist():
+        if id in wiki.titles:
+            found[wiki.titles[id],] = id
+        else:
+            found[wiki.titles[table.get(id, "page")], table.get(id, "place")] = id
+    assert len(found) == len(table)
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_examples(source, wiki, task):
+    found = named(source, wiki, task)
+    assert set(found) == getattr(wiki, f"{task}_examples")()
+    assert len(found) == EXAMPLES[task]
+
+
+def negatives_within(task, drawn, group):
+    """The texts that may differ; the others are the positive's."""
+    if task == "rwi":
+        assert {pair.document for pair in drawn.negatives} == {group.document}
+        return [pair.query for pair in drawn.negatives]
+    assert {pair.query for pair in drawn.negatives} == {group.query}
+    return [pair.document for pair in drawn.negatives]
+
+
+@pytest.mark.parametrize("task", STRUCTURE)
+def test_every_example_draws_within_what_is_possible(source, wiki, task):
+    options, drawer, given = DrawOptions(), REGISTRY[task](), 0
+    for name, id in named(source, wiki, task).items():
+        possible = {group[:2]: group for group in getattr(wiki, task)(*name)}
+        for number in range(3):
+            drawn = drawer.draw(id, generator("real", id, number), source, options)
+            if drawn is None:
+                continue
+            given += 1
+            group = possible[drawn.positive]
+            negatives = negatives_within(task, drawn, group)
+            assert group.negatives.issuperset(negatives)
+            assert len({*negatives}) == len(negatives)
+            if task in ("srr", "ati", "ltm"):
+                assert len(negatives) == min(4, len(group.negatives))
+            elif task == "rwi":
+                assert 1 <= len(negatives) <= 4
+            else:
+                assert len(negatives) == 1
+    assert given > 2.9 * EXAMPLES[task]
+
+
+@pytest.mark.parametrize("task", ["srr", "rwi", "ati"])
+def test_everything_possible_is_drawn(source, wiki, task):
+    """From the examples with few possibilities and with up to a hundred."""
+    sizes = {
+        name: (id, sum(len(group.negatives) for group in getattr(wiki, task)(*name)))
+        for name, id in named(source, wiki, task).items()
+    }
+    ordered = sorted((size, name, id) for name, (id, size) in sizes.items() if 1 <= size <= 100)
+    for size, name, id in [*ordered[:2], ordered[len(ordered) // 2], ordered[-1]]:
+        expected = {(*g[:2], negative) for g in getattr(wiki, task)(*name) for negative in g[2]}
+        assert len(expected) == size
+        found = set()
+        for group in draws(source, task, id, 12 * size + 20):
+            negatives = negatives_within(task, group, group.positive)
+            found.update((*group.positive, negative) for negative in negatives)
+        assert found == expected
+
+
+@pytest.mark.parametrize("task", ["ltm", "ict", "bfs", "wlp"])
+def test_every_positive_and_every_other_page_is_drawn(source, wiki, task):
+    """Of ICT, of which there are some ten thousand negatives, a negative of every passage."""
+    found_examples = named(source, wiki, task)
+    name = max(found_examples, key=lambda each: (len(getattr(wiki, task)(*each)) < 40, each))
+    groups = getattr(wiki, task)(*name)
+    drawn = [g for g in draws(source, task, found_examples[name], 12_000) if g is not None]
+    assert {tuple(g.positive) for g in drawn} == {group[:2] for group in groups}
+    negatives = {pair.document for g in drawn for pair in g.negatives}
+    assert negatives <= groups[0].negatives
+    if task == "ict":
+        passages = [rests for (page, _), rests in wiki.rests.items() if page != name[0]]
+        assert all(negatives.intersection(rests) for rests in passages)
+    else:
+        assert negatives == groups[0].negatives
+
+
+@pytest.mark.parametrize("preset", ["default", "paper", "released"])
+def test_other_presets_draw_within_the_article(source, wiki, preset):
+    """Negatives of the whole article, titles of any section, eight of them."""
+    options = DrawOptions(preset=preset, negatives=8)
+    for task in ("srr", "rwi"):
+        for (title, place), id in named(source, wiki, task).items():
+            sections = wiki.sections[title]
+            group = REGISTRY[task]().draw(id, generator("presets", id), source, options)
+            if group is None:
+                continue
+            assert len(group.negatives) <= 8
+            texts = {s.text for s in sections[1:] if s.words >= 20}
+            if task == "srr" and preset == "released":
+                assert {pair.document for pair in group.members} <= texts
+                assert len(group.negatives) == min(8, len(texts) - 1)
+            if task == "rwi" and preset == "paper":
+                depth = len(sections[place].path) - 1
+                anything = wiki.rwi(title, place)[0].negatives
+                queries = {pair.query for pair in group.negatives}
+                assert queries <= orders(title, tuple(wiki.others(title, ())), depth) | anything
+                assert group.positive.query not in queries
+
+
+@cache
+def orders(title, titles, depth):
+    return {" ".join([title, *order]) for order in permutations(titles, depth)}
+
+
+@pytest.fixture(scope="module")
+def counts(wiki):
+    """Of the words of all leads, without stop words."""
+    found = Counter(w.lower() for t in wiki.documents for w in WORDS.findall(wiki.lead(t)))
+    return {word: n for word, n in found.items() if word not in ENGLISH_STOP_WORDS}
+
+
+class TestPROP:
+    @pytest.mark.parametrize(
+        ("options", "least"),
+        [({}, 1), ({"prop_min_count": "50"}, 50), ({"preset": "released"}, 10)],
+    )
+    def test_sets(self, source, wiki, counts, options, least):
+        """Words of the vocabulary, of one number; the positive is the likelier, never as likely."""
+        kept = {word: n for word, n in counts.items() if n >= least}
+        background = kept
+        if "preset" in options:
+            leads = [{w.lower() for w in WORDS.findall(wiki.lead(t))} for t in wiki.documents]
+            background = Counter(word for lead in leads for word in lead if word in kept)
+        mu = sum(kept.values()) / len(wiki.documents)
+        total, ties = sum(background.values()), 0
+        for (title,), id in named(source, wiki, "prop").items():
+            lead = wiki.lead(title)
+            tf = Counter(w for w in map(str.lower, WORDS.findall(lead)) if w in kept)
+            for group in draws(source, "prop", id, 6, **options):
+                if group is None:
+                    ties += 1
+                    continue
+                sets = [pair.query.split(" ") for pair in group.members]
+                assert group.positive.document == group.negatives[0].document == lead
+                assert len(sets[0]) == len(sets[1]) and kept.keys() >= {*sets[0], *sets[1]}
+                high, low = (
+                    math.fsum(
+                        math.log((tf[w] + mu * background[w] / total) / (tf.total() + mu))
+                        for w in words
+                    )
+                    for words in sets
+                )
+                assert high - low > 1e-10
+        assert 0 < ties < 0.2 * 6 * len(wiki.documents)

@@ -1,0 +1,188 @@
+"""The words stage: counts by brute force, the same bytes however it is run, and who needs it."""
+
+import re
+import shutil
+from collections import Counter
+from contextlib import suppress
+
+import pyarrow.parquet as pq
+import pytest
+from dumps import write_dump
+
+from harp_plugin.build import BuildOptions, build
+from harp_plugin.cli import main
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.errors import HarpError
+from harp_plugin.graph import GraphOptions, build_graph
+from harp_plugin.sampling import stable_id
+from harp_plugin.storage import Stage, read_manifest
+from harp_plugin.tasks.registry import HARP_TASKS, TASKS, needed_stages
+from harp_plugin.weights.words import build_words
+
+PAGES = {
+    "Apple": "An apple is no Äpfel. It's APPLE, not apple's.\n== More ==\nWords of no [[lead]].",
+    "Tree": "The tree: a [[apple|ÄPFEL]] tree; 2 trees, x_y and x.",
+    "Fruit": "Fruit.",
+    "Headless": "== No lead ==\nThese words are not counted, of a [[fruit]].",
+    "Short": "Shorter.",
+    "Straße": "STRASSE, straße, Straße ' '' – [[tree]].",
+}
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linked")
+    source = write_dump(folder / "d.xml", PAGES)
+    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
+    build_graph(folder, GraphOptions(min_words=0))
+    return folder
+
+
+@pytest.fixture
+def directory(linked, tmp_path):
+    return shutil.copytree(linked, tmp_path / "build")
+
+
+def tree(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def rows_of(directory):
+    return pq.read_table(directory / "words" / "collection").to_pylist()
+
+
+def test_counts_by_hand(directory):
+    manifest = build_words(directory)
+    assert manifest["texts"] == 5
+    found = {row["word"]: (row["occurrences"], row["documents"]) for row in rows_of(directory)}
+    once = ["an", "is", "no", "it's", "not", "apple's", "the", "a", "2", "trees", "and", "fruit"]
+    once += ["y", "shorter", "strasse"]
+    expected = dict.fromkeys(once, (1, 1)) | {"apple": (2, 1), "äpfel": (2, 2), "x": (2, 1)}
+    assert found == expected | {"tree": (3, 2), "straße": (2, 1)}
+
+
+def check_by_brute_force(directory):
+    leads = {
+        row["id"]: row["lead"] for row in pq.read_table(directory / "corpus/pages").to_pylist()
+    }
+    documents = pq.read_table(directory / "graph" / "documents")["id"].to_pylist()
+    occurrences, held = Counter(), Counter()
+    for id in documents:
+        words = [w.lower() for w in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", leads[id])]
+        occurrences.update(words)
+        held.update(set(words))
+    rows = rows_of(directory)
+    assert {row["word"]: row["occurrences"] for row in rows} == occurrences
+    assert {row["word"]: row["documents"] for row in rows} == held
+    assert all(row["id"] == stable_id(row["word"]) for row in rows)
+    assert read_manifest(directory / "words")["texts"] == len(documents)
+    return len(rows)
+
+
+@pytest.mark.integration
+def test_only_documents_count(tmp_path):
+    """Pages that are too short for one are left out."""
+    source = write_dump(tmp_path / "d.xml", PAGES)
+    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_graph(tmp_path, GraphOptions(min_words=6))
+    build_words(tmp_path)
+    assert check_by_brute_force(tmp_path) == 16
+    assert "shorter" not in {row["word"] for row in rows_of(tmp_path)}
+
+
+def test_a_page_read_twice_counts_once(tmp_path):
+    (tmp_path / "sources").mkdir()
+    for name in ("one", "two"):
+        write_dump(tmp_path / "sources" / f"{name}.xml", PAGES)
+    build_corpus([tmp_path / "sources"], tmp_path, CorpusOptions(), quiet=True)
+    build_graph(tmp_path, GraphOptions(min_words=0))
+    build_words(tmp_path)
+    check_by_brute_force(tmp_path)
+
+
+@pytest.mark.integration
+def test_a_real_wiki(shared_data, tmp_path):
+    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    options = BuildOptions(str(tmp_path), tasks=["prop"], workers=2, quiet=True)
+    manifests = build([source], options, CorpusOptions(pages_per_shard=40))
+    assert tuple(manifests) == ("corpus", "graph", "words", "examples")
+    assert check_by_brute_force(tmp_path) == manifests["words"]["rows"]["collection"] == 4271
+
+
+@pytest.mark.integration
+def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypatch):
+    """The same bytes as undisturbed, and no shard done twice."""
+    twice = shutil.copytree(directory, tmp_path / "twice")
+    broken = shutil.copytree(directory, tmp_path / "broken")
+    manifest = build_words(directory, documents_per_shard=2)
+    assert build_words(twice, workers=2, documents_per_shard=2) == manifest
+    assert tree(directory / "words") == tree(twice / "words")
+    finish_shard, done = Stage.finish_shard, []
+
+    def interrupt(stage, name, *counts):
+        finish_shard(stage, name, *counts)
+        done.append(name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Stage, "finish_shard", interrupt)
+    for _ in range(10):
+        with suppress(KeyboardInterrupt):
+            assert build_words(broken, documents_per_shard=2) == manifest
+            break
+    assert len(done) == len(set(done)) > 1
+    assert tree(directory / "words") == tree(broken / "words")
+    assert not (broken / "words" / "counted").exists()
+
+
+@pytest.mark.integration
+def test_finished_work_is_kept_and_left_overs_go(directory):
+    first, before = build_words(directory), tree(directory / "words")
+    (directory / "words" / "counted").mkdir()
+    assert build_words(directory) == first
+    assert tree(directory / "words") == before
+    build_graph(directory, GraphOptions(min_words=6))
+    assert build_words(directory)["rows"]["collection"] < first["rows"]["collection"]
+
+
+def test_an_earlier_stage_is_missing(tmp_path):
+    with pytest.raises(HarpError, match=r"no finished stage in .*corpus"):
+        build_words(tmp_path)
+    assert not (tmp_path / "words").exists()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "more"),
+    [
+        (["prop"], ("words",)),
+        (["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"], ()),
+        (HARP_TASKS, ("weights",)),
+        (["acm", "srr", "prop"], ("words", "weights")),
+        ([], ()),
+    ],
+)
+def test_needed_stages(tasks, more):
+    assert needed_stages(tasks) == ("corpus", "graph", *more, "examples")
+
+
+def test_every_task_says_what_it_needs():
+    known = {task: getattr(TASKS[task], "needs", ("weights",)) for task in TASKS}
+    for task, needs in known.items():
+        assert set(needs) <= {"words", "weights"}
+        assert needed_stages([task]) == ("corpus", "graph", *needs, "examples")
+    with pytest.raises(HarpError, match="unknown task 'srx': did you mean"):
+        needed_stages(["rqp", "srx"])
+
+
+def test_tasks_without_weights_need_no_model(tmp_path, capsys):
+    source = write_dump(tmp_path / "d.xml", PAGES)
+    line = ["build", source, "--output", tmp_path / "out", "--min-words", "0", "--quiet"]
+    line += ["--tasks", "ati", "--model", "/nowhere", "--workers", "1"]
+    assert main([str(part) for part in line]) == 0
+    found = {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()}
+    assert found == {"corpus", "graph", "examples"}
+    assert "ati" in capsys.readouterr().out
+    line[line.index("ati")] = "rqp"
+    assert main([str(part) for part in line]) == 2
+    assert "/nowhere" in capsys.readouterr().err
