@@ -1,19 +1,24 @@
 """Recipes and flags become options; the package's own recipes are sound."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import pytest
+import torch
+from tevatron.arguments import DenseTrainingArguments, ModelArguments
+from transformers import get_scheduler
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.options import OptionsParser, read_recipe, recipe_folder
-from harp_plugin.tasks import HARP_TASKS
+from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,
     HarpTrainingArguments,
 )
+from harp_plugin.training.folder import recipe as recipe_of
+from harp_plugin.training.losses import LOSSES
 
 
 @dataclass
@@ -68,25 +73,155 @@ def recipes(start):
     return sorted(path.stem for path in recipe_folder().glob(f"{start}*.json"))
 
 
-@pytest.mark.parametrize("name", [*recipes("harp-"), *recipes("minilm-"), "quickstart"])
-def test_training_recipes_parse(name, tmp_path):
-    parser = OptionsParser(
-        (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp train", ""
-    )
-    argv = ["--bf16", "false", "--output_dir", str(tmp_path)]
-    _, data, training, _ = parser.read(argv, name)
+OTHERS = ("evaluate-", "finetune-")
+TRAINING = [name for name in recipes("") if not name.startswith(OTHERS)]
+WIKIPEDIA = [name for name in TRAINING if "-bert-base-wikipedia" in name]
+HARP = "harp-bert-base-wikipedia"
+WIKIFORMER = "wikiformer-bert-base-wikipedia"
+WIKIFORMER_TASKS = ("srr", "rwi", "ati", "ltm")
+TRAINING_OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
+
+
+def train_options(name, *flags):
+    """The three dataclasses that `harp train` reads; `--bf16` asks for a GPU."""
+    parser = OptionsParser(TRAINING_OPTIONS, "harp train", "")
+    return parser.read(["--bf16", "false", *flags], name)[:3]
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_training_recipes_parse(name):
+    model, data, training = train_options(name)
+    data.check()
     recipe = read_recipe(name)
-    assert data.task_weights == recipe["tasks"]
-    assert training.learning_rate == recipe["learning_rate"]
+    assert len(recipe.pop("about")) > 20
+    assert data.task_weights == recipe["tasks"] and set(recipe["tasks"]) <= set(TASKS)
+    assert data.weighted_sum().weights == recipe["losses"] and set(recipe["losses"]) <= set(LOSSES)
+    for key, value in recipe.items():
+        owner = next(options for options in (training, data, model) if hasattr(options, key))
+        if key not in ("bf16", "report_to"):
+            assert getattr(owner, key) == value, key
 
 
-def test_ablations_lack_one_thing_each():
-    whole = read_recipe("harp-bert-base-wikipedia")
-    assert set(whole["tasks"]) == set(HARP_TASKS)
-    for task in HARP_TASKS:
-        without = read_recipe(f"harp-bert-base-wikipedia-without-{task}")
-        assert set(without["tasks"]) == set(HARP_TASKS) - {task}
-    assert read_recipe("harp-bert-base-wikipedia-without-mlm")["losses"] == {"hinge": 1}
+@pytest.mark.parametrize("name", TRAINING)
+def test_training_recipes_are_flat_and_keyed_as_tevatrons(name):
+    recipe = read_recipe(name)
+    nested = {key for key, value in recipe.items() if isinstance(value, dict | list)}
+    assert nested <= {"tasks", "losses", "max_query_length", "lr_scheduler_kwargs"}
+    ours = {field.name for field in fields(HarpDataArguments)}
+    theirs = {
+        option.name
+        for arguments in (ModelArguments, DenseTrainingArguments)
+        for option in fields(arguments)
+    }
+    assert recipe.keys() - ours <= theirs | {"about"}
+    assert {"model_name_or_path", "per_device_train_batch_size", "learning_rate"} <= recipe.keys()
+
+
+@pytest.mark.parametrize("name", WIKIPEDIA)
+def test_recipes_of_the_papers_share_model_corpus_and_length(name):
+    recipe = read_recipe(name)
+    assert recipe["model_name_or_path"] == "bert-base-uncased"
+    assert recipe["build_dir"] == "harp-output/enwiki"
+    assert recipe["output_dir"] == f"harp-output/{name}"
+    assert recipe["max_length"] == 512 and recipe["warmup_ratio"] == 0.1 and recipe["seed"] == 42
+    assert recipe.get("mlm_probability", 0.15) == 0.15
+
+
+def difference(name, parent):
+    """What a recipe changes, but for its remark and its output; the keys must be the same."""
+    ours, theirs = read_recipe(name), read_recipe(parent)
+    assert ours.keys() == theirs.keys() and ours["output_dir"] != theirs["output_dir"]
+    changed = {key: value for key, value in ours.items() if value != theirs[key]}
+    return {key: changed[key] for key in changed.keys() - {"about", "output_dir"}}
+
+
+ABLATIONS = [
+    *((HARP, HARP_TASKS, task) for task in HARP_TASKS),
+    *((WIKIFORMER, WIKIFORMER_TASKS, task) for task in WIKIFORMER_TASKS),
+]
+
+
+@pytest.mark.parametrize(("parent", "tasks", "without"), ABLATIONS)
+def test_each_row_of_the_ablations_lacks_one_task(parent, tasks, without):
+    assert read_recipe(parent)["tasks"] == dict.fromkeys(tasks, 1)
+    rest = {task: 1 for task in tasks if task != without}
+    assert difference(f"{parent}-without-{without}", parent) == {"tasks": rest}
+
+
+def test_no_other_ablations_than_the_papers_rows():
+    names = {f"{parent}-without-{task}" for parent, _, task in ABLATIONS}
+    assert {n for n in TRAINING if "-without-" in n} == names | {f"{HARP}-without-mlm"}
+    assert difference(f"{HARP}-without-mlm", HARP) == {"losses": {"hinge": 1}}
+
+
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [
+        ("ict", {"tasks": {"ict": 1}}),
+        ("bfs", {"tasks": {"bfs": 1}}),
+        ("wlp", {"tasks": {"wlp": 1}}),
+        ("mlm", {"losses": {"mlm": 1}}),
+    ],
+)
+def test_baselines_differ_from_harp_in_one_thing(method, change):
+    assert difference(f"{method}-bert-base-wikipedia", HARP) == change
+
+
+def test_settings_of_the_papers():
+    _, _, harp = train_options(HARP)
+    assert (harp.learning_rate, harp.per_device_train_batch_size) == (1e-4, 128)
+    assert harp.num_train_epochs == 10
+    _, data, prop = train_options("prop-bert-base-wikipedia")
+    assert (prop.learning_rate, prop.per_device_train_batch_size) == (2e-5, 128)
+    assert 100_000 <= prop.max_steps <= 300_000 and prop.lr_scheduler_type == "linear"
+    assert data.task_weights == {"prop": 1} and data.losses == {"hinge": 1, "mlm": 1}
+    _, data, _ = train_options(WIKIFORMER)
+    assert data.losses == {"lce": 1}
+    assert data.query_limits == {"srr": 30, "rwi": 30, "ati": 30, "ltm": 255}
+
+
+def test_wikiformers_learning_rate_halves_after_50000_steps():
+    _, _, training = train_options(WIKIFORMER)
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], training.learning_rate)
+    with pytest.warns(UserWarning, match="num_stable_steps will be used"):
+        schedule = get_scheduler(
+            training.lr_scheduler_type,
+            optimiser,
+            training.get_warmup_steps(training.max_steps),
+            training.max_steps,
+            training.lr_scheduler_kwargs,
+        )
+    rate = [1e-5 * schedule.lr_lambdas[0](step) for step in range(training.max_steps)]
+    assert rate[10_000:50_000] == [1e-5] * 40_000 and rate[50_000:] == [5e-6] * 50_000
+    assert rate[:10_000] == sorted(rate[:10_000]) and rate[9_999] < 1e-5
+
+
+COMPARED = {
+    "harp": (),
+    **{task: ("--tasks", json.dumps({task: 1})) for task in ("prop", "ict", "bfs", "wlp")},
+    "wikiformer": (
+        *("--tasks", json.dumps(dict.fromkeys(WIKIFORMER_TASKS, 1))),
+        *("--losses", '{"lce": 1}'),
+    ),
+    "mlm": ("--losses", '{"mlm": 1}'),
+}
+
+
+@pytest.mark.parametrize("method", COMPARED)
+def test_flags_make_one_recipe_seven_methods(method):
+    name, flags = "compare-simplewiki", COMPARED[method]
+    about = read_recipe(name)["about"]
+    output = f"harp-output/compare/{method}"
+    assert method in about and all(f"'{flag}'" in about for flag in flags[1::2] if "," in flag)
+    parent = recipe_of(*train_options(name))
+    changed = train_options(name, *flags, "--output_dir", output)
+    ours = recipe_of(*changed)
+    assert ours.keys() == parent.keys() and changed[2].output_dir == output
+    differing = {f"--{key}" for key in ours if ours[key] != parent[key]}
+    assert differing == {flag for flag in flags if flag.startswith("--")}
+    rows = read_recipe("evaluate-compare-vaswani")["rerankers"]
+    row = rows[method]
+    assert (row if isinstance(row, str) else row["model"]) == output
 
 
 @pytest.mark.parametrize("name", recipes("evaluate-"))

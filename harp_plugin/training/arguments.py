@@ -11,6 +11,7 @@ import torch
 
 from ..errors import HarpError
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
+from .data import query_limits
 from .losses import WeightedSum, checked_weights
 from .tevatron import DenseTrainingArguments
 
@@ -19,7 +20,11 @@ LOSSES_OF_PRESET = {
     "paper": {"hinge": 1.0, "mlm": 1.0},
     "released": {"softmax_margin": 1.0, "mlm": 1.0},
 }
-EXAMPLE = {"tasks": '{"rqp": 1, "qdm": 1}', "losses": '{"hinge": 1, "mlm": 1}'}
+EXAMPLE = {
+    "tasks": '{"rqp": 1, "qdm": 1}',
+    "losses": '{"hinge": 1, "mlm": 1}',
+    "max_query_length": '30 or {"srr": 30, "ltm": 255}',
+}
 
 
 SHOWN = frozenset(
@@ -76,9 +81,12 @@ class HarpDataArguments(DrawOptions):
         default=512,
         metadata={"help": "Most tokens of a pair, special tokens included; documents are cut."},
     )
-    max_query_length: int | None = field(
+    max_query_length: dict[str, int] | str | int | None = field(
         default=None,
-        metadata={"help": "Most tokens of a query. Default: half of max_length."},
+        metadata={
+            "help": "Most tokens of a query: a number, or one by task as JSON, such as "
+            '{"srr": 30, "ltm": 255}. Default, and for tasks not named: half of max_length.'
+        },
     )
     mlm_probability: float = field(
         default=0.15, metadata={"help": "Share of a document's tokens that the mlm loss masks."}
@@ -89,6 +97,16 @@ class HarpDataArguments(DrawOptions):
             setattr(self, name, value)
         self.tasks = weights("tasks", self.tasks, dict.fromkeys(HARP_TASKS, 1.0))
         self.losses = weights("losses", self.losses, LOSSES_OF_PRESET[self.preset])
+        self.max_query_length = from_json("max_query_length", self.max_query_length)
+
+    def check(self) -> None:
+        """Find what is wrong without opening the build.
+
+        Raises:
+            HarpError: as `weighted_sum`, `task_weights` and `query_limits` say.
+        """
+        self.weighted_sum()
+        _ = self.query_limits
 
     @property
     def task_weights(self) -> dict[str, float]:
@@ -101,6 +119,11 @@ class HarpDataArguments(DrawOptions):
         for name in given:
             TASKS[name]
         return given
+
+    @property
+    def query_limits(self) -> dict[str, int]:
+        """Most tokens of a query by task; see `harp_plugin.training.data.query_limits`."""
+        return query_limits(self.max_query_length, tuple(self.task_weights), self.max_length)
 
     @property
     def draw_options(self) -> DrawOptions:
@@ -178,12 +201,19 @@ def weights(name: str, given: object, default: object) -> dict[str, Any]:
     Raises:
         HarpError: it is neither.
     """
-    value = default if given is None else given
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise HarpError(f"{name} is not JSON ({error}): write it as {EXAMPLE[name]}") from error
+    value = from_json(name, default if given is None else given)
     if not isinstance(value, Mapping):
         raise HarpError(f"{name} is {value!r}: write it as {EXAMPLE[name]}")
     return dict(value)
+
+
+def from_json(name: str, given: object) -> Any:
+    """Read an option that may be given as JSON text.
+
+    Raises:
+        HarpError: the text is not JSON.
+    """
+    try:
+        return json.loads(given) if isinstance(given, str) else given
+    except json.JSONDecodeError as error:
+        raise HarpError(f"{name} is not JSON ({error}): write it as {EXAMPLE[name]}") from error

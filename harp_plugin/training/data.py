@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..sampling import generator
-from ..tasks import Pair, PairGroup
+from ..tasks import TASKS, PairGroup
 from .masking import TokenMasker
 
 Batch = dict[str, Tensor]
@@ -87,8 +87,8 @@ class EpochSampler(Sampler[int]):
 class PairCollator:
     """Makes one batch of all members of all groups: ``[CLS] query [SEP] document [SEP]``.
 
-    The document is truncated. A query of more than ``max_query_length`` tokens is cut first, so
-    that a long sentence never leaves its document without a token. A group's members are adjacent,
+    The document is truncated. A query of more than its task's limit is cut first, so that a long
+    sentence never leaves its document without a token. A group's members are adjacent,
     the positive first.
 
     Attributes:
@@ -96,7 +96,7 @@ class PairCollator:
         tasks: all task names; a group's task is given as its index here.
         token_types: whether the model has token types.
         max_length: most tokens of a pair, special tokens included.
-        max_query_length: most tokens of a query; None is half of max_length.
+        max_query_length: most tokens of a query, as `query_limits` reads it.
         masker: draws the masks of the documents' tokens; None masks nothing.
         fresh_masks: whether masks are drawn anew each epoch; else a pair has its masks for good.
     """
@@ -105,7 +105,7 @@ class PairCollator:
     tasks: Sequence[str]
     token_types: bool
     max_length: int = 512
-    max_query_length: int | None = None
+    max_query_length: int | Mapping[str, int] | None = None
     masker: TokenMasker | None = None
     fresh_masks: bool = True
 
@@ -115,13 +115,7 @@ class PairCollator:
                 f"{type(self.tokenizer).__name__} gives no character offsets: choose a model with "
                 "a fast tokenizer"
             )
-        if self.max_query_length is None:
-            self.max_query_length = self.max_length // 2
-        if not 0 < self.max_query_length <= self.max_length - 8:
-            raise HarpError(
-                f"max_query_length {self.max_query_length} leaves no room for the document in "
-                f"max_length {self.max_length}: lower it, or raise max_length"
-            )
+        self.limits = query_limits(self.max_query_length, self.tasks, self.max_length)
 
     def __call__(self, examples: Sequence[Example]) -> Batch:
         """Tokenise, mask and pad.
@@ -132,9 +126,8 @@ class PairCollator:
             ``masked_positions``, indices into the flattened (pairs × length) tokens, and
             ``mlm_labels``, the ids that were there, both (masked,).
         """
-        pairs = [pair for example in examples for pair in example.group.members]
-        encoding = self._encode(pairs)
         groups = [example.group for example in examples]
+        encoding = self._encode(groups)
         batch: Batch = dict(encoding)
         batch["group_sizes"] = torch.tensor([len(group.members) for group in groups])
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
@@ -142,9 +135,11 @@ class PairCollator:
             batch |= self._mask(encoding, examples, self.masker)
         return batch
 
-    def _encode(self, pairs: Sequence[Pair]) -> BatchEncoding:
+    def _encode(self, groups: Sequence[PairGroup]) -> BatchEncoding:
+        pairs = [pair for group in groups for pair in group.members]
+        limits = [self.limits[group.task] for group in groups for _ in group.members]
         return self.tokenizer(
-            self._cut([pair.query for pair in pairs]),
+            self._cut([pair.query for pair in pairs], limits),
             [pair.document for pair in pairs],
             truncation="only_second",
             max_length=self.max_length,
@@ -154,17 +149,19 @@ class PairCollator:
             return_tensors="pt",
         )
 
-    def _cut(self, queries: list[str]) -> list[str]:
+    def _cut(self, queries: list[str], limits: list[int]) -> list[str]:
         encoding = self.tokenizer(
             queries,
             add_special_tokens=False,
             truncation=True,
-            max_length=self.max_query_length,
+            max_length=max(limits),
             return_offsets_mapping=True,
         )
         return [
-            query[: offsets[-1][1]] if len(offsets) == self.max_query_length else query
-            for query, offsets in zip(queries, encoding["offset_mapping"], strict=True)
+            query[: offsets[limit - 1][1]] if len(offsets) >= limit else query
+            for query, limit, offsets in zip(
+                queries, limits, encoding["offset_mapping"], strict=True
+            )
         ]
 
     def _mask(
@@ -191,3 +188,30 @@ class PairCollator:
             "masked_positions": torch.from_numpy(np.concatenate(positions)),
             "mlm_labels": torch.from_numpy(np.concatenate(labels)),
         }
+
+
+def query_limits(given: object, tasks: Sequence[str], max_length: int) -> dict[str, int]:
+    """Most tokens of a query, by task.
+
+    Args:
+        given: a number for all tasks, or numbers by task name. A task that is not named, and each
+            one if this is None, has half of max_length. Any registered task may be named, so that
+            a recipe stands when a task is taken out of its mixture.
+        tasks: the tasks of the run.
+        max_length: most tokens of a pair, special tokens included.
+
+    Raises:
+        HarpError: a name is no task's, or a number is below 1 or leaves its document no room.
+    """
+    named = given if isinstance(given, Mapping) else {}
+    for task in named:
+        TASKS[task]
+    for_all = max_length // 2 if given is None or given is named else given
+    limits = {**dict.fromkeys(tasks, for_all), **named}
+    for task, limit in limits.items():
+        if type(limit) is not int or not 0 < limit <= max_length - 8:
+            raise HarpError(
+                f"max_query_length is {limit!r} for {task}: a max_length of {max_length} leaves "
+                f"room for a document with 1 to {max_length - 8}; change either"
+            )
+    return limits

@@ -172,9 +172,21 @@ class RunFolder:
         return None
 
     def publish(
-        self, *, log: Sequence[Mapping[str, Any]], steps: int, fresh_weights: Sequence[str]
+        self,
+        *,
+        log: Sequence[Mapping[str, Any]],
+        steps: int,
+        fresh_weights: Sequence[str],
+        untrained_weights: Sequence[str],
     ) -> None:
-        """Move the final model from `partial` into place, and commit it with the manifest."""
+        """Move the final model from `partial` into place, and commit it with the manifest.
+
+        Args:
+            log: the trainer's log.
+            steps: optimiser steps taken.
+            fresh_weights: weights that were drawn anew when the run began.
+            untrained_weights: those of them that no loss trained; the model lacks them.
+        """
         lines = [
             {key: value for key, value in line.items() if key not in OF_THE_CLOCK}
             for line in log
@@ -194,6 +206,7 @@ class RunFolder:
                 "steps": steps,
                 "seed": self.record["recipe"].get("seed", HarpTrainingArguments.seed),
                 "fresh_weights": list(fresh_weights),
+                "untrained_weights": list(untrained_weights),
                 "metrics": lines[-1] if lines else {},
                 "versions": versions(),
             },

@@ -59,6 +59,18 @@ def softmax_margin(scores: Tensor, mask: Tensor) -> Tensor:
     return mean_over_negatives(2 * torch.sigmoid(negatives - positive), mask)
 
 
+@LOSSES.register("lce")
+def lce(scores: Tensor, mask: Tensor) -> Tensor:
+    """Softmax cross-entropy over the group, −log(exp s⁺ / Σ exp s): Wikiformer, eq. 3 to 6.
+
+    Known as localized contrastive estimation (Gao, Dai and Callan 2021, eq. 6).
+
+    Returns:
+        The loss of each group, (groups,).
+    """
+    return -scores.masked_fill(~mask, -torch.inf).log_softmax(dim=1)[:, 0]
+
+
 @LOSSES.register("mlm")
 def mlm(mlm_logits: Tensor, mlm_labels: Tensor) -> Tensor:
     """Masked language model, −log p(x̂ | x without the masked tokens), eq. 15.
@@ -96,6 +108,11 @@ class WeightedSum:
     def needs_mlm(self) -> bool:
         """Whether a loss reads the predictions at masked tokens."""
         return any("mlm_logits" in names for names in self.parameters.values())
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether a loss reads the relevance scores."""
+        return any(self.is_pair_loss(name) for name in self.weights)
 
     def is_pair_loss(self, name: str) -> bool:
         """Whether the loss gives one value for each group."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,7 +156,25 @@ class JointModel(nn.Module):
         """`activation_checkpointing_enable` by its older name."""
         self.scorer.gradient_checkpointing_enable(**options)
 
-    def save(self, folder: str | Path, state_dict: dict[str, Tensor] | None = None) -> None:
+    def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
+        """Names of fresh weights that stay as they were drawn.
+
+        Args:
+            scored: whether a loss trains the scorer's head.
+            masked: whether a loss trains the language model's head.
+        """
+        trained = {
+            *(self.scorer.state_dict() if scored else ()),
+            *(self.language_model.state_dict() if masked else ()),
+        }
+        return tuple(name for name in self.fresh if name not in trained)
+
+    def save(
+        self,
+        folder: str | Path,
+        state_dict: dict[str, Tensor] | None = None,
+        leave_out: Collection[str] = (),
+    ) -> None:
         """Write one plain Hugging Face checkpoint that holds the encoder and both heads.
 
         ``AutoModelForSequenceClassification`` and sentence-transformers' ``CrossEncoder`` load the
@@ -165,20 +183,26 @@ class JointModel(nn.Module):
         Args:
             folder: where to write ``config.json`` and ``model.safetensors``.
             state_dict: this model's gathered weights, where the model itself is sharded.
+            leave_out: names of weights that are not written, such as an untrained head's: what
+                loads the checkpoint then knows that it lacks them.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         weights = {
             _plain(name): weight.detach().contiguous()
             for name, weight in (state_dict or self.state_dict()).items()
-            if name not in self._tied
+            if name not in self._tied and _plain(name) not in leave_out
         }
         save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
         self.config.architectures = [type(self.scorer).__name__]
         self.config.save_pretrained(folder)
 
-    def load_weights(self, folder: str | Path) -> None:
+    def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
         """Read the weights of a checkpoint that `save` wrote for a model of the same shape.
+
+        Args:
+            folder: the checkpoint.
+            left_out: what `save` left out; those weights stay as they are.
 
         Raises:
             HarpError: the file is missing, damaged, or of another model.
@@ -187,7 +211,9 @@ class JointModel(nn.Module):
         try:
             stored = load_file(path)
             weights = {
-                name: stored[_plain(name)] for name in self.state_dict() if name not in self._tied
+                name: stored[_plain(name)]
+                for name in self.state_dict()
+                if name not in self._tied and _plain(name) not in left_out
             }
             self.load_state_dict(weights, strict=False)
         except (OSError, SafetensorError, KeyError, RuntimeError) as error:

@@ -18,7 +18,8 @@ def as_line(step: int, logs: dict[str, float]) -> str:
     """One log entry: losses, then the share of pairs in the right order by task."""
     losses = [f"{name} {logs[key]:.3g}" for key, name in _of(logs, prefix="loss/")]
     right = [f"{name} {logs[key]:.0%}" for key, name in _of(logs, suffix="/accuracy")]
-    return f"{step:>6} loss {logs['loss']:.3g} {' '.join(losses)} | {' '.join(right)}"
+    line = f"{step:>6} loss {logs['loss']:.3g} {' '.join(losses)}"
+    return f"{line} | {' '.join(right)}" if right else line
 
 
 def _of(logs: dict[str, float], prefix: str = "", suffix: str = "") -> list[tuple[str, str]]:

@@ -35,7 +35,7 @@ def train(
         HarpError: the recipe, the model or the build is at fault, or ``output_dir`` holds the work
             of another recipe.
     """
-    data_args.weighted_sum()
+    data_args.check()
     groups = PreTrainingData(
         data_args.build_dir,
         data_args.task_weights,
@@ -66,6 +66,9 @@ def fit(
         logger.info("%s is finished: nothing to train", folder.path)
         return folder.path
     folder.check(overwrite=training_args.overwrite_output_dir)
+    if training_args.process_index == 0:
+        for sentence in getattr(groups, "shortages", list)():
+            logger.warning("%s", sentence)
     trainer = build_trainer(groups, tasks, loss, model_args, data_args, training_args)
     with training_args.main_process_first(local=False):
         folder.claim()
@@ -77,6 +80,7 @@ def fit(
             log=trainer.state.log_history,
             steps=trainer.state.global_step,
             fresh_weights=trainer.accelerator.unwrap_model(trainer.model).fresh,
+            untrained_weights=trainer.untrained,
         )
     trainer.accelerator.wait_for_everyone()
     return folder.path
@@ -104,7 +108,7 @@ def build_trainer(
         tasks,
         token_types=model.has_token_types and "token_type_ids" in tokenizer.model_input_names,
         max_length=data_args.max_length,
-        max_query_length=data_args.max_query_length,
+        max_query_length=data_args.query_limits,
         masker=TokenMasker.of(tokenizer, probability=data_args.mlm_probability, seed=seed)
         if loss.needs_mlm
         else None,

@@ -28,7 +28,11 @@ class HarpTrainer(DenseTrainer):
 
     A batch holds whole groups, and each process gets its own. The total loss is the mean over all
     groups (for ``mlm``: over all masked tokens) of the global batch: the same for one process, for
-    several, and with gradient accumulation.
+    several, and with gradient accumulation. A head that the checkpoint lacked and that no loss
+    trains is not saved.
+
+    Attributes:
+        untrained: names of that head's weights.
 
     Args:
         model: the model.
@@ -55,6 +59,7 @@ class HarpTrainer(DenseTrainer):
     ) -> None:
         _check(args, len(train_dataset))
         self.loss = loss
+        self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
         self.sampler = EpochSampler(len(train_dataset), args.seed)
         super().__init__(
             model=model,
@@ -127,7 +132,8 @@ class HarpTrainer(DenseTrainer):
             self.meters.add_loss(name, values)
             if self.loss.is_pair_loss(name):
                 of_groups = of_groups + weighted.detach()
-        self.meters.add_groups(inputs["group_tasks"], of_groups, scores, mask)
+        if self.loss.needs_scores:
+            self.meters.add_groups(inputs["group_tasks"], of_groups, scores, mask)
         return (total, output) if return_outputs else total
 
     def _count(self, name: str, values: Tensor, counts: Tensor | None) -> Tensor | float:
@@ -155,7 +161,7 @@ class HarpTrainer(DenseTrainer):
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
             folder = output_dir or self.args.output_dir
-            self.accelerator.unwrap_model(self.model).save(folder, state_dict)
+            self.accelerator.unwrap_model(self.model).save(folder, state_dict, self.untrained)
             save_tokenizer(self.processing_class, folder)
 
     def _load_from_checkpoint(
@@ -164,7 +170,8 @@ class HarpTrainer(DenseTrainer):
         if self.is_fsdp_enabled:
             super()._load_from_checkpoint(resume_from_checkpoint, model)
         else:
-            self.accelerator.unwrap_model(model or self.model).load_weights(resume_from_checkpoint)
+            unwrapped = self.accelerator.unwrap_model(model or self.model)
+            unwrapped.load_weights(resume_from_checkpoint, self.untrained)
 
 
 class _Run(TrainerCallback):

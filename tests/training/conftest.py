@@ -37,6 +37,18 @@ class SentenceGroups:
         return PairGroup(self.tasks[index % len(self.tasks)], positive, negatives)
 
 
+class ManyNegatives(SentenceGroups):
+    """Groups of two to nine members, of every size in turn."""
+
+    def group(self, epoch: int, index: int) -> PairGroup:
+        first = super().group(epoch, index)
+        negatives = tuple(
+            Pair(first.positive.query, " ".join(WORDS[place : 2 * place + 3]))
+            for place in range(1 + index % 8)
+        )
+        return PairGroup(first.task, first.positive, negatives)
+
+
 class Killed(BaseException):
     pass
 

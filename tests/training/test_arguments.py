@@ -1,5 +1,6 @@
 import dataclasses
 import importlib
+import json
 import sys
 
 import pytest
@@ -46,6 +47,7 @@ def test_options_of_drawing_stand_in_the_same_recipe():
     [
         (("--tasks", "rqp"), "tasks is not JSON"),
         (("--losses", "[1]"), "losses is"),
+        (("--max_query_length", "long"), "max_query_length is not JSON"),
     ],
 )
 def test_wrong_values_are_named(flags, message):
@@ -64,6 +66,35 @@ def test_wrong_values_are_named(flags, message):
 def test_wrong_tasks_are_named(tasks, message):
     with pytest.raises(HarpError, match=message):
         _ = parse("--tasks", tasks).task_weights
+
+
+@pytest.mark.parametrize(
+    ("given", "rqp", "acm"), [("30", 30, 30), ('{"rqp": 30}', 30, 256), ("null", 256, 256)]
+)
+def test_query_limits_as_a_flag_and_in_a_recipe(given, rqp, acm):
+    flags = parse("--tasks", '{"rqp": 1, "acm": 1}', "--max-query-length", given)
+    assert flags.query_limits == {"rqp": rqp, "acm": acm}
+    recipe = {"build_dir": "built", "tasks": flags.tasks, "max_query_length": json.loads(given)}
+    assert HfArgumentParser(HarpDataArguments).parse_dict(recipe)[0] == flags
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("0", "max_query_length is 0 for"),
+        ("-1", "max_query_length is -1 for"),
+        ("30.5", "max_query_length is 30.5 for"),
+        ("true", "max_query_length is True for"),
+        ("505", "max_length of 512 leaves room for a document with 1 to 504"),
+        ("[30]", r"max_query_length is \[30\]"),
+        ('{"rqp": 0}', "max_query_length is 0 for rqp"),
+        ('{"rqp": null}', "max_query_length is None for rqp"),
+        ('{"rpq": 30}', "unknown task 'rpq': did you mean 'rqp'"),
+    ],
+)
+def test_wrong_query_lengths_are_found_before_the_build_is_opened(given, message):
+    with pytest.raises(HarpError, match=message):
+        parse("--max_query_length", given).check()
 
 
 @pytest.mark.parametrize(

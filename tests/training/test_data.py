@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -86,6 +88,30 @@ def test_document_is_cut_first_and_a_long_query_leaves_it_half(tokenizer):
     assert (batch["input_ids"] == word("sentence")).sum(1).tolist() == [0, 10]
 
 
+def test_each_task_cuts_queries_at_its_own_limit(tokenizer):
+    query = "Unbelievably long-winded questions, misspeled agian and again"
+    pieces = tokenizer.tokenize(query)
+    assert len(pieces) > 12 and len(query.split()) < len(pieces)
+    group = PairGroup("rqp", Pair(query, "one"), (Pair("short", "two"),))
+    examples = [
+        Example(0, place, dataclasses.replace(group, task=task))
+        for place, task in enumerate((*TASKS, "rqp"))
+    ]
+    for limit in range(1, len(pieces) + 2):
+        make = collator(tokenizer, mask=False, max_length=40, max_query_length={"rqp": limit})
+        rows = make(examples)["input_ids"].tolist()
+        for row, most in zip(rows, [limit, limit, 20, 20, limit, limit], strict=True):
+            tokens = tokenizer.convert_ids_to_tokens(row)
+            query_tokens = tokens[1 : tokens.index("[SEP]")]
+            assert query_tokens in (pieces[:most], ["short"])
+        assert [row[1:3] for row in rows[1::2]] == [rows[1][1:3]] * 3
+
+
+def test_a_task_that_is_not_in_the_run_may_be_named(tokenizer):
+    make = collator(tokenizer, max_length=64, max_query_length={"acm": 10, "qdm": 12})
+    assert [make.limits[task] for task in TASKS] == [32, 12]
+
+
 def test_only_ordinary_tokens_of_documents_are_masked(groups, tokenizer):
     masked = collator(tokenizer)
     plain = collator(tokenizer, mask=False)
@@ -131,5 +157,5 @@ def test_fixed_masks_belong_to_the_pair(groups, tokenizer):
 
 
 def test_query_that_leaves_no_room(tokenizer):
-    with pytest.raises(HarpError, match="leaves no room"):
+    with pytest.raises(HarpError, match="max_query_length is 30 for rqp: a max_length of 32"):
         collator(tokenizer, max_length=32, max_query_length=30)

@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from harp_plugin.errors import HarpError
-from harp_plugin.training.losses import LOSSES, LossInputs, WeightedSum, hinge, mlm, softmax_margin
+from harp_plugin.training.losses import (
+    LOSSES,
+    LossInputs,
+    WeightedSum,
+    hinge,
+    lce,
+    mlm,
+    softmax_margin,
+)
 
 BOTH = torch.tensor([[True, True]])
 
@@ -40,13 +48,46 @@ def test_softmax_margin_is_the_margin_loss_on_the_softmax():
     torch.testing.assert_close(ours, expected)
 
 
+def test_lce_by_hand():
+    scores = torch.tensor([[math.log(3.0), 0.0, math.log(4.0)], [math.log(3.0), 0.0, 99.0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    expected = [-math.log(3 / 8), -math.log(3 / 4)]
+    assert lce(scores, mask).tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def test_lce_against_cross_entropy_on_each_ragged_group():
+    torch.manual_seed(3)
+    scores = (torch.randn(40, 9) * 5).requires_grad_()
+    sizes = torch.arange(40) % 8 + 2
+    mask = torch.arange(9) < sizes[:, None]
+    ours = lce(scores, mask)
+    (slopes,) = torch.autograd.grad(ours.sum(), scores)
+    for group, size in enumerate(sizes):
+        alone = scores[group : group + 1, :size].detach().requires_grad_()
+        theirs = torch.nn.functional.cross_entropy(alone, torch.tensor([0]))
+        theirs.backward()
+        torch.testing.assert_close(ours[group], theirs)
+        torch.testing.assert_close(slopes[group, :size], alone.grad[0])
+        assert (slopes[group, size:] == 0).all()
+
+
+@pytest.mark.parametrize("size", [1e4, 3e38])
+def test_lce_of_large_scores_is_finite(size):
+    scores = torch.tensor([[size, -size, 0.0], [0.0, size, 0.0]], requires_grad=True)
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    values = lce(scores, mask)
+    values.sum().backward()
+    assert values.tolist() == pytest.approx([0.0, size])
+    assert scores.grad.tolist() == [[0, 0, 0], [-1, 1, 0]]
+
+
 def test_mlm_by_hand():
     logits = torch.log(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
     values = mlm(logits, torch.tensor([1, 2]))
     assert values.tolist() == pytest.approx([-math.log(0.25), -math.log(0.8)], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["hinge", "softmax_margin"])
+@pytest.mark.parametrize("name", ["hinge", "softmax_margin", "lce"])
 def test_gradient_of_pair_losses_by_finite_differences(name):
     torch.manual_seed(1)
     scores = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
@@ -76,6 +117,7 @@ def test_sum_gives_each_loss_the_inputs_it_names():
     assert terms["mlm"].tolist() == pytest.approx([math.log(4)] * 3)
     assert total.needs_mlm and total.is_pair_loss("hinge") and not total.is_pair_loss("mlm")
     assert not WeightedSum({"hinge": 1, "mlm": 0}).needs_mlm
+    assert total.needs_scores and not WeightedSum({"mlm": 1}).needs_scores
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,35 @@ def test_cross_encoder_gives_the_same_raw_scores(tiny_bert, tokenizer, tmp_path)
     assert not ((ours > 0) & (ours < 1)).all()
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("scored", [True, False])
+def test_what_is_left_out_is_what_got_no_gradient(architecture, scored, tmp_path):
+    torch.manual_seed(0)
+    ARCHITECTURES[architecture]().save_pretrained(tmp_path / "base")
+    model = JointModel.load(str(tmp_path / "base"))
+    out = model(**batch(), masked_positions=None if scored else torch.tensor([2]))
+    (out.scores if scored else out.mlm_logits).square().sum().backward()
+    untrained = set(model.untrained(scored=scored, masked=not scored))
+    moved = {
+        n.partition(".")[2]
+        for n, weight in model.named_parameters(remove_duplicate=False)
+        if weight.grad is not None
+    }
+    fresh = set(model.fresh)
+    assert fresh - moved == untrained and fresh & moved and untrained
+    model.save(tmp_path / "saved", leave_out=untrained)
+    other = JointModel.load(str(tmp_path / "base"))
+    perturb(other).load_weights(tmp_path / "saved", left_out=untrained)
+    differ = {
+        name.partition(".")[2]
+        for name, weight in model.state_dict().items()
+        if not torch.equal(weight, other.state_dict()[name])
+    }
+    assert differ <= untrained
+    again = JointModel.load(str(tmp_path / "saved"))
+    assert set(again.fresh) == untrained
+
+
 def test_one_file_holds_each_weight_once(tiny_bert, tmp_path):
     JointModel.load(str(tiny_bert)).save(tmp_path)
     assert [file.name for file in sorted(tmp_path.iterdir())] == [

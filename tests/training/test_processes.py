@@ -21,8 +21,8 @@ def free_port() -> int:
         return taken.getsockname()[1]
 
 
-def train_one_of_two(rank: int, port: int, recipe: dict) -> None:
-    """Train until both are killed in the second epoch, then go on from its only checkpoint."""
+def train_one_of_two(rank: int, port: int, recipe: dict, killed: bool = False) -> None:
+    """Train; if ``killed``, until both are in the second epoch, then from the only checkpoint."""
     from transformers import HfArgumentParser
 
     from harp_plugin.training.arguments import (
@@ -40,8 +40,9 @@ def train_one_of_two(rank: int, port: int, recipe: dict) -> None:
         MASTER_PORT=str(port),
     )
     parser = HfArgumentParser((HarpModelArguments, HarpDataArguments, HarpTrainingArguments))
-    with pytest.raises(Killed):
-        fit(DyingGroups(20), *parser.parse_dict(recipe))
+    if killed:
+        with pytest.raises(Killed):
+            fit(DyingGroups(20), *parser.parse_dict(recipe))
     fit(SentenceGroups(), *parser.parse_dict(recipe))
     torch.distributed.destroy_process_group()
 
@@ -58,14 +59,19 @@ def still_bert(tiny_bert, tmp_path):
 
 
 @pytest.mark.integration
-def test_two_killed_processes_train_what_one_trains_with_the_same_global_batch(
-    options, still_bert, tmp_path
+@pytest.mark.parametrize(
+    ("losses", "killed"), [({"hinge": 1, "mlm": 1}, True), ({"mlm": 1}, False), ({"lce": 1}, False)]
+)
+def test_two_processes_train_what_one_trains_with_the_same_global_batch(
+    losses, killed, options, still_bert, tmp_path
 ):
     common = {
         "model_name_or_path": still_bert,
+        "losses": losses,
         "max_steps": 8,
         "optim": "sgd",
         "learning_rate": 0.1,
+        "weight_decay": 0.1,
         "save_steps": 5,
     }
     one = fit(
@@ -83,7 +89,7 @@ def test_two_killed_processes_train_what_one_trains_with_the_same_global_batch(
         "disable_tqdm": True,
         **common,
     }
-    multiprocessing.spawn(train_one_of_two, args=(free_port(), recipe), nprocs=2)
+    multiprocessing.spawn(train_one_of_two, args=(free_port(), recipe, killed), nprocs=2)
     expected = load_file(one / "model.safetensors")
     actual = load_file(tmp_path / "two" / "model.safetensors")
     assert expected.keys() == actual.keys()

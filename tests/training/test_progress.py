@@ -15,3 +15,7 @@ def test_a_line_fits_a_terminal():
     line = as_line(100000, logs)
     assert line.startswith("100000 loss 1.45 hinge 0.843 mlm 6.21 | acm 100% qdm 100% ")
     assert len(line) <= 80
+
+
+def test_a_run_without_a_pair_loss_shows_no_accuracies():
+    assert as_line(10, {"loss": 2.5, "loss/mlm": 2.5}) == "    10 loss 2.5 mlm 2.5"

@@ -2,9 +2,11 @@ import json
 import shutil
 
 import pytest
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
+from harp_plugin.ranking import Scorer
 from harp_plugin.training.folder import LOG, MANIFEST
 from harp_plugin.training.run import fit
 
@@ -33,6 +35,7 @@ def test_same_seed_same_bits(options, tmp_path):
     assert not same(first, run(options, output_dir=str(tmp_path / "c"), seed=1), (WEIGHTS,))
 
 
+@pytest.mark.integration
 def test_killed_and_resumed_run_ends_in_the_same_bits(options, tmp_path):
     whole = run(options, output_dir=str(tmp_path / "whole"))
     for reads in (14, 20, 22):
@@ -119,6 +122,98 @@ def test_manifest_says_what_was_run(options):
     assert manifest["versions"]["tevatron"] == "0.1.0"
     assert str(out) not in (out / MANIFEST).read_text()
     assert not (out / ".final").exists()
+
+
+SCORING = {
+    "bert.pooler.dense.bias",
+    "bert.pooler.dense.weight",
+    "classifier.bias",
+    "classifier.weight",
+}
+
+
+@pytest.fixture
+def bare_bert(tiny_bert, tmp_path):
+    """The tiny BERT without any head."""
+    folder = tmp_path / "bare-bert"
+    shutil.copytree(tiny_bert, folder)
+    weights = load_file(tiny_bert / WEIGHTS)
+    kept = {name: w for name, w in weights.items() if name not in SCORING}
+    save_file(kept, folder / WEIGHTS, metadata={"format": "pt"})
+    return str(folder)
+
+
+def heads(out):
+    """Weights that the checkpoint lacks for the scorer and for the language model."""
+    missing = [
+        AutoModelForSequenceClassification.from_pretrained(out, output_loading_info=True)[1],
+        AutoModelForMaskedLM.from_pretrained(out, output_loading_info=True)[1],
+    ]
+    return [set(info["missing_keys"]) for info in missing]
+
+
+@pytest.mark.parametrize(
+    ("losses", "scorer_lacks", "language_model_lacks"),
+    [
+        ({"hinge": 1, "mlm": 1}, False, False),
+        ({"mlm": 1}, True, False),
+        ({"lce": 1}, False, True),
+    ],
+)
+def test_a_head_that_nothing_trained_is_not_saved(
+    losses, scorer_lacks, language_model_lacks, bare_bert, options
+):
+    out = run(options, model_name_or_path=bare_bert, losses=losses, max_steps=2)
+    scorer, language_model = heads(out)
+    assert scorer == (SCORING if scorer_lacks else set())
+    assert bool(language_model) == language_model_lacks
+    manifest = json.loads((out / MANIFEST).read_text())
+    assert set(manifest["untrained_weights"]) == scorer | language_model
+    assert set(manifest["fresh_weights"]) >= scorer | language_model | SCORING
+
+
+def test_head_that_nothing_trained_is_refused_as_a_reranker(bare_bert, options):
+    out = run(options, model_name_or_path=bare_bert, losses={"mlm": 1}, max_steps=1)
+    with pytest.raises(HarpError, match=r"no trained weights for bert\.pooler"):
+        Scorer(str(out)).score(["query"], ["document"])
+
+
+def test_head_that_came_with_the_model_is_kept(tiny_bert, options):
+    out = run(options, losses={"mlm": 1}, max_steps=2)
+    before, after = load_file(tiny_bert / WEIGHTS), load_file(out / WEIGHTS)
+    assert all((before[name] == after[name]).all() for name in SCORING)
+    assert json.loads((out / MANIFEST).read_text())["untrained_weights"] == []
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("losses", [{"mlm": 1}, {"lce": 1}])
+def test_killed_run_with_an_untrained_head_ends_in_the_same_bits(
+    losses, bare_bert, options, tmp_path
+):
+    changes = {"model_name_or_path": bare_bert, "losses": losses, "max_steps": 6}
+    whole = run(options, output_dir=str(tmp_path / "whole"), **changes)
+    die(options, 22, **changes)
+    assert (tmp_path / "out" / "checkpoint-2").is_dir()
+    assert same(whole, run(options, **changes), (WEIGHTS, LOG, MANIFEST))
+
+
+def test_shortages_are_told_before_training(options, caplog):
+    class Short(SentenceGroups):
+        def shortages(self):
+            return ["ltm has too little.", "wlp has 100 % too little."]
+
+    def told():
+        return [r.message for r in caplog.records if r.levelname == "WARNING"]
+
+    with pytest.raises(HarpError, match="max_length"):
+        run(options, Short(), max_length=600)
+    assert told() == Short().shortages()
+    caplog.clear()
+    run(options, Short(), max_steps=1)
+    assert told() == Short().shortages()
+    caplog.clear()
+    run(options, Short(), max_steps=1)
+    assert told() == []
 
 
 def test_longer_than_the_model_reads(options):

@@ -5,10 +5,11 @@ import torch
 from accelerate.data_loader import prepare_data_loader
 
 from harp_plugin.errors import HarpError
+from harp_plugin.training.losses import LossInputs
 from harp_plugin.training.run import build_trainer
-from harp_plugin.training.trainer import in_groups
+from harp_plugin.training.trainer import OF_MODEL, in_groups
 
-from .conftest import SentenceGroups
+from .conftest import ManyNegatives, SentenceGroups
 
 TASKS = ("rqp", "qdm")
 
@@ -81,6 +82,47 @@ def test_meters_by_hand(options):
     assert trainer.meters.drain(trainer.accelerator) == {}
 
 
+def test_a_batch_of_mixed_sizes_gives_each_group_its_own_losses(options):
+    losses = {"hinge": 1, "softmax_margin": 1, "lce": 1, "mlm": 1}
+    trainer = without_dropout(trainer_of(options, ManyNegatives(16), losses=losses))
+    pair_losses = [name for name in losses if name != "mlm"]
+
+    def values(numbers):
+        batch = trainer.data_collator([trainer.train_dataset[number] for number in numbers])
+        with torch.no_grad():
+            output = trainer.model(**{name: batch[name] for name in OF_MODEL})
+            total = trainer.compute_loss(trainer.model, batch)
+        scores, mask = in_groups(output.scores, batch["group_sizes"])
+        terms = trainer.loss.terms(LossInputs(scores, mask, output.mlm_logits, batch["mlm_labels"]))
+        return terms, total, scores, trainer.meters.drain(trainer.accelerator)
+
+    together, total, _, logged = values(range(16))
+    assert total.item() == pytest.approx(sum(float(term.mean()) for term in together.values()))
+    alone = [values([number]) for number in range(16)]
+    for name, term in together.items():
+        expected = torch.cat([terms[name] for terms, *_ in alone])
+        torch.testing.assert_close(term, expected, atol=1e-5, rtol=1e-5)
+        assert logged[f"loss/{name}"] == pytest.approx(term.mean().item(), rel=1e-5)
+    assert [len(scores[0]) for _, _, scores, _ in alone] == [*range(2, 10)] * 2
+    for group, (_, _, scores, line) in enumerate(alone):
+        positive, *negatives = scores[0].tolist()
+        by_hand = [max(0.0, 1 - positive + negative) for negative in negatives]
+        assert float(together["hinge"][group]) == pytest.approx(
+            sum(by_hand) / len(negatives), abs=1e-5
+        )
+        assert line["accuracy"] == sum(positive > score for score in negatives) / len(negatives)
+        weighted = sum(float(together[name][group]) for name in pair_losses)
+        assert line[f"{TASKS[group % 2]}/loss"] == pytest.approx(weighted, abs=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["lce", "hinge"])
+def test_groups_of_several_negatives_train(loss, options):
+    trainer = trainer_of(options, ManyNegatives(), losses={loss: 1}, max_steps=4)
+    trainer.train()
+    line = next(line for line in trainer.state.log_history if "loss" in line)
+    assert line["loss"] == pytest.approx(line[f"loss/{loss}"], rel=1e-5)
+
+
 def test_accumulated_batches_give_the_gradient_of_one_large_batch(options):
     """The number of masked tokens differs between the batches; the mean is over all of them."""
 
@@ -138,6 +180,22 @@ def test_mlm_head_rests_when_no_loss_needs_it(options):
     assert all(same[i] for i, weight in enumerate(after) if weight is not decoder)
     line = next(line for line in trainer.state.log_history if "loss" in line)
     assert "loss/softmax_margin" in line and "loss/mlm" not in line
+
+
+def test_scoring_head_rests_when_no_loss_reads_its_scores(options):
+    trainer = trainer_of(options, losses={"mlm": 1}, max_steps=2, weight_decay=0.1)
+    scorer = trainer.model.scorer
+    head = [*scorer.bert.pooler.parameters(), *scorer.classifier.parameters()]
+    before = [weight.clone() for weight in head]
+    encoder = scorer.bert.encoder.layer[0].output.dense.weight
+    moving = encoder.clone()
+    trainer.train()
+    assert all(torch.equal(a, b) for a, b in zip(before, head, strict=True))
+    assert all(weight.grad is None for weight in head)
+    assert not torch.equal(moving, encoder)
+    line = next(line for line in trainer.state.log_history if "loss" in line)
+    assert line["loss"] == pytest.approx(line["loss/mlm"], rel=1e-5)
+    assert not any("accuracy" in name or name.endswith("/loss") for name in line)
 
 
 def test_last_step_is_logged(options):
