@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..tasks import DrawOptions
 from ..tasks.base import Anchor
-from ..tasks.rdp import anchor_importance
+from ..tasks.importance import anchor_importance
 from ..tasks.terms import stop_words
 from ..text import words
 from .passages import Mention, Passage, Weighed, cut, passage

@@ -7,6 +7,7 @@ import numpy as np
 from .base import Anchor, Source, anchored_query, sentences_of_several_pages
 from .groups import Pair, PairGroup
 from .options import DrawOptions
+from .passages import draw_page
 from .terms import draw_length, draw_words
 
 
@@ -48,14 +49,3 @@ class ACM:
         terms = source.page_terms(anchor.page, options)
         sampled = draw_words(rng, terms, size, options, source.heads)
         return anchored_query(source.anchor_text(anchor), sampled, options) if sampled else None
-
-
-def draw_page(rng: np.random.Generator, pages: np.ndarray, excluded: set[int]) -> int | None:
-    """Draw a page uniformly from those not excluded; None where all are."""
-    if len(pages) <= 4 * len(excluded):
-        pages = pages[~np.isin(pages, list(excluded))]
-        return int(rng.choice(pages)) if len(pages) else None
-    while True:
-        page = int(pages[rng.integers(len(pages))])
-        if page not in excluded:
-            return page

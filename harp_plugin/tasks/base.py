@@ -11,6 +11,7 @@ import numpy as np
 
 from ..corpus.sentences import split_sentences
 from ..corpus.tree import Tree, section_tree
+from ..errors import HarpError
 from ..storage import MappedTable, open_table, read_manifest
 from ..text import words
 from .collection import CollectionWords, LanguageModel
@@ -66,11 +67,18 @@ class Source:
         examples: the examples of each task, by task name.
 
     Raises:
-        HarpError: the folder holds no finished build, or a table is read whose stage was left out.
+        HarpError: the folder holds no finished build or one without a task, or a table is read
+            whose stage was left out.
     """
 
     def __init__(self, directory: str | Path, tasks: list[str]) -> None:
         self.directory = Path(directory)
+        built = read_manifest(self.directory / "examples")["options"].get("tasks", tasks)
+        if missing := [task for task in tasks if task not in built]:
+            raise HarpError(
+                f"{directory} was built without {', '.join(missing)}: run `harp build` again with "
+                f"--tasks {' '.join([*built, *missing])}"
+            )
         self.examples = {task: self._table("examples", task) for task in tasks}
         self._language_model: tuple[DrawOptions, LanguageModel] | None = None
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .acm import draw_page
 from .base import Source
 from .groups import Pair, PairGroup
 from .options import DrawOptions
-from .passages import LEAST_WORDS, document_sections, one, passages
+from .passages import LEAST_WORDS, document_sections, draw_page, one, passages
 
 
 class BFS:

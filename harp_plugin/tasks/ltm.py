@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .acm import draw_page
 from .base import Source, linked_pages
 from .groups import Pair, PairGroup
 from .options import DrawOptions
-from .passages import one
+from .passages import draw_page, one
 
 
 class LTM:

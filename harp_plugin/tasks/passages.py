@@ -37,3 +37,14 @@ def some(rng: np.random.Generator, items: Sequence[T], most: int | None) -> list
 def one(rng: np.random.Generator, items: Sequence[T]) -> T:
     """Draw one item."""
     return items[int(rng.integers(len(items)))]
+
+
+def draw_page(rng: np.random.Generator, pages: np.ndarray, excluded: set[int]) -> int | None:
+    """Draw a page uniformly from those not excluded; None where all are."""
+    if len(pages) <= 4 * len(excluded):
+        pages = pages[~np.isin(pages, list(excluded))]
+        return int(rng.choice(pages)) if len(pages) else None
+    while True:
+        page = int(pages[rng.integers(len(pages))])
+        if page not in excluded:
+            return page

@@ -318,7 +318,7 @@ class TestACM:
         assert sum(g.positive.query != g.negatives[0].query for g in found) > 200
 
     def test_no_page_is_left_as_negative(self, source):
-        from harp_plugin.tasks.acm import draw_page
+        from harp_plugin.tasks.passages import draw_page
 
         assert draw_page(generator("x"), source.documents, set(source.documents.tolist())) is None
         all_but_one = set(source.documents[1:].tolist())

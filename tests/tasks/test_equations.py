@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harp_plugin.tasks import DrawOptions
-from harp_plugin.tasks.rdp import anchor_importance
+from harp_plugin.tasks.importance import anchor_importance
 from harp_plugin.tasks.terms import Terms, distribution, merge_repeats, stop_words, without
 
 DEFAULT = DrawOptions()

@@ -8,6 +8,7 @@ import pytest
 from chi_square import agrees
 from orchard_wiki import LEADS, draws
 
+from harp_plugin.errors import HarpError
 from harp_plugin.export import ExportOptions, as_tevatron, export
 from harp_plugin.tasks import DrawOptions, Pair, PairGroup, PreTrainingData
 
@@ -38,6 +39,11 @@ def test_groups_of_each_task(data):
     mixed = data(GROUPS)
     assert mixed.groups == GROUPS and len(mixed) == sum(GROUPS.values())
     assert mixed.examples == GROUPS | {"prop": len(LEADS)}
+
+
+def test_a_task_that_was_not_built(data):
+    with pytest.raises(HarpError, match=r"built without rqp: .* --tasks prop srr .* wlp rqp$"):
+        data(["prop", "rqp"])
 
 
 def test_five_groups_of_each_document(data):
