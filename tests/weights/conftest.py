@@ -1,12 +1,18 @@
 """Tiny random encoders of several architectures whose attention is far from uniform."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 import transformers
+from dumps import write_dump
 from random_models import LIMIT, SHIFTED, save_encoder, save_random
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, RobertaTokenizer
+
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.graph import GraphOptions, build_graph
 
 TEXTS = ["the old apple tree bears fruit", "hyperlinks of an encyclopedia", "été 😀 naïveté’s"]
 
@@ -18,6 +24,22 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def linked(request, tmp_path_factory):
+    """A corpus and its link graph, of the PAGES of the module that asks."""
+    folder = tmp_path_factory.mktemp("linked")
+    source = write_dump(folder / "d.xml", request.module.PAGES)
+    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
+    build_graph(folder, GraphOptions(min_words=0))
+    return folder
+
+
+@pytest.fixture
+def directory(linked, tmp_path):
+    """A copy of it to build into."""
+    return shutil.copytree(linked, tmp_path / "build")
 
 
 @pytest.fixture(scope="session")

@@ -29,20 +29,6 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def linked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("linked")
-    source = write_dump(folder / "d.xml", PAGES)
-    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
-    build_graph(folder, GraphOptions(min_words=0))
-    return folder
-
-
-@pytest.fixture
-def directory(linked, tmp_path):
-    return shutil.copytree(linked, tmp_path, dirs_exist_ok=True)
-
-
 def cls_words(folder, text):
     """Every word of a short text with the attention of [CLS], by the eager model, in a loop."""
     tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -40,15 +40,6 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def linked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("linked")
-    source = write_dump(folder / "d.xml", PAGES)
-    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
-    build_graph(folder, GraphOptions(min_words=0))
-    return folder
-
-
 def copied(linked, tmp_path):
     for stage in ("corpus", "graph"):
         shutil.copytree(linked / stage, tmp_path / stage)

@@ -30,20 +30,6 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def linked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("linked")
-    source = write_dump(folder / "d.xml", PAGES)
-    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
-    build_graph(folder, GraphOptions(min_words=0))
-    return folder
-
-
-@pytest.fixture
-def directory(linked, tmp_path):
-    return shutil.copytree(linked, tmp_path / "build")
-
-
 def tree(folder):
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
