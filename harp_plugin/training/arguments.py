@@ -13,7 +13,7 @@ from ..errors import HarpError
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .data import query_limits
 from .losses import WeightedSum, checked_weights
-from .tevatron import DenseTrainingArguments
+from .tevatron import TevatronTrainingArguments
 
 LOSSES_OF_PRESET = {
     "default": {"hinge": 1.0, "mlm": 1.0},
@@ -142,7 +142,7 @@ class HarpDataArguments(DrawOptions):
 
 
 @dataclass
-class HarpTrainingArguments(DenseTrainingArguments):
+class HarpTrainingArguments(TevatronTrainingArguments):
     """How it is trained: Tevatron's options, which are those of transformers' Trainer.
 
     ``per_device_train_batch_size`` counts pair groups: a batch of 8 groups of two is 16 pairs.
@@ -185,9 +185,9 @@ class HarpTrainingArguments(DenseTrainingArguments):
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
         for name in ("negatives_x_device", "grad_cache", "do_encode", "eval_strategy"):
-            if getattr(self, name) not in (False, "no", None):
+            if getattr(self, name, None) not in (False, "no", None):
                 raise HarpError(
-                    f"{name} has no meaning when a cross-encoder is pre-trained: leave it out"
+                    f"{name} has no meaning when a cross-encoder is trained: leave it out"
                 )
         try:
             super().__post_init__()

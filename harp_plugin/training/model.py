@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
@@ -28,6 +28,7 @@ from ..models import load_pretrained, longest_input
 logger = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
+_PART_TOKENS = 1024
 RAW_SCORES = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
@@ -62,6 +63,10 @@ class JointModel(nn.Module):
         scorer: model for sequence classification with one label.
         language_model: model for masked language modelling of the same architecture.
         fresh: names of the weights that were not in the loaded checkpoint.
+
+    Attributes:
+        is_split: whether a batch on a CPU may be split into parts. It must not where processes
+            shard the model, for they wait for each other in every part.
     """
 
     # The trainer hands over the counts of the whole global batch, and does not divide again.
@@ -83,6 +88,7 @@ class JointModel(nn.Module):
         self.scorer = scorer
         self.language_model = language_model
         self.fresh = fresh
+        self.is_split = True
         self._tied = _tied_names(self)
 
     @classmethod
@@ -132,6 +138,9 @@ class JointModel(nn.Module):
     ) -> JointOutput:
         """Score pairs, and predict their masked tokens, in one pass of the encoder.
 
+        On a CPU the pass goes part by part, pairs of like length together, so that little is
+        computed for padding.
+
         Args:
             input_ids: (pairs, length).
             attention_mask: (pairs, length).
@@ -141,12 +150,24 @@ class JointModel(nn.Module):
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None:
             inputs["token_type_ids"] = token_type_ids
+        whole = not self.is_split or input_ids.device.type != "cpu"
+        parts = [torch.arange(len(input_ids))] if whole else _by_length(attention_mask)
+        scores, masked, places = [], [], []
+        for rows in parts:
+            width = input_ids.shape[1] if whole else int(attention_mask[rows].sum(1).max())
+            part = inputs if whole else {name: x[rows, :width] for name, x in inputs.items()}
+            output = self.scorer(**part, output_hidden_states=masked_positions is not None)
+            scores.append(output.logits[:, 0].float())
+            if masked_positions is not None:
+                found = _positions(masked_positions, input_ids.shape[1], rows)
+                masked.append(output.hidden_states[-1][found.row, found.column])
+                places.append(found.place)
+        in_order = torch.cat(scores)[torch.cat(parts).argsort().to(input_ids.device)]
         if masked_positions is None:
-            return JointOutput(scores=self.scorer(**inputs).logits[:, 0].float())
-        output = self.scorer(**inputs, output_hidden_states=True)
-        masked = output.hidden_states[-1].flatten(0, 1)[masked_positions]
-        logits = self.language_model(inputs_embeds=masked[None]).logits[0]
-        return JointOutput(scores=output.logits[:, 0].float(), mlm_logits=logits.float())
+            return JointOutput(scores=in_order)
+        hidden = torch.cat(masked)[torch.cat(places).argsort()]
+        logits = self.language_model(inputs_embeds=hidden[None]).logits[0]
+        return JointOutput(scores=in_order, mlm_logits=logits.float())
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""
@@ -219,6 +240,37 @@ class JointModel(nn.Module):
         except (OSError, SafetensorError, KeyError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise HarpError(f"cannot go on from {path}: {reason}") from error
+
+
+class _Positions(NamedTuple):
+    """Tokens of some rows: row among these, column, and place among all that were asked for."""
+
+    row: Tensor
+    column: Tensor
+    place: Tensor
+
+
+def _positions(flattened: Tensor, width: int, rows: Tensor) -> _Positions:
+    """Those of the flattened (pairs × width) positions that lie in some rows."""
+    among = torch.full((int(rows.max()) + 1,), -1, device=flattened.device)
+    among[rows.to(flattened.device)] = torch.arange(len(rows), device=flattened.device)
+    row = (flattened // width).clamp(max=len(among))
+    inside = torch.cat([among, among.new_full((1,), -1)])[row]
+    place = (inside >= 0).nonzero()[:, 0]
+    return _Positions(inside[place], flattened[place] % width, place)
+
+
+def _by_length(attention_mask: Tensor) -> list[Tensor]:
+    """Rows of like length, in parts of about `_PART_TOKENS` tokens, the longest first."""
+    lengths = attention_mask.sum(1)
+    parts: list[list[int]] = []
+    width = 0
+    for row in lengths.argsort(descending=True, stable=True).tolist():
+        if not parts or (len(parts[-1]) + 1) * width > _PART_TOKENS:
+            parts.append([])
+            width = int(lengths[row])
+        parts[-1].append(row)
+    return [torch.tensor(part) for part in parts]
 
 
 def _load(auto_class, name: str, seed: int, **options) -> tuple[PreTrainedModel, set[str]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback
+from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainerControl
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from ..errors import HarpError
@@ -18,12 +20,12 @@ from .losses import LossInputs, WeightedSum
 from .meters import Meters
 from .model import JointModel
 from .progress import StepBar
-from .tevatron import DenseTrainer
+from .tevatron import TevatronTrainer
 
 OF_MODEL = ("input_ids", "attention_mask", "token_type_ids", "masked_positions")
 
 
-class HarpTrainer(DenseTrainer):
+class HarpTrainer(TevatronTrainer):
     """Trains a `JointModel` on pair groups.
 
     A batch holds whole groups, and each process gets its own. The total loss is the mean over all
@@ -46,6 +48,8 @@ class HarpTrainer(DenseTrainer):
         HarpError: there are fewer groups than one global batch takes, or one process would split
             its batches over several GPUs.
     """
+
+    control: TrainerControl
 
     def __init__(
         self,
@@ -73,10 +77,14 @@ class HarpTrainer(DenseTrainer):
         self.remove_callback(PrinterCallback)
         if not args.disable_tqdm:
             self.add_callback(StepBar())
-        self.meters = Meters(tuple(loss.weights), data_collator.tasks, args.device)
+        self.meters = self._meters()
+        model.is_split = not self.is_fsdp_enabled
+
+    def _meters(self) -> Meters:
+        return Meters(tuple(self.loss.weights), self.data_collator.tasks, self.args.device)
 
     def get_train_dataloader(self) -> DataLoader:
-        """Batches of this process. Tevatron's would give every process the same."""
+        """Batches of this process. Tevatron 0.1.0's would give every process the same."""
         return Trainer.get_train_dataloader(self)
 
     def _get_train_sampler(self, train_dataset: object = None) -> EpochSampler:
@@ -158,6 +166,55 @@ class HarpTrainer(DenseTrainer):
                 )
         super().log(logs, start_time)
 
+    def evaluate(
+        self,
+        eval_dataset: GroupDataset | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """Losses and accuracies on held-out groups, each counted once; training goes on unmoved.
+
+        Args:
+            eval_dataset: the groups, read as in their first epoch.
+            ignore_keys: has no effect.
+            metric_key_prefix: stands before each name.
+
+        Returns:
+            The means that training logs, over all groups and processes, and their total ``loss``.
+
+        Raises:
+            HarpError: there are fewer groups than processes.
+        """
+        size, processes = len(eval_dataset or ()), self.args.world_size
+        if eval_dataset is None or size < processes:
+            raise HarpError(f"{size} pair groups cannot be evaluated on {processes} processes")
+        batches = shares(size, processes, self.args.eval_batch_size)[self.args.process_index]
+        loader = DataLoader(
+            eval_dataset,
+            batch_sampler=batches,
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+            generator=torch.Generator(),
+        )
+        model = self._wrap_model(self.model, training=False).eval()
+        of_training, self.meters = self.meters, self._meters()
+        try:
+            with torch.no_grad(), self.compute_loss_context_manager():
+                for batch in loader:
+                    self.compute_loss(model, self._prepare_inputs(batch))
+            means = self.meters.drain(self.accelerator)
+        finally:
+            self.meters = of_training
+        terms = self.loss.weights.items()
+        total = sum(weight * means.get(f"loss/{name}", 0.0) for name, weight in terms)
+        metrics = {f"{metric_key_prefix}_{name}": mean for name, mean in means.items()}
+        metrics[f"{metric_key_prefix}_loss"] = total
+        self.log(dict(metrics))
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
+        return metrics
+
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
             folder = output_dir or self.args.output_dir
@@ -193,6 +250,16 @@ class _Run(TrainerCallback):
             control.should_log = True
 
 
+def shares(size: int, processes: int, batch: int) -> list[list[list[int]]]:
+    """Split numbers below ``size`` into the batches of each process, as many for each, none empty.
+
+    Processes that shard the model wait for each other in every batch.
+    """
+    steps = min(math.ceil(size / (processes * batch)), size // processes)
+    batches = [part.tolist() for part in np.array_split(np.arange(size), processes * steps)]
+    return [batches[process::processes] for process in range(processes)]
+
+
 def in_groups(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     """Lay the scores of adjacent members out by group.
 
@@ -226,7 +293,7 @@ def _check(args: HarpTrainingArguments, groups: int) -> None:
     if groups < batch and args.dataloader_drop_last:
         raise HarpError(
             f"{groups} pair groups are fewer than one batch of {batch}: lower "
-            "per_device_train_batch_size, or build from more pages"
+            "per_device_train_batch_size, or give more data"
         )
     if args.world_size > 1 and not args.dataloader_drop_last:
         raise HarpError(

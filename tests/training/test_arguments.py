@@ -101,6 +101,8 @@ def test_wrong_query_lengths_are_found_before_the_build_is_opened(given, message
     "option", [{"negatives_x_device": True}, {"grad_cache": True}, {"eval_strategy": "steps"}]
 )
 def test_options_of_dense_retrieval_are_refused(option, tmp_path):
+    if not hasattr(HarpTrainingArguments, *option):
+        pytest.skip("the installed Tevatron has no such option")
     with pytest.raises(HarpError, match="has no meaning"):
         HarpTrainingArguments(output_dir=str(tmp_path), use_cpu=True, **option)
 

@@ -24,7 +24,7 @@ from transformers import (
 )
 
 from harp_plugin.errors import HarpError
-from harp_plugin.training.model import JointModel
+from harp_plugin.training.model import JointModel, _by_length
 
 PAIRS = [("anchor text", "A document about links."), ("query", "Another one, rather longer.")]
 SMALL = {
@@ -218,3 +218,51 @@ def test_base_that_lacks_layers(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(HarpError, match=r"lacks 16 weights of its base, such as bert\.encoder"):
         JointModel.load(str(tmp_path))
+
+
+def ragged(pairs, most):
+    """Pairs of 3 to ``most`` tokens, padded on the right, with some masked positions of each."""
+    generator = torch.Generator().manual_seed(3)
+    lengths = torch.randint(3, most + 1, (pairs,), generator=generator)
+    lengths[2] = most
+    mask = (torch.arange(most) < lengths[:, None]).long()
+    ids = torch.randint(5, 120, (pairs, most), generator=generator) * mask
+    masked = (torch.rand(mask.shape, generator=generator) < 0.2) & mask.bool()
+    masked[4] = False  # a pair without any
+    return {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "masked_positions": masked.flatten().nonzero()[:, 0],
+    }
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_parts_of_like_length_give_what_the_padded_batch_gives(architecture, tmp_path, monkeypatch):
+    """Scores, predictions in the order asked for, and gradients; without dropout."""
+    ARCHITECTURES[architecture]().save_pretrained(tmp_path)
+    model = perturb(JointModel.load(str(tmp_path)))
+    monkeypatch.setattr("harp_plugin.training.model._PART_TOKENS", 64)
+    inputs, found = ragged(17, 40), []
+    for model.is_split in (True, False):
+        model.zero_grad()
+        output = model(**inputs)
+        (output.scores.square().sum() + output.mlm_logits.square().mean()).backward()
+        grads = {name: weight.grad for name, weight in model.named_parameters()}
+        found.append((output.scores, output.mlm_logits, grads))
+    (scores, logits, split), (of_whole, logits_of_whole, whole) = found
+    torch.testing.assert_close(scores, of_whole, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits, logits_of_whole, atol=1e-5, rtol=1e-5)
+    for name, grad in whole.items():
+        if grad is not None:
+            torch.testing.assert_close(split[name], grad, atol=1e-4, rtol=1e-4)
+
+
+def test_every_pair_is_in_one_part_and_parts_are_small():
+    mask = ragged(50, 300)["attention_mask"]
+    parts = _by_length(mask)
+    assert sorted(torch.cat(parts).tolist()) == list(range(50))
+    lengths = mask.sum(1)
+    for part in parts:
+        assert len(part) == 1 or len(part) * int(lengths[part].max()) <= 1024
+    padded = sum(len(part) * int(lengths[part].max()) for part in parts)
+    assert padded < 1.2 * int(lengths.sum()) < 0.7 * mask.numel()

@@ -1,5 +1,6 @@
 import json
 import shutil
+from importlib.metadata import version
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -119,7 +120,7 @@ def test_manifest_says_what_was_run(options):
     assert manifest["groups_per_epoch"] == 24
     assert "cls.predictions.bias" in manifest["fresh_weights"]
     assert set(manifest["metrics"]) >= {"loss/hinge", "loss/mlm", "rqp/accuracy", "qdm/loss"}
-    assert manifest["versions"]["tevatron"] == "0.1.0"
+    assert manifest["versions"]["tevatron"] == version("tevatron")
     assert str(out) not in (out / MANIFEST).read_text()
     assert not (out / ".final").exists()
 
