@@ -21,6 +21,7 @@ commands:
   build        sources -> corpus, link graph, term weights, examples
   inspect      look at what was built: counts and an HTML page of pairs
   train        pre-train by a recipe, through Tevatron's trainer
+  finetune     train on judged queries by a recipe
   evaluate     first stage, rerankers, measures: a table and TREC runs
   export       drawn pairs as Tevatron JSONL and Hugging Face dataset
 
@@ -63,6 +64,7 @@ def _command(name: str) -> Callable[[list[str]], int | None]:
         "build": _build,
         "evaluate": _evaluate,
         "export": _export,
+        "finetune": _finetune,
         "inspect": _inspect,
         "quickstart": _quickstart,
         "train": _train,
@@ -152,6 +154,31 @@ def _train(argv: list[str]) -> None:
     from .training.run import train
 
     print(f"checkpoint: {train(*arguments)}")
+
+
+def _finetune(argv: list[str]) -> None:
+    from .evaluation import encyclopedia
+    from .options import OptionsParser
+    from .training.arguments import HarpModelArguments, HarpTrainingArguments
+    from .training.judged_arguments import SHOWN, FinetuneDataArguments
+
+    parser = OptionsParser(
+        (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments),
+        prog="harp finetune",
+        description="Train a reranker on judged queries by a recipe: positives from qrels, hard "
+        "negatives from a first-stage run, or both from Tevatron's JSON lines. Tevatron's training "
+        "options work as in `harp train`; --help-all shows them.",
+        arguments="RECIPE ",
+        shown=None if "--help-all" in argv else SHOWN,
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
+    parser.add_argument("--help-all", action="help", help="show every option")
+    recipe = argv[0] if argv and not argv[0].startswith("-") else None
+    *arguments, _rest = parser.read(argv, recipe)
+    from .training.finetune import finetune
+
+    encyclopedia.register()
+    print(f"checkpoint: {finetune(*arguments)}")
 
 
 def _evaluate(argv: list[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from harp_plugin.cli import main
 
-COMMANDS = ["build", "evaluate", "export", "inspect", "quickstart", "train"]
+COMMANDS = ["build", "evaluate", "export", "finetune", "inspect", "quickstart", "train"]
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def query_limits(given: object, tasks: Sequence[str], max_length: int) -> dict[s
         HarpError: a name is no task's, or a number is below 1 or leaves its document no room.
     """
     named = given if isinstance(given, Mapping) else {}
-    for task in named:
+    for task in named.keys() - set(tasks):
         TASKS[task]
     for_all = max_length // 2 if given is None or given is named else given
     limits = {**dict.fromkeys(tasks, for_all), **named}

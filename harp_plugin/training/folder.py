@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from .. import __version__
 from ..errors import HarpError
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .judged_arguments import FinetuneDataArguments
 from .model import WEIGHTS
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ OF_THE_CLOCK = ("train_runtime", "train_samples_per_second", "train_steps_per_se
 
 def recipe(
     model_args: HarpModelArguments,
-    data_args: HarpDataArguments,
+    data_args: HarpDataArguments | FinetuneDataArguments,
     training_args: HarpTrainingArguments,
 ) -> dict[str, Any]:
     """What a run computes: all options of model and data, and the training options given.

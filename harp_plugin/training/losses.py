@@ -59,6 +59,33 @@ def softmax_margin(scores: Tensor, mask: Tensor) -> Tensor:
     return mean_over_negatives(2 * torch.sigmoid(negatives - positive), mask)
 
 
+@LOSSES.register("ranknet")
+def ranknet(scores: Tensor, mask: Tensor) -> Tensor:
+    """RankNet, −log σ(s⁺ − s⁻) = log(1 + exp(s⁻ − s⁺)): Burges et al. 2005, eq. 3.
+
+    Returns:
+        The loss of each group, the mean over its negatives, (groups,).
+    """
+    positive, negatives = scores[:, :1], scores[:, 1:]
+    return mean_over_negatives(F.softplus(negatives - positive), mask)
+
+
+@LOSSES.register("bce")
+def bce(scores: Tensor, mask: Tensor) -> Tensor:
+    """Binary cross-entropy of every member, −y log σ(s) − (1 − y) log(1 − σ(s)): HARP, eq. 18.
+
+    In print eq. 18 lacks the minus sign. The positive has label y = 1, the negatives have 0, and
+    eq. 18's N are the group's members.
+
+    Returns:
+        The loss of each group, the mean over its members, (groups,).
+    """
+    labels = torch.zeros_like(scores)
+    labels[:, 0] = 1
+    values = F.binary_cross_entropy_with_logits(scores, labels, reduction="none")
+    return (values * mask).sum(dim=1) / mask.sum(dim=1)
+
+
 @LOSSES.register("lce")
 def lce(scores: Tensor, mask: Tensor) -> Tensor:
     """Softmax cross-entropy over the group, −log(exp s⁺ / Σ exp s): Wikiformer, eq. 3 to 6.

@@ -11,6 +11,7 @@ from ..tasks import PreTrainingData
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .data import GroupDataset, PairCollator, PairGroups
 from .folder import RunFolder, recipe
+from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
 from .masking import TokenMasker
 from .model import JointModel
@@ -49,7 +50,7 @@ def train(
 def fit(
     groups: PairGroups,
     model_args: HarpModelArguments,
-    data_args: HarpDataArguments,
+    data_args: HarpDataArguments | FinetuneDataArguments,
     training_args: HarpTrainingArguments,
 ) -> Path:
     """Train on any source of pair groups; `train` says how."""
@@ -91,7 +92,7 @@ def build_trainer(
     tasks: tuple[str, ...],
     loss: WeightedSum,
     model_args: HarpModelArguments,
-    data_args: HarpDataArguments,
+    data_args: HarpDataArguments | FinetuneDataArguments,
     training_args: HarpTrainingArguments,
 ) -> HarpTrainer:
     """Load model and tokenizer and put the trainer together."""

@@ -8,13 +8,24 @@ from harp_plugin.training.losses import (
     LOSSES,
     LossInputs,
     WeightedSum,
+    bce,
     hinge,
     lce,
     mlm,
+    ranknet,
     softmax_margin,
 )
 
 BOTH = torch.tensor([[True, True]])
+PAIR_LOSSES = ["hinge", "softmax_margin", "ranknet", "lce", "bce"]
+
+
+def ragged(seed, groups=40):
+    """Scores of groups of two to nine members, where a member stands, and the sizes."""
+    torch.manual_seed(seed)
+    scores = torch.randn(groups, 9) * 5
+    sizes = torch.arange(groups) % 8 + 2
+    return scores, torch.arange(9) < sizes[:, None], sizes.tolist()
 
 
 def test_hinge_by_hand():
@@ -38,6 +49,14 @@ def test_gradient_of_hinge_is_one_on_misordered_pairs_and_none_beyond_the_margin
     assert scores.grad.tolist() == [[-slope, slope]]
 
 
+def test_hinge_pulls_each_misordered_pair_alike():
+    scores = torch.tensor([[0.0, 1.0, 2.0, -3.0, 9.0]], requires_grad=True)
+    mask = torch.tensor([[True, True, True, True, False]])
+    hinge(scores, mask).sum().backward()
+    expected = [-2 / 3, 1 / 3, 1 / 3, 0, 0]
+    assert scores.grad[0].tolist() == pytest.approx(expected)
+
+
 def test_softmax_margin_is_the_margin_loss_on_the_softmax():
     torch.manual_seed(0)
     scores = torch.randn(50, 2, dtype=torch.float64) * 4
@@ -48,6 +67,49 @@ def test_softmax_margin_is_the_margin_loss_on_the_softmax():
     torch.testing.assert_close(ours, expected)
 
 
+def test_ranknet_by_hand():
+    scores = torch.tensor([[math.log(3.0), 0.0, math.log(3.0)], [0.0, math.log(3.0), 99.0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    expected = [(math.log(4 / 3) + math.log(2)) / 2, math.log(4)]
+    assert ranknet(scores, mask).tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def test_ranknet_against_soft_margin_loss_on_each_ragged_group():
+    scores, mask, sizes = ragged(4)
+    for row, size, value in zip(scores, sizes, ranknet(scores, mask), strict=True):
+        margins = row[0] - row[1:size]
+        theirs = torch.nn.functional.soft_margin_loss(margins, torch.ones(size - 1))
+        torch.testing.assert_close(value, theirs)
+
+
+def test_bce_by_hand():
+    scores = torch.tensor([[math.log(3.0), 0.0, math.log(4.0)], [0.0, -math.log(3.0), 99.0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    expected = [
+        (math.log(4 / 3) + math.log(2) + math.log(5)) / 3,
+        (math.log(2) + math.log(4 / 3)) / 2,
+    ]
+    assert bce(scores, mask).tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def test_bce_against_cross_entropy_of_two_classes_on_each_ragged_group():
+    scores, mask, sizes = ragged(5)
+    for row, size, value in zip(scores, sizes, bce(scores, mask), strict=True):
+        logits = torch.stack([torch.zeros(size), row[:size]], dim=1)
+        labels = torch.tensor([1] + [0] * (size - 1))
+        torch.testing.assert_close(value, torch.nn.functional.cross_entropy(logits, labels))
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_gradients_of_large_scores_are_finite(name):
+    scores = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]], requires_grad=True)
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    values = LOSSES[name](scores, mask)
+    values.sum().backward()
+    assert values.isfinite().all() and scores.grad.isfinite().all()
+    assert scores.grad[1, 2] == 0
+
+
 def test_lce_by_hand():
     scores = torch.tensor([[math.log(3.0), 0.0, math.log(4.0)], [math.log(3.0), 0.0, 99.0]])
     mask = torch.tensor([[True, True, True], [True, True, False]])
@@ -56,10 +118,8 @@ def test_lce_by_hand():
 
 
 def test_lce_against_cross_entropy_on_each_ragged_group():
-    torch.manual_seed(3)
-    scores = (torch.randn(40, 9) * 5).requires_grad_()
-    sizes = torch.arange(40) % 8 + 2
-    mask = torch.arange(9) < sizes[:, None]
+    scores, mask, sizes = ragged(3)
+    scores.requires_grad_()
     ours = lce(scores, mask)
     (slopes,) = torch.autograd.grad(ours.sum(), scores)
     for group, size in enumerate(sizes):
@@ -87,7 +147,7 @@ def test_mlm_by_hand():
     assert values.tolist() == pytest.approx([-math.log(0.25), -math.log(0.8)], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["hinge", "softmax_margin", "lce"])
+@pytest.mark.parametrize("name", PAIR_LOSSES)
 def test_gradient_of_pair_losses_by_finite_differences(name):
     torch.manual_seed(1)
     scores = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)

@@ -1,0 +1,165 @@
+"""Groups of judged documents for fine-tuning, drawn when they are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..errors import HarpError
+from ..sampling import generator, stable_id
+from ..tasks import Pair, PairGroup
+
+TASK = "finetune"
+"""Name of the groups' task in log lines."""
+
+
+class Judged(NamedTuple):
+    """A query with the documents that may be drawn for it, by their ids or their texts.
+
+    ``swapped`` tells that the documents stand in the query's place, as in HARP's RQP.
+    """
+
+    id: str
+    query: str
+    positives: Sequence[str]
+    negatives: Sequence[str]
+    swapped: bool = False
+
+
+class JudgedSource(Protocol):
+    """Judged queries, such as `JudgedCollection` and `JudgedLines`."""
+
+    fingerprint: str
+    drops: Counter[str]
+
+    def __len__(self) -> int:
+        """Number of queries."""
+
+    def judged(self, index: int) -> Judged:
+        """The query at an index."""
+
+    def texts(self, documents: Sequence[str]) -> list[str]:
+        """The texts of documents that `judged` gave, in their order."""
+
+
+class JudgedGroups:
+    """One group a query and epoch: one of its positives, several of its hard negatives.
+
+    A group is a pure function of (seed, epoch, query): the same in any process or order. Drawn
+    uniformly, without replacement; a document without text is passed over, and so is a negative
+    whose text is the positive's.
+
+    Args:
+        source: judged queries.
+        negatives: most negatives of a group; a query with fewer gives all that it has.
+        seed: of all draws.
+        fresh: whether each epoch draws anew; else every epoch has the same groups.
+    """
+
+    def __init__(
+        self, source: JudgedSource, *, negatives: int = 7, seed: int = 42, fresh: bool = True
+    ) -> None:
+        self.source = source
+        self.negatives = negatives
+        self.seed = seed
+        self.fresh = fresh
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when what is drawn from does."""
+        return self.source.fingerprint
+
+    def shortages(self) -> list[str]:
+        """One sentence for each reason for which queries are left out."""
+        return [f"left out: {line}" for line in told(self.source.drops)]
+
+    def group(self, epoch: int, index: int) -> PairGroup:
+        """Draw the group of a query.
+
+        Raises:
+            HarpError: none of the query's negatives has a text.
+        """
+        judged = self.source.judged(index)
+        rng = generator(self.seed, TASK, epoch if self.fresh else 0, judged.id)
+        positive, *_ = self._draw(judged.positives, 1, rng)
+        negatives = self._draw(judged.negatives, self.negatives, rng, other_than=positive)
+        if not negatives:
+            raise HarpError(
+                f"query {judged.id}: none of its {len(judged.negatives)} negatives has a text of "
+                "its own: leave the query out"
+            )
+        pairs = [
+            Pair(text, judged.query) if judged.swapped else Pair(judged.query, text)
+            for text in (positive, *negatives)
+        ]
+        return PairGroup(TASK, pairs[0], tuple(pairs[1:]))
+
+    def _draw(
+        self,
+        documents: Sequence[str],
+        count: int,
+        rng: np.random.Generator,
+        other_than: str | None = None,
+    ) -> list[str]:
+        order = rng.permutation(len(documents))
+        drawn: list[str] = []
+        while len(order) and len(drawn) < count:
+            tried, order = np.split(order, [count - len(drawn)])
+            texts = self.source.texts([documents[place] for place in tried])
+            drawn += [text for text in texts if text.strip() and text != other_than]
+        return drawn
+
+
+def told(drops: Mapping[str, int]) -> list[str]:
+    """One phrase for each reason for which queries were dropped."""
+    return [
+        f"{count:,} {'query' if count == 1 else 'queries'} {reason}"
+        for reason, count in sorted(drops.items())
+    ]
+
+
+def few_shot_order(ids: Iterable[str], seed: int) -> list[str]:
+    """Query ids in a drawn order that no other query changes, so that fewer nest in more."""
+    return sorted(set(ids), key=lambda id: (stable_id(seed, "few-shot", id), id))
+
+
+def wanted_ids(path: str | None, known: Collection[str], source: str) -> set[str]:
+    """The query ids that a file lists, one a line; all known ones without a file.
+
+    Raises:
+        HarpError: the file cannot be read, is empty, or lists a query that the source lacks.
+    """
+    if path is None:
+        return set(known)
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HarpError(f"cannot read query_ids {path}: {error}") from error
+    wanted: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and line.strip() not in known:
+            raise HarpError(f"{path}, line {number}: no query {line.strip()!r} in {source}")
+        wanted |= {line.strip()} - {""}
+    if not wanted:
+        raise HarpError(f"query_ids {path} is empty: list one query id a line")
+    return wanted
+
+
+def check_left(left: int, asked: int | None, drops: Mapping[str, int], source: str) -> None:
+    """Find that there are queries, and as many as were asked for.
+
+    Raises:
+        HarpError: there are not.
+    """
+    if left >= (asked or 1):
+        return
+    reasons = ", ".join(told(drops)) or "there are no others"
+    short = f"only {left} of {asked} queries" if left else "no query"
+    raise HarpError(f"{source} has {short} to learn from: {reasons}")

@@ -1,0 +1,179 @@
+"""Options of `harp finetune`, in the style of the other recipes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from ..errors import HarpError
+from .arguments import weights
+from .data import query_limits
+from .judged import TASK, JudgedGroups
+from .judged_collection import JudgedCollection
+from .judged_lines import JudgedLines
+from .losses import WeightedSum
+
+OF_A_DATASET = ("run_file", "min_label", "depth", "skip_top", "judged_negatives")
+LEAST = {"negatives": 1, "depth": 1, "skip_top": 0, "queries": 1}
+SHOWN = frozenset(
+    {
+        *(
+            "model_name_or_path",
+            "dataset",
+            "run_file",
+            "train_file",
+            "fields",
+            "queries",
+            "query_ids",
+        ),
+        *("min_label", "negatives", "depth", "skip_top", "judged_negatives", "output_dir"),
+        *("losses", "max_length", "per_device_train_batch_size", "gradient_accumulation_steps"),
+        *("learning_rate", "num_train_epochs", "max_steps", "warmup_ratio", "bf16", "save_steps"),
+        *("logging_steps", "dataloader_num_workers", "report_to", "seed", "overwrite_output_dir"),
+    }
+)
+"""The options that a newcomer needs."""
+
+
+@dataclass
+class FinetuneDataArguments:
+    """What is learnt from which judgements, and how negatives are drawn."""
+
+    dataset: str | None = field(
+        default=None,
+        metadata={"help": "ir_datasets id with documents, queries and qrels, such as vaswani."},
+    )
+    run_file: str | None = field(
+        default=None,
+        metadata={
+            "help": "TREC run (.gz too) of the dataset's queries, from which hard negatives are "
+            "drawn. Default: the dataset's scoreddocs."
+        },
+    )
+    train_file: list[str] | None = field(
+        default=None,
+        metadata={"help": "Tevatron's JSON lines, in place of a dataset; several are joined."},
+    )
+    fields: list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "Document fields, joined by a space, such as title url body. Default: the text "
+            "that the dataset recommends; of JSON lines title and text."
+        },
+    )
+    queries: int | None = field(
+        default=None,
+        metadata={"help": "Few-shot: so many queries, drawn by the seed; fewer nest in more."},
+    )
+    query_ids: str | None = field(
+        default=None, metadata={"help": "File of the query ids that may be taken, one a line."}
+    )
+    min_label: int = field(default=1, metadata={"help": "Lowest label of a relevant document."})
+    negatives: int = field(default=7, metadata={"help": "Hard negatives of a group, at most."})
+    depth: int = field(default=100, metadata={"help": "How deep into the run negatives are drawn."})
+    skip_top: int = field(
+        default=0,
+        metadata={
+            "help": "Leave so many of the run's best unjudged documents out: they may be relevant."
+        },
+    )
+    judged_negatives: bool = field(
+        default=False,
+        metadata={"help": "Also draw documents judged below min_label that the run lacks."},
+    )
+    fresh: bool = field(
+        default=True,
+        metadata={"help": "Draw documents and masks anew each epoch, else once for all."},
+    )
+    losses: dict[str, float] | str | None = field(
+        default=None,
+        metadata={
+            "help": 'Losses with their weights in the sum, as JSON. Default: {"lce": 1}; the '
+            'paper\'s is {"bce": 1}.'
+        },
+    )
+    max_length: int = field(
+        default=512,
+        metadata={"help": "Most tokens of a pair, special tokens included; documents are cut."},
+    )
+    max_query_length: int | None = field(
+        default=None, metadata={"help": "Most tokens of a query. Default: half of max_length."}
+    )
+    mlm_probability: float = field(
+        default=0.15, metadata={"help": "Share of a document's tokens that an mlm loss masks."}
+    )
+
+    def __post_init__(self) -> None:
+        self.losses = weights("losses", self.losses, {"lce": 1.0})
+        if self.dataset is not None:
+            self.dataset = self.dataset.removeprefix("irds:")
+
+    def check(self) -> None:
+        """Find what is wrong without opening the data.
+
+        Raises:
+            HarpError: there are two sources or none, an option has no sense for the source, a
+                number is too small, or as `weighted_sum` and `query_limits` say.
+        """
+        self.weighted_sum()
+        _ = self.query_limits
+        if bool(self.dataset) == bool(self.train_file):
+            raise HarpError("name either a dataset or a train_file to learn from")
+        if self.train_file:
+            defaults = {option.name: option.default for option in fields(self)}
+            for name in OF_A_DATASET:
+                if getattr(self, name) != defaults[name]:
+                    raise HarpError(f"{name} needs a dataset: a train_file lists its negatives")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise HarpError(f"{name} is {value}: it must be at least {least}")
+        if self.fields == []:
+            raise HarpError("fields is empty: name one, or leave it out")
+
+    @property
+    def task_weights(self) -> dict[str, float]:
+        """The one task."""
+        return {TASK: 1.0}
+
+    @property
+    def query_limits(self) -> dict[str, int]:
+        """Most tokens of a query; see `harp_plugin.training.data.query_limits`."""
+        return query_limits(self.max_query_length, (TASK,), self.max_length)
+
+    def weighted_sum(self) -> WeightedSum:
+        """The total loss.
+
+        Raises:
+            HarpError: a loss is not registered, a weight is negative, or no loss is left.
+        """
+        return WeightedSum(weights("losses", self.losses, {}))
+
+    def groups(self, seed: int) -> JudgedGroups:
+        """Open the data.
+
+        Raises:
+            HarpError: as `JudgedCollection` and `JudgedLines` say.
+        """
+        source: JudgedCollection | JudgedLines
+        if self.train_file:
+            source = JudgedLines(
+                self.train_file,
+                fields=self.fields or ("title", "text"),
+                queries=self.queries,
+                query_ids=self.query_ids,
+                seed=seed,
+            )
+        else:
+            source = JudgedCollection(
+                self.dataset or "",
+                run=self.run_file,
+                fields=self.fields,
+                min_label=self.min_label,
+                depth=self.depth,
+                skip_top=self.skip_top,
+                judged_negatives=self.judged_negatives,
+                queries=self.queries,
+                query_ids=self.query_ids,
+                seed=seed,
+            )
+        return JudgedGroups(source, negatives=self.negatives, seed=seed, fresh=self.fresh)

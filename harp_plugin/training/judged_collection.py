@@ -1,0 +1,237 @@
+"""Judged queries of an ir_datasets collection, their hard negatives from a first-stage run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tqdm import tqdm
+
+from ..errors import HarpError
+from .judged import Judged, check_left, few_shot_order, wanted_ids
+from .judged_run import Retrieved, TopDocuments, read_run
+
+Labels = dict[str, int]
+
+
+class JudgedCollection:
+    """The queries of a dataset that have a relevant document and a negative.
+
+    Positives have a label of at least ``min_label``. Negatives are the run's documents to
+    ``depth`` that are not positives. Documents are read by id when they are drawn.
+
+    Args:
+        name: ir_datasets id.
+        run: path of a TREC run, plain or ``.gz``; None takes the dataset's scoreddocs.
+        fields: the document fields that make up a text, joined by a space; by default the text
+            that the dataset itself recommends.
+        min_label: lowest label of a relevant document.
+        depth: how many of a query's best documents in the run are looked at.
+        skip_top: how many of the best unjudged documents are left out, as they may be relevant.
+        judged_negatives: take documents judged below ``min_label`` from outside the run as well,
+            where the collection has them.
+        queries: how many queries are drawn by the seed, None for all. Fewer nest in more.
+        query_ids: file of the ids that may be taken, one a line.
+        seed: of that draw.
+
+    Attributes:
+        drops: number of queries left out, by reason.
+        fingerprint: changes with the queries, their candidates and the positives' texts.
+
+    Raises:
+        HarpError: the dataset, the run or the file of ids is at fault, or too few queries are left.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        run: str | None = None,
+        fields: Sequence[str] | None = None,
+        min_label: int = 1,
+        depth: int = 100,
+        skip_top: int = 0,
+        judged_negatives: bool = False,
+        queries: int | None = None,
+        query_ids: str | None = None,
+        seed: int = 42,
+    ) -> None:
+        self.name = name
+        self.fields = fields
+        self.min_label, self.depth = min_label, depth
+        self.skip_top, self.judged_negatives = skip_top, judged_negatives
+        self.drops: Counter[str] = Counter()
+        self._store: tuple[int, Any] | None = None
+        self._dataset = self._load()
+        self._check(run)
+        with self._reading():
+            topics = {q.query_id: q.default_text() for q in self._dataset.queries_iter()}
+        wanted = wanted_ids(query_ids, topics, f"dataset {name}")
+        top = self._top(run, topics)
+        found = self._candidates(topics, wanted, top, queries, seed)
+        check_left(len(found), queries, self.drops, f"dataset {name}")
+        self._judged = [found[query] for query in topics if query in found]
+        self.texts(self._judged[0].negatives)
+        self.fingerprint = self._fingerprint()
+
+    def __len__(self) -> int:
+        return len(self._judged)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_dataset"} | {"_store": None}
+
+    def judged(self, index: int) -> Judged:
+        """The query at an index, its documents by id."""
+        return self._judged[index]
+
+    def texts(self, documents: Sequence[str]) -> list[str]:
+        """The texts of some documents.
+
+        Raises:
+            HarpError: one is not in the collection.
+        """
+        found = self._found(documents)
+        if missing := [document for document in documents if document not in found]:
+            raise HarpError(
+                f"document {missing[0]!r} is not in dataset {self.name}: check that the run is of "
+                "this collection"
+            )
+        return [found[document] for document in documents]
+
+    def _found(self, documents: Sequence[str]) -> dict[str, str]:
+        # A forked worker must not share its parent's open files.
+        with self._reading():
+            if self._store is None or self._store[0] != os.getpid():
+                dataset = self.__dict__.get("_dataset") or self._load()
+                self._store = os.getpid(), dataset.docs_store()
+            found = self._store[1].get_many(documents)
+            return {id: self._text(document) for id, document in found.items()}
+
+    def _text(self, document: Any) -> str:
+        if self.fields is None:
+            return document.default_text()
+        return " ".join(getattr(document, field) for field in self.fields)
+
+    def _candidates(
+        self,
+        topics: dict[str, str],
+        wanted: set[str],
+        top: TopDocuments,
+        count: int | None,
+        seed: int,
+    ) -> dict[str, Judged]:
+        labels = self._labels(wanted)
+        self.drops["without a judgement"] += len(wanted - labels.keys())
+        order = few_shot_order(labels, seed) if count else list(labels)
+        self._digest = hashlib.sha256()
+        found: dict[str, Judged] = {}
+        for query in tqdm(order, "judged queries", unit="query", leave=False, disable=None):
+            if len(found) == count:
+                break
+            reason, judged = self._candidate(query, topics[query], labels[query], top)
+            if judged:
+                found[query] = judged
+            else:
+                self.drops[reason] += 1
+        self.drops = +self.drops
+        return found
+
+    def _candidate(
+        self, query: str, text: str, labels: Labels, top: TopDocuments
+    ) -> tuple[str, Judged | None]:
+        relevant = sorted(doc for doc, label in labels.items() if label >= self.min_label)
+        if not relevant:
+            return f"without a document of label {self.min_label} or more", None
+        if query not in top:
+            return "not in the run", None
+        if not (negatives := self._negatives(labels, top[query])):
+            return "without a negative in the run", None
+        texts = self._found(relevant)
+        positives = [doc for doc in relevant if texts.get(doc, "").strip()]
+        if not positives:
+            return "without a relevant document that has text", None
+        for part in (query, text, *(texts[doc] for doc in positives)):
+            self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))
+        return "", Judged(query, text, positives, negatives)
+
+    def _negatives(self, labels: Labels, ranked: list[str]) -> list[str]:
+        unjudged = [doc for doc in ranked if doc not in labels]
+        left_out = set(unjudged[: self.skip_top])
+        taken = [
+            doc
+            for doc in ranked
+            if doc not in left_out and labels.get(doc, self.min_label - 1) < self.min_label
+        ]
+        if self.judged_negatives:
+            judged = {doc for doc, label in labels.items() if label < self.min_label}
+            taken += sorted(self._found(sorted(judged.difference(taken))))
+        return taken
+
+    def _labels(self, wanted: set[str]) -> dict[str, Labels]:
+        labels: dict[str, Labels] = {}
+        with self._reading():
+            for qrel in self._dataset.qrels_iter():
+                if qrel.query_id in wanted:
+                    of_query = labels.setdefault(qrel.query_id, {})
+                    known = of_query.get(qrel.doc_id, qrel.relevance)
+                    of_query[qrel.doc_id] = max(known, qrel.relevance)
+        return labels
+
+    def _top(self, run: str | None, topics: dict[str, str]) -> TopDocuments:
+        if run is not None:
+            lines = read_run(run, topics, f"dataset {self.name}")
+            return TopDocuments(lines, self.depth, f"run {run}")
+        with self._reading():
+            scored = (Retrieved(*line[:3]) for line in self._dataset.scoreddocs_iter())
+            return TopDocuments(scored, self.depth, f"scoreddocs of {self.name}")
+
+    def _fingerprint(self) -> str:
+        for judged in self._judged:
+            for part in (judged.id, *judged.positives, "", *judged.negatives):
+                self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))
+        fingerprint = self._digest.hexdigest()
+        del self._digest
+        return fingerprint
+
+    def _load(self) -> Any:
+        import ir_datasets
+
+        with self._reading():
+            try:
+                return ir_datasets.load(self.name)
+            except KeyError:
+                raise HarpError(
+                    f"unknown dataset {self.name!r}: ids are listed on https://ir-datasets.com"
+                ) from None
+
+    def _check(self, run: str | None) -> None:
+        for part in ("docs", "queries", "qrels"):
+            if not self._dataset.has(part):
+                raise HarpError(f"dataset {self.name} has no {part}: name a judged subset of it")
+        if run is None and not self._dataset.has("scoreddocs"):
+            raise HarpError(
+                f"dataset {self.name} has no scoreddocs: name a first-stage run_file to draw "
+                "negatives from"
+            )
+        document = self._dataset.docs_cls()
+        known = [name for name in document._fields if document.__annotations__[name] is str]
+        if unknown := [name for name in self.fields or () if name not in known]:
+            raise HarpError(
+                f"documents of {self.name} have no text field {unknown[0]!r}: they have "
+                f"{', '.join(known)}"
+            )
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn whatever ir_datasets raises, such as a failed download, into one line."""
+        try:
+            yield
+        except HarpError:
+            raise
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise HarpError(f"cannot read dataset {self.name}: {reason}") from error

@@ -1,0 +1,143 @@
+"""Judged queries from Tevatron's JSON lines: what `harp export` and Tevatron's scripts write."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import HarpError
+from .judged import Judged, check_left, few_shot_order, wanted_ids
+
+
+class _Place(NamedTuple):
+    file: int
+    offset: int
+    number: int
+    id: str
+
+
+class JudgedLines:
+    """Lines of ``query``, ``positive_passages`` and ``negative_passages``, read when drawn.
+
+    ``query_id`` names a line, else its number. A line of `harp export` with ``"swapped": true``
+    is turned back: its passages are queries of one document.
+
+    Args:
+        files: paths of plain JSON lines.
+        fields: the passage fields that make up a text, joined by a space; empty ones are left out.
+        queries: how many query ids are drawn by the seed, None for all. Fewer nest in more.
+        query_ids: file of the ids that may be taken, one a line.
+        seed: of that draw.
+
+    Attributes:
+        drops: number of lines left out, by reason.
+        fingerprint: changes with the files and with the choice of lines.
+
+    Raises:
+        HarpError: a file cannot be read, a line is malformed, or too few lines are left.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        *,
+        fields: Sequence[str] = ("title", "text"),
+        queries: int | None = None,
+        query_ids: str | None = None,
+        seed: int = 42,
+    ) -> None:
+        self.files = list(files)
+        self.fields = tuple(fields)
+        self.drops: Counter[str] = Counter()
+        digest = hashlib.sha256()
+        found = [
+            place for number in range(len(self.files)) for place in self._places(number, digest)
+        ]
+        source = ", ".join(self.files)
+        wanted = wanted_ids(query_ids, {place.id for place in found}, source)
+        ids = few_shot_order(wanted, seed)[:queries]
+        check_left(len(ids), queries, self.drops, source)
+        chosen = set(ids)
+        self._kept = [place for place in found if place.id in chosen]
+        digest.update("\n".join(ids).encode("utf-8", "surrogatepass"))
+        self.fingerprint = digest.hexdigest()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def judged(self, index: int) -> Judged:
+        """The line at an index, its documents by their texts."""
+        place = self._kept[index]
+        path = self.files[place.file]
+        try:
+            with Path(path).open("rb") as file:
+                file.seek(place.offset)
+                line = file.readline()
+        except OSError as error:
+            raise HarpError(f"cannot read train_file {path}: {error}") from error
+        return self._parsed(line, place.id, f"{path}, line {place.number}")
+
+    def texts(self, documents: Sequence[str]) -> list[str]:
+        """The texts themselves."""
+        return list(documents)
+
+    def _places(self, number: int, digest: Any) -> list[_Place]:
+        path, places, offset = self.files[number], [], 0
+        try:
+            with Path(path).open("rb") as lines:
+                for row, line in enumerate(lines, start=1):
+                    digest.update(line)
+                    if line.strip():
+                        judged = self._parsed(line, f"{number}:{row}", f"{path}, line {row}")
+                        if self._usable(judged):
+                            places.append(_Place(number, offset, row, judged.id))
+                    offset += len(line)
+        except OSError as error:
+            raise HarpError(f"cannot read train_file {path}: {error}") from error
+        return places
+
+    def _usable(self, judged: Judged) -> bool:
+        if not judged.positives:
+            self.drops["without a positive passage that has text"] += 1
+        elif not judged.negatives:
+            self.drops["without a negative passage that has a text of its own"] += 1
+        else:
+            return True
+        return False
+
+    def _parsed(self, line: bytes, name: str, where: str) -> Judged:
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise HarpError(f"{where}: no JSON ({error}): one object a line") from error
+        if not isinstance(row, dict) or not isinstance(row.get("query"), str):
+            raise HarpError(f"{where}: no `query`: a line is an object of Tevatron's fields")
+        positives = self._passages(row, "positive_passages", where)
+        negatives = self._passages(row, "negative_passages", where)
+        return Judged(
+            str(row.get("query_id", name)),
+            row["query"],
+            positives,
+            [text for text in negatives if text not in positives],
+            row.get("swapped") is True,
+        )
+
+    def _passages(self, row: Mapping[str, Any], key: str, where: str) -> list[str]:
+        passages = row.get(key)
+        if not isinstance(passages, list) or not all(isinstance(one, dict) for one in passages):
+            raise HarpError(f"{where}: `{key}` must be a list of objects with title and text")
+        texts = []
+        for passage in passages:
+            values = [passage.get(field, "") for field in self.fields]
+            if not passage.keys() & set(self.fields) or not all(
+                isinstance(value, str) for value in values
+            ):
+                raise HarpError(
+                    f"{where}: a passage of `{key}` has no text in {', '.join(self.fields)}"
+                )
+            texts.append(" ".join(value for value in values if value))
+        return [text for text in texts if text.strip()]

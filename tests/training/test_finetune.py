@@ -1,0 +1,198 @@
+"""`harp finetune`: options, wrong ones, and real runs to a checkpoint that ranks."""
+
+import json
+
+import pandas as pd
+import pytest
+from safetensors.torch import load_file
+
+from harp_plugin import HarpReranker
+from harp_plugin.cli import main
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import encyclopedia
+from harp_plugin.options import OptionsParser, read_recipe
+from harp_plugin.training.arguments import HarpModelArguments, HarpTrainingArguments
+from harp_plugin.training.judged_arguments import SHOWN, FinetuneDataArguments
+
+from .judged_data import write_run
+
+OPTIONS = (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments)
+
+
+def encyclopedia_run(path, depth=20):
+    """The pages with most words of the query."""
+    import ir_datasets
+
+    encyclopedia.register()
+    dataset = ir_datasets.load("harp-encyclopedia")
+    pages = {page.doc_id: page.default_text().lower().split() for page in dataset.docs_iter()}
+    lines = []
+    for query in dataset.queries_iter():
+        words = set(query.text.lower().split())
+        scores = {id: sum(word in words for word in text) for id, text in pages.items()}
+        best = sorted(scores, key=lambda id: -scores[id])[:depth]
+        lines += [(query.query_id, id, float(scores[id])) for id in best]
+    return write_run(path, lines)
+
+
+@pytest.fixture
+def recipe(tiny_bert, tmp_path):
+    """Writes a recipe of four steps on the encyclopedia, changed as asked."""
+    run = encyclopedia_run(tmp_path / "words.run.gz")
+
+    def write(**changes):
+        options = {
+            "model_name_or_path": str(tiny_bert),
+            "dataset": "harp-encyclopedia",
+            "run_file": run,
+            "negatives": 3,
+            "max_length": 48,
+            "output_dir": str(tmp_path / "out"),
+            "per_device_train_batch_size": 8,
+            "max_steps": 4,
+            "learning_rate": 1e-3,
+            "logging_steps": 2,
+            "save_strategy": "no",
+            "use_cpu": True,
+            "disable_tqdm": True,
+            **changes,
+        }
+        path = tmp_path / "recipe.json"
+        path.write_text(json.dumps({k: v for k, v in options.items() if v is not None}))
+        return str(path)
+
+    return write
+
+
+def test_a_fine_tuned_checkpoint_ranks(recipe, tiny_bert, tmp_path, capsys):
+    assert main(["finetune", recipe(), "--fields", "title", "text"]) == 0
+    out = tmp_path / "out"
+    assert capsys.readouterr().out == f"checkpoint: {out}\n"
+    manifest = json.loads((out / "harp_manifest.json").read_text())
+    assert manifest["recipe"]["losses"] == {"lce": 1.0} and manifest["steps"] == 4
+    assert manifest["groups_per_epoch"] > 40 and len(manifest["data"]) == 64
+    assert {"loss/lce", "finetune/accuracy", "finetune/loss"} <= manifest["metrics"].keys()
+    name = "bert.encoder.layer.0.output.dense.weight"
+    before, after = (load_file(folder / "model.safetensors") for folder in (tiny_bert, out))
+    assert not before[name].equal(after[name])
+    rows = [("1", "anchor text", str(n), text) for n, text in enumerate(("An anchor.", "A page."))]
+    pairs = pd.DataFrame(rows, columns=["qid", "query", "docno", "text"])
+    tuned, untuned = (HarpReranker(str(folder)).transform(pairs) for folder in (out, tiny_bert))
+    assert sorted(tuned["rank"]) == [0, 1] and tuned["score"].nunique() == 2
+    assert set(tuned["score"]).isdisjoint(untuned["score"])
+
+
+@pytest.mark.parametrize("losses", [{"bce": 1}, {"ranknet": 1}, {"hinge": 1, "mlm": 0.5}])
+def test_every_loss_fine_tunes(losses, recipe, tmp_path):
+    assert main(["finetune", recipe(losses=losses, queries=10, max_steps=2)]) == 0
+    log = json.loads((tmp_path / "out" / "training_log.json").read_text())
+    assert {f"loss/{name}" for name in losses} <= log[-1].keys()
+    total = sum(weight * log[-1][f"loss/{name}"] for name, weight in losses.items())
+    assert log[-1]["loss"] == pytest.approx(total, rel=0.02)
+
+
+def test_same_bits_for_any_workers_and_another_run_is_another_recipe(recipe, tmp_path, capsys):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for workers, folder in enumerate(folders):
+        flags = ["--output_dir", str(folder), "--dataloader_num_workers", str(2 * workers)]
+        assert main(["finetune", recipe(), *flags]) == 0
+    first, second = ((folder / "model.safetensors").read_bytes() for folder in folders)
+    assert first == second
+    path = recipe()
+    encyclopedia_run(tmp_path / "words.run.gz", depth=10)
+    assert main(["finetune", path, "--output_dir", str(folders[0])]) == 2
+    assert "one was trained by another recipe (data: " in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_loss_falls_on_few_queries(recipe, tmp_path):
+    settings = {"queries": 5, "per_device_train_batch_size": 5, "max_steps": 150, "fresh": False}
+    assert main(["finetune", recipe(**settings, learning_rate=3e-3)]) == 0
+    log = json.loads((tmp_path / "out" / "training_log.json").read_text())
+    assert log[-1]["loss"] < 0.5 * log[0]["loss"]
+    assert log[-1]["finetune/accuracy"] > 0.9
+
+
+def test_learning_from_json_lines(recipe, tmp_path):
+    row = {
+        "query": "what?",
+        "positive_passages": [{"title": "", "text": "this"}],
+        "negative_passages": [{"title": "not", "text": f"that {n}"} for n in range(9)],
+    }
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for file in files:
+        file.write_text((json.dumps(row) + "\n") * 4)
+    path = recipe(dataset=None, run_file=None, train_file=[str(file) for file in files])
+    assert main(["finetune", path]) == 0
+    assert (
+        json.loads((tmp_path / "out" / "harp_manifest.json").read_text())["groups_per_epoch"] == 8
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dataset": None, "run_file": None}, "name either a dataset or a train_file"),
+        ({"train_file": ["x.jsonl"]}, "name either a dataset or a train_file"),
+        ({"dataset": None, "train_file": ["x.jsonl"]}, "run_file needs a dataset"),
+        ({"negatives": 0}, "negatives is 0: it must be at least 1"),
+        ({"queries": 0}, "queries is 0: it must be at least 1"),
+        ({"depth": 0}, "depth is 0: it must be at least 1"),
+        ({"skip_top": -1}, "skip_top is -1: it must be at least 0"),
+        ({"fields": []}, "fields is empty"),
+        ({"fields": ["body"]}, "no text field 'body': they have doc_id, title, text"),
+        ({"losses": {"lec": 1}}, "unknown loss 'lec': did you mean 'lce'?"),
+        ({"losses": {"lce": -1}}, "'lce' has weight -1"),
+        ({"max_query_length": 400}, "max_query_length is 400"),
+        ({"dataset": "vaswany"}, "unknown dataset 'vaswany'"),
+        ({"run_file": None}, "has no scoreddocs: name a first-stage run_file"),
+        ({"queries": 1000}, "of 1000 queries to learn from"),
+        ({"tasks": {"rqp": 1}}, "unknown key 'tasks'"),
+        ({"per_device_train_batch_size": 500}, "fewer than one batch of 500"),
+    ],
+)
+def test_wrong_recipes_are_one_line(changes, message, recipe, tmp_path, capsys):
+    assert main(["finetune", recipe(**changes)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("harp: error: ") and error.count("\n") == 1
+    assert message in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_shows_what_a_newcomer_needs():
+    names = {name for options in OPTIONS for name in options.__dataclass_fields__}
+    assert names >= SHOWN and len(SHOWN) < 30
+    assert all(
+        option.metadata["help"] for option in FinetuneDataArguments.__dataclass_fields__.values()
+    )
+
+
+def options_of(name):
+    parser = OptionsParser(OPTIONS, "harp finetune", "")
+    return parser.read(["--bf16", "false"], name)[:3]
+
+
+def test_the_papers_recipe():
+    _, data, training = options_of("finetune-msmarco-document")
+    data.check()
+    assert data.losses == {"bce": 1} and data.fields == ["title", "url", "body"]
+    assert (training.num_train_epochs, training.learning_rate) == (2, 1e-5)
+    assert training.warmup_steps == 0.1 and data.max_length == 512
+    pairs = training.per_device_train_batch_size * (1 + data.negatives)
+    assert pairs * training.gradient_accumulation_steps == 128
+
+
+def test_the_recipe_of_vaswani_learns_from_the_run_that_the_evaluation_writes():
+    _, data, training = options_of("finetune-vaswani")
+    data.check()
+    evaluation = read_recipe("evaluate-vaswani")
+    assert data.dataset == evaluation["dataset"]
+    assert data.run_file == f"{evaluation['output_dir']}/runs/bm25.run"
+    assert data.depth <= evaluation["depth"] and data.max_length == evaluation["max_length"]
+    assert training.per_device_train_batch_size <= (data.queries or 93)
+
+
+def test_an_irds_prefix_is_allowed():
+    assert FinetuneDataArguments(dataset="irds:vaswani").dataset == "vaswani"
+    with pytest.raises(HarpError, match="losses is not JSON"):
+        FinetuneDataArguments(losses="lce")

@@ -1,0 +1,279 @@
+"""Groups of judged documents: what may be drawn, and that nothing but the key decides."""
+
+import itertools
+import random
+from collections import Counter
+
+import pytest
+from torch.utils.data import DataLoader
+
+from harp_plugin.errors import HarpError
+from harp_plugin.training.data import GroupDataset
+from harp_plugin.training.judged import JudgedGroups
+from harp_plugin.training.judged_collection import JudgedCollection
+from harp_plugin.training.judged_run import Retrieved, TopDocuments
+
+from .judged_data import DOCUMENTS, QUERIES, RUN, allowed, register, write_run
+
+OF_TEXT = {text: id for id, text in DOCUMENTS.items()}
+
+
+@pytest.fixture(scope="module")
+def name(tmp_path_factory):
+    return register(tmp_path_factory.mktemp("judged"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("run") / "bm25.run")
+
+
+def groups_of(name, run, negatives=7, seed=42, fresh=True, **options):
+    source = JudgedCollection(name, run=run, seed=seed, **options)
+    return JudgedGroups(source, negatives=negatives, seed=seed, fresh=fresh)
+
+
+def drawn(groups, epochs=60):
+    """Ids drawn for each query: positives, negatives."""
+    found = {}
+    for epoch in range(epochs):
+        for index in range(len(groups)):
+            group = groups.group(epoch, index)
+            query = groups.source.judged(index).id
+            assert all(pair.query == QUERIES[query] for pair in group.members)
+            negatives = [OF_TEXT[pair.document] for pair in group.negatives]
+            assert len(set(negatives)) == len(negatives) >= 1
+            positives, others = found.setdefault(query, (Counter(), Counter()))
+            positives[OF_TEXT[group.positive.document]] += 1
+            others.update(negatives)
+    return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"depth": 10},
+        {"skip_top": 4},
+        {"min_label": 2},
+        {"judged_negatives": True, "depth": 8},
+        {"min_label": 2, "depth": 12, "skip_top": 2, "judged_negatives": True},
+    ],
+)
+def test_all_that_may_be_drawn_is_and_nothing_else(options, name, run):
+    found = drawn(groups_of(name, run, **options))
+    options["judged"] = options.pop("judged_negatives", False)
+    assert len(found) == 12
+    for query, (positives, negatives) in found.items():
+        assert (positives.keys(), negatives.keys()) == allowed(query, **options)
+
+
+def test_draws_are_uniform(name, run):
+    positives, negatives = drawn(groups_of(name, run, negatives=1), epochs=600)["q0"]
+    for counts in (positives, negatives):
+        expected = 600 / len(counts)
+        assert all(abs(n - expected) < 5 * expected**0.5 for n in counts.values())
+
+
+def test_a_query_of_few_negatives_gives_all_it_has(name, run):
+    groups = groups_of(name, run, negatives=500)
+    for index in range(len(groups)):
+        _, negatives = allowed(groups.source.judged(index).id)
+        assert len(groups.group(0, index).negatives) == len(negatives)
+
+
+def test_order_of_lines_compression_and_source_do_not_matter(name, run, tmp_path):
+    shuffled = [line for line in RUN if line[2] % 1 == 0]
+    scores = {query: iter(range(99, 0, -1)) for query in QUERIES}
+    distinct = [(query, doc, float(next(scores[query]))) for query, doc, _ in shuffled]
+    first = groups_of(name, write_run(tmp_path / "a.run", distinct), depth=9)
+    random.Random(1).shuffle(distinct)
+    second = groups_of(name, write_run(tmp_path / "b.run.gz", distinct), depth=9)
+    third = groups_of(register(tmp_path, run=distinct), None, depth=9)
+    assert first.fingerprint == second.fingerprint == third.fingerprint
+    for index in range(len(first)):
+        assert first.group(3, index) == second.group(3, index) == third.group(3, index)
+
+
+def test_key_decides(name, run):
+    one, other = groups_of(name, run), groups_of(name, run, seed=7)
+    fixed = groups_of(name, run, fresh=False)
+    assert one.group(0, 3) == groups_of(name, run).group(0, 3)
+    assert one.group(0, 3) != one.group(1, 3) != other.group(1, 3)
+    assert fixed.group(0, 3) == fixed.group(5, 3) == one.group(0, 3)
+    assert one.fingerprint != groups_of(name, run, depth=5).fingerprint
+
+
+def as_they_are(examples):
+    return examples
+
+
+@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.integration)])
+def test_same_groups_for_any_worker(context, irds_home, tmp_path):
+    lines = [
+        (str(q), str(1 + (37 * q + 13 * n) % 11429), -n) for q in range(1, 31) for n in range(20)
+    ]
+    groups = groups_of("vaswani", write_run(tmp_path / "v.run", lines), negatives=3)
+    alone = [groups.group(*divmod(number, 30)) for number in range(60)]
+    loader = DataLoader(
+        GroupDataset(groups),
+        sampler=range(60),
+        batch_size=4,
+        num_workers=2,
+        collate_fn=as_they_are,
+        multiprocessing_context=context,
+    )
+    assert [example.group for batch in loader for example in batch] == alone
+
+
+def test_few_shot_subsets_nest(name, run):
+    def chosen(count, seed=42):
+        source = JudgedCollection(name, run=run, queries=count, seed=seed)
+        assert [j.id for j in source._judged] == [q for q in QUERIES if q in set(ids(source))]
+        return set(ids(source))
+
+    def ids(source):
+        return [source.judged(index).id for index in range(len(source))]
+
+    subsets = [chosen(count) for count in (1, 3, 5, 10, 12)]
+    assert [len(subset) for subset in subsets] == [1, 3, 5, 10, 12]
+    assert all(less < more for less, more in itertools.pairwise(subsets))
+    assert len({frozenset(chosen(3, seed)) for seed in range(20)}) > 10
+
+
+def test_a_query_has_its_groups_whatever_the_others(name, run):
+    all_of_them, few = groups_of(name, run), groups_of(name, run, queries=4)
+    places = {all_of_them.source.judged(index).id: index for index in range(12)}
+    for index in range(4):
+        place = places[few.source.judged(index).id]
+        assert few.group(2, index) == all_of_them.group(2, place)
+
+
+def test_equal_scores_keep_the_order_of_the_run():
+    lines = [Retrieved("q", f"d{n}", float(n % 3)) for n in range(1000)]
+    best = TopDocuments(lines, 400, "run")["q"]
+    expected = [f"d{n}" for score in (2, 1) for n in range(score, 1000, 3)]
+    assert best == expected[:400]
+
+
+def test_query_ids_limit_what_is_taken(name, run, tmp_path):
+    file = tmp_path / "ids.txt"
+    file.write_text("q3\n\n q7 \n")
+    source = JudgedCollection(name, run=run, query_ids=str(file))
+    assert [source.judged(index).id for index in range(len(source))] == ["q3", "q7"]
+    assert len(JudgedCollection(name, run=run, query_ids=str(file), queries=1)) == 1
+    for content, message in [("q3\nq99\n", "line 2: no query 'q99' in dataset"), ("", "is empty")]:
+        file.write_text(content)
+        with pytest.raises(HarpError, match=message):
+            JudgedCollection(name, run=run, query_ids=str(file))
+    with pytest.raises(HarpError, match="cannot read query_ids"):
+        JudgedCollection(name, run=run, query_ids=str(tmp_path / "none"))
+
+
+def test_queries_left_out_are_counted_by_reason(tmp_path):
+    documents = {"d1": "one", "d2": "two", "d3": " ", "d4": "four", "d5": "one"}
+    queries = {f"q{n}": f"query {n}" for n in range(1, 8)}
+    qrels = [
+        *(("q1", "d1", 1), ("q2", "d1", 0), ("q3", "d1", 1), ("q4", "d3", 1)),
+        *(("q5", "d1", 1), ("q5", "d2", 1), ("q7", "d2", 0), ("q7", "d2", 1)),
+    ]
+    lines = [
+        *(("q1", doc, score) for score, doc in enumerate(documents)),
+        *((query, doc, 1.0) for query in ("q2", "q4", "q5", "q7") for doc in ("d1", "d2")),
+    ]
+    groups = groups_of(register(tmp_path, documents, queries, qrels, lines), None)
+    assert [groups.source.judged(index).id for index in range(len(groups))] == ["q1", "q7"]
+    assert groups.source.drops == {
+        "without a document of label 1 or more": 1,
+        "not in the run": 1,
+        "without a relevant document that has text": 1,
+        "without a negative in the run": 1,
+        "without a judgement": 1,
+    }
+    assert len(groups.shortages()) == 5 and all("1 query " in s for s in groups.shortages())
+    for epoch in range(20):
+        group = groups.group(epoch, 0)
+        assert group.positive.document == "one"
+        assert {pair.document for pair in group.negatives} == {"two", "four"}
+
+
+def test_judged_documents_that_the_collection_lacks_are_not_drawn(tmp_path):
+    documents = {"d1": "one", "d2": "two", "d3": "three"}
+    qrels = [("q", doc, int(doc in ("d1", "gone"))) for doc in ("d1", "d2", "gone", "away")]
+    name = register(tmp_path, documents, {"q": "query"}, qrels, [("q", "d3", 1.0)])
+    (judged,) = JudgedCollection(name, judged_negatives=True)._judged
+    assert (judged.positives, judged.negatives) == (["d1"], ["d3", "d2"])
+
+
+WRONG_RUNS = {
+    "q1 Q0 d1 1 2.5\n": "line 1: 5 columns",
+    "\nq1 Q0 d1 1 high bm25\n": "line 2: score 'high' is no number",
+    "q1 Q0 d1 1 nan bm25\n": "line 1: score 'nan' is no number",
+    "q1 Q0 d1 1 2 x\nq77 Q0 d1 1 2 x\n": "line 2: query 'q77' is not in dataset",
+    "q1 Q0 d1 1 2 x\nq2 Q0 d1 1 2 x\nq1 Q0 d1 1 1 x\n": "document d1 twice for query q1",
+    "": "is empty",
+    "q0 Q0 d999 1 2 x\n": "document 'd999' is not in dataset",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_RUNS)
+def test_wrong_runs_are_named(text, name, tmp_path):
+    path = tmp_path / "wrong.run"
+    path.write_text(text)
+    with pytest.raises(HarpError, match=WRONG_RUNS[text]):
+        JudgedCollection(name, run=str(path))
+
+
+def test_runs_that_cannot_be_read(name, run, tmp_path):
+    cut = tmp_path / "cut.run.gz"
+    write_run(cut)
+    cut.write_bytes(cut.read_bytes()[:-20])
+    for path in (cut, tmp_path / "none.run", tmp_path):
+        with pytest.raises(HarpError, match="cannot read run"):
+            JudgedCollection(name, run=str(path))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fields": ["title"]}, "no text field 'title': they have doc_id, text"),
+        ({"min_label": 9}, "no query to learn from: 12 queries without a document of label 9"),
+        ({"queries": 13}, "only 12 of 13 queries to learn from: there are no others"),
+    ],
+)
+def test_wrong_options_are_named(options, message, name, run):
+    with pytest.raises(HarpError, match=message):
+        JudgedCollection(name, run=run, **options)
+
+
+def test_wrong_datasets_are_named(name, run):
+    with pytest.raises(HarpError, match=r"unknown dataset 'vaswany'"):
+        JudgedCollection("vaswany", run=run)
+    with pytest.raises(HarpError, match=r"has no scoreddocs: name a first-stage run_file"):
+        JudgedCollection(name)
+    with pytest.raises(HarpError, match=r"msmarco-document has no queries: name a judged subset"):
+        JudgedCollection("msmarco-document", run=run)
+
+
+def test_fields_are_joined_as_the_evaluation_joins_them(irds_home, tmp_path):
+    from harp_plugin.evaluation.collection import Collection
+
+    fields = ["title", "author", "text"]
+    lines = [("1", str(n), -n) for n in range(1, 40)]
+    run = write_run(tmp_path / "c.run", lines)
+    source = JudgedCollection("cranfield", run=run, fields=fields)
+    judged = source.judged(0)
+    assert len(source) == 1 and len(judged.negatives) > 9
+    expected = Collection("cranfield", fields).texts(judged.negatives)
+    assert source.texts(judged.negatives) == [expected[id] for id in judged.negatives]
+
+
+def test_documents_without_text_are_never_drawn(irds_home, tmp_path):
+    lines = [("1", doc, 1.0) for doc in ("471", "995", "700")]
+    groups = groups_of("cranfield", write_run(tmp_path / "c.run", lines), negatives=2)
+    for epoch in range(10):
+        (negative,) = groups.group(epoch, 0).negatives
+        assert negative.document == groups.source.texts(["700"])[0]
+    nothing = groups_of("cranfield", write_run(tmp_path / "d.run", lines[:2]))
+    with pytest.raises(HarpError, match="query 1: none of its 2 negatives has a text"):
+        nothing.group(0, 0)

@@ -1,0 +1,132 @@
+"""Tevatron's JSON lines as judged queries, `harp export`'s own among them."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from harp_plugin.errors import HarpError
+from harp_plugin.export import ExportOptions, export
+from harp_plugin.tasks import HARP_TASKS, PreTrainingData
+from harp_plugin.training.judged import JudgedGroups
+from harp_plugin.training.judged_lines import JudgedLines
+
+
+def row(query, positives, negatives, **more):
+    return {
+        "query_id": query,
+        "query": f"what is {query}?",
+        "positive_passages": [{"docid": t, "title": "", "text": t} for t in positives],
+        "negative_passages": [{"docid": t, "title": "A", "text": t} for t in negatives],
+        **more,
+    }
+
+
+def write(path, *rows):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    first = write(
+        tmp_path / "a.jsonl", row("q1", ["p1", "p2"], ["n1", "n2", "n3"]), row("q2", "é", "ü")
+    )
+    second = write(tmp_path / "b.jsonl", row("q3", ["p4"], ["n5"]))
+    return [first, second]
+
+
+def test_what_is_drawn(files):
+    groups = JudgedGroups(JudgedLines(files), negatives=2)
+    assert len(groups) == 3
+    found = [groups.group(epoch, 0) for epoch in range(60)]
+    assert {group.positive for group in found} == {("what is q1?", "p1"), ("what is q1?", "p2")}
+    counts = Counter(pair.document for group in found for pair in group.negatives)
+    assert counts.keys() == {"A n1", "A n2", "A n3"} and counts.total() == 120
+    assert groups.group(0, 1).members == (("what is q2?", "é"), ("what is q2?", "A ü"))
+    assert groups.group(9, 2).members == (("what is q3?", "p4"), ("what is q3?", "A n5"))
+
+
+def test_fields_that_are_joined(files):
+    groups = JudgedGroups(JudgedLines(files, fields=["text", "docid"]))
+    assert groups.group(0, 2).positive.document == "p4 p4"
+
+
+def test_few_queries_and_named_ones(files, tmp_path):
+    one, two = (JudgedLines(files, queries=count, seed=3) for count in (1, 2))
+    assert one.judged(0) in [two.judged(0), two.judged(1)] and len(two) == 2
+    assert one.fingerprint != two.fingerprint
+    (tmp_path / "ids").write_text("q3\n")
+    assert JudgedLines(files, query_ids=str(tmp_path / "ids")).judged(0).id == "q3"
+    with pytest.raises(HarpError, match="only 3 of 4 queries to learn from"):
+        JudgedLines(files, queries=4)
+
+
+def test_another_text_is_another_fingerprint(files, tmp_path):
+    before = JudgedLines(files).fingerprint
+    write(tmp_path / "b.jsonl", row("q3", ["p4"], ["n6"]))
+    assert JudgedLines(files).fingerprint != before
+
+
+def test_lines_left_out_are_counted(tmp_path):
+    rows = [
+        row("q1", [], ["n"]),
+        row("q2", [" "], ["n"]),
+        row("q3", ["p"], []),
+        row("q4", "p", "n"),
+    ]
+    rows.append(row("q5", ["A p"], ["p"]))
+    source = JudgedLines([write(tmp_path / "x.jsonl", *rows)])
+    assert len(source) == 1 and source.judged(0).id == "q4"
+    assert source.drops == {
+        "without a positive passage that has text": 2,
+        "without a negative passage that has a text of its own": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 3: no JSON"),
+        ("[]", "line 3: no `query`"),
+        ('{"query": 3}', "line 3: no `query`"),
+        ('{"query": "q"}', "line 3: `positive_passages` must be a list"),
+        ('{"query": "q", "positive_passages": ["p"]}', "line 3: `positive_passages` must be"),
+        (
+            '{"query": "q", "positive_passages": [{"body": "p"}], "negative_passages": []}',
+            "line 3: a passage of `positive_passages` has no text in title, text",
+        ),
+        (
+            '{"query": "q", "positive_passages": [{"text": null}], "negative_passages": []}',
+            "line 3: a passage of `positive_passages` has no text",
+        ),
+        ("\udcff", "line 3: no JSON"),
+    ],
+)
+def test_malformed_lines_are_named(line, message, tmp_path):
+    path = tmp_path / "x.jsonl"
+    good = json.dumps(row("q1", ["p"], ["n"]))
+    path.write_text(f"{good}\n\n{line}\n", errors="surrogateescape")
+    with pytest.raises(HarpError, match=message):
+        JudgedLines([str(path)])
+
+
+def test_files_without_a_line_to_learn_from(tmp_path):
+    (tmp_path / "x.jsonl").touch()
+    for name, message in [("x.jsonl", "is empty|no query to learn"), ("y.jsonl", "cannot read")]:
+        with pytest.raises(HarpError, match=message):
+            JudgedLines([str(tmp_path / name)])
+
+
+def test_round_trip_of_what_harp_export_writes(encyclopedia_build, tmp_path):
+    options = ExportOptions(output=str(tmp_path / "pairs"), groups=60, quiet=True)
+    files = sorted(map(str, (export(encyclopedia_build, options) / "data").glob("*.jsonl")))
+    data = PreTrainingData(encyclopedia_build, dict.fromkeys(HARP_TASKS, 1), groups_per_epoch=60)
+    groups = JudgedGroups(JudgedLines(files))
+    assert len(groups) == 60 and not groups.shortages()
+    tasks = Counter()
+    for index in range(60):
+        original = data.group(0, index)
+        assert groups.group(4, index).members == original.members
+        tasks[original.task] += 1
+    assert tasks.keys() == set(HARP_TASKS)
