@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 
 from ..errors import HarpError
 from .arguments import weights
@@ -152,8 +153,11 @@ class FinetuneDataArguments:
         """Open the data.
 
         Raises:
-            HarpError: as `JudgedCollection` and `JudgedLines` say.
+            HarpError: a file is missing, or as `JudgedCollection` and `JudgedLines` say.
         """
+        for name in ("run_file", "query_ids"):
+            if (path := getattr(self, name)) is not None and not Path(path).is_file():
+                raise HarpError(f"{name} {path}: there is no such file")
         source: JudgedCollection | JudgedLines
         if self.train_file:
             source = JudgedLines(

@@ -140,6 +140,8 @@ def test_learning_from_json_lines(recipe, tmp_path):
         ({"depth": 0}, "depth is 0: it must be at least 1"),
         ({"skip_top": -1}, "skip_top is -1: it must be at least 0"),
         ({"fields": []}, "fields is empty"),
+        ({"run_file": "no.run"}, "run_file no.run: there is no such file"),
+        ({"query_ids": "no.txt"}, "query_ids no.txt: there is no such file"),
         ({"fields": ["body"]}, "no text field 'body': they have doc_id, title, text"),
         ({"losses": {"lec": 1}}, "unknown loss 'lec': did you mean 'lce'?"),
         ({"losses": {"lce": -1}}, "'lce' has weight -1"),
