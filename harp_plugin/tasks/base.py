@@ -73,7 +73,8 @@ class Source:
 
     def __init__(self, directory: str | Path, tasks: list[str]) -> None:
         self.directory = Path(directory)
-        built = read_manifest(self.directory / "examples")["options"].get("tasks", tasks)
+        examples = read_manifest(self.directory / "examples") if tasks else {"options": {}}
+        built = examples["options"].get("tasks", tasks)
         if missing := [task for task in tasks if task not in built]:
             raise HarpError(
                 f"{directory} was built without {', '.join(missing)}: run `harp build` again with "
