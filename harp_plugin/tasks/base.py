@@ -73,15 +73,18 @@ class Source:
 
     def __init__(self, directory: str | Path, tasks: list[str]) -> None:
         self.directory = Path(directory)
-        examples = read_manifest(self.directory / "examples") if tasks else {"options": {}}
-        built = examples["options"].get("tasks", tasks)
-        if missing := [task for task in tasks if task not in built]:
-            raise HarpError(
-                f"{directory} was built without {', '.join(missing)}: run `harp build` again with "
-                f"--tasks {' '.join([*built, *missing])}"
-            )
+        if tasks:
+            self._check(tasks)
         self.examples = {task: self._table("examples", task) for task in tasks}
         self._language_model: tuple[DrawOptions, LanguageModel] | None = None
+
+    def _check(self, tasks: list[str]) -> None:
+        built = read_manifest(self.directory / "examples")["options"].get("tasks", tasks)
+        if missing := [task for task in tasks if task not in built]:
+            raise HarpError(
+                f"{self.directory} was built without {', '.join(missing)}: run `harp build` again "
+                f"with --tasks {' '.join([*built, *missing])}"
+            )
 
     def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
         return open_table(self.directory, stage, name, list(columns) or None)
