@@ -33,10 +33,10 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from harp_plugin.models import resolve_model
+from harp_plugin.packing import Packing, encode
 from harp_plugin.storage import parquet_files
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import graph_tables, lead_chunks, sentence_chunks
-from harp_plugin.weights.encoders import Packing
 
 LONGEST = 512
 Text = tuple[str, list[tuple[int, int]]]
@@ -187,9 +187,7 @@ class Bench:
             lengths = self.lengths[batch]
             pieces = [self.tokenised.ids[starts[text] : starts[text + 1]] for text in batch]
             ids = torch.from_numpy(np.concatenate(pieces)).to(self.device)
-            packing = Packing.of(lengths, encoder.layers + 1, self.device)
-            positions = packing.positions + encoder._first_position
-            encoder.model(ids[None], position_ids=positions[None], harp_packing=packing)
+            encode(encoder.model, Packing.of(lengths, self.device), ids)
 
     def ours(self) -> None:
         """From strings to weights of words."""
