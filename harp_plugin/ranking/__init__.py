@@ -1,23 +1,26 @@
-"""Checkpoint → scores: the scorer, and the PyTerrier reranker over it."""
+"""Checkpoint → scores: the scorer, and the PyTerrier rerankers over it."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .combined import HarpEnsemble, HarpFeatures
     from .scorer import Scorer
     from .transformer import HarpReranker
 
-__all__ = ["HarpReranker", "Scorer"]
+__all__ = ["HarpEnsemble", "HarpFeatures", "HarpReranker", "Scorer"]
+
+_MODULES = {
+    "HarpEnsemble": ".combined",
+    "HarpFeatures": ".combined",
+    "HarpReranker": ".transformer",
+    "Scorer": ".scorer",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Scorer":
-        from .scorer import Scorer
-
-        return Scorer
-    if name == "HarpReranker":
-        from .transformer import HarpReranker
-
-        return HarpReranker
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,16 @@ from transformers.utils import logging
 
 from ..errors import HarpError
 from ..models import load_pretrained
+from .prepacked import can_prepack, prepack
+from .quantised import quantise
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "int8": torch.float32,
+}
+"""The type that weights are loaded in, by the name of a precision; int8 is made of float32."""
 
 
 def load_cross_encoder(
@@ -25,8 +33,11 @@ def load_cross_encoder(
 
     Raises:
         HarpError: the checkpoint is missing or damaged, has more than two labels, or lacks trained
-            weights (such as the head) and ``allow_untrained`` is false.
+            weights (such as the head) and ``allow_untrained`` is false; or int8 is asked for on a
+            GPU.
     """
+    if dtype == "int8" and device.type != "cpu":
+        raise HarpError(f"int8 is for a CPU: choose bfloat16 or float16 on {device}")
     with _quiet(), torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
         try:
@@ -49,7 +60,12 @@ def load_cross_encoder(
         raise HarpError(
             f"model {name} has {model.config.num_labels} labels: a reranker has one logit, or two"
         )
-    return model.to(device).eval()
+    model = model.to(device).eval()
+    if dtype == "int8":
+        quantise(model.base_model)
+    elif device.type == "cpu" and can_prepack(model.dtype):
+        prepack(model.base_model)
+    return model
 
 
 def choose_device(name: str | None) -> torch.device:

@@ -1,16 +1,15 @@
-"""Texts → inputs of a cross-encoder: tokenised once, paired as the tokenizer would, padded late."""
+"""Tokenised texts → inputs of a cross-encoder, paired as the tokenizer would."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from ..errors import HarpError
-
-TOKENISED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +19,9 @@ class PairTemplate:
     `before`, `between` and `after` hold (ids, types); `types` are those of query and document.
     """
 
-    before: tuple[list[int], list[int]]
-    between: tuple[list[int], list[int]]
-    after: tuple[list[int], list[int]]
+    before: tuple[np.ndarray, np.ndarray]
+    between: tuple[np.ndarray, np.ndarray]
+    after: tuple[np.ndarray, np.ndarray]
     types: tuple[int, int]
 
     @classmethod
@@ -41,8 +40,9 @@ class PairTemplate:
         if not query or not document or query[-1] > document[0]:
             raise HarpError(f"{type(tokenizer).__name__} does not encode a pair as query, document")
 
-        def part(start: int, stop: int) -> tuple[list[int], list[int]]:
-            return encoding.ids[start:stop], encoding.type_ids[start:stop]
+        def part(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+            chosen = slice(start, stop)
+            return _integers(encoding.ids[chosen]), _integers(encoding.type_ids[chosen])
 
         return cls(
             before=part(0, query[0]),
@@ -56,110 +56,168 @@ class PairTemplate:
         """The number of special tokens of a pair."""
         return sum(len(ids) for ids, _ in (self.before, self.between, self.after))
 
-    def fill(self, query: np.ndarray, document: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The (ids, types) of one pair, each (length,) int64."""
-        query_type, document_type = self.types
-        parts = [
-            self.before,
-            (query, [query_type] * len(query)),
-            self.between,
-            (document, [document_type] * len(document)),
-            self.after,
-        ]
-        ids, types = zip(*parts, strict=True)
-        return np.concatenate(ids).astype(np.int64), np.concatenate(types).astype(np.int64)
+    def around(self, kind: int, query: np.ndarray, document: np.ndarray) -> list[np.ndarray]:
+        """The parts of one pair: ids for ``kind`` 0, token types for 1."""
+        return [self.before[kind], query, self.between[kind], document, self.after[kind]]
 
 
-class TextPairs:
-    """The distinct (query, document) pairs among n given ones, tokenised and cut to size.
-
-    Documents are cut as ``truncation="only_second"`` cuts them. A query that leaves no room for a
-    single token of the document, which a tokenizer refuses, is cut to half of the room.
+class Batch(NamedTuple):
+    """Texts of a batch, special tokens included, one behind the other, the shortest first.
 
     Attributes:
-        inverse: (n,) for each given pair, its place among the distinct ones.
-        lengths: (distinct,) tokens of each distinct pair, special tokens included.
+        ids: (tokens,) int64.
+        types: (tokens,) int64.
+        lengths: (pairs,) int64, ascending.
+    """
+
+    ids: np.ndarray
+    types: np.ndarray
+    lengths: np.ndarray
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """The shorter pairs and the longer ones."""
+        middle = len(self.lengths) // 2
+        cut = int(self.lengths[:middle].sum())
+        return (
+            Batch(self.ids[:cut], self.types[:cut], self.lengths[:middle]),
+            Batch(self.ids[cut:], self.types[cut:], self.lengths[middle:]),
+        )
+
+    def filled(self, count: int) -> Batch:
+        """The same with one more text of ``count`` tokens at the end, unless that is 0."""
+        if not count:
+            return self
+        none = np.zeros(count, dtype=np.int64)
+        return Batch(
+            np.append(self.ids, none), np.append(self.types, none), np.append(self.lengths, count)
+        )
+
+    def padded(self, ids: int, types: int, *, left: bool) -> dict[str, np.ndarray]:
+        """`input_ids`, `attention_mask` and `token_type_ids`, each (pairs, longest) int64.
+
+        Args:
+            ids: the id of a padding token.
+            types: its type.
+            left: pad before the text.
+        """
+        shape = len(self.lengths), int(self.lengths[-1])
+        rows = np.repeat(np.arange(shape[0]), self.lengths)
+        columns = np.arange(len(self.ids)) - np.repeat(
+            np.cumsum(self.lengths) - self.lengths, self.lengths
+        )
+        if left:
+            columns += np.repeat(shape[1] - self.lengths, self.lengths)
+        found = {}
+        for name, padding, values in (
+            ("input_ids", ids, self.ids),
+            ("attention_mask", 0, np.ones_like(self.ids)),
+            ("token_type_ids", types, self.types),
+        ):
+            found[name] = np.full(shape, padding, dtype=np.int64)
+            found[name][rows, columns] = values
+        return found
+
+
+class TokenPairs:
+    """Tokenised (query, document) pairs, cut to size.
+
+    Args:
+        queries: n texts, each (length,) int32, without special tokens.
+        documents: n texts of the same kind.
+        template: what the tokenizer puts around them.
+        max_length: tokens of a pair.
+
+    Attributes:
+        lengths: (n,) tokens of each pair, special tokens included.
     """
 
     def __init__(
         self,
-        queries: Sequence[str],
-        documents: Sequence[str],
-        tokenizer: PreTrainedTokenizerBase,
+        queries: Sequence[np.ndarray],
+        documents: Sequence[np.ndarray],
         template: PairTemplate,
         max_length: int,
     ) -> None:
-        self._tokenizer = tokenizer
+        self._queries = queries
+        self._documents = documents
         self._template = template
-        query_of, distinct_queries = _distinct(queries)
-        document_of, distinct_documents = _distinct(documents)
-        self._queries = list(_tokenise(distinct_queries, tokenizer, max_length))
-        self._documents = list(_tokenise(distinct_documents, tokenizer, max_length))
-        pairs, self.inverse = np.unique(
-            query_of * max(len(distinct_documents), 1) + document_of, return_inverse=True
+        self._query_sizes, self._document_sizes = cut_sizes(
+            _sizes(queries), _sizes(documents), max_length - template.length
         )
-        self._pairs = np.stack(np.divmod(pairs, max(len(distinct_documents), 1)), axis=1)
-        self._cut(max_length - template.length)
-
-    def _cut(self, room: int) -> None:
-        sizes = np.array([len(ids) for ids in self._queries], dtype=np.int64)
-        query = sizes[self._pairs[:, 0]]
-        sizes = np.array([len(ids) for ids in self._documents], dtype=np.int64)
-        document = sizes[self._pairs[:, 1]]
-        self._query_sizes = np.where(query + np.minimum(document, 1) > room, room // 2, query)
-        self._document_sizes = np.minimum(document, room - self._query_sizes)
-        self.lengths = self._template.length + self._query_sizes + self._document_sizes
+        self.lengths = template.length + self._query_sizes + self._document_sizes
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self.lengths)
 
     def batches(self, batch_tokens: int) -> Iterator[np.ndarray]:
-        """Places of pairs, the longest first, as many as stay under the budget when padded."""
+        """Places of pairs, the longest first, as many as stay under the budget even when padded.
+
+        Within a batch the shortest comes first.
+        """
         order = np.argsort(-self.lengths, kind="stable")
         start = 0
         while start < len(order):
             count = max(1, batch_tokens // int(self.lengths[order[start]]))
-            yield order[start : start + count]
+            yield order[start : start + count][::-1]
             start += count
 
-    def inputs(self, places: np.ndarray) -> dict[str, np.ndarray]:
-        """`input_ids`, `attention_mask` and `token_type_ids`, each (pairs, longest) int64."""
-        shape = (len(places), int(self.lengths[places].max()))
-        ids = np.full(shape, self._tokenizer.pad_token_id or 0, dtype=np.int64)
-        types = np.full(shape, self._tokenizer.pad_token_type_id, dtype=np.int64)
-        mask = np.zeros(shape, dtype=np.int64)
-        left = self._tokenizer.padding_side == "left"
-        for row, place in enumerate(places):
-            length = self.lengths[place]
-            columns = slice(shape[1] - length, None) if left else slice(None, length)
-            ids[row, columns], types[row, columns] = self._fill(place)
-            mask[row, columns] = 1
-        return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-
-    def _fill(self, place: int) -> tuple[np.ndarray, np.ndarray]:
-        query, document = self._pairs[place]
-        return self._template.fill(
-            self._queries[query][: self._query_sizes[place]],
-            self._documents[document][: self._document_sizes[place]],
+    def batch(self, places: np.ndarray) -> Batch:
+        """Put some pairs together, given in ascending length."""
+        template = self._template
+        sizes = zip(
+            *(part[places].tolist() for part in (self._query_sizes, self._document_sizes)),
+            strict=True,
         )
+        ids: list[np.ndarray] = []
+        types: list[np.ndarray] = []
+        for place, (query, document) in zip(places.tolist(), sizes, strict=True):
+            ids += template.around(
+                0, self._queries[place][:query], self._documents[place][:document]
+            )
+            types += template.around(
+                1, np.full(query, template.types[0]), np.full(document, template.types[1])
+            )
+        return Batch(_joined(ids), _joined(types), self.lengths[places])
 
 
-def _distinct(texts: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+def cut_sizes(query: np.ndarray, document: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many tokens of each query and of its document are kept, both (n,).
+
+    Documents are cut as ``truncation="only_second"`` cuts them. A query that leaves no room for a
+    single token of the document, which a tokenizer refuses, is cut to half of the room.
+
+    Args:
+        query: (n,) tokens of each query.
+        document: (n,) tokens of each document.
+        room: tokens that fit beside the special ones.
+    """
+    query = np.where(query + np.minimum(document, 1) > room, room // 2, query)
+    return query, np.minimum(document, room - query)
+
+
+def distinct(texts: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """(n,) the place of each text among the distinct ones, and those in order of appearance."""
     places: dict[str, int] = {}
     of = np.fromiter((places.setdefault(text, len(places)) for text in texts), np.int64, len(texts))
     return of, list(places)
 
 
-def _tokenise(
-    texts: list[str], tokenizer: PreTrainedTokenizerBase, max_length: int
-) -> Iterator[np.ndarray]:
-    for start in range(0, len(texts), TOKENISED_AT_ONCE):
-        encoded = tokenizer(
-            texts[start : start + TOKENISED_AT_ONCE],
-            add_special_tokens=False,
-            truncation=True,
-            max_length=max_length,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )
-        yield from (np.array(ids, dtype=np.int32) for ids in encoded["input_ids"])
+def distinct_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows of (n, 2) places, and (n,) for each given one its place among them."""
+    if not len(pairs):
+        return pairs, np.zeros(0, dtype=np.int64)
+    width = int(pairs[:, 1].max()) + 1
+    codes, inverse = np.unique(pairs[:, 0] * width + pairs[:, 1], return_inverse=True)
+    return np.stack(np.divmod(codes, width), axis=1), inverse
+
+
+def _sizes(texts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.fromiter((len(ids) for ids in texts), np.int64, len(texts))
+
+
+def _integers(values: Sequence[int]) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts).astype(np.int64, copy=False)

@@ -65,3 +65,22 @@ def reranker(request, tmp_path_factory, tiny_bert, byte_level) -> Path:
         tokenizer.model_input_names = ["input_ids", "attention_mask"]
     sizes = DISTILBERT_SIZES if request.param == "DistilBert" else SIZES
     return save_reranker(request.param, tokenizer, folder, **sizes)
+
+
+@pytest.fixture(scope="session")
+def telling_bert(tmp_path_factory, wordpiece) -> Path:
+    """A tiny BERT (at most 66 tokens) whose scores differ by far more than rounding errors."""
+    return save_reranker("Bert", wordpiece, tmp_path_factory.mktemp("telling"), **SIZES)
+
+
+@pytest.fixture(scope="session")
+def another_bert(tmp_path_factory, wordpiece) -> Path:
+    """Other weights behind the tokenizer of `telling_bert`."""
+    folder = tmp_path_factory.mktemp("another")
+    return save_reranker("Bert", wordpiece, folder, **{**SIZES, "hidden_size": 48})
+
+
+@pytest.fixture(scope="session")
+def tiny_roberta(tmp_path_factory, byte_level) -> Path:
+    """A model with a tokenizer of its own."""
+    return save_reranker("Roberta", byte_level, tmp_path_factory.mktemp("roberta"), **SIZES)

@@ -16,7 +16,8 @@ from transformers import (
 
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
-from harp_plugin.ranking.pairs import PairTemplate, TextPairs
+from harp_plugin.ranking.pairs import PairTemplate, TokenPairs
+from harp_plugin.ranking.tokens import LazyTokens, tokenise
 
 MAX_LENGTH = 48
 
@@ -90,9 +91,9 @@ def test_equal_pairs_have_equal_scores_wherever_they_stand(tiny_bert):
 
 
 def test_an_overlong_query_leaves_half_of_the_room_to_the_document(wordpiece):
-    template = PairTemplate.of(wordpiece)
-    pairs = TextPairs(["q " * 90], ["d " * 90], wordpiece, template, 43)
-    ids = pairs.inputs(np.array([0]))["input_ids"][0]
+    sides = (list(tokenise([text * 90], wordpiece, 43)) for text in ("q ", "d "))
+    pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), 43)
+    ids = pairs.batch(np.array([0])).ids
     assert wordpiece.decode(ids).split() == ["[CLS]", *"q" * 20, "[SEP]", *"d" * 20, "[SEP]"]
 
 
@@ -102,16 +103,40 @@ def test_an_overlong_query_without_document_is_scored(reranker):
 
 
 def test_no_batch_is_over_the_budget_and_every_pair_is_in_one(wordpiece):
-    queries, documents = every_pair()
-    pairs = TextPairs(queries, documents, wordpiece, PairTemplate.of(wordpiece), MAX_LENGTH)
+    sides = (list(tokenise(texts, wordpiece, MAX_LENGTH)) for texts in every_pair())
+    pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), MAX_LENGTH)
     seen = []
     for places in pairs.batches(200):
-        assert pairs.inputs(places)["input_ids"].size <= 200
+        batch = pairs.batch(places)
+        assert batch.lengths.max() * len(batch.lengths) <= 200
+        assert len(batch.ids) == len(batch.types) == batch.lengths.sum()
+        assert (np.diff(batch.lengths) >= 0).all()
         seen.extend(places)
-    assert sorted(seen) == list(range(len(pairs))) and len(pairs) == len(queries)
+    assert sorted(seen) == list(range(len(pairs))) and len(pairs) == len(QUERIES) * len(DOCUMENTS)
 
 
-def test_each_distinct_text_is_tokenised_once(wordpiece):
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padded_batches_are_the_tokenizers(wordpiece, side):
+    queries, documents = every_pair()
+    tokens = (list(tokenise(texts, wordpiece, MAX_LENGTH)) for texts in (queries, documents))
+    pairs = TokenPairs(*tokens, PairTemplate.of(wordpiece), MAX_LENGTH)
+    for places in pairs.batches(300):
+        expected = wordpiece(
+            [queries[place] for place in places],
+            [documents[place] for place in places],
+            truncation="only_second",
+            max_length=MAX_LENGTH,
+            padding=True,
+            padding_side=side,
+            return_tensors="np",
+        )
+        found = pairs.batch(places).padded(wordpiece.pad_token_id, 0, left=side == "left")
+        assert found.keys() == expected.keys()
+        for name, values in found.items():
+            np.testing.assert_array_equal(values, expected[name])
+
+
+def test_each_distinct_text_is_tokenised_once_and_forgotten(wordpiece):
     class Counting:
         def __init__(self):
             self.texts = []
@@ -121,19 +146,25 @@ def test_each_distinct_text_is_tokenised_once(wordpiece):
             return wordpiece(texts, **options)
 
     counting = Counting()
-    queries, documents = every_pair()
-    TextPairs(queries, documents, counting, PairTemplate.of(wordpiece), MAX_LENGTH)
-    assert sorted(counting.texts) == sorted(QUERIES + DOCUMENTS)
+    places = np.array([0, 1, 1, 2, 0, 3, 1])
+    tokens = LazyTokens(DOCUMENTS, np.bincount(places), counting, MAX_LENGTH)
+    for part in np.split(places, [3, 5]):
+        expected = wordpiece([DOCUMENTS[place] for place in part], add_special_tokens=False)
+        for ids, whole in zip(tokens.read(part), expected["input_ids"], strict=True):
+            np.testing.assert_array_equal(ids, whole[:MAX_LENGTH])
+    assert counting.texts == DOCUMENTS[:4]
+    assert not tokens._ids
 
 
-def test_attention_is_sdpa_and_weights_are_lazy(tiny_bert):
+def test_weights_are_lazy(tiny_bert):
     scorer = Scorer(tiny_bert)
-    assert "_weights" not in vars(scorer)
     assert scorer.score([], []).shape == (0,)
-    assert "_weights" not in vars(scorer)
-    scorer.score(["a"], ["b"])
-    assert scorer._weights.config._attn_implementation == "sdpa"
-    assert "_weights" not in vars(pickle.loads(pickle.dumps(scorer)))
+    assert not scorer.loaded
+    score = scorer.score(["a"], ["b"])
+    assert scorer.loaded
+    copied = pickle.loads(pickle.dumps(scorer))
+    assert not copied.loaded
+    np.testing.assert_array_equal(copied.score(["a"], ["b"]), score)
 
 
 def test_two_logits_are_one_score(tmp_path, wordpiece):

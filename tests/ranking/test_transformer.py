@@ -129,6 +129,8 @@ def test_equal_settings_make_equal_rerankers(tiny_bert):
     assert one == same and hash(one) == hash(same)
     assert one != HarpReranker(tiny_bert, max_length=9)
     assert one != Scorer(tiny_bert)
+    two = HarpReranker(tiny_bert, device=["cpu", "cpu"], batch_tokens=64)
+    assert hash(two) == hash(eval(repr(two))) and two == eval(repr(two)) != one
     assert eval(repr(one)) == one
     assert repr(HarpReranker("m", max_length=9)) == "HarpReranker('m', max_length=9)"
 

@@ -1,0 +1,25 @@
+"""Frames of results: new scores and ranks in place of the first stage's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+
+def reranked(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
+    """The same rows in the same order with these scores and their ranks (from 0).
+
+    Equal scores keep the order of the first stage.
+    """
+    result = frame.drop(columns=["score", "rank"], errors="ignore").reset_index(drop=True)
+    result["score"] = scores.astype(np.float64)
+    return pt.model.add_ranks(result.iloc[_first_stage_order(frame)].copy()).sort_index()
+
+
+def _first_stage_order(frame: pd.DataFrame) -> np.ndarray:
+    if "rank" in frame.columns:
+        return np.argsort(frame["rank"].to_numpy(), kind="stable")
+    if "score" in frame.columns:
+        return np.argsort(-frame["score"].to_numpy(), kind="stable")
+    return np.arange(len(frame))

@@ -1,0 +1,6 @@
+"""TREC runs of any engine, reranked: the command ``harp rerank``."""
+
+from .options import RerankOptions
+from .service import rerank
+
+__all__ = ["RerankOptions", "rerank"]

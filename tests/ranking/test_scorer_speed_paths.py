@@ -1,0 +1,280 @@
+"""What makes the scorer fast changes no score: packing, precision, threads, memory, processes."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    DebertaV2Config,
+    DebertaV2ForSequenceClassification,
+)
+
+from harp_plugin import Scorer
+from harp_plugin.errors import HarpError
+from harp_plugin.ranking.forward import Forward
+from harp_plugin.ranking.quantised import QuantisedLinear
+
+WORDS = [*"abcdefgh", "the", "web", "link", "page", "rank", "text", "query", "anchor"]
+
+
+def some_pairs(count: int) -> tuple[list[str], list[str]]:
+    draw = np.random.default_rng(0)
+    texts = [
+        [" ".join(draw.choice(WORDS, draw.integers(0, longest))) for _ in range(count)]
+        for longest in (6, 40)
+    ]
+    return texts[0], texts[1]
+
+
+def alone(scorer: Scorer, queries: list[str], documents: list[str]) -> np.ndarray:
+    pairs = zip(queries, documents, strict=True)
+    return np.concatenate([scorer.score([query], [document]) for query, document in pairs])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [("float32", 1e-5), ("bfloat16", 0.05), ("float16", 0.01), ("int8", 1e-5)],
+)
+def test_a_score_does_not_depend_on_the_pairs_beside_it(reranker, dtype, tolerance):
+    queries, documents = some_pairs(30)
+    scorer = Scorer(reranker, dtype=dtype, max_length=48)
+    together = scorer.score(queries, documents)
+    np.testing.assert_allclose(together, alone(scorer, queries, documents), atol=tolerance)
+    np.testing.assert_array_equal(together, scorer.score(queries, documents))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8"])
+def test_low_precision_ranks_almost_alike(reranker, dtype):
+    queries, documents = some_pairs(60)
+    exact = Scorer(reranker, max_length=48).score(queries, documents)
+    rough = Scorer(reranker, max_length=48, dtype=dtype).score(queries, documents)
+    assert rough.dtype == np.float32 and (rough != exact).any()
+    assert np.corrcoef(exact, rough)[0, 1] > 0.98
+    assert len(np.unique(rough)) > 0.9 * len(np.unique(exact)), "the head is applied in float32"
+
+
+def test_quantised_layers_are_near_and_exactly_independent_of_other_rows():
+    draw = torch.Generator().manual_seed(0)
+    linear = torch.nn.Linear(64, 48)
+    rows = torch.randn(20, 64, generator=draw) * torch.logspace(-3, 3, 20)[:, None]
+    rows[3] = 0
+    quantised = QuantisedLinear(linear)
+    with torch.inference_mode():
+        exact, rough = linear(rows) - linear.bias, quantised(rows) - linear.bias
+        norms = rows.norm(dim=1, keepdim=True) * linear.weight.norm(dim=1)
+        assert ((exact - rough).abs() <= 0.02 * norms + 1e-5).all()
+        for row in range(20):
+            assert torch.equal(quantised(rows[row : row + 1])[0], quantised(rows)[row])
+
+
+def test_many_ties_are_told(tiny_bert, tmp_path, caplog):
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_bert)
+    model.classifier.weight.data.zero_()
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
+    with caplog.at_level(logging.WARNING):
+        Scorer(tmp_path, dtype="bfloat16").score(["q"] * 5 + ["other"], list("abcdea"))
+    assert "4 of 6 pairs have the score of another of their query in bfloat16" in caplog.text
+
+
+def test_a_model_in_memory_is_read_anew_and_left_as_it_was(reranker):
+    model = AutoModelForSequenceClassification.from_pretrained(reranker).train()
+    scorer = Scorer.of(model, AutoTokenizer.from_pretrained(reranker), max_length=48)
+    before = model.config._attn_implementation
+    queries, documents = some_pairs(8)
+    first = scorer.score(queries, documents)
+    np.testing.assert_allclose(
+        first, Scorer(reranker, max_length=48).score(queries, documents), atol=1e-5
+    )
+    assert model.training and model.config._attn_implementation == before
+    assert not any(module._forward_pre_hooks for module in model.modules())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.1)
+    assert not np.allclose(scorer.score(queries, documents), first, atol=1e-3)
+
+
+def test_several_threads_give_the_scores_of_one(tiny_bert):
+    queries, documents = some_pairs(40)
+    scorer = Scorer(tiny_bert, batch_tokens=64)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = scorer.score(queries, documents)
+        torch.set_num_threads(3)
+        several = scorer.score(queries, documents)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(one, several)
+
+
+def test_batches_are_halved_when_memory_runs_out_and_stay_so(tiny_bert, monkeypatch, caplog):
+    queries, documents = some_pairs(40)
+    expected = Scorer(tiny_bert).score(queries, documents)
+    run = Forward._scores
+    refused = []
+
+    def scarce(self, batch):
+        if len(batch.ids) > 150:
+            refused.append(len(batch.ids))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(self, batch)
+
+    monkeypatch.setattr(Forward, "_scores", scarce)
+    scorer = Scorer(tiny_bert)
+    np.testing.assert_allclose(scorer.score(queries, documents), expected, atol=1e-6)
+    assert refused and "out of memory" in caplog.text
+    for _ in range(3):
+        scorer.score(queries, documents)
+    assert sorted(set(refused), reverse=True) == refused, "a size that failed is not tried again"
+
+
+def test_no_memory_for_one_pair_is_one_line_and_other_errors_pass(tiny_bert, monkeypatch):
+    def refuse(self, batch):
+        raise error
+
+    monkeypatch.setattr(Forward, "_scores", refuse)
+    error = torch.OutOfMemoryError("CUDA out of memory")
+    with pytest.raises(HarpError, match="does not take one pair of 5 tokens: lower max_length"):
+        Scorer(tiny_bert).score(["a"], ["b"])
+    error = RuntimeError("something else")
+    with pytest.raises(RuntimeError, match="something else"):
+        Scorer(tiny_bert).score(["a", "b"], ["b", "c"])
+
+
+def test_an_architecture_that_cannot_be_packed_is_padded(tmp_path, wordpiece):
+    config = DebertaV2Config(
+        vocab_size=len(wordpiece),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        num_labels=1,
+    )
+    torch.manual_seed(0)
+    DebertaV2ForSequenceClassification(config).save_pretrained(tmp_path)
+    wordpiece.save_pretrained(tmp_path)
+    queries, documents = some_pairs(12)
+    scorer = Scorer(tmp_path, max_length=48)
+    scores = scorer.score(queries, documents)
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    for query, document, score in zip(queries, documents, scores, strict=True):
+        inputs = wordpiece([query], [document], truncation=True, return_tensors="pt")
+        with torch.inference_mode():
+            assert abs(model(**inputs).logits.item() - score) < 1e-5
+
+
+def test_tokens_give_the_scores_of_texts(reranker):
+    queries, documents = some_pairs(12)
+    documents[3] *= 30
+    scorer = Scorer(reranker, max_length=48)
+    expected = scorer.score(queries, documents)
+    pairs = np.stack([np.arange(12)] * 2, axis=1)[::-1]
+    found = scorer.score_tokens(scorer.tokenise(queries), scorer.tokenise(documents), pairs)
+    np.testing.assert_allclose(found, expected[::-1], atol=1e-6)
+    assert scorer.score_tokens([], [], np.zeros((0, 2), dtype=np.int64)).shape == (0,)
+    assert scorer.room_beside(4) == 48 - scorer.template.length - 4
+    room = 48 - scorer.template.length
+    assert scorer.room_beside(99) == room - room // 2
+
+
+def test_a_stream_is_read_as_it_is_scored(tiny_bert):
+    queries, documents = some_pairs(25)
+    read = []
+
+    def source():
+        for pair in zip(queries, documents, strict=True):
+            read.append(pair)
+            yield pair
+
+    scorer = Scorer(tiny_bert)
+    stream = scorer.score_stream(source(), at_once=10)
+    parts = [next(stream)]
+    assert len(read) == 10
+    parts.extend(stream)
+    assert [len(part) for part in parts] == [10, 10, 5]
+    np.testing.assert_allclose(np.concatenate(parts), scorer.score(queries, documents), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"device": []}, "device is empty"), ({"device": "meta", "dtype": "int8"}, "int8 is for")],
+)
+def test_devices_without_sense_are_refused(tiny_bert, options, message):
+    with pytest.raises(HarpError, match=message):
+        Scorer(tiny_bert, **options).score(["a"], ["b"])
+
+
+@pytest.mark.integration
+def test_several_processes_give_the_same_scores_and_end(tiny_bert):
+    queries, documents = some_pairs(40)
+    expected = Scorer(tiny_bert, batch_tokens=64).score(queries, documents)
+    scorer = Scorer(tiny_bert, device=["cpu", "cpu"], batch_tokens=64)
+    found = scorer.score(queries, documents)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    children = scoring_children(os.getpid())
+    assert len(children) == 2
+    children[0].kill()
+    with pytest.raises(HarpError, match="a scoring process ended"):
+        for _ in range(50):
+            scorer.score(queries, documents)
+    np.testing.assert_array_equal(scorer.score(queries, documents), found)
+    scorer.close()
+    assert not scoring_children(os.getpid())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_is_left_behind(tiny_bert, tmp_path, how):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from harp_plugin import Scorer\n"
+        "if __name__ == '__main__':\n"
+        f"    scorer = Scorer({str(tiny_bert)!r}, device=['cpu', 'cpu'], batch_tokens=64)\n"
+        "    texts = [f'{number} words' for number in range(3000)]\n"
+        "    while True:\n"
+        "        scorer.score(texts, texts)\n"
+        "        print('scored', flush=True)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout and process.stdout.readline() == "scored\n"
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(scoring_children(process.pid)) == 2
+    process.send_signal(how)
+    process.wait(60)
+    _, left = psutil.wait_procs(children, timeout=60)
+    assert not left
+    process.stdout.close()
+
+
+def scoring_children(parent: int) -> list[psutil.Process]:
+    children = psutil.Process(parent).children()
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+@pytest.mark.integration
+def test_memory_stays_flat_over_100_000_pairs(tiny_bert):
+    code = (
+        "import psutil\n"
+        "from harp_plugin import Scorer\n"
+        "pairs = ((f'query {n // 100}', f'document {n} ' + 'word ' * (n % 20)) "
+        "for n in range(100_000))\n"
+        "for part in Scorer("
+        f"{str(tiny_bert)!r}).score_stream(pairs, at_once=10_000):\n"
+        "    print(psutil.Process().memory_info().rss, flush=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    sizes = [int(line) for line in done.stdout.split()]
+    assert len(sizes) == 10
+    assert max(sizes[2:]) < sizes[1] * 1.1
