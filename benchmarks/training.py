@@ -1,10 +1,14 @@
 """Pairs per second and memory of `harp train` beside sentence-transformers' CrossEncoderTrainer.
 
     python benchmarks/training.py DIR --threads 2
+    python benchmarks/training.py DIR --device cuda --model bert-base-uncased --batch 64 --steps 60
 
 DIR is a finished build. Both train the same model on the same pair groups with the same hinge loss,
-batch, learning rate and length, without masked language modelling, each in a process of its own,
-one after the other, twice around. Timed are the steps after the first three. The table is Markdown.
+batch, learning rate and length, each in a process of its own, one after the other, some rounds.
+Timed are the steps after the first ones. *padded* is our trainer without packing. With `--mlm` ours
+also learns to predict masked tokens, and sentence-transformers, which cannot, is left out. On a CPU
+all is fp32, on CUDA bf16. Beside pairs and real tokens a second stands the share of the rate of
+flops that a large matrix product reaches here in the same precision. The table is Markdown.
 """
 
 from __future__ import annotations
@@ -22,31 +26,61 @@ import torch
 
 from harp_plugin.models import resolve_model
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
+from harp_plugin.training.speed import Speed
 
-_WARM = 3
-_LIBRARIES = ("ours", "padded", "sentence-transformers")
+_LIBRARIES = ("packed", "padded", "sentence-transformers")
 
 
 def main() -> None:
     """Run each library in turn and print a table."""
     options = _options()
+    torch.set_num_threads(options.threads)
     if options.only:
-        torch.set_num_threads(options.threads)
         run = _sentence_transformers if options.only == _LIBRARIES[2] else _ours
         print(json.dumps(run(options)))
         return
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in _LIBRARIES}
+    found: dict[str, list[dict[str, float]]] = {
+        name: [] for name in _LIBRARIES[: 2 if options.mlm else 3]
+    }
     for _ in range(options.rounds):
-        for name in _LIBRARIES:
+        for name, runs in found.items():
             command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            found[name].append(json.loads(done.stdout.splitlines()[-1]))
-    print("| library | pairs/s | beside sentence-transformers | peak RSS, GB |")
-    print("|---|---|---|---|")
-    base = _mean(found[_LIBRARIES[2]], "rate")
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            runs.append(json.loads(done.stdout.splitlines()[-1]))
+    _print(found, _product_rate(options.device))
+
+
+def _print(found: dict[str, list[dict[str, float]]], possible: float) -> None:
+    print(f"A large matrix product runs at {possible / 1e12:.3g} TFLOP/s.\n")
+    last = list(found)[-1]
+    print(f"| library | pairs/s | beside {last} | tokens/s | share of products | peak, GB |")
+    print("|---|---|---|---|---|---|")
+    base = _mean(found[last], "rate")
     for name, runs in found.items():
         rate, memory = _mean(runs, "rate"), max(run["memory"] for run in runs)
-        print(f"| {name} | {rate:.2f} | {rate / base:.2f} | {memory:.2f} |")
+        counted = "– | –"
+        if "tokens" in runs[0]:
+            share = _mean(runs, "flops") / possible
+            counted = f"{_mean(runs, 'tokens'):.0f} | {share:.1%}"
+        print(f"| {name} | {rate:.2f} | {rate / base:.2f} | {counted} | {memory:.2f} |")
+
+
+def _product_rate(device: str) -> float:
+    """Flops a second of the best of some large matrix products, bf16 on CUDA, fp32 on a CPU."""
+    size, dtype = (8192, torch.bfloat16) if device == "cuda" else (1536, torch.float32)
+    left, right = torch.randn(2, size, size, device=device, dtype=dtype)
+    seconds = []
+    for _ in range(20):
+        started = _now(device)
+        torch.matmul(left, right)
+        seconds.append(_now(device) - started)
+    return 2 * size**3 / min(seconds)
+
+
+def _now(device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def _mean(runs: list[dict[str, float]], key: str) -> float:
@@ -60,24 +94,43 @@ def _groups(options: argparse.Namespace) -> PreTrainingData:
 
 
 class _Clock:
-    """Times the steps after the first three."""
+    """Times the steps after the first ones.
 
-    def __init__(self) -> None:
+    Args:
+        options: of the benchmark.
+        speed: the trainer's counts of tokens and flops, where it has them.
+    """
+
+    def __init__(self, options: argparse.Namespace, speed: Speed | None = None) -> None:
+        self.options = options
+        self.speed = speed
         self.steps = 0
-        self.started = self.ended = 0.0
+        self.found: dict[str, float] = {}
 
     def tick(self) -> None:
         """Note the end of a step."""
         self.steps += 1
-        self.ended = time.perf_counter()
-        if self.steps == _WARM:
-            self.started = self.ended
+        if self.steps == self.options.warm:
+            self.started = _now(self.options.device)
+            if self.speed is not None:
+                self.speed.start()
+        elif self.steps == self.options.steps:
+            self._stop(_now(self.options.device) - self.started)
 
-    def result(self, batch: int) -> dict[str, float]:
-        """Pairs per second of groups of two, and the peak resident memory in GB."""
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        rate = 2 * batch * (self.steps - _WARM) / (self.ended - self.started)
-        return {"rate": rate, "memory": peak}
+    def _stop(self, seconds: float) -> None:
+        pairs = 2 * self.options.batch * (self.steps - self.options.warm)
+        self.found = {"rate": pairs / seconds, "memory": _peak_memory(self.options.device)}
+        if self.speed is not None:
+            counts = self.speed.counts.tolist()
+            self.found["tokens"] = counts[0] / seconds
+            self.found["flops"] = self.speed.work.flops(*counts) / seconds
+
+
+def _peak_memory(device: str) -> float:
+    """In GB: of the GPU, else resident."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() / 1e9
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def _callback(clock: _Clock):
@@ -96,26 +149,23 @@ def _ours(options: argparse.Namespace) -> dict[str, float]:
         HarpModelArguments,
         HarpTrainingArguments,
     )
-    from harp_plugin.training.losses import WeightedSum
     from harp_plugin.training.run import build_trainer
 
     with tempfile.TemporaryDirectory() as folder:
         data = HarpDataArguments(
             build_dir=str(options.directory),
             tasks=dict.fromkeys(options.tasks, 1.0),
-            losses={"hinge": 1.0},
+            losses={"hinge": 1.0, "mlm": 1.0} if options.mlm else {"hinge": 1.0},
             max_length=options.max_length,
         )
         training = HarpTrainingArguments(**_training(folder, options))
-        model = HarpModelArguments(options.model)
-        loss = WeightedSum({"hinge": 1})
-        groups = _groups(options)
-        trainer = build_trainer(groups, tuple(options.tasks), loss, model, data, training)
-        trainer.model.is_split = options.only == "ours"
-        clock = _Clock()
+        model, groups, tasks = HarpModelArguments(options.model), _groups(options), options.tasks
+        trainer = build_trainer(groups, tuple(tasks), data.weighted_sum(), model, data, training)
+        trainer.model.is_packed = options.only == "packed"
+        clock = _Clock(options, trainer.speed)
         trainer.add_callback(_callback(clock))
         trainer.train()
-        return clock.result(options.batch)
+        return clock.found
 
 
 def _sentence_transformers(options: argparse.Namespace) -> dict[str, float]:
@@ -146,8 +196,10 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         name = str(resolve_model(options.model))
-        model = CrossEncoder(name, num_labels=1, max_length=options.max_length, device="cpu")
-        clock = _Clock()
+        model = CrossEncoder(
+            name, num_labels=1, max_length=options.max_length, device=options.device
+        )
+        clock = _Clock(options)
         trainer = CrossEncoderTrainer(
             model=model,
             args=CrossEncoderTrainingArguments(**_training(folder, options)),
@@ -156,7 +208,7 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, float]:
             callbacks=[_callback(clock)],
         )
         trainer.train()
-        return clock.result(options.batch)
+        return clock.found
 
 
 def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:
@@ -168,7 +220,9 @@ def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:
         "save_strategy": "no",
         "report_to": "none",
         "disable_tqdm": True,
-        "use_cpu": True,
+        "use_cpu": options.device == "cpu",
+        "bf16": options.device == "cuda",
+        "dataloader_num_workers": options.workers,
         "seed": 42,
     }
 
@@ -182,6 +236,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--max-length", type=int, default=512)
+    parser.add_argument("--warm", type=int, default=3, help="steps before the clock starts")
+    parser.add_argument("--mlm", action="store_true", help="predict masked tokens too")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--workers", type=int, default=0, help="processes that read and tokenise")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--only", choices=_LIBRARIES, help=argparse.SUPPRESS)
     return parser.parse_args()

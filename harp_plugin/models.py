@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,6 +78,10 @@ def load_pretrained(auto_class, name: str, **options):
         return auto_class.from_pretrained(resolve_model(name), **options)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
+        if kind := re.search(
+            r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
+        ):
+            reason = f"{kind[1]} has no {auto_class.__name__}; name an encoder such as BERT"
         raise HarpError(f"cannot load model {name}: {reason}") from error
 
 

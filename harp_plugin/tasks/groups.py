@@ -21,11 +21,13 @@ class PairGroup:
         task: name of the task that drew it.
         positive: the pair that must score higher.
         negatives: the pairs that must score lower.
+        teacher_scores: what a teacher gives each member, where the data say.
     """
 
     task: str
     positive: Pair
     negatives: tuple[Pair, ...]
+    teacher_scores: tuple[float, ...] | None = None
 
     @property
     def members(self) -> tuple[Pair, ...]:

@@ -92,6 +92,13 @@ class PreTrainingData:
         prints = [read_manifest(self.directory / stage)["fingerprint"] for stage in stages]
         return f"{stable_id(*prints):016x}"
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the build holds, for a manifest."""
+        rows = read_manifest(self.directory / "corpus")["rows"]
+        found = {name: rows[name] for name in ("pages", "links")}
+        return found | {f"examples of {name}": count for name, count in self.examples.items()}
+
     def shortages(self) -> list[str]:
         """One sentence for each task that yields too little for its share of an epoch."""
         told = []

@@ -14,6 +14,7 @@ from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .data import query_limits
 from .losses import WeightedSum, checked_weights
 from .tevatron import TevatronTrainingArguments
+from .validation import ValidationOptions
 
 LOSSES_OF_PRESET = {
     "default": {"hinge": 1.0, "mlm": 1.0},
@@ -34,6 +35,8 @@ SHOWN = frozenset(
         *("gradient_accumulation_steps", "learning_rate", "num_train_epochs", "max_steps"),
         *("warmup_ratio", "lr_scheduler_type", "bf16", "dataloader_num_workers", "save_steps"),
         *("logging_steps", "report_to", "seed", "overwrite_output_dir"),
+        *("eval_strategy", "eval_steps", "validation_dataset", "validation_run"),
+        *("load_best_model_at_end", "early_stopping_patience"),
     }
 )
 """The options that a newcomer needs; the others are TrainingArguments' and of drawing."""
@@ -142,7 +145,7 @@ class HarpDataArguments(DrawOptions):
 
 
 @dataclass
-class HarpTrainingArguments(TevatronTrainingArguments):
+class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     """How it is trained: Tevatron's options, which are those of transformers' Trainer.
 
     ``per_device_train_batch_size`` counts pair groups: a batch of 8 groups of two is 16 pairs.
@@ -184,15 +187,31 @@ class HarpTrainingArguments(TevatronTrainingArguments):
     def __post_init__(self) -> None:
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
-        for name in ("negatives_x_device", "grad_cache", "do_encode", "eval_strategy"):
+        for name in ("negatives_x_device", "grad_cache", "do_encode"):
             if getattr(self, name, None) not in (False, "no", None):
                 raise HarpError(
                     f"{name} has no meaning when a cross-encoder is trained: leave it out"
                 )
+        if self.validation_dataset is not None:
+            self.validation_dataset = self.validation_dataset.removeprefix("irds:")
+        metric = self.metric_for_best_model
         try:
             super().__post_init__()
         except (ValueError, TypeError) as error:
             raise HarpError(f"training options: {' '.join(str(error).split())}") from error
+        self._check_validation(metric)
+
+    def _check_validation(self, metric: str | None) -> None:
+        is_best = self.save_strategy == "best"
+        chooses = bool(self.load_best_model_at_end or is_best or self.early_stopping_patience)
+        self.check_validation(
+            evaluates=self.eval_strategy != "no",
+            chooses=chooses,
+            metric=(metric or "").removeprefix("eval_") or None,
+        )
+        if chooses and metric is None:
+            self.metric_for_best_model = self.metric
+            self.greater_is_better = self.metric != "loss"
 
 
 def weights(name: str, given: object, default: object) -> dict[str, Any]:

@@ -122,15 +122,22 @@ class PairCollator:
 
         Returns:
             ``input_ids``, ``attention_mask`` and, where the model has them, ``token_type_ids``,
-            each (pairs, length); ``group_sizes`` and ``group_tasks``, (groups,); with a masker
-            ``masked_positions``, indices into the flattened (pairs × length) tokens, and
-            ``mlm_labels``, the ids that were there, both (masked,).
+            each (pairs, length); ``group_sizes`` and ``group_tasks``, (groups,), and
+            ``group_places``, epoch and index of each, (groups, 2); where the groups have them
+            ``teacher_scores``, fp32, (pairs,); with a masker ``masked_positions``, indices into
+            the flattened (pairs × length) tokens, ``mlm_labels``, the ids that were there, and
+            ``masked_groups``, the group of each in the batch, all (masked,).
         """
         groups = [example.group for example in examples]
         encoding = self._encode(groups)
         batch: Batch = dict(encoding)
         batch["group_sizes"] = torch.tensor([len(group.members) for group in groups])
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
+        batch["group_places"] = torch.tensor([(each.epoch, each.index) for each in examples])
+        teacher = [group.teacher_scores for group in groups if group.teacher_scores is not None]
+        if len(teacher) == len(groups):
+            scores = [score for of_group in teacher for score in of_group]
+            batch["teacher_scores"] = torch.tensor(scores, dtype=torch.float32)
         if self.masker is not None:
             batch |= self._mask(encoding, examples, self.masker)
         return batch
@@ -170,9 +177,9 @@ class PairCollator:
         """Mask ``input_ids`` in place; give the positions and what was there."""
         ids = encoding["input_ids"].numpy()
         attended = encoding["attention_mask"].numpy() == 1
-        positions, labels = [], []
+        positions, labels, of_groups = [], [], []
         row = 0
-        for example in examples:
+        for number, example in enumerate(examples):
             for member in range(len(example.group.members)):
                 key: tuple[int, ...] = (example.epoch, example.index, member)
                 if not self.fresh_masks:
@@ -182,11 +189,13 @@ class PairCollator:
                 places = document[chosen]
                 positions.append(row * ids.shape[1] + places)
                 labels.append(ids[row, places])
+                of_groups.append(np.full(len(places), number))
                 ids[row, places] = shown
                 row += 1
         return {
             "masked_positions": torch.from_numpy(np.concatenate(positions)),
             "mlm_labels": torch.from_numpy(np.concatenate(labels)),
+            "masked_groups": torch.from_numpy(np.concatenate(of_groups)),
         }
 
 

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
+from ..errors import HarpError
 from .arguments import HarpModelArguments, HarpTrainingArguments
 from .judged_arguments import FinetuneDataArguments
 from .run import fit
+from .validation import Validation
 
 
 def finetune(
     model_args: HarpModelArguments,
     data_args: FinetuneDataArguments,
     training_args: HarpTrainingArguments,
+    *,
+    validation: Validation | None = None,
 ) -> Path:
     """Train a reranker on judged queries; an epoch has one group of each.
 
+    Queries that the run is validated on are not learnt from, unless ``validation_held_out`` is off.
     A run that was stopped goes on from its last whole checkpoint, a finished one is left as it is.
+
+    Args:
+        model_args: which model is trained.
+        data_args: what is learnt.
+        training_args: how.
+        validation: measures the ranking where ``validation_dataset`` is named; `harp_plugin.train`
+            puts one together.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
@@ -26,6 +39,11 @@ def finetune(
             of another recipe.
     """
     data_args.check()
+    if training_args.validation_build_dir is not None:
+        raise HarpError("validation_build_dir is for pre-training: name a validation_dataset")
+    left_out: Collection[str] = ()
+    if validation is not None and validation.dataset == data_args.dataset:
+        left_out = validation.queries if training_args.validation_held_out else ()
     with training_args.main_process_first(local=True):
-        groups = data_args.groups(training_args.seed)
-    return fit(groups, model_args, data_args, training_args)
+        groups = data_args.groups(training_args.seed, left_out)
+    return fit(groups, model_args, data_args, training_args, validation=validation)

@@ -19,8 +19,10 @@ from safetensors import SafetensorError, safe_open
 from .. import __version__
 from ..errors import HarpError
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .card import CARD, cited, model_card
 from .judged_arguments import FinetuneDataArguments
 from .model import WEIGHTS
+from .speed import SPEEDS
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +55,12 @@ OF_THE_START = (
     "skip_memory_metrics",
     "trackio_",
 )
-OF_THE_CLOCK = ("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss")
+OF_THE_CLOCK = frozenset(
+    {
+        *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
+        *SPEEDS,
+    }
+)
 
 
 def recipe(
@@ -82,7 +89,7 @@ class RunFolder:
     """A folder that one recipe owns.
 
     While a run lasts it holds ``harp_run.json`` and checkpoints; ``harp_manifest.json`` comes last
-    and says that the model beside it is whole.
+    and says that the model beside it is whole. Each checkpoint has its own, and a model card.
 
     Args:
         path: the folder.
@@ -90,6 +97,7 @@ class RunFolder:
         processes: number of training processes.
         groups_per_epoch: number of pair groups in an epoch.
         data: fingerprint of what the groups are drawn from.
+        counts: how much that is, by name.
     """
 
     def __init__(
@@ -100,9 +108,11 @@ class RunFolder:
         processes: int,
         groups_per_epoch: int,
         data: str = "",
+        counts: Mapping[str, int] | None = None,
     ) -> None:
         self.path = Path(path)
         self.processes = processes
+        self.counts = dict(counts or {})
         self.record: dict[str, Any] = {
             "recipe": dict(recipe),
             "processes": processes,
@@ -143,7 +153,7 @@ class RunFolder:
         shutil.rmtree(self.partial, ignore_errors=True)
         if self._stored() == self.record:
             return
-        for name in (MANIFEST, "config.json", RECORD):
+        for name in (MANIFEST, "config.json", CARD, RECORD):
             (self.path / name).unlink(missing_ok=True)
         for checkpoint in self.path.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)
@@ -172,46 +182,63 @@ class RunFolder:
             shutil.rmtree(path, ignore_errors=True)
         return None
 
-    def publish(
+    def describe(self, folder: Path, state: Mapping[str, Any]) -> None:
+        """Write the manifest and the model card of a checkpoint.
+
+        Args:
+            folder: the checkpoint.
+            state: as in `manifest`.
+        """
+        manifest = self.manifest(**state)
+        model_card(manifest).save(folder / CARD)
+        _write(folder / MANIFEST, manifest)
+
+    def manifest(
         self,
         *,
         log: Sequence[Mapping[str, Any]],
         steps: int,
         fresh_weights: Sequence[str],
         untrained_weights: Sequence[str],
-    ) -> None:
-        """Move the final model from `partial` into place, and commit it with the manifest.
+        best_step: int | None = None,
+    ) -> dict[str, Any]:
+        """What there is to say of a checkpoint.
 
         Args:
             log: the trainer's log.
             steps: optimiser steps taken.
             fresh_weights: weights that were drawn anew when the run began.
             untrained_weights: those of them that no loss trained; the model lacks them.
+            best_step: whose weights these are, where they are not the last step's.
         """
-        lines = [
-            {key: value for key, value in line.items() if key not in OF_THE_CLOCK}
-            for line in log
-            if "loss" in line
-        ]
-        _write(self.partial / LOG, lines)
-        # config.json comes last: without it nothing loads the folder.
-        files = sorted(self.partial.iterdir(), key=lambda file: file.name == "config.json")
-        for file in files:
+        lines = _lines(log)
+        return {
+            "stage": "train",
+            **self.record,
+            "steps": steps,
+            "best_step": best_step,
+            "seed": self.record["recipe"].get("seed", HarpTrainingArguments.seed),
+            "counts": self.counts,
+            "fresh_weights": list(fresh_weights),
+            "untrained_weights": list(untrained_weights),
+            "metrics": _at(best_step, lines),
+            "citations": cited(self.record["recipe"]),
+            "versions": versions(),
+        }
+
+    def publish(self, state: Mapping[str, Any]) -> None:
+        """Move the final model from `partial` into place, and commit it with the manifest.
+
+        Args:
+            state: as in `manifest`.
+        """
+        _write(self.partial / LOG, _lines(state["log"]))
+        self.describe(self.partial, state)
+        # Without config.json nothing loads the folder; the manifest says that all else is there.
+        last = ["config.json", MANIFEST]
+        for file in sorted(self.partial.iterdir(), key=lambda file: (file.name in last, file.name)):
             file.replace(self.path / file.name)
         self.partial.rmdir()
-        _write(
-            self.path / MANIFEST,
-            {
-                "stage": "train",
-                **self.record,
-                "steps": steps,
-                "seed": self.record["recipe"].get("seed", HarpTrainingArguments.seed),
-                "fresh_weights": list(fresh_weights),
-                "untrained_weights": list(untrained_weights),
-                "metrics": lines[-1] if lines else {},
-                "versions": versions(),
-            },
-        )
 
     def _stored(self) -> dict[str, Any] | None:
         try:
@@ -232,14 +259,16 @@ def is_whole(checkpoint: Path, processes: int = 1) -> bool:
             pass
     except (OSError, json.JSONDecodeError, SafetensorError):
         return False
-    torch_files = [*checkpoint.glob("*.pt"), *checkpoint.glob("*.pth")]
+    torch_files = [
+        file for ending in ("pt", "pth", "bin") for file in checkpoint.glob(f"*.{ending}")
+    ]
     random_states = list(checkpoint.glob("rng_state*.pth"))
     sharded = any(path.is_dir() for path in checkpoint.iterdir())
     return (
         checkpoint.name == f"checkpoint-{state.get('global_step')}"
         and all(is_zipfile(file) for file in torch_files)
         and len(random_states) == processes
-        and (sharded or (checkpoint / "optimizer.pt").is_file())
+        and (sharded or any(checkpoint.glob("optimizer.*")))
     )
 
 
@@ -251,6 +280,21 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{package: version(package) for package in packages},
     }
+
+
+def _lines(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The log's lines of training and evaluation, without what the clock decides."""
+    kept = [{key: value for key, value in line.items() if key not in OF_THE_CLOCK} for line in log]
+    return [line for line in kept if line.keys() - {"epoch", "step", "total_flos"}]
+
+
+def _at(step: int | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All that was measured at a step, at the last one that was logged if None."""
+    step = lines[-1].get("step") if step is None and lines else step
+    found: dict[str, Any] = {}
+    for line in lines:
+        found |= line if line.get("step") == step else {}
+    return found
 
 
 def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:

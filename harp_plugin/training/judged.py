@@ -21,6 +21,7 @@ class Judged(NamedTuple):
     """A query with the documents that may be drawn for it, by their ids or their texts.
 
     ``swapped`` tells that the documents stand in the query's place, as in HARP's RQP.
+    ``teacher_scores`` has a teacher's score of each document, where a loss reads it.
     """
 
     id: str
@@ -28,13 +29,23 @@ class Judged(NamedTuple):
     positives: Sequence[str]
     negatives: Sequence[str]
     swapped: bool = False
+    teacher_scores: Mapping[str, float] | None = None
 
 
 class JudgedSource(Protocol):
-    """Judged queries, such as `JudgedCollection` and `JudgedLines`."""
+    """Judged queries, such as `JudgedCollection` and `JudgedLines`.
+
+    Attributes:
+        fingerprint: changes when what is drawn from does.
+        drops: number of queries left out, by reason.
+        has_teacher_scores: whether each document has a teacher's score.
+        without_teacher_score: number of documents left out because they have none.
+    """
 
     fingerprint: str
     drops: Counter[str]
+    has_teacher_scores: bool
+    without_teacher_score: int
 
     def __len__(self) -> int:
         """Number of queries."""
@@ -76,9 +87,31 @@ class JudgedGroups:
         """Changes when what is drawn from does."""
         return self.source.fingerprint
 
+    @property
+    def has_teacher_scores(self) -> bool:
+        """Whether each member of a group has a teacher's score."""
+        return self.source.has_teacher_scores
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What there is to draw from, for the manifest."""
+        left_out = {f"queries left out, {why}": n for why, n in sorted(self.source.drops.items())}
+        if self.has_teacher_scores:
+            left_out["documents left out, without a teacher score"] = (
+                self.source.without_teacher_score
+            )
+        return {"queries": len(self), **left_out}
+
     def shortages(self) -> list[str]:
-        """One sentence for each reason for which queries are left out."""
-        return [f"left out: {line}" for line in told(self.source.drops)]
+        """One sentence for each reason for which queries or documents are left out."""
+        lines = told(self.source.drops)
+        if count := self.source.without_teacher_score:
+            lines.append(f"{count:,} document{'s' * (count > 1)} without a teacher score")
+        return [f"left out: {line}" for line in lines]
+
+    def label(self, index: int) -> str:
+        """Whose group stands at an index."""
+        return f"query {self.source.judged(index).id}"
 
     def group(self, epoch: int, index: int) -> PairGroup:
         """Draw the group of a query.
@@ -88,18 +121,21 @@ class JudgedGroups:
         """
         judged = self.source.judged(index)
         rng = generator(self.seed, TASK, epoch if self.fresh else 0, judged.id)
-        positive, *_ = self._draw(judged.positives, 1, rng)
-        negatives = self._draw(judged.negatives, self.negatives, rng, other_than=positive)
+        (positive, text), *_ = self._draw(judged.positives, 1, rng)
+        negatives = self._draw(judged.negatives, self.negatives, rng, other_than=text)
         if not negatives:
             raise HarpError(
                 f"query {judged.id}: none of its {len(judged.negatives)} negatives has a text of "
                 "its own: leave the query out"
             )
-        pairs = [
+        drawn = [(positive, text), *negatives]
+        first, *others = (
             Pair(text, judged.query) if judged.swapped else Pair(judged.query, text)
-            for text in (positive, *negatives)
-        ]
-        return PairGroup(TASK, pairs[0], tuple(pairs[1:]))
+            for _, text in drawn
+        )
+        teacher = judged.teacher_scores
+        scores = None if teacher is None else tuple(teacher[document] for document, _ in drawn)
+        return PairGroup(TASK, first, tuple(others), scores)
 
     def _draw(
         self,
@@ -107,13 +143,18 @@ class JudgedGroups:
         count: int,
         rng: np.random.Generator,
         other_than: str | None = None,
-    ) -> list[str]:
+    ) -> list[tuple[str, str]]:
+        """Draw documents, with their texts."""
         order = rng.permutation(len(documents))
-        drawn: list[str] = []
+        drawn: list[tuple[str, str]] = []
         while len(order) and len(drawn) < count:
-            tried, order = np.split(order, [count - len(drawn)])
-            texts = self.source.texts([documents[place] for place in tried])
-            drawn += [text for text in texts if text.strip() and text != other_than]
+            places, order = np.split(order, [count - len(drawn)])
+            tried = [documents[place] for place in places]
+            drawn += [
+                (document, text)
+                for document, text in zip(tried, self.source.texts(tried), strict=True)
+                if text.strip() and text != other_than
+            ]
         return drawn
 
 

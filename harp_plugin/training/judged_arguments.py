@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from .judged_collection import JudgedCollection
 from .judged_lines import JudgedLines
 from .losses import WeightedSum
 
-OF_A_DATASET = ("run_file", "min_label", "depth", "skip_top", "judged_negatives")
+OF_A_DATASET = ("run_file", "teacher_run", "min_label", "depth", "skip_top", "judged_negatives")
 LEAST = {"negatives": 1, "depth": 1, "skip_top": 0, "queries": 1}
 SHOWN = frozenset(
     {
@@ -21,6 +22,7 @@ SHOWN = frozenset(
             "model_name_or_path",
             "dataset",
             "run_file",
+            "teacher_run",
             "train_file",
             "fields",
             "queries",
@@ -48,6 +50,13 @@ class FinetuneDataArguments:
         metadata={
             "help": "TREC run (.gz too) of the dataset's queries, from which hard negatives are "
             "drawn. Default: the dataset's scoreddocs."
+        },
+    )
+    teacher_run: str | None = field(
+        default=None,
+        metadata={
+            "help": "TREC run with a teacher's scores, for the losses margin_mse and kl. Of JSON "
+            "lines each passage's `score` is read."
         },
     )
     train_file: list[str] | None = field(
@@ -112,10 +121,10 @@ class FinetuneDataArguments:
         """Find what is wrong without opening the data.
 
         Raises:
-            HarpError: there are two sources or none, an option has no sense for the source, a
-                number is too small, or as `weighted_sum` and `query_limits` say.
+            HarpError: there are two sources or none, an option has no sense for the source or the
+                losses, a number is too small, or as `weighted_sum` and `query_limits` say.
         """
-        self.weighted_sum()
+        of_teacher = self.weighted_sum().of_teacher
         _ = self.query_limits
         if bool(self.dataset) == bool(self.train_file):
             raise HarpError("name either a dataset or a train_file to learn from")
@@ -124,6 +133,12 @@ class FinetuneDataArguments:
             for name in OF_A_DATASET:
                 if getattr(self, name) != defaults[name]:
                     raise HarpError(f"{name} needs a dataset: a train_file lists its negatives")
+        if self.dataset and of_teacher and not self.teacher_run:
+            raise HarpError(
+                f"losses: {of_teacher[0]!r} reads a teacher's scores: give a teacher_run"
+            )
+        if self.teacher_run and not of_teacher:
+            raise HarpError("teacher_run is read by no loss: add margin_mse or kl, or leave it out")
         for name, least in LEAST.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -149,13 +164,13 @@ class FinetuneDataArguments:
         """
         return WeightedSum(weights("losses", self.losses, {}))
 
-    def groups(self, seed: int) -> JudgedGroups:
-        """Open the data.
+    def groups(self, seed: int, left_out: Collection[str] = ()) -> JudgedGroups:
+        """Open the data, without the queries of the dataset whose ids are left out.
 
         Raises:
             HarpError: a file is missing, or as `JudgedCollection` and `JudgedLines` say.
         """
-        for name in ("run_file", "query_ids"):
+        for name in ("run_file", "teacher_run", "query_ids"):
             if (path := getattr(self, name)) is not None and not Path(path).is_file():
                 raise HarpError(f"{name} {path}: there is no such file")
         source: JudgedCollection | JudgedLines
@@ -163,6 +178,7 @@ class FinetuneDataArguments:
             source = JudgedLines(
                 self.train_file,
                 fields=self.fields or ("title", "text"),
+                teacher=bool(self.weighted_sum().of_teacher),
                 queries=self.queries,
                 query_ids=self.query_ids,
                 seed=seed,
@@ -171,6 +187,7 @@ class FinetuneDataArguments:
             source = JudgedCollection(
                 self.dataset or "",
                 run=self.run_file,
+                teacher=self.teacher_run,
                 fields=self.fields,
                 min_label=self.min_label,
                 depth=self.depth,
@@ -178,6 +195,7 @@ class FinetuneDataArguments:
                 judged_negatives=self.judged_negatives,
                 queries=self.queries,
                 query_ids=self.query_ids,
+                left_out=left_out,
                 seed=seed,
             )
         return JudgedGroups(source, negatives=self.negatives, seed=seed, fresh=self.fresh)

@@ -6,16 +6,19 @@ import contextlib
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from tqdm import tqdm
 
 from ..errors import HarpError
+from ..trec_run import Retrieved, run_lines
 from .judged import Judged, check_left, few_shot_order, wanted_ids
-from .judged_run import Retrieved, TopDocuments, read_run
+from .judged_run import TopDocuments
 
 Labels = dict[str, int]
+_LOOKED_UP = 100_000
+_AT_ONCE = 10_000
 
 
 class JudgedCollection:
@@ -27,6 +30,7 @@ class JudgedCollection:
     Args:
         name: ir_datasets id.
         run: path of a TREC run, plain or ``.gz``; None takes the dataset's scoreddocs.
+        teacher: path of a TREC run with a teacher's scores. Documents that it lacks are not drawn.
         fields: the document fields that make up a text, joined by a space; by default the text
             that the dataset itself recommends.
         min_label: lowest label of a relevant document.
@@ -36,11 +40,15 @@ class JudgedCollection:
             where the collection has them.
         queries: how many queries are drawn by the seed, None for all. Fewer nest in more.
         query_ids: file of the ids that may be taken, one a line.
+        left_out: ids of queries that may not be taken.
         seed: of that draw.
 
     Attributes:
         drops: number of queries left out, by reason.
-        fingerprint: changes with the queries, their candidates and the positives' texts.
+        fingerprint: changes with the queries, their candidates, their teacher's scores and the
+            positives' texts.
+        has_teacher_scores: whether there is a teacher.
+        without_teacher_score: number of candidates left out because the teacher lacks them.
 
     Raises:
         HarpError: the dataset, the run or the file of ids is at fault, or too few queries are left.
@@ -51,6 +59,7 @@ class JudgedCollection:
         name: str,
         *,
         run: str | None = None,
+        teacher: str | None = None,
         fields: Sequence[str] | None = None,
         min_label: int = 1,
         depth: int = 100,
@@ -58,6 +67,7 @@ class JudgedCollection:
         judged_negatives: bool = False,
         queries: int | None = None,
         query_ids: str | None = None,
+        left_out: Collection[str] = (),
         seed: int = 42,
     ) -> None:
         self.name = name
@@ -70,12 +80,15 @@ class JudgedCollection:
         self._check(run)
         with self._reading():
             topics = {q.query_id: q.default_text() for q in self._dataset.queries_iter()}
-        wanted = wanted_ids(query_ids, topics, f"dataset {name}")
+        wanted = wanted_ids(query_ids, topics, f"dataset {name}") - set(left_out)
         top = self._top(run, topics)
+        self._teacher = None if teacher is None else self._run(teacher, topics, None)
+        self.has_teacher_scores = teacher is not None
+        self.without_teacher_score = 0
         found = self._candidates(topics, wanted, top, queries, seed)
         check_left(len(found), queries, self.drops, f"dataset {name}")
         self._judged = [found[query] for query in topics if query in found]
-        self.texts(self._judged[0].negatives)
+        self._look_up()
         self.fingerprint = self._fingerprint()
 
     def __len__(self) -> int:
@@ -86,7 +99,10 @@ class JudgedCollection:
 
     def judged(self, index: int) -> Judged:
         """The query at an index, its documents by id."""
-        return self._judged[index]
+        judged = self._judged[index]
+        if self._teacher is None:
+            return judged
+        return judged._replace(teacher_scores=self._teacher.scores(judged.id))
 
     def texts(self, documents: Sequence[str]) -> list[str]:
         """The texts of some documents.
@@ -101,6 +117,14 @@ class JudgedCollection:
                 "this collection"
             )
         return [found[document] for document in documents]
+
+    def _look_up(self) -> None:
+        """Find that the candidates are in the collection; of very many, an even share of them."""
+        distinct = list(dict.fromkeys(id for judged in self._judged for id in judged.negatives))
+        distinct = distinct[:: -(-len(distinct) // _LOOKED_UP)]
+        starts = range(0, len(distinct), _AT_ONCE)
+        for start in tqdm(starts, "candidates", leave=False, disable=len(starts) < 2 or None):
+            self.texts(distinct[start : start + _AT_ONCE])
 
     def _found(self, documents: Sequence[str]) -> dict[str, str]:
         # A forked worker must not share its parent's open files.
@@ -150,6 +174,10 @@ class JudgedCollection:
             return "not in the run", None
         if not (negatives := self._negatives(labels, top[query])):
             return "without a negative in the run", None
+        relevant, negatives = self._scored(query, relevant), self._scored(query, negatives)
+        if not relevant or not negatives:
+            kind = "negative" if relevant else "relevant document"
+            return f"without a {kind} that has a teacher score", None
         texts = self._found(relevant)
         positives = [doc for doc in relevant if texts.get(doc, "").strip()]
         if not positives:
@@ -171,6 +199,14 @@ class JudgedCollection:
             taken += sorted(self._found(sorted(judged.difference(taken))))
         return taken
 
+    def _scored(self, query: str, documents: list[str]) -> list[str]:
+        if self._teacher is None:
+            return documents
+        known = self._teacher.scores(query)
+        found = [document for document in documents if document in known]
+        self.without_teacher_score += len(documents) - len(found)
+        return found
+
     def _labels(self, wanted: set[str]) -> dict[str, Labels]:
         labels: dict[str, Labels] = {}
         with self._reading():
@@ -183,15 +219,22 @@ class JudgedCollection:
 
     def _top(self, run: str | None, topics: dict[str, str]) -> TopDocuments:
         if run is not None:
-            lines = read_run(run, topics, f"dataset {self.name}")
-            return TopDocuments(lines, self.depth, f"run {run}")
+            return self._run(run, topics, self.depth)
         with self._reading():
             scored = (Retrieved(*line[:3]) for line in self._dataset.scoreddocs_iter())
             return TopDocuments(scored, self.depth, f"scoreddocs of {self.name}")
 
+    def _run(self, path: str, topics: dict[str, str], depth: int | None) -> TopDocuments:
+        lines = run_lines(path, topics, f"dataset {self.name}")
+        return TopDocuments(lines, depth, f"run {path}")
+
     def _fingerprint(self) -> str:
-        for judged in self._judged:
-            for part in (judged.id, *judged.positives, "", *judged.negatives):
+        for index in range(len(self)):
+            judged = self.judged(index)
+            documents = [*judged.positives, "", *judged.negatives]
+            known = judged.teacher_scores or {}
+            scores = [repr(known[document]) for document in documents if document in known]
+            for part in (judged.id, *documents, *scores):
                 self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))
         fingerprint = self._digest.hexdigest()
         del self._digest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,11 +25,13 @@ class JudgedLines:
     """Lines of ``query``, ``positive_passages`` and ``negative_passages``, read when drawn.
 
     ``query_id`` names a line, else its number. A line of `harp export` with ``"swapped": true``
-    is turned back: its passages are queries of one document.
+    is turned back: its passages are queries of one document. A passage's ``score``, as Tevatron
+    names it, is a teacher's.
 
     Args:
         files: paths of plain JSON lines.
         fields: the passage fields that make up a text, joined by a space; empty ones are left out.
+        teacher: whether a teacher's scores are read. Passages without one are then not drawn.
         queries: how many query ids are drawn by the seed, None for all. Fewer nest in more.
         query_ids: file of the ids that may be taken, one a line.
         seed: of that draw.
@@ -36,6 +39,8 @@ class JudgedLines:
     Attributes:
         drops: number of lines left out, by reason.
         fingerprint: changes with the files and with the choice of lines.
+        has_teacher_scores: whether a teacher's scores are read.
+        without_teacher_score: number of passages left out because they have none.
 
     Raises:
         HarpError: a file cannot be read, a line is malformed, or too few lines are left.
@@ -46,6 +51,7 @@ class JudgedLines:
         files: Sequence[str],
         *,
         fields: Sequence[str] = ("title", "text"),
+        teacher: bool = False,
         queries: int | None = None,
         query_ids: str | None = None,
         seed: int = 42,
@@ -53,6 +59,8 @@ class JudgedLines:
         self.files = list(files)
         self.fields = tuple(fields)
         self.drops: Counter[str] = Counter()
+        self.has_teacher_scores = teacher
+        self.without_teacher_score = 0
         digest = hashlib.sha256()
         found = [
             place for number in range(len(self.files)) for place in self._places(number, digest)
@@ -79,7 +87,7 @@ class JudgedLines:
                 line = file.readline()
         except OSError as error:
             raise HarpError(f"cannot read train_file {path}: {error}") from error
-        return self._parsed(line, place.id, f"{path}, line {place.number}")
+        return _scored(self._parsed(line, place.id, f"{path}, line {place.number}"))
 
     def texts(self, documents: Sequence[str]) -> list[str]:
         """The texts themselves."""
@@ -101,10 +109,16 @@ class JudgedLines:
         return places
 
     def _usable(self, judged: Judged) -> bool:
+        scored = _scored(judged)
+        self.without_teacher_score += len(judged.positives) - len(scored.positives)
+        self.without_teacher_score += len(judged.negatives) - len(scored.negatives)
         if not judged.positives:
             self.drops["without a positive passage that has text"] += 1
         elif not judged.negatives:
             self.drops["without a negative passage that has a text of its own"] += 1
+        elif not scored.positives or not scored.negatives:
+            kind = "negative" if scored.positives else "positive"
+            self.drops[f"without a {kind} passage that has a teacher's `score`"] += 1
         else:
             return True
         return False
@@ -118,19 +132,25 @@ class JudgedLines:
             raise HarpError(f"{where}: no `query`: a line is an object of Tevatron's fields")
         positives = self._passages(row, "positive_passages", where)
         negatives = self._passages(row, "negative_passages", where)
+        scores = {text: score for text, score in negatives + positives if score is not None}
+        texts = [text for text, _ in positives]
         return Judged(
             str(row.get("query_id", name)),
             row["query"],
-            positives,
-            [text for text in negatives if text not in positives],
+            texts,
+            [text for text, _ in negatives if text not in texts],
             row.get("swapped") is True,
+            scores if self.has_teacher_scores else None,
         )
 
-    def _passages(self, row: Mapping[str, Any], key: str, where: str) -> list[str]:
+    def _passages(
+        self, row: Mapping[str, Any], key: str, where: str
+    ) -> list[tuple[str, float | None]]:
+        """The texts of passages that have one, with a teacher's scores."""
         passages = row.get(key)
         if not isinstance(passages, list) or not all(isinstance(one, dict) for one in passages):
             raise HarpError(f"{where}: `{key}` must be a list of objects with title and text")
-        texts = []
+        found = []
         for passage in passages:
             values = [passage.get(field, "") for field in self.fields]
             if not passage.keys() & set(self.fields) or not all(
@@ -139,5 +159,19 @@ class JudgedLines:
                 raise HarpError(
                     f"{where}: a passage of `{key}` has no text in {', '.join(self.fields)}"
                 )
-            texts.append(" ".join(value for value in values if value))
-        return [text for text in texts if text.strip()]
+            score = passage.get("score") if self.has_teacher_scores else None
+            if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
+                raise HarpError(f"{where}: score {score!r} of a passage is no number")
+            found.append((" ".join(value for value in values if value), score))
+        return [(text, score) for text, score in found if text.strip()]
+
+
+def _scored(judged: Judged) -> Judged:
+    """Only the documents that have a teacher's score, where scores are read."""
+    known = judged.teacher_scores
+    if known is None:
+        return judged
+    return judged._replace(
+        positives=[text for text in judged.positives if text in known],
+        negatives=[text for text in judged.negatives if text in known],
+    )

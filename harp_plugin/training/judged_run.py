@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import groupby, islice
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HarpError
+from ..trec_run import Retrieved
 
 _AT_ONCE = 10_000
-
-
-class Retrieved(NamedTuple):
-    """One line of a run."""
-
-    query: str
-    document: str
-    score: float
 
 
 class TopDocuments:
@@ -30,14 +19,14 @@ class TopDocuments:
 
     Args:
         lines: a run's lines; fastest where a query's stand together.
-        depth: how many documents of a query are kept.
+        depth: how many documents of a query are kept, None for all.
         source: what the run is called in errors.
 
     Raises:
         HarpError: there are no lines, or a document stands twice under a query.
     """
 
-    def __init__(self, lines: Iterable[Retrieved], depth: int, source: str) -> None:
+    def __init__(self, lines: Iterable[Retrieved], depth: int | None, source: str) -> None:
         self._depth = depth
         self._documents: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -54,6 +43,12 @@ class TopDocuments:
 
     def __getitem__(self, query: str) -> list[str]:
         return [self._documents[number] for number in self._best[query][0]]
+
+    def scores(self, query: str) -> dict[str, float]:
+        """The score of each document of a query; empty where the run lacks the query."""
+        if query not in self:
+            return {}
+        return dict(zip(self[query], self._best[query][1].tolist(), strict=True))
 
     def _add(self, query: str, lines: list[Retrieved], source: str) -> None:
         numbers = np.array([self._number(line.document) for line in lines], dtype=np.int32)
@@ -74,38 +69,3 @@ class TopDocuments:
         if number == len(self._documents):
             self._documents.append(document)
         return number
-
-
-def read_run(path: str, known: Container[str], collection: str) -> Iterator[Retrieved]:
-    """Stream the lines of a TREC run, plain or ``.gz``.
-
-    Raises:
-        HarpError: the file cannot be read, a line is malformed, or its query is not known.
-    """
-    opened = gzip.open if path.endswith(".gz") else open
-    try:
-        with opened(Path(path), "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    retrieved = _retrieved(line, f"run {path}, line {number}")
-                    if retrieved.query not in known:
-                        raise HarpError(
-                            f"run {path}, line {number}: query {retrieved.query!r} is not in "
-                            f"{collection}: name a run of its queries"
-                        )
-                    yield retrieved
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise HarpError(f"cannot read run {path}: {error}") from error
-
-
-def _retrieved(line: str, where: str) -> Retrieved:
-    columns = line.split()
-    if len(columns) != 6:
-        raise HarpError(f"{where}: {len(columns)} columns; a TREC run has 6")
-    try:
-        score = float(columns[4])
-    except ValueError:
-        score = float("nan")
-    if score != score:
-        raise HarpError(f"{where}: score {columns[4]!r} is no number")
-    return Retrieved(columns[0], columns[2], score)

@@ -26,12 +26,14 @@ class LossInputs:
         mask: where a group has a member, bool, (groups, members).
         mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
         mlm_labels: the masked tokens' true ids, int64, (masked,), or None.
+        teacher_scores: scores to learn from, fp32, (groups, members), or None.
     """
 
     scores: Tensor
     mask: Tensor
     mlm_logits: Tensor | None = None
     mlm_labels: Tensor | None = None
+    teacher_scores: Tensor | None = None
 
 
 @LOSSES.register("hinge")
@@ -98,6 +100,33 @@ def lce(scores: Tensor, mask: Tensor) -> Tensor:
     return -scores.masked_fill(~mask, -torch.inf).log_softmax(dim=1)[:, 0]
 
 
+@LOSSES.register("margin_mse")
+def margin_mse(scores: Tensor, mask: Tensor, teacher_scores: Tensor) -> Tensor:
+    """Margin-MSE, ((s⁺ − s⁻) − (t⁺ − t⁻))² with the teacher's scores t: Hofstätter et al. 2020.
+
+    Returns:
+        The loss of each group, the mean over its negatives, (groups,).
+    """
+    margins, wanted = (given[:, :1] - given[:, 1:] for given in (scores, teacher_scores))
+    return mean_over_negatives((margins - wanted) ** 2, mask)
+
+
+@LOSSES.register("kl")
+def kl(scores: Tensor, mask: Tensor, teacher_scores: Tensor) -> Tensor:
+    """Kullback-Leibler divergence Σ p log(p / q), p = softmax of the teacher's scores, q of ours.
+
+    The distillation of Lin, Yang and Lin 2020 (TCT-ColBERT), over the members of a group.
+
+    Returns:
+        The loss of each group, (groups,).
+    """
+    log_q, log_p = (
+        given.masked_fill(~mask, -torch.inf).log_softmax(dim=1).masked_fill(~mask, 0)
+        for given in (scores, teacher_scores)
+    )
+    return F.kl_div(log_q, log_p, reduction="none", log_target=True).sum(dim=1)
+
+
 @LOSSES.register("mlm")
 def mlm(mlm_logits: Tensor, mlm_labels: Tensor) -> Tensor:
     """Masked language model, −log p(x̂ | x without the masked tokens), eq. 15.
@@ -140,6 +169,11 @@ class WeightedSum:
     def needs_scores(self) -> bool:
         """Whether a loss reads the relevance scores."""
         return any(self.is_pair_loss(name) for name in self.weights)
+
+    @property
+    def of_teacher(self) -> list[str]:
+        """Names of the losses that read a teacher's scores."""
+        return [name for name, given in self.parameters.items() if "teacher_scores" in given]
 
     def is_pair_loss(self, name: str) -> bool:
         """Whether the loss gives one value for each group."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -18,17 +18,16 @@ from transformers import (
     AutoModelForSequenceClassification,
     PreTrainedModel,
 )
-from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils import ModelOutput
 from transformers.utils import logging as transformers_logging
 
 from ..errors import HarpError
 from ..models import load_pretrained, longest_input
+from ..packing import GivenHiddenStates, PackedClassifier, can_pack
 
 logger = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
-_PART_TOKENS = 1024
 RAW_SCORES = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
@@ -45,13 +44,6 @@ class JointOutput(ModelOutput):
     mlm_logits: Tensor | None = None
 
 
-class GivenHiddenStates(nn.Module):
-    """Stands where a language model has its encoder; hands on hidden states that it is given."""
-
-    def forward(self, *_: object, inputs_embeds: Tensor, **__: object) -> BaseModelOutput:
-        return BaseModelOutput(last_hidden_state=inputs_embeds)
-
-
 class JointModel(nn.Module):
     """A cross-encoder and a masked language model that share every weight but their heads.
 
@@ -65,8 +57,8 @@ class JointModel(nn.Module):
         fresh: names of the weights that were not in the loaded checkpoint.
 
     Attributes:
-        is_split: whether a batch on a CPU may be split into parts. It must not where processes
-            shard the model, for they wait for each other in every part.
+        is_packed: whether pairs lie one behind the other in a pass, without padding; at first
+            wherever the architecture allows it (see `harp_plugin.packing.PACKED`).
     """
 
     # The trainer hands over the counts of the whole global batch, and does not divide again.
@@ -88,7 +80,7 @@ class JointModel(nn.Module):
         self.scorer = scorer
         self.language_model = language_model
         self.fresh = fresh
-        self.is_split = True
+        self.is_packed = can_pack(scorer.config)
         self._tied = _tied_names(self)
 
     @classmethod
@@ -138,36 +130,40 @@ class JointModel(nn.Module):
     ) -> JointOutput:
         """Score pairs, and predict their masked tokens, in one pass of the encoder.
 
-        On a CPU the pass goes part by part, pairs of like length together, so that little is
-        computed for padding.
-
         Args:
             input_ids: (pairs, length).
             attention_mask: (pairs, length).
             token_type_ids: (pairs, length), for models that have them.
             masked_positions: indices into the flattened (pairs × length) tokens, (masked,).
         """
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
-        if token_type_ids is not None:
-            inputs["token_type_ids"] = token_type_ids
-        whole = not self.is_split or input_ids.device.type != "cpu"
-        parts = [torch.arange(len(input_ids))] if whole else _by_length(attention_mask)
-        scores, masked, places = [], [], []
-        for rows in parts:
-            width = input_ids.shape[1] if whole else int(attention_mask[rows].sum(1).max())
-            part = inputs if whole else {name: x[rows, :width] for name, x in inputs.items()}
-            output = self.scorer(**part, output_hidden_states=masked_positions is not None)
-            scores.append(output.logits[:, 0].float())
-            if masked_positions is not None:
-                found = _positions(masked_positions, input_ids.shape[1], rows)
-                masked.append(output.hidden_states[-1][found.row, found.column])
-                places.append(found.place)
-        in_order = torch.cat(scores)[torch.cat(parts).argsort().to(input_ids.device)]
-        if masked_positions is None:
-            return JointOutput(scores=in_order)
-        hidden = torch.cat(masked)[torch.cat(places).argsort()]
+        of_pairs = self._packed if self.is_packed else self._padded
+        scores, hidden = of_pairs(input_ids, attention_mask, token_type_ids, masked_positions)
+        if hidden is None:
+            return JointOutput(scores=scores.float())
         logits = self.language_model(inputs_embeds=hidden[None]).logits[0]
-        return JointOutput(scores=in_order, mlm_logits=logits.float())
+        return JointOutput(scores=scores.float(), mlm_logits=logits.float())
+
+    @torch.compiler.disable(recursive=False)
+    def _packed(
+        self, ids: Tensor, mask: Tensor, types: Tensor | None, masked: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Scores, and last hidden states at the masked tokens, (masked, width)."""
+        inside = mask.bool()
+        places = None if masked is None else (inside.flatten().cumsum(0) - 1)[masked]
+        types = None if types is None else types[inside]
+        found = PackedClassifier(self.scorer)(ids[inside], inside.sum(1).cpu(), types, places)
+        return found.logits[:, 0], found.hidden
+
+    def _padded(
+        self, ids: Tensor, mask: Tensor, types: Tensor | None, masked: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same of a padded pass."""
+        inputs = {} if types is None else {"token_type_ids": types}
+        found = self.scorer(
+            ids, attention_mask=mask, output_hidden_states=masked is not None, **inputs
+        )
+        hidden = None if masked is None else found.hidden_states[-1].flatten(0, 1)[masked]
+        return found.logits[:, 0], hidden
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""
@@ -240,37 +236,6 @@ class JointModel(nn.Module):
         except (OSError, SafetensorError, KeyError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise HarpError(f"cannot go on from {path}: {reason}") from error
-
-
-class _Positions(NamedTuple):
-    """Tokens of some rows: row among these, column, and place among all that were asked for."""
-
-    row: Tensor
-    column: Tensor
-    place: Tensor
-
-
-def _positions(flattened: Tensor, width: int, rows: Tensor) -> _Positions:
-    """Those of the flattened (pairs × width) positions that lie in some rows."""
-    among = torch.full((int(rows.max()) + 1,), -1, device=flattened.device)
-    among[rows.to(flattened.device)] = torch.arange(len(rows), device=flattened.device)
-    row = (flattened // width).clamp(max=len(among))
-    inside = torch.cat([among, among.new_full((1,), -1)])[row]
-    place = (inside >= 0).nonzero()[:, 0]
-    return _Positions(inside[place], flattened[place] % width, place)
-
-
-def _by_length(attention_mask: Tensor) -> list[Tensor]:
-    """Rows of like length, in parts of about `_PART_TOKENS` tokens, the longest first."""
-    lengths = attention_mask.sum(1)
-    parts: list[list[int]] = []
-    width = 0
-    for row in lengths.argsort(descending=True, stable=True).tolist():
-        if not parts or (len(parts[-1]) + 1) * width > _PART_TOKENS:
-            parts.append([])
-            width = int(lengths[row])
-        parts[-1].append(row)
-    return [torch.tensor(part) for part in parts]
 
 
 def _load(auto_class, name: str, seed: int, **options) -> tuple[PreTrainedModel, set[str]]:

@@ -9,6 +9,8 @@ from ..errors import HarpError
 from ..models import load_tokenizer
 from ..tasks import PreTrainingData
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .checkpoints import DescribedCheckpoints, state_of
+from .curves import CURVES, draw_curves
 from .data import GroupDataset, PairCollator, PairGroups
 from .folder import RunFolder, recipe
 from .judged_arguments import FinetuneDataArguments
@@ -16,6 +18,7 @@ from .losses import WeightedSum
 from .masking import TokenMasker
 from .model import JointModel
 from .trainer import HarpTrainer
+from .validation import Validation
 
 logger = logging.getLogger(__name__)
 
@@ -24,10 +27,19 @@ def train(
     model_args: HarpModelArguments,
     data_args: HarpDataArguments,
     training_args: HarpTrainingArguments,
+    *,
+    validation: Validation | None = None,
 ) -> Path:
     """Pre-train on what `harp build` wrote.
 
     A run that was stopped goes on from its last whole checkpoint, a finished one is left as it is.
+
+    Args:
+        model_args: which model is trained.
+        data_args: what is learnt.
+        training_args: how.
+        validation: measures the ranking where ``validation_dataset`` is named; `harp_plugin.train`
+            puts one together.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
@@ -37,14 +49,29 @@ def train(
             of another recipe.
     """
     data_args.check()
-    groups = PreTrainingData(
-        data_args.build_dir,
+    groups = _pairs(data_args.build_dir, data_args.groups_per_epoch, data_args, training_args)
+    held_out = None
+    if training_args.validation_build_dir is not None:
+        count = training_args.validation_groups
+        held_out = _pairs(training_args.validation_build_dir, count, data_args, training_args)
+    return fit(
+        groups, model_args, data_args, training_args, held_out=held_out, validation=validation
+    )
+
+
+def _pairs(
+    build_dir: str,
+    groups_per_epoch: int | None,
+    data_args: HarpDataArguments,
+    training_args: HarpTrainingArguments,
+) -> PreTrainingData:
+    return PreTrainingData(
+        build_dir,
         data_args.task_weights,
         seed=training_args.seed,
         draw=data_args.draw_options,
-        groups_per_epoch=data_args.groups_per_epoch,
+        groups_per_epoch=groups_per_epoch,
     )
-    return fit(groups, model_args, data_args, training_args)
 
 
 def fit(
@@ -52,9 +79,19 @@ def fit(
     model_args: HarpModelArguments,
     data_args: HarpDataArguments | FinetuneDataArguments,
     training_args: HarpTrainingArguments,
+    *,
+    held_out: PairGroups | None = None,
+    validation: Validation | None = None,
 ) -> Path:
-    """Train on any source of pair groups; `train` says how."""
+    """Train on any source of pair groups, evaluate on any other; `train` says how."""
+    if training_args.validation_dataset is not None and validation is None:
+        raise HarpError("validation_dataset is named: start from harp_plugin.train, not training")
     loss = data_args.weighted_sum()
+    if loss.of_teacher and not getattr(groups, "has_teacher_scores", False):
+        raise HarpError(
+            f"losses: {loss.of_teacher[0]!r} reads a teacher's scores, which these data do not "
+            "have: leave it out, or learn from judged queries with `harp finetune`"
+        )
     tasks = tuple(data_args.task_weights)
     folder = RunFolder(
         training_args.output_dir,
@@ -62,6 +99,7 @@ def fit(
         processes=training_args.world_size,
         groups_per_epoch=len(groups),
         data=getattr(groups, "fingerprint", ""),
+        counts=getattr(groups, "counts", None),
     )
     if folder.is_finished():
         logger.info("%s is finished: nothing to train", folder.path)
@@ -70,19 +108,18 @@ def fit(
     if training_args.process_index == 0:
         for sentence in getattr(groups, "shortages", list)():
             logger.warning("%s", sentence)
-    trainer = build_trainer(groups, tasks, loss, model_args, data_args, training_args)
+    trainer = build_trainer(
+        groups, tasks, loss, model_args, data_args, training_args, held_out, validation
+    )
     with training_args.main_process_first(local=False):
         folder.claim()
         checkpoint = folder.last_checkpoint(training_args.resume_from_checkpoint)
+    trainer.add_callback(DescribedCheckpoints(folder, trainer))
     trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model(str(folder.partial))
     if trainer.is_world_process_zero():
-        folder.publish(
-            log=trainer.state.log_history,
-            steps=trainer.state.global_step,
-            fresh_weights=trainer.accelerator.unwrap_model(trainer.model).fresh,
-            untrained_weights=trainer.untrained,
-        )
+        draw_curves(trainer.state.log_history, folder.partial / CURVES)
+        folder.publish(state_of(trainer) | {"best_step": trainer.best_step})
     trainer.accelerator.wait_for_everyone()
     return folder.path
 
@@ -94,6 +131,8 @@ def build_trainer(
     model_args: HarpModelArguments,
     data_args: HarpDataArguments | FinetuneDataArguments,
     training_args: HarpTrainingArguments,
+    held_out: PairGroups | None = None,
+    validation: Validation | None = None,
 ) -> HarpTrainer:
     """Load model and tokenizer and put the trainer together."""
     seed = training_args.seed
@@ -122,4 +161,6 @@ def build_trainer(
         data_collator=collator,
         loss=loss,
         tokenizer=tokenizer,
+        held_out=None if held_out is None else GroupDataset(held_out),
+        validation=validation,
     )

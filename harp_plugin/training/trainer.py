@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback, TrainerControl
+from transformers import PreTrainedTokenizerBase, Trainer, TrainerControl
+from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from ..errors import HarpError
 from .arguments import HarpTrainingArguments
+from .callbacks import EarlyStopping, RunMoments
+from .checks import check_batches
 from .data import Batch, EpochSampler, GroupDataset, PairCollator
+from .finite import NonFinite, StopAtNonFinite
+from .held_out import losses_on
 from .losses import LossInputs, WeightedSum
 from .meters import Meters
 from .model import JointModel
 from .progress import StepBar
+from .speed import Speed
 from .tevatron import TevatronTrainer
+from .validation import Validation, measured
 
 OF_MODEL = ("input_ids", "attention_mask", "token_type_ids", "masked_positions")
 
@@ -43,6 +47,8 @@ class HarpTrainer(TevatronTrainer):
         data_collator: makes batches of them.
         loss: the weighted sum of losses.
         tokenizer: saved with each checkpoint.
+        held_out: pair groups that evaluations take the losses of.
+        validation: measures the ranking in evaluations.
 
     Raises:
         HarpError: there are fewer groups than one global batch takes, or one process would split
@@ -60,28 +66,47 @@ class HarpTrainer(TevatronTrainer):
         data_collator: PairCollator,
         loss: WeightedSum,
         tokenizer: PreTrainedTokenizerBase,
+        held_out: GroupDataset | None = None,
+        validation: Validation | None = None,
     ) -> None:
-        _check(args, len(train_dataset))
+        check_batches(args, len(train_dataset))
         self.loss = loss
+        self.validation = validation
         self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
         self.sampler = EpochSampler(len(train_dataset), args.seed)
+        self.speed = Speed(model, args.device)
+        self.early_stopping = EarlyStopping(args.early_stopping_patience or 1)
         super().__init__(
             model=model,
             args=args,
             train_dataset=train_dataset,
+            eval_dataset=held_out or validation,
             data_collator=data_collator,
             processing_class=tokenizer,
-            callbacks=[_Run(self.sampler)],
+            callbacks=[RunMoments(self)],
         )
+        self.eval_dataset = held_out
         self.remove_callback(ProgressCallback)
         self.remove_callback(PrinterCallback)
         if not args.disable_tqdm:
             self.add_callback(StepBar())
-        self.meters = self._meters()
-        model.is_split = not self.is_fsdp_enabled
+        if args.early_stopping_patience:
+            self.add_callback(self.early_stopping)
+        if not args.logging_nan_inf_filter:
+            self.add_callback(StopAtNonFinite(self))
+        self.non_finite = NonFinite(args.device)
+        self.meters = self.new_meters()
+        model.is_packed = model.is_packed and not self.is_fsdp_enabled
 
-    def _meters(self) -> Meters:
+    def new_meters(self) -> Meters:
+        """Meters of this trainer's losses and tasks, at zero."""
         return Meters(tuple(self.loss.weights), self.data_collator.tasks, self.args.device)
+
+    @property
+    def best_step(self) -> int | None:
+        """The step whose weights the model has at the end, None for the last."""
+        chosen = self.args.load_best_model_at_end and self.state.best_model_checkpoint
+        return self.state.best_global_step if chosen else None
 
     def get_train_dataloader(self) -> DataLoader:
         """Batches of this process. Tevatron 0.1.0's would give every process the same."""
@@ -102,7 +127,7 @@ class HarpTrainer(TevatronTrainer):
             The batches, and the numbers of groups and of masked tokens in them over all processes,
             divided by the number of processes, fp32, (2,).
         """
-        if self.state.global_step >= self.state.max_steps:
+        if self.control.should_training_stop:
             return [], torch.zeros(2, device=device)
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         counts = torch.tensor(
@@ -129,17 +154,29 @@ class HarpTrainer(TevatronTrainer):
         """
         output = model(**{name: inputs[name] for name in OF_MODEL if name in inputs})
         scores, mask = in_groups(output.scores, inputs["group_sizes"])
+        teacher = inputs.get("teacher_scores")
         terms = self.loss.terms(
-            LossInputs(scores, mask, output.get("mlm_logits"), inputs.get("mlm_labels"))
+            LossInputs(
+                scores,
+                mask,
+                mlm_logits=output.get("mlm_logits"),
+                mlm_labels=inputs.get("mlm_labels"),
+                teacher_scores=None if teacher is None else laid_out(teacher, mask),
+            )
         )
         total = scores.new_zeros(())
-        of_groups = scores.new_zeros(len(scores))
+        of_groups, of_tokens = scores.new_zeros(2, len(scores))
         for name, values in terms.items():
             weighted = self.loss.weights[name] * values
             total = total + weighted.sum() / self._count(name, values, num_items_in_batch)
             self.meters.add_loss(name, values)
             if self.loss.is_pair_loss(name):
                 of_groups = of_groups + weighted.detach()
+            else:
+                of_tokens.index_add_(0, inputs["masked_groups"], weighted.detach())
+        if model.training:
+            losses = of_groups + of_tokens
+            self.non_finite.add(self.state.global_step, inputs["group_places"], losses)
         if self.loss.needs_scores:
             self.meters.add_groups(inputs["group_tasks"], of_groups, scores, mask)
         return (total, output) if return_outputs else total
@@ -150,21 +187,17 @@ class HarpTrainer(TevatronTrainer):
         return counts[0 if self.loss.is_pair_loss(name) else 1].clamp(min=torch.finfo().tiny)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log each loss and each task's loss and accuracy beside the total.
-
-        Raises:
-            HarpError: the loss is not finite.
-        """
+        """Log each loss and each task's loss and accuracy beside the total."""
         if "loss" in logs:
-            logs |= self.meters.drain(self.accelerator)
-            if not torch.isfinite(torch.tensor(logs["loss"])) and not (
-                self.args.logging_nan_inf_filter
-            ):
-                raise HarpError(
-                    f"the loss is {logs['loss']} by step {self.state.global_step}: lower "
-                    "learning_rate, or train in fp32 or bf16"
-                )
+            logs |= self.meters.drain(self.accelerator) | self.speed.drain(self.accelerator)
         super().log(logs, start_time)
+
+    def training_step(
+        self, model: nn.Module, inputs: Batch, num_items_in_batch: Tensor | None = None
+    ) -> Tensor:
+        """One forward and backward pass, its tokens and pairs counted."""
+        self.speed.add(inputs)
+        return Trainer.training_step(self, model, inputs, num_items_in_batch)
 
     def evaluate(
         self,
@@ -172,48 +205,47 @@ class HarpTrainer(TevatronTrainer):
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """Losses and accuracies on held-out groups, each counted once; training goes on unmoved.
+        """Losses on held-out groups, measures of the ranking, or both; training goes on unmoved.
 
         Args:
-            eval_dataset: the groups, read as in their first epoch.
+            eval_dataset: groups, to evaluate on these alone; None for what the trainer was given.
             ignore_keys: has no effect.
             metric_key_prefix: stands before each name.
 
-        Returns:
-            The means that training logs, over all groups and processes, and their total ``loss``.
-
         Raises:
-            HarpError: there are fewer groups than processes.
+            HarpError: there is nothing to evaluate, or there are fewer groups than processes.
         """
-        size, processes = len(eval_dataset or ()), self.args.world_size
-        if eval_dataset is None or size < processes:
-            raise HarpError(f"{size} pair groups cannot be evaluated on {processes} processes")
-        batches = shares(size, processes, self.args.eval_batch_size)[self.args.process_index]
-        loader = DataLoader(
-            eval_dataset,
-            batch_sampler=batches,
-            collate_fn=self.data_collator,
-            num_workers=self.args.dataloader_num_workers,
-            generator=torch.Generator(),
-        )
-        model = self._wrap_model(self.model, training=False).eval()
-        of_training, self.meters = self.meters, self._meters()
-        try:
-            with torch.no_grad(), self.compute_loss_context_manager():
-                for batch in loader:
-                    self.compute_loss(model, self._prepare_inputs(batch))
-            means = self.meters.drain(self.accelerator)
-        finally:
-            self.meters = of_training
-        terms = self.loss.weights.items()
-        total = sum(weight * means.get(f"loss/{name}", 0.0) for name, weight in terms)
-        metrics = {f"{metric_key_prefix}_{name}": mean for name, mean in means.items()}
-        metrics[f"{metric_key_prefix}_loss"] = total
+        validation = self.validation if eval_dataset is None else None
+        groups = self.eval_dataset if eval_dataset is None else eval_dataset
+        found: dict[str, float] = {}
+        with self.speed.stopped():
+            if groups is not None or validation is None:
+                found |= losses_on(self, groups)
+            if validation is not None:
+                found |= measured(self, validation)
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
         )
         return metrics
+
+    def gathered_weights(self) -> dict[str, Tensor] | None:
+        """The whole model's weights on the first process, None where no process shards it."""
+        is_sharded = self.is_fsdp_enabled or (
+            self.is_deepspeed_enabled and is_deepspeed_zero3_enabled()
+        )
+        return self.accelerator.get_state_dict(self.model_wrapped) if is_sharded else None
+
+    def _evaluate(self, trial, ignore_keys_for_eval, skip_scheduler: bool = False):
+        # A resumed run has been evaluated at its start: skip_scheduler is set there alone.
+        if skip_scheduler and self.state.global_step:
+            return {}
+        return super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        with self.speed.stopped():
+            super()._save_checkpoint(model, trial)
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
@@ -230,34 +262,11 @@ class HarpTrainer(TevatronTrainer):
             unwrapped = self.accelerator.unwrap_model(model or self.model)
             unwrapped.load_weights(resume_from_checkpoint, self.untrained)
 
-
-class _Run(TrainerCallback):
-    """Tells the sampler its epoch, logs the last step, and takes no step after it.
-
-    Accelerate tells samplers their epoch too, but not after a resume on several processes; and a
-    run that goes on from its very last step would take one more.
-    """
-
-    def __init__(self, sampler: EpochSampler) -> None:
-        self.sampler = sampler
-
-    def on_epoch_begin(self, args, state, control, **_: object) -> None:
-        self.sampler.set_epoch(int(state.epoch or 0))
-        control.should_training_stop |= state.global_step >= state.max_steps
-
-    def on_step_end(self, args, state, control, **_: object) -> None:
-        if state.global_step >= state.max_steps:
-            control.should_log = True
-
-
-def shares(size: int, processes: int, batch: int) -> list[list[list[int]]]:
-    """Split numbers below ``size`` into the batches of each process, as many for each, none empty.
-
-    Processes that shard the model wait for each other in every batch.
-    """
-    steps = min(math.ceil(size / (processes * batch)), size // processes)
-    batches = [part.tolist() for part in np.array_split(np.arange(size), processes * steps)]
-    return [batches[process::processes] for process in range(processes)]
+    def _load_best_model(self) -> None:
+        if self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            super()._load_best_model()
+        else:
+            self._load_from_checkpoint(str(self.state.best_model_checkpoint))
 
 
 def in_groups(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -272,8 +281,12 @@ def in_groups(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     """
     members = torch.arange(int(sizes.max()), device=sizes.device)
     mask = members < sizes[:, None]
-    laid_out = scores.new_zeros(mask.shape).masked_scatter(mask, scores)
-    return laid_out, mask
+    return laid_out(scores, mask), mask
+
+
+def laid_out(values: Tensor, mask: Tensor) -> Tensor:
+    """Put the values of adjacent members, (pairs,), where the mask says; elsewhere stands 0."""
+    return values.new_zeros(mask.shape).masked_scatter(mask, values)
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str) -> None:
@@ -281,22 +294,3 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str) -> None:
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)
-
-
-def _check(args: HarpTrainingArguments, groups: int) -> None:
-    if args.n_gpu > 1:
-        raise HarpError(
-            f"{args.n_gpu} GPUs and one process would split pair groups: start one process for "
-            "each GPU with `torchrun --nproc-per-node gpu`, or set CUDA_VISIBLE_DEVICES to one"
-        )
-    batch = args.train_batch_size * args.world_size
-    if groups < batch and args.dataloader_drop_last:
-        raise HarpError(
-            f"{groups} pair groups are fewer than one batch of {batch}: lower "
-            "per_device_train_batch_size, or give more data"
-        )
-    if args.world_size > 1 and not args.dataloader_drop_last:
-        raise HarpError(
-            "without dataloader_drop_last several processes would see some pair groups twice: "
-            "leave it on"
-        )

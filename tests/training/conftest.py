@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 import torch
 
@@ -118,3 +121,14 @@ def options(tiny_bert, tmp_path):
         return parser.parse_dict(recipe)
 
     return make
+
+
+@pytest.fixture
+def still_bert(tiny_bert, tmp_path):
+    """The tiny BERT without dropout."""
+    folder = tmp_path / "still-bert"
+    shutil.copytree(tiny_bert, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)

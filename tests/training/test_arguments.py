@@ -13,6 +13,7 @@ from harp_plugin.training.arguments import (
     HarpModelArguments,
     HarpTrainingArguments,
 )
+from harp_plugin.training.validation import ValidationOptions
 
 
 def parse(*flags):
@@ -97,9 +98,7 @@ def test_wrong_query_lengths_are_found_before_the_build_is_opened(given, message
         parse("--max_query_length", given).check()
 
 
-@pytest.mark.parametrize(
-    "option", [{"negatives_x_device": True}, {"grad_cache": True}, {"eval_strategy": "steps"}]
-)
+@pytest.mark.parametrize("option", [{"negatives_x_device": True}, {"grad_cache": True}])
 def test_options_of_dense_retrieval_are_refused(option, tmp_path):
     if not hasattr(HarpTrainingArguments, *option):
         pytest.skip("the installed Tevatron has no such option")
@@ -117,7 +116,7 @@ def test_wrong_training_option_is_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("arguments", [HarpModelArguments, HarpDataArguments])
+@pytest.mark.parametrize("arguments", [HarpModelArguments, HarpDataArguments, ValidationOptions])
 def test_every_option_has_help(arguments):
     assert all(field.metadata["help"] for field in dataclasses.fields(arguments))
 

@@ -147,13 +147,33 @@ def test_fixed_masks_belong_to_the_pair(groups, tokenizer):
     fixed, fresh = collator(tokenizer, fresh_masks=False), collator(tokenizer)
     group = groups.group(0, 4)
     first, second = Example(0, 4, group), Example(1, 7, group)
-    assert equal([fixed([first])], [fixed([second])])
-    assert not equal([fresh([first])], [fresh([second])])
+    batches = [fixed([first]), fixed([second]), fresh([first]), fresh([second])]
+    assert [batch.pop("group_places").tolist() for batch in batches] == [[[0, 4]], [[1, 7]]] * 2
+    assert equal(batches[:1], batches[1:2])
+    assert not equal(batches[2:3], batches[3:])
     longer = PairGroup("rqp", Pair("query", "document " * 30), (group.negatives[0],))
     padded = fixed([Example(0, 0, longer), second])
     row = len(longer.members)
     alone = fixed([second])["input_ids"][0]
     assert torch.equal(padded["input_ids"][row][: len(alone)], alone)
+
+
+def test_teacher_scores_and_places_travel_with_their_groups(groups, tokenizer):
+    examples = [GroupDataset(groups)[number] for number in (3, 29)]
+    plain = collator(tokenizer)(examples)
+    assert "teacher_scores" not in plain and plain["group_places"].tolist() == [[0, 3], [1, 5]]
+    sizes = [len(example.group.members) for example in examples]
+    masked = plain["masked_positions"] // plain["input_ids"].shape[1]
+    assert (masked >= sizes[0]).tolist() == plain["masked_groups"].bool().tolist()
+    assert sizes == [3, 2]
+    taught = [
+        dataclasses.replace(
+            example, group=dataclasses.replace(example.group, teacher_scores=scores)
+        )
+        for example, scores in zip(examples, [(0.0, 0.5, 1.0), (2.0, -1.5)], strict=True)
+    ]
+    assert collator(tokenizer)(taught)["teacher_scores"].tolist() == [0, 0.5, 1, 2, -1.5]
+    assert "teacher_scores" not in collator(tokenizer)([taught[0], examples[1]])
 
 
 def test_query_that_leaves_no_room(tokenizer):

@@ -1,6 +1,7 @@
 """`harp finetune`: options, wrong ones, and real runs to a checkpoint that ranks."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from harp_plugin.evaluation import encyclopedia
 from harp_plugin.options import OptionsParser, read_recipe
 from harp_plugin.training.arguments import HarpModelArguments, HarpTrainingArguments
 from harp_plugin.training.judged_arguments import SHOWN, FinetuneDataArguments
+from harp_plugin.trec_run import run_lines
 
 from .judged_data import write_run
 
@@ -113,6 +115,60 @@ def test_loss_falls_on_few_queries(recipe, tmp_path):
     assert log[-1]["finetune/accuracy"] > 0.9
 
 
+@pytest.fixture
+def teacher(recipe, tmp_path):
+    """A run of small scores for the relevant documents and every second one of the first stage."""
+    from ir_datasets import load
+
+    run_file = json.loads(Path(recipe()).read_text())["run_file"]
+    pairs = [line[:2] for line in run_lines(run_file)][::2]
+    pairs += [(qrel.query_id, qrel.doc_id) for qrel in load("harp-encyclopedia").qrels_iter()]
+    lines = [(*pair, number % 5 / 2) for number, pair in enumerate(dict.fromkeys(pairs))]
+    return write_run(tmp_path / "teacher.run", lines)
+
+
+@pytest.mark.parametrize("loss", ["margin_mse", "kl"])
+def test_learning_from_a_teachers_run(loss, recipe, teacher, tmp_path):
+    assert main(["finetune", recipe(teacher_run=teacher, losses={loss: 1, "lce": 0.1})]) == 0
+    manifest = json.loads((tmp_path / "out" / "harp_manifest.json").read_text())
+    assert {f"loss/{loss}", "loss/lce"} <= manifest["metrics"].keys()
+    assert manifest["counts"]["documents left out, without a teacher score"] > 100
+    assert manifest["counts"]["queries"] == manifest["groups_per_epoch"]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("loss", ["margin_mse", "kl"])
+def test_a_teacher_is_learnt(loss, recipe, teacher, tmp_path):
+    settings = {"queries": 5, "per_device_train_batch_size": 5, "max_steps": 150, "fresh": False}
+    settings |= {"teacher_run": teacher, "losses": {loss: 1}, "learning_rate": 3e-3}
+    assert main(["finetune", recipe(**settings)]) == 0
+    log = json.loads((tmp_path / "out" / "training_log.json").read_text())
+    assert log[-1][f"loss/{loss}"] < 0.3 * log[0][f"loss/{loss}"]
+
+
+def test_learning_from_the_scores_of_json_lines(recipe, tmp_path):
+    row = {
+        "query": "what?",
+        "positive_passages": [{"title": "", "text": "this", "score": 3}],
+        "negative_passages": [{"title": "not", "text": f"that {n}", "score": n} for n in range(9)],
+    }
+    (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 8)
+    changes = {"dataset": None, "run_file": None, "train_file": [str(tmp_path / "a.jsonl")]}
+    assert main(["finetune", recipe(**changes, losses={"kl": 1, "margin_mse": 0.1})]) == 0
+    log = json.loads((tmp_path / "out" / "training_log.json").read_text())
+    assert {"loss/kl", "loss/margin_mse"} <= log[-1].keys()
+
+
+def test_json_lines_without_scores_teach_nothing(recipe, tmp_path, capsys):
+    passages = [{"title": "", "text": "this"}]
+    row = {"query": "what?", "positive_passages": passages, "negative_passages": [{"text": "that"}]}
+    (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 8)
+    changes = {"dataset": None, "run_file": None, "train_file": [str(tmp_path / "a.jsonl")]}
+    assert main(["finetune", recipe(**changes, losses={"kl": 1})]) == 2
+    expected = "no query to learn from: 8 queries without a positive passage that has a teacher's"
+    assert expected in capsys.readouterr().err
+
+
 def test_learning_from_json_lines(recipe, tmp_path):
     row = {
         "query": "what?",
@@ -149,6 +205,13 @@ def test_learning_from_json_lines(recipe, tmp_path):
         ({"dataset": "vaswany"}, "unknown dataset 'vaswany'"),
         ({"run_file": None}, "has no scoreddocs: name a first-stage run_file"),
         ({"queries": 1000}, "of 1000 queries to learn from"),
+        ({"losses": {"kl": 1}}, "losses: 'kl' reads a teacher's scores: give a teacher_run"),
+        ({"teacher_run": "t.run"}, "teacher_run is read by no loss: add margin_mse or kl"),
+        ({"teacher_run": "t.run", "losses": {"kl": 1}}, "teacher_run t.run: there is no such file"),
+        (
+            {"dataset": None, "run_file": None, "train_file": ["x.jsonl"], "teacher_run": "t.run"},
+            "teacher_run needs a dataset",
+        ),
         ({"tasks": {"rqp": 1}}, "unknown key 'tasks'"),
         ({"per_device_train_batch_size": 500}, "fewer than one batch of 500"),
     ],

@@ -13,7 +13,7 @@ from harp_plugin.training.judged import JudgedGroups
 from harp_plugin.training.judged_collection import JudgedCollection
 from harp_plugin.training.judged_run import Retrieved, TopDocuments
 
-from .judged_data import DOCUMENTS, QUERIES, RUN, allowed, register, write_run
+from .judged_data import DOCUMENTS, QRELS, QUERIES, RUN, allowed, register, write_run
 
 OF_TEXT = {text: id for id, text in DOCUMENTS.items()}
 
@@ -205,6 +205,49 @@ def test_judged_documents_that_the_collection_lacks_are_not_drawn(tmp_path):
     assert (judged.positives, judged.negatives) == (["d1"], ["d3", "d2"])
 
 
+def test_members_carry_their_teachers_scores(name, run, tmp_path):
+    teacher = [(query, doc, n / 7) for n, (query, doc, _) in enumerate(RUN) if n % 4]
+    teacher += [(query, doc, -n / 3) for n, (query, doc, _) in enumerate(QRELS) if n % 3]
+    scores = {}
+    for query, doc, score in teacher:
+        scores.setdefault((query, doc), score)
+    lines = [(*key, score) for key, score in scores.items()]
+    groups = groups_of(name, run, teacher=write_run(tmp_path / "teacher.run", lines))
+    assert groups.has_teacher_scores and not groups_of(name, run).has_teacher_scores
+    for epoch, index in itertools.product(range(5), range(len(groups))):
+        group, query = groups.group(epoch, index), groups.source.judged(index).id
+        expected = [scores[query, OF_TEXT[pair.document]] for pair in group.members]
+        assert list(group.teacher_scores) == expected
+    lost = 0
+    for query, (positives, negatives) in drawn(groups).items():
+        candidates = allowed(query)
+        known = [{doc for doc in docs if (query, doc) in scores} for docs in candidates]
+        assert [positives.keys(), negatives.keys()] == known
+        lost += sum(map(len, candidates)) - sum(map(len, known))
+    assert len(groups) == 12 and groups.source.without_teacher_score == lost > 0
+    assert groups.counts["documents left out, without a teacher score"] == lost
+    assert groups.shortages() == [f"left out: {lost} documents without a teacher score"]
+    again = write_run(tmp_path / "teacher.run", [(q, d, s + (q == "q3")) for q, d, s in lines])
+    assert groups_of(name, run, teacher=again).fingerprint != groups.fingerprint
+
+
+def test_queries_that_the_teacher_lacks_are_left_out(name, run, tmp_path):
+    positives, _ = allowed("q2")
+    lines = [(query, doc, 1.0) for query, doc, _ in {*RUN, *QRELS} if query not in ("q1", "q2")]
+    lines += [("q2", doc, 1.0) for doc in positives]
+    lines = sorted({(query, doc): (query, doc, score) for query, doc, score in lines}.values())
+    source = JudgedCollection(name, run=run, teacher=write_run(tmp_path / "t.run", lines))
+    assert source.drops == {
+        "without a relevant document that has a teacher score": 1,
+        "without a negative that has a teacher score": 1,
+    }
+    assert len(source) == 10
+    for text, message in [("q77 Q0 d1 1 2 x\n", "line 1: query 'q77'"), ("", "is empty")]:
+        (tmp_path / "t.run").write_text(text)
+        with pytest.raises(HarpError, match=message):
+            JudgedCollection(name, run=run, teacher=str(tmp_path / "t.run"))
+
+
 WRONG_RUNS = {
     "q1 Q0 d1 1 2.5\n": "line 1: 5 columns",
     "\nq1 Q0 d1 1 high bm25\n": "line 2: score 'high' is no number",
@@ -213,6 +256,7 @@ WRONG_RUNS = {
     "q1 Q0 d1 1 2 x\nq2 Q0 d1 1 2 x\nq1 Q0 d1 1 1 x\n": "document d1 twice for query q1",
     "": "is empty",
     "q0 Q0 d999 1 2 x\n": "document 'd999' is not in dataset",
+    "q0 Q0 d2 1 2 x\nq3 Q0 d2 1 2 x\nq3 Q0 gone 1 2 x\n": "document 'gone' is not in dataset",
 }
 
 

@@ -84,6 +84,46 @@ def test_lines_left_out_are_counted(tmp_path):
     }
 
 
+def with_scores(line, positives, negatives):
+    for key, scores in (("positive_passages", positives), ("negative_passages", negatives)):
+        for passage, score in zip(line[key], scores, strict=True):
+            passage |= {} if score is None else {"score": score}
+    return line
+
+
+def test_passages_carry_their_teachers_scores(tmp_path):
+    rows = [
+        with_scores(row("q1", ["p1", "p2"], ["n1", "n2", "n3"]), [9, 8.5], [1, None, -2.0]),
+        with_scores(row("q2", ["p3"], ["n4"]), [1.0], [None]),
+        with_scores(row("q3", ["p4"], ["n5"]), [None], [1.0]),
+    ]
+    path = write(tmp_path / "x.jsonl", *rows)
+    groups = JudgedGroups(JudgedLines([path], teacher=True))
+    scores = {"p1": 9, "p2": 8.5, "A n1": 1, "A n3": -2.0}
+    drawn = set()
+    for epoch in range(30):
+        group = groups.group(epoch, 0)
+        documents = [pair.document for pair in group.members]
+        assert group.teacher_scores == tuple(scores[document] for document in documents)
+        drawn.update(documents)
+    assert len(groups) == 1 and drawn == scores.keys()
+    assert groups.source.without_teacher_score == 3
+    assert groups.source.drops == {
+        "without a positive passage that has a teacher's `score`": 1,
+        "without a negative passage that has a teacher's `score`": 1,
+    }
+    plain = JudgedGroups(JudgedLines([path]))
+    assert len(plain) == 3 and plain.group(0, 0).teacher_scores is None
+
+
+@pytest.mark.parametrize("score", ["high", True, float("nan"), float("inf"), [1]])
+def test_a_score_that_is_no_number_is_named(score, tmp_path):
+    path = write(tmp_path / "x.jsonl", with_scores(row("q", ["p"], ["n"]), [1], [score]))
+    with pytest.raises(HarpError, match=r"x.jsonl, line 1: score .* of a passage is no number"):
+        JudgedLines([path], teacher=True)
+    assert len(JudgedLines([path])) == 1
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -10,7 +10,9 @@ from harp_plugin.training.losses import (
     WeightedSum,
     bce,
     hinge,
+    kl,
     lce,
+    margin_mse,
     mlm,
     ranknet,
     softmax_margin,
@@ -18,6 +20,7 @@ from harp_plugin.training.losses import (
 
 BOTH = torch.tensor([[True, True]])
 PAIR_LOSSES = ["hinge", "softmax_margin", "ranknet", "lce", "bce"]
+OF_TEACHER = ["margin_mse", "kl"]
 
 
 def ragged(seed, groups=40):
@@ -26,6 +29,11 @@ def ragged(seed, groups=40):
     scores = torch.randn(groups, 9) * 5
     sizes = torch.arange(groups) % 8 + 2
     return scores, torch.arange(9) < sizes[:, None], sizes.tolist()
+
+
+def teacher_of(name, scores):
+    """What the loss takes beside scores and mask: a teacher that ranks the other way round."""
+    return [1 - scores.detach()] if name in OF_TEACHER else []
 
 
 def test_hinge_by_hand():
@@ -100,11 +108,11 @@ def test_bce_against_cross_entropy_of_two_classes_on_each_ragged_group():
         torch.testing.assert_close(value, torch.nn.functional.cross_entropy(logits, labels))
 
 
-@pytest.mark.parametrize("name", PAIR_LOSSES)
+@pytest.mark.parametrize("name", PAIR_LOSSES + OF_TEACHER)
 def test_gradients_of_large_scores_are_finite(name):
     scores = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 0.0]], requires_grad=True)
     mask = torch.tensor([[True, True, True], [True, True, False]])
-    values = LOSSES[name](scores, mask)
+    values = LOSSES[name](scores, mask, *teacher_of(name, scores))
     values.sum().backward()
     assert values.isfinite().all() and scores.grad.isfinite().all()
     assert scores.grad[1, 2] == 0
@@ -141,19 +149,73 @@ def test_lce_of_large_scores_is_finite(size):
     assert scores.grad.tolist() == [[0, 0, 0], [-1, 1, 0]]
 
 
+def test_margin_mse_by_hand():
+    scores = torch.tensor([[3.0, 1.0, 0.0], [0.5, 2.0, 99.0]])
+    teacher = torch.tensor([[5.0, 4.0, 1.0], [7.0, 7.5, -99.0]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    expected = [((2 - 1) ** 2 + (3 - 4) ** 2) / 2, (-1.5 + 0.5) ** 2]
+    assert margin_mse(scores, mask, teacher).tolist() == pytest.approx(expected)
+
+
+def test_margin_mse_against_mse_loss_on_each_ragged_group():
+    scores, mask, sizes = ragged(6)
+    teacher, *_ = ragged(7)
+    for row, wanted, size, value in zip(
+        scores, teacher, sizes, margin_mse(scores, mask, teacher), strict=True
+    ):
+        margins = [given[0] - given[1:size] for given in (row, wanted)]
+        torch.testing.assert_close(value, torch.nn.functional.mse_loss(*margins))
+
+
+def test_kl_by_hand():
+    scores = torch.tensor([[math.log(3.0), 0.0], [0.0, 0.0]])
+    teacher = torch.tensor([[4.0, 4.0], [math.log(9.0) - 2, -2.0]])
+    expected = [
+        0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25),
+        0.9 * math.log(0.9 / 0.5) + 0.1 * math.log(0.1 / 0.5),
+    ]
+    both = torch.ones(2, 2, dtype=torch.bool)
+    assert kl(scores, both, teacher).tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_kl_against_the_divergence_of_two_distributions_on_each_ragged_group():
+    scores, mask, sizes = ragged(8)
+    teacher, *_ = ragged(9)
+    for row, wanted, size, value in zip(
+        scores, teacher, sizes, kl(scores, mask, teacher), strict=True
+    ):
+        of_teacher, ours = (
+            torch.distributions.Categorical(logits=given[:size]) for given in (wanted, row)
+        )
+        theirs = torch.distributions.kl_divergence(of_teacher, ours)
+        torch.testing.assert_close(value, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", OF_TEACHER)
+def test_a_teacher_is_matched_up_to_a_constant(name):
+    teacher, mask, _ = ragged(10)
+    scores = (teacher + 3).requires_grad_()
+    values = LOSSES[name](scores, mask, teacher)
+    values.sum().backward()
+    torch.testing.assert_close(values, torch.zeros(40), rtol=0, atol=1e-5)
+    torch.testing.assert_close(scores.grad, torch.zeros(40, 9), rtol=0, atol=1e-5)
+    assert (LOSSES[name](teacher + torch.arange(9), mask, teacher) > 0).all()
+
+
 def test_mlm_by_hand():
     logits = torch.log(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
     values = mlm(logits, torch.tensor([1, 2]))
     assert values.tolist() == pytest.approx([-math.log(0.25), -math.log(0.8)], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", PAIR_LOSSES)
+@pytest.mark.parametrize("name", PAIR_LOSSES + OF_TEACHER)
 def test_gradient_of_pair_losses_by_finite_differences(name):
     torch.manual_seed(1)
     scores = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True, True, True, True]] * 3 + [[True, True, False, False]] * 3)
-    assert torch.autograd.gradcheck(lambda s: LOSSES[name](s, mask), scores)
-    LOSSES[name](scores, mask).sum().backward()
+    teacher = teacher_of(name, scores)
+    assert torch.autograd.gradcheck(lambda s: LOSSES[name](s, mask, *teacher), scores)
+    LOSSES[name](scores, mask, *teacher).sum().backward()
     assert (scores.grad[~mask] == 0).all()
 
 
@@ -178,6 +240,8 @@ def test_sum_gives_each_loss_the_inputs_it_names():
     assert total.needs_mlm and total.is_pair_loss("hinge") and not total.is_pair_loss("mlm")
     assert not WeightedSum({"hinge": 1, "mlm": 0}).needs_mlm
     assert total.needs_scores and not WeightedSum({"mlm": 1}).needs_scores
+    assert total.of_teacher == []
+    assert WeightedSum({"lce": 1, "kl": 1, "margin_mse": 2}).of_teacher == ["kl", "margin_mse"]
 
 
 @pytest.mark.parametrize(

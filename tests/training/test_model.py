@@ -6,6 +6,8 @@ import torch
 from safetensors import safe_open
 from sentence_transformers import CrossEncoder
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     BertConfig,
@@ -24,7 +26,7 @@ from transformers import (
 )
 
 from harp_plugin.errors import HarpError
-from harp_plugin.training.model import JointModel, _by_length
+from harp_plugin.training.model import JointModel
 
 PAIRS = [("anchor text", "A document about links."), ("query", "Another one, rather longer.")]
 SMALL = {
@@ -237,32 +239,65 @@ def ragged(pairs, most):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_parts_of_like_length_give_what_the_padded_batch_gives(architecture, tmp_path, monkeypatch):
+def test_packed_pairs_give_what_the_padded_batch_gives(architecture, tmp_path):
     """Scores, predictions in the order asked for, and gradients; without dropout."""
     ARCHITECTURES[architecture]().save_pretrained(tmp_path)
     model = perturb(JointModel.load(str(tmp_path)))
-    monkeypatch.setattr("harp_plugin.training.model._PART_TOKENS", 64)
     inputs, found = ragged(17, 40), []
-    for model.is_split in (True, False):
+    assert model.is_packed
+    for model.is_packed in (True, False):
         model.zero_grad()
         output = model(**inputs)
         (output.scores.square().sum() + output.mlm_logits.square().mean()).backward()
         grads = {name: weight.grad for name, weight in model.named_parameters()}
         found.append((output.scores, output.mlm_logits, grads))
-    (scores, logits, split), (of_whole, logits_of_whole, whole) = found
-    torch.testing.assert_close(scores, of_whole, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(logits, logits_of_whole, atol=1e-5, rtol=1e-5)
-    for name, grad in whole.items():
+    (scores, logits, packed), (of_padded, logits_of_padded, padded) = found
+    torch.testing.assert_close(scores, of_padded, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits, logits_of_padded, atol=1e-5, rtol=1e-5)
+    for name, grad in padded.items():
         if grad is not None:
-            torch.testing.assert_close(split[name], grad, atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(packed[name], grad, atol=1e-4, rtol=1e-4)
 
 
-def test_every_pair_is_in_one_part_and_parts_are_small():
-    mask = ragged(50, 300)["attention_mask"]
-    parts = _by_length(mask)
-    assert sorted(torch.cat(parts).tolist()) == list(range(50))
-    lengths = mask.sum(1)
-    for part in parts:
-        assert len(part) == 1 or len(part) * int(lengths[part].max()) <= 1024
-    padded = sum(len(part) * int(lengths[part].max()) for part in parts)
-    assert padded < 1.2 * int(lengths.sum()) < 0.7 * mask.numel()
+def test_pairs_padded_on_the_left(tiny_bert):
+    model, inputs = JointModel.load(str(tiny_bert)).eval(), ragged(9, 30)
+    mask = inputs["attention_mask"].bool()
+    ids, masked = torch.zeros(2, *mask.shape, dtype=torch.long)
+    ids[mask.flip(1)] = inputs["input_ids"][mask]
+    was_masked = torch.zeros(mask.numel(), dtype=torch.long)
+    was_masked[inputs["masked_positions"]] = 1
+    masked[mask.flip(1)] = was_masked.reshape(mask.shape)[mask]
+    found = model(ids, mask.flip(1).long(), masked_positions=masked.flatten().nonzero()[:, 0])
+    expected = model(**inputs)
+    torch.testing.assert_close(found.scores, expected.scores)
+    torch.testing.assert_close(found.mlm_logits, expected.mlm_logits)
+
+
+def test_no_padding_token_reaches_the_encoder(tiny_bert):
+    model, inputs = JointModel.load(str(tiny_bert)), ragged(9, 30)
+    shapes = []
+    layer = model.scorer.bert.encoder.layer[0]
+    layer.register_forward_hook(lambda _, arguments, __: shapes.append(arguments[0].shape[:2]))
+    model(**inputs)
+    assert shapes == [(1, int(inputs["attention_mask"].sum()))]
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_language_models_head_reads_masked_tokens_only(is_packed, tiny_bert):
+    model, inputs = JointModel.load(str(tiny_bert)), ragged(9, 30)
+    model.is_packed = is_packed
+    shapes = []
+    decoder = model.language_model.cls.predictions.decoder
+    decoder.register_forward_hook(lambda _, __, logits: shapes.append(tuple(logits.shape)))
+    model(**inputs)
+    assert shapes == [(1, len(inputs["masked_positions"]), model.config.vocab_size)]
+
+
+def test_unknown_architecture_is_padded(tmp_path):
+    AlbertModel(AlbertConfig(embedding_size=8, **SMALL)).save_pretrained(tmp_path)
+    model = perturb(JointModel.load(str(tmp_path)))
+    assert not model.is_packed
+    inputs = ragged(5, 20)
+    scores = model(**inputs).scores
+    alone = {name: inputs[name][3:4] for name in ("input_ids", "attention_mask")}
+    torch.testing.assert_close(model(**alone).scores, scores[3:4], atol=1e-5, rtol=1e-5)

@@ -24,10 +24,11 @@ from harp_plugin.training.arguments import (
 )
 from harp_plugin.training.data import Example, GroupDataset, PairCollator
 from harp_plugin.training.folder import LOG, MANIFEST
+from harp_plugin.training.held_out import shares
 from harp_plugin.training.model import JointModel
 from harp_plugin.training.run import fit
 from harp_plugin.training.tevatron import IS_MAIN, TevatronTrainer
-from harp_plugin.training.trainer import HarpTrainer, shares
+from harp_plugin.training.trainer import HarpTrainer
 
 from .conftest import ManyNegatives, SentenceGroups
 from .test_processes import free_port

@@ -198,17 +198,17 @@ def test_scoring_head_rests_when_no_loss_reads_its_scores(options):
     assert not any("accuracy" in name or name.endswith("/loss") for name in line)
 
 
-def test_last_step_is_logged(options):
-    trainer = trainer_of(options, max_steps=3, logging_steps=500)
+def test_last_step_and_each_checkpoint_are_logged(options):
+    trainer = trainer_of(options, max_steps=5, logging_steps=500)
     trainer.train()
-    assert [line["step"] for line in trainer.state.log_history if "loss" in line] == [3]
+    assert [line["step"] for line in trainer.state.log_history if "loss" in line] == [2, 4, 5]
 
 
 def test_loss_that_is_not_finite_stops_the_run(options):
     trainer = trainer_of(options)
     with torch.no_grad():
         trainer.model.scorer.classifier.bias.fill_(math.nan)
-    with pytest.raises(HarpError, match="the loss is nan by step 1"):
+    with pytest.raises(HarpError, match="the loss is not finite at step 1, for 5 of 5 groups"):
         trainer.train()
 
 

@@ -1,0 +1,123 @@
+"""Ranking quality of a model in memory, for its training to watch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ..errors import HarpError
+from ..ranking import Scorer
+from ..sampling import stable_id
+from ..training.judged import wanted_ids
+from ..training.validation import ValidationOptions
+from .collection import Collection
+from .first_stage import FirstStage
+from .options import EvaluationOptions
+from .results import averages, measure_runs, parse_measures
+from .runs import ranked
+
+
+class RankingValidation:
+    """Reranks the top of a first stage for a few judged queries, and measures the ranking.
+
+    What it gives is what `evaluate` gives for the same model, queries, depth and measures.
+
+    Args:
+        options: what is measured.
+        query_ids: file of the query ids to draw from, unless the options name one. Only queries
+            that have a relevant document are drawn.
+        seed: draws them; the same for any number of processes, fewer nested in more.
+        max_length: tokens of a pair.
+        index_dir: folder of BM25 indexes, should one be needed.
+        quiet: show no progress bars.
+
+    Attributes:
+        dataset: ir_datasets id.
+        queries: ids of the queries, in the dataset's order.
+        measures: what is measured, by the names in the options.
+
+    Raises:
+        HarpError: the dataset, the run or a measure is at fault, or there is no such query.
+    """
+
+    def __init__(
+        self,
+        options: ValidationOptions,
+        *,
+        query_ids: str | None = None,
+        seed: int = 42,
+        max_length: int | None = None,
+        index_dir: str | Path = "harp-output/index",
+        quiet: bool = True,
+    ) -> None:
+        self.dataset = options.validation_dataset or ""
+        self.max_length = max_length
+        self.measures = dict(
+            zip(
+                options.validation_measures,
+                parse_measures(options.validation_measures),
+                strict=True,
+            )
+        )
+        collection = Collection(self.dataset, options.validation_fields)
+        known = wanted_ids(
+            options.validation_query_ids or query_ids,
+            set(collection.topics["qid"]),
+            f"dataset {self.dataset}",
+        )
+        known &= set(collection.qrels.loc[collection.qrels["label"] > 0, "qid"])
+        order = sorted(known, key=lambda id: (stable_id(seed, "validation", id), id))
+        drawn = set(order[: options.validation_queries])
+        topics = collection.topics[collection.topics["qid"].isin(drawn)]
+        if topics.empty:
+            raise HarpError(f"dataset {self.dataset} has none of the queries to validate on")
+        collection.topics = topics.reset_index(drop=True)
+        self.queries: list[str] = collection.topics["qid"].tolist()
+        self._topics = collection.topics
+        self._qrels = collection.qrels[collection.qrels["qid"].isin(self.queries)]
+        self._run = _candidates(collection, options, Path(index_dir), quiet)
+        texts = collection.texts(self._run["docno"])
+        queries = collection.topics.set_index("qid")["query"]
+        self._pairs = (
+            self._run["qid"].map(queries).tolist(),
+            self._run["docno"].map(texts).tolist(),
+        )
+
+    def __call__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+    ) -> dict[str, float]:
+        """Mean of each measure over the queries; one without results counts as 0."""
+        scores = Scorer.of(model, tokenizer, max_length=self.max_length).score(*self._pairs)
+        run = ranked(self._run.assign(score=scores.astype(np.float64)))
+        measures = list(self.measures.values())
+        per_query = measure_runs({"model": run}, self._topics, self._qrels, measures)
+        means = averages(per_query)["model"]
+        return {name: means[str(measure)] for name, measure in self.measures.items()}
+
+
+def _candidates(
+    collection: Collection, options: ValidationOptions, index_dir: Path, quiet: bool
+) -> pd.DataFrame:
+    """Columns qid, docno, score, rank: the run that is reranked."""
+    depth = options.validation_depth
+    if options.validation_run is None and (scored := collection.scored_documents()) is not None:
+        run = ranked(scored[scored["qid"].isin(collection.topics["qid"])])
+        if run.empty:
+            raise HarpError(
+                f"the scoreddocs of {collection.name} have none of the {len(collection.topics)} "
+                "queries to validate on: name a validation_run"
+            )
+        return run[run["rank"] < depth].reset_index(drop=True)
+    if options.validation_run is not None and not Path(options.validation_run).is_file():
+        raise HarpError(f"validation_run {options.validation_run}: there is no such file")
+    settings = EvaluationOptions(
+        dataset=collection.name,
+        first_stage=options.validation_run or "bm25",
+        depth=depth,
+        index_dir=str(index_dir),
+        quiet=quiet,
+    )
+    return FirstStage(settings, collection).retrieve().reset_index(drop=True)

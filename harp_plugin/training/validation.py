@@ -1,0 +1,187 @@
+"""Ranking quality while a model trains: what is measured, when, and without moving training.
+
+Measuring itself is for a later room, such as `harp_plugin.evaluation.validation`: training is
+handed something that follows the protocol `Validation`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from accelerate.utils import broadcast_object_list
+from torch import Tensor
+from transformers import (
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from ..errors import HarpError
+
+if TYPE_CHECKING:
+    from .trainer import HarpTrainer
+
+
+class Validation(Protocol):
+    """Measures a reranker that is in memory."""
+
+    @property
+    def dataset(self) -> str:
+        """ir_datasets id of the queries."""
+
+    @property
+    def queries(self) -> Collection[str]:
+        """Their ids."""
+
+    @property
+    def measures(self) -> Collection[str]:
+        """Names of what is measured."""
+
+    def __call__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+    ) -> dict[str, float]:
+        """The value of each measure for a sequence-classification model in evaluation mode."""
+
+
+@dataclass
+class ValidationOptions:
+    """What is measured while a model trains; transformers' ``eval_strategy`` says when."""
+
+    validation_dataset: str | None = field(
+        default=None,
+        metadata={
+            "help": "ir_datasets id whose queries are reranked while training, such as vaswani; "
+            "eval_strategy, eval_steps and eval_on_start say when."
+        },
+    )
+    validation_run: str | None = field(
+        default=None,
+        metadata={
+            "help": "TREC run (.gz too) that is reranked. Default: the dataset's scoreddocs, else "
+            "BM25."
+        },
+    )
+    validation_depth: int = field(
+        default=20, metadata={"help": "How many results of each query are reranked."}
+    )
+    validation_queries: int = field(
+        default=50,
+        metadata={"help": "How many of the dataset's judged queries, drawn by the seed."},
+    )
+    validation_query_ids: str | None = field(
+        default=None, metadata={"help": "File of the query ids to draw from, one a line."}
+    )
+    validation_held_out: bool = field(
+        default=True,
+        metadata={"help": "When fine-tuning on the same dataset: do not learn from these queries."},
+    )
+    validation_fields: list[str] | None = field(
+        default=None,
+        metadata={"help": "Document fields, joined by a space. Default: the dataset's choice."},
+    )
+    validation_measures: list[str] = field(
+        default_factory=lambda: ["nDCG@10", "RR@10"],
+        metadata={"help": "Measures as ir_measures writes them."},
+    )
+    validation_build_dir: str | None = field(
+        default=None,
+        metadata={
+            "help": "When pre-training: folder that `harp build` wrote of other pages, whose "
+            "pairs' losses and accuracies are evaluated."
+        },
+    )
+    validation_groups: int = field(
+        default=1000, metadata={"help": "How many pair groups of validation_build_dir."}
+    )
+    early_stopping_patience: int | None = field(
+        default=None,
+        metadata={"help": "Stop after so many evaluations without a new best value."},
+    )
+
+    def check_validation(self, *, evaluates: bool, chooses: bool, metric: str | None) -> None:
+        """Find options that do not fit together.
+
+        Args:
+            evaluates: whether ``eval_strategy`` is on.
+            chooses: whether a best checkpoint is looked for.
+            metric: what is best, with or without ``eval_``; None where it was left to us.
+
+        Raises:
+            HarpError: an evaluation has nothing to evaluate or never takes place, the metric is not
+                measured, or a number is below 1.
+        """
+        sources = [self.validation_dataset, self.validation_build_dir]
+        if evaluates and not any(sources):
+            raise HarpError(
+                "eval_strategy is on and there is nothing to evaluate: name a validation_dataset"
+            )
+        for name in ("validation_dataset", "validation_build_dir", "early_stopping_patience"):
+            if getattr(self, name) is not None and not evaluates:
+                raise HarpError(f"{name} has no effect: set eval_strategy to steps or epoch")
+        counts = (
+            *("validation_depth", "validation_queries", "validation_groups"),
+            "early_stopping_patience",
+        )
+        for name in counts:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise HarpError(f"{name} is {value}: it must be at least 1")
+        if self.validation_dataset and not self.validation_measures:
+            raise HarpError("validation_measures is empty: name one, such as nDCG@10")
+        known = self.validation_measures
+        if chooses and metric and not self.validation_build_dir and metric not in known:
+            raise HarpError(
+                f"metric_for_best_model is {metric}, which is not measured: choose one of "
+                f"{', '.join(known)}"
+            )
+
+    @property
+    def metric(self) -> str:
+        """What a best checkpoint is best in, where nothing else is said."""
+        return self.validation_measures[0] if self.validation_dataset else "loss"
+
+
+def measured(trainer: HarpTrainer, validation: Validation) -> dict[str, float]:
+    """Measure on the first process and tell the others; nothing of training is moved."""
+    scorer = trainer.accelerator.unwrap_model(trainer.model).scorer
+    weights = trainer.gathered_weights()
+    told: list[dict[str, float] | None] = [None]
+    if trainer.args.process_index == 0:
+        with unmoved(scorer):
+            if weights is not None:
+                scorer = whole_scorer(scorer, weights).to(trainer.args.device)
+            told = [validation(scorer.eval(), trainer.processing_class)]
+    broadcast_object_list(told)
+    assert told[0] is not None
+    return told[0]
+
+
+def whole_scorer(scorer: PreTrainedModel, weights: Mapping[str, Tensor]) -> PreTrainedModel:
+    """A copy of a reranker that processes shard, from the gathered weights of its joint model."""
+    copy = AutoModelForSequenceClassification.from_config(scorer.config, dtype=torch.float32)
+    prefix = "scorer."
+    own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+    copy.load_state_dict(own)
+    return copy
+
+
+@contextmanager
+def unmoved(model: torch.nn.Module) -> Iterator[None]:
+    """Give back each module's mode and every state from which training draws."""
+    modes = {module: module.training for module in model.modules()}
+    of_python, of_numpy = random.getstate(), np.random.get_state()
+    try:
+        devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+        with torch.random.fork_rng(devices):
+            yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
+        for module, mode in modes.items():
+            module.training = mode

@@ -1,0 +1,52 @@
+"""Training on packed pairs is training on padded ones."""
+
+import pytest
+import torch
+from transformers.trainer_utils import set_seed
+
+from .test_trainer import trainer_of, without_dropout
+from .tiny_models import KINDS, save_tiny_model
+
+
+def trained(options, is_packed, **changes):
+    """The losses of some steps and the weights after them."""
+    set_seed(1)
+    trainer = without_dropout(trainer_of(options, **changes))
+    assert trainer.model.is_packed
+    trainer.model.is_packed = is_packed
+    trainer.train()
+    lines = [line for line in trainer.state.log_history if "loss" in line]
+    names = ("loss", "loss/hinge", "loss/mlm")
+    return torch.tensor([[line[name] for name in names] for line in lines]), trainer.model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_and_padded_losses_are_equal(kind, options, tiny_bert, tmp_path):
+    """Over twenty optimiser steps with joint masked language modelling, fp32, no dropout."""
+    model = str(save_tiny_model(kind, tiny_bert, tmp_path / "base"))
+    more = {"model_name_or_path": model, "max_steps": 20, "learning_rate": 1e-4}
+    of_packed, packed = trained(options, True, **more)
+    of_padded, padded = trained(options, False, **more)
+    assert of_packed.shape == (20, 3)
+    assert (of_packed[:, 1].max() - of_packed[:, 1].min()) > 1e-3
+    torch.testing.assert_close(of_packed, of_padded, atol=1e-4, rtol=0)
+    weights = dict(padded.named_parameters())
+    for name, weight in packed.named_parameters():
+        torch.testing.assert_close(weight, weights[name], atol=2e-4, rtol=0)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_compiled_and_eager_losses_are_equal(is_packed, options, tmp_path):
+    """By a backend that needs no compiler."""
+    compiled = {"torch_compile": True, "torch_compile_backend": "aot_eager"}
+    of_eager, eager = trained(options, is_packed, max_steps=3)
+    found, model = trained(options, is_packed, max_steps=3, overwrite_output_dir=True, **compiled)
+    torch.testing.assert_close(found, of_eager, atol=1e-4, rtol=0)
+    assert model.state_dict().keys() == eager.state_dict().keys()
+
+
+def test_checkpointed_activations_give_the_same_losses(options):
+    found, _ = trained(options, True, max_steps=3, gradient_checkpointing=True)
+    expected, _ = trained(options, True, max_steps=3, overwrite_output_dir=True)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
