@@ -17,13 +17,15 @@ usage: harp COMMAND [OPTION ...]
 Pre-train rerankers on hyperlinks, and run them in PyTerrier.
 
 commands:
-  quickstart   all of the below on a small encyclopedia in the package
-  build        sources -> corpus, link graph, term weights, examples
-  inspect      look at what was built: counts and an HTML page of pairs
-  train        pre-train by a recipe, through Tevatron's trainer
-  finetune     train on judged queries by a recipe
-  evaluate     first stage, rerankers, measures: a table and TREC runs
-  export       drawn pairs as Tevatron JSONL and Hugging Face dataset
+  quickstart      all of the below on a small encyclopedia in the package
+  build           sources -> corpus, link graph, term weights, examples
+  inspect         look at what was built: counts and an HTML page of pairs
+  train           pre-train by a recipe, through Tevatron's trainer
+  finetune        train on judged queries by a recipe
+  evaluate        first stage, rerankers, measures: a table and TREC runs
+  cross-validate  fine-tune and measure by folds and numbers of queries
+  rerank          TREC runs of any engine, reranked: streaming, resumable
+  export          drawn pairs as Tevatron JSONL and Hugging Face dataset
 
 `harp COMMAND --help` tells more. Exit status: 0 done, 2 an error that
 you can mend, 130 interrupted (run again to go on)."""
@@ -62,11 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(name: str) -> Callable[[list[str]], int | None]:
     commands = {
         "build": _build,
+        "cross-validate": _cross_validate,
         "evaluate": _evaluate,
         "export": _export,
         "finetune": _finetune,
         "inspect": _inspect,
         "quickstart": _quickstart,
+        "rerank": _rerank,
         "train": _train,
     }
     if name not in commands:
@@ -151,7 +155,7 @@ def _train(argv: list[str]) -> None:
     parser.add_argument("--help-all", action="help", help="show every option")
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     *arguments, _rest = parser.read(argv, recipe)
-    from .training.run import train
+    from .train import train
 
     print(f"checkpoint: {train(*arguments)}")
 
@@ -175,7 +179,7 @@ def _finetune(argv: list[str]) -> None:
     parser.add_argument("--help-all", action="help", help="show every option")
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     *arguments, _rest = parser.read(argv, recipe)
-    from .training.finetune import finetune
+    from .train import finetune
 
     encyclopedia.register()
     print(f"checkpoint: {finetune(*arguments)}")
@@ -196,6 +200,43 @@ def _evaluate(argv: list[str]) -> None:
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     options, _rest = parser.read(argv, recipe)
     print(evaluate(options))
+
+
+def _cross_validate(argv: list[str]) -> None:
+    from .cross_validation import CrossValidationOptions, cross_validate
+    from .options import OptionsParser
+
+    parser = OptionsParser(
+        (CrossValidationOptions,),
+        prog="harp cross-validate",
+        description="Fine-tune each system on the other folds' queries, or on a few of them, and "
+        "measure it on the fold held out. Writes TREC runs, tables, a plot and results.json; what "
+        "is finished is kept, an interrupted cross-validation goes on.",
+        arguments="RECIPE ",
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
+    recipe = argv[0] if argv and not argv[0].startswith("-") else None
+    options, _rest = parser.read(argv, recipe)
+    results = cross_validate(options)
+    print(f"{results}\n\nplot: {results.path / 'plot.png'}")
+
+
+def _rerank(argv: list[str]) -> None:
+    from .options import OptionsParser
+    from .reranking import RerankOptions, rerank
+
+    parser = OptionsParser(
+        (RerankOptions,),
+        prog="harp rerank",
+        description="Rerank a TREC run of any engine, a few queries at a time. Whole queries are "
+        "kept in OUTPUT.part; after an interruption, run again to go on.",
+        arguments="RUN --dataset ID --model MODEL ",
+    )
+    parser.add_argument("run", metavar="RUN", help="TREC run, .gz too, or - for standard input")
+    options, rest = parser.read(argv)
+    output = rerank(rest.run, options)
+    if output is not None:
+        print(f"run: {output}")
 
 
 def _export(argv: list[str]) -> None:

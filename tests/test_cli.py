@@ -9,7 +9,17 @@ import pytest
 
 from harp_plugin.cli import main
 
-COMMANDS = ["build", "evaluate", "export", "finetune", "inspect", "quickstart", "train"]
+COMMANDS = [
+    "build",
+    "cross-validate",
+    "evaluate",
+    "export",
+    "finetune",
+    "inspect",
+    "quickstart",
+    "rerank",
+    "train",
+]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import torch
 from tevatron.arguments import DenseTrainingArguments, ModelArguments
 from transformers import get_scheduler
 
+from harp_plugin.cross_validation import CrossValidationOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.options import OptionsParser, read_recipe, recipe_folder
@@ -18,6 +19,7 @@ from harp_plugin.training.arguments import (
     HarpTrainingArguments,
 )
 from harp_plugin.training.folder import recipe as recipe_of
+from harp_plugin.training.judged_arguments import FinetuneDataArguments
 from harp_plugin.training.losses import LOSSES
 
 
@@ -73,7 +75,7 @@ def recipes(start):
     return sorted(path.stem for path in recipe_folder().glob(f"{start}*.json"))
 
 
-OTHERS = ("evaluate-", "finetune-")
+OTHERS = ("cross-validate-", "evaluate-", "finetune-")
 TRAINING = [name for name in recipes("") if not name.startswith(OTHERS)]
 WIKIPEDIA = [name for name in TRAINING if "-bert-base-wikipedia" in name]
 HARP = "harp-bert-base-wikipedia"
@@ -228,6 +230,21 @@ def test_flags_make_one_recipe_seven_methods(method):
 def test_evaluation_recipes_parse(name):
     options, _ = OptionsParser((EvaluationOptions,), "harp evaluate", "").read([], name)
     assert options.systems
+
+
+@pytest.mark.parametrize("name", recipes("cross-validate-"))
+def test_cross_validation_recipes_parse(name):
+    parser = OptionsParser((CrossValidationOptions,), "harp cross-validate", "")
+    options, _ = parser.read([], name)
+    assert options.reference == "not pre-trained" and options.counts == [5, 10, 20, None]
+    parser = OptionsParser((FinetuneDataArguments, HarpTrainingArguments), "harp finetune", "")
+    given = options.finetuning_of("HARP")
+    losses = given.pop("losses")
+    flags = [text for key, value in given.items() for text in (f"--{key}", str(value))]
+    data, _training, _ = parser.read(
+        [*flags, "--losses", json.dumps(losses), "--dataset", options.dataset]
+    )
+    data.check()
 
 
 def test_the_finetuning_recipe_says_what_it_needs():

@@ -83,6 +83,16 @@ class Collection:
             )
         return texts
 
+    def scored_documents(self) -> pd.DataFrame | None:
+        """Columns qid, docno, score of the dataset's own first stage; None if it has none."""
+        if not self._dataset.has("scoreddocs"):
+            return None
+        with self._reading():
+            return pd.DataFrame(
+                [(s.query_id, s.doc_id, s.score) for s in self._dataset.scoreddocs_iter()],
+                columns=["qid", "docno", "score"],
+            )
+
     @property
     def count(self) -> int | None:
         """How many documents there are, where that is known without reading them."""

@@ -9,8 +9,10 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyterrier as pt
 from tqdm.auto import tqdm
 
 from ..models import model_fingerprint
@@ -18,7 +20,7 @@ from ..ranking import HarpReranker
 from .collection import Collection
 from .first_stage import FirstStage
 from .options import EvaluationOptions, slug
-from .results import Results, averages, measure_runs, paired_tests, parse_measures
+from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
 from .runs import ranked, stored_run, write_whole
 
 PAIRS_AT_ONCE = 1000
@@ -40,7 +42,7 @@ def evaluate(options: EvaluationOptions) -> Results:
     """
     measures = parse_measures(options.measures)
     collection = Collection(options.dataset, options.fields)
-    models = {row: model_fingerprint(given["model"]) for row, given in options.systems.items()}
+    models = {row: fingerprints(given["model"]) for row, given in options.systems.items()}
     runs = _runs(options, collection, models)
     per_query = measure_runs(runs, collection.topics, collection.qrels, measures)
     results = Results(
@@ -49,14 +51,15 @@ def evaluate(options: EvaluationOptions) -> Results:
         baseline=options.reference,
         per_query=per_query,
         means=averages(per_query),
-        p_values=paired_tests(per_query, options.reference),
+        p_values=corrected(paired_tests(per_query, options.reference), options.correction),
+        correction=options.correction,
     )
     write_whole(results.path, _json(options, results, models))
     return results
 
 
 def _runs(
-    options: EvaluationOptions, collection: Collection, models: dict[str, str]
+    options: EvaluationOptions, collection: Collection, models: dict[str, str | list[str]]
 ) -> dict[str, pd.DataFrame]:
     folder = Path(options.output_dir) / "runs"
     stage = FirstStage(options, collection)
@@ -65,7 +68,7 @@ def _runs(
     first = stored_run(folder / f"{slug(row)}.run", settings, stage.retrieve)
     runs = {row: first}
     for name, arguments in options.systems.items():
-        reranker = HarpReranker(
+        reranker = make_reranker(
             device=options.device, batch_tokens=options.batch_tokens, **arguments
         )
         runs[name] = stored_run(
@@ -76,8 +79,22 @@ def _runs(
     return runs
 
 
+def make_reranker(model: str | list[str], **arguments: Any) -> pt.Transformer:
+    """The reranker of a model, or the ensemble of several."""
+    if isinstance(model, list):
+        return HarpReranker.ensemble(model, **arguments)
+    return HarpReranker(model, **arguments)
+
+
+def fingerprints(model: str | list[str]) -> str | list[str]:
+    """The fingerprint of a model, or of each in a list."""
+    if isinstance(model, list):
+        return [model_fingerprint(one) for one in model]
+    return model_fingerprint(model)
+
+
 def rerank(
-    first: pd.DataFrame, collection: Collection, reranker: HarpReranker, name: str, quiet: bool
+    first: pd.DataFrame, collection: Collection, reranker: pt.Transformer, name: str, quiet: bool
 ) -> pd.DataFrame:
     """Rerank a run a few queries at a time, so that few texts are in memory at once."""
     queries = collection.topics.set_index("qid")["query"]
@@ -99,10 +116,10 @@ def _few_queries(run: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield rows.reset_index(drop=True)
 
 
-def _json(options: EvaluationOptions, results: Results, models: dict[str, str]) -> str:
+def _json(options: EvaluationOptions, results: Results, models: dict[str, str | list[str]]) -> str:
     content = {
         "options": asdict(options),
-        "versions": {"python": platform.python_version()} | {p: _version(p) for p in PACKAGES},
+        "versions": versions(),
         "models": models,
         "queries": len(next(iter(next(iter(results.per_query.values())).values()))),
         "baseline": results.baseline,
@@ -111,6 +128,11 @@ def _json(options: EvaluationOptions, results: Results, models: dict[str, str]) 
         "per_query": results.per_query,
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of everything that decides what an experiment computes."""
+    return {"python": platform.python_version()} | {p: _version(p) for p in PACKAGES}
 
 
 def _version(package: str) -> str | None:

@@ -14,7 +14,7 @@ import pyterrier as pt
 
 from ..errors import HarpError
 from .collection import Collection
-from .options import EvaluationOptions
+from .options import ExperimentOptions
 from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run
 
@@ -29,7 +29,7 @@ class FirstStage:
         HarpError: ``options.first_stage`` is none of bm25, the path of a run, module:function.
     """
 
-    def __init__(self, options: EvaluationOptions, collection: Collection) -> None:
+    def __init__(self, options: ExperimentOptions, collection: Collection) -> None:
         self._collection = collection
         self._depth = options.depth
         given = options.first_stage
@@ -77,7 +77,7 @@ class FirstStage:
         return ranked(results.astype({"qid": str, "docno": str, "score": float}))
 
 
-def _bm25(options: EvaluationOptions, collection: Collection) -> Bm25:
+def _bm25(options: ExperimentOptions, collection: Collection) -> Bm25:
     return Bm25(
         collection,
         Path(options.index_dir or Path(options.output_dir) / "index"),
@@ -88,7 +88,7 @@ def _bm25(options: EvaluationOptions, collection: Collection) -> Bm25:
     )
 
 
-def _call(given: str, options: EvaluationOptions) -> tuple[pt.Transformer, dict[str, Any]]:
+def _call(given: str, options: ExperimentOptions) -> tuple[pt.Transformer, dict[str, Any]]:
     module_name, function_name = given.split(":")
     try:
         function = getattr(importlib.import_module(module_name), function_name)

@@ -10,12 +10,13 @@ from typing import Any
 from ..errors import HarpError
 
 FIRST_STAGE = "first stage"
-RERANKER_KEYS = {"model", "allow_untrained", "max_length", "dtype", "seed"}
+ENSEMBLE_KEYS = {"weights", "normalisation"}
+RERANKER_KEYS = {"model", "allow_untrained", "max_length", "dtype", "seed"} | ENSEMBLE_KEYS
 
 
 @dataclass
-class EvaluationOptions:
-    """Options of `evaluate`, for flags or a JSON recipe.
+class ExperimentOptions:
+    """What a first stage, a table and its tests need; `evaluate` and `cross_validate` share them.
 
     Raises:
         HarpError: a value has no sense; the message names the option.
@@ -23,13 +24,6 @@ class EvaluationOptions:
 
     dataset: str = field(
         metadata={"help": "ir_datasets id with queries and judgements, such as vaswani."}
-    )
-    rerankers: dict[str, Any] | str | None = field(
-        default=None,
-        metadata={
-            "help": "Rerankers by the name of their row: a model, or an object with `model` and any"
-            " of allow_untrained, max_length, dtype, seed. As a flag: the same in JSON."
-        },
     )
     first_stage: str = field(
         default="bm25",
@@ -60,6 +54,13 @@ class EvaluationOptions:
             " default the first reranker where there are several, else the first stage."
         },
     )
+    correction: str = field(
+        default="none",
+        metadata={
+            "help": "Of the p-values of a measure for the number of its tests: none or holm.",
+            "choices": ["none", "holm"],
+        },
+    )
     output_dir: str = field(
         default="harp-output/evaluation",
         metadata={"help": "Folder of runs/*.run and results.json."},
@@ -74,9 +75,6 @@ class EvaluationOptions:
     bm25_b: float = field(
         default=0.4, metadata={"help": "BM25: how much long documents are discounted."}
     )
-    max_length: int | None = field(
-        default=None, metadata={"help": "Tokens of a pair; by default what each model allows."}
-    )
     batch_tokens: int = field(
         default=8192, metadata={"help": "Tokens of a batch, padding included."}
     )
@@ -87,7 +85,6 @@ class EvaluationOptions:
     dtype: str = field(
         default="float32", metadata={"help": "Of the weights: float32, bfloat16 or float16."}
     )
-    seed: int = field(default=0, metadata={"help": "Draws the weights of untrained heads."})
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
 
     def __post_init__(self) -> None:
@@ -97,15 +94,77 @@ class EvaluationOptions:
             raise HarpError(f"depth is {self.depth}: it must be at least 1")
         if not self.measures:
             raise HarpError("measures is empty: name one, such as nDCG@10")
-        self.rerankers = _rerankers(self.rerankers)
-        files = [slug(name) for name in (FIRST_STAGE, "bm25", *self.systems)]
+        if self.correction not in ("none", "holm"):
+            raise HarpError(f"unknown correction {self.correction!r}: name none or holm")
+
+    def check_rows(self, kind: str) -> None:
+        """Find that every row has a file of its own and that the baseline is a row.
+
+        Args:
+            kind: what the rows below the first are called, in errors.
+
+        Raises:
+            HarpError: either is not so.
+        """
+        names = self.rows[1:]
+        files = [slug(name) for name in (FIRST_STAGE, "bm25", *names)]
         if len(set(files)) < len(files):
             raise HarpError(
-                f"rerankers {', '.join(self.systems)}: two rows would share a file name with each"
+                f"{kind} {', '.join(names)}: two rows would share a file name with each"
                 f" other, with bm25 or with {FIRST_STAGE!r}; name them otherwise"
             )
         if self.baseline not in (None, FIRST_STAGE, *self.rows):
             raise HarpError(f"unknown baseline {self.baseline!r}: rows are {', '.join(self.rows)}")
+
+    @property
+    def row_names(self) -> list[str]:
+        """Names of the table's rows below the first stage's."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> list[str]:
+        """Names of the table's rows, the first stage's at the head."""
+        return ["BM25" if self.first_stage == "bm25" else FIRST_STAGE, *self.row_names]
+
+    @property
+    def reference(self) -> str:
+        """The row that paired tests compare with."""
+        if self.baseline in self.rows:
+            return str(self.baseline)
+        several = self.baseline is None and len(self.row_names) > 1
+        return self.rows[1] if several else self.rows[0]
+
+
+@dataclass
+class EvaluationOptions(ExperimentOptions):
+    """Options of `evaluate`, for flags or a JSON recipe.
+
+    Raises:
+        HarpError: a value has no sense; the message names the option.
+    """
+
+    rerankers: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Rerankers by the name of their row: a model, a list of models (an ensemble),"
+            " or an object with `model` and any of allow_untrained, max_length, dtype, seed, and"
+            " of an ensemble's weights and normalisation. As a flag: the same in JSON."
+        },
+    )
+    max_length: int | None = field(
+        default=None, metadata={"help": "Tokens of a pair; by default what each model allows."}
+    )
+    seed: int = field(default=0, metadata={"help": "Draws the weights of untrained heads."})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = by_name("rerankers", self.rerankers)
+        self.rerankers = {name: _reranker(name, value) for name, value in given.items()}
+        self.check_rows("rerankers")
+
+    @property
+    def row_names(self) -> list[str]:
+        return list(self.systems)
 
     @property
     def systems(self) -> dict[str, dict[str, Any]]:
@@ -114,42 +173,56 @@ class EvaluationOptions:
         common = {"max_length": self.max_length, "dtype": self.dtype, "seed": self.seed}
         return {name: common | given for name, given in self.rerankers.items()}
 
-    @property
-    def rows(self) -> list[str]:
-        """Names of the table's rows, the first stage's at the head."""
-        return ["BM25" if self.first_stage == "bm25" else FIRST_STAGE, *self.systems]
 
-    @property
-    def reference(self) -> str:
-        """The row that paired tests compare with."""
-        if self.baseline in self.rows:
-            return str(self.baseline)
-        several = self.baseline is None and len(self.systems) > 1
-        return self.rows[1] if several else self.rows[0]
+def by_name(option: str, given: Any) -> dict[str, Any]:
+    """Read an option that maps names to values, given as a mapping or as JSON text.
 
-
-def _rerankers(given: dict[str, Any] | str | None) -> dict[str, dict[str, Any]]:
+    Raises:
+        HarpError: it is neither.
+    """
     if isinstance(given, str):
         try:
-            return _rerankers(json.loads(given))
+            return by_name(option, json.loads(given))
         except ValueError as error:
-            raise HarpError(f"rerankers is no JSON ({error}): {given!r:.60}") from None
+            raise HarpError(f"{option} is no JSON ({error}): {given!r:.60}") from None
     if not isinstance(given, dict | None):
-        raise HarpError(f"rerankers is {given!r:.60}: it must map names to models")
-    return {name: _reranker(name, value) for name, value in (given or {}).items()}
+        raise HarpError(f"{option} is {given!r:.60}: it must map names to values")
+    return given or {}
+
+
+def check_model(kind: str, name: str, arguments: Any, known: set[str]) -> dict[str, Any]:
+    """Find that a row names its model, or the models of its ensemble, and only known options.
+
+    Args:
+        kind: what such a row is called, in errors.
+        name: of the row.
+        arguments: what is given for it: a model, a list of models, or an object of options.
+        known: names of those options.
+
+    Returns:
+        The object of options.
+
+    Raises:
+        HarpError: it does not.
+    """
+    given = {"model": arguments} if isinstance(arguments, str | list) else arguments
+    model = given.get("model") if isinstance(given, dict) else None
+    models = model if isinstance(model, list) else [model]
+    if not models or not all(isinstance(one, str) for one in models):
+        raise HarpError(f"{kind} {name!r} is {arguments!r:.60}: name its model")
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise HarpError(
+            f"{kind} {name!r} has unknown {', '.join(unknown)}:"
+            f" known are {', '.join(sorted(known))}"
+        )
+    if not isinstance(model, list) and ENSEMBLE_KEYS & set(given):
+        raise HarpError(f"{kind} {name!r} is one model: weights and normalisation need several")
+    return given
 
 
 def _reranker(name: str, value: Any) -> dict[str, Any]:
-    arguments = {"model": value} if isinstance(value, str) else value
-    if not isinstance(arguments, dict) or not isinstance(arguments.get("model"), str):
-        raise HarpError(f"reranker {name!r} is {value!r:.60}: name its model")
-    unknown = sorted(set(arguments) - RERANKER_KEYS)
-    if unknown:
-        raise HarpError(
-            f"reranker {name!r} has unknown {', '.join(unknown)}:"
-            f" known are {', '.join(sorted(RERANKER_KEYS))}"
-        )
-    return arguments
+    return check_model("reranker", name, value, RERANKER_KEYS)
 
 
 def slug(name: str) -> str:

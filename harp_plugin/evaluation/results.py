@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ir_measures
 import pandas as pd
 import pyterrier as pt
 from scipy.stats import ttest_rel
+from statsmodels.stats.multitest import multipletests
 
 from ..errors import HarpError
 
 WIDTH = 80
 SIGNIFICANT = 0.05
+Row = TypeVar("Row", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,9 @@ class Results:
         baseline: the row that paired tests compare with.
         per_query: row → measure → qid → value.
         means: row → measure → mean over queries.
-        p_values: row → measure → p of the two-sided paired t-test against the baseline, not
-            corrected for multiple tests; None where there is no difference to test.
+        p_values: row → measure → p of the two-sided paired t-test against the baseline; None where
+            there is no difference to test.
+        correction: of the p-values for the number of tests, ``none`` or ``holm``.
     """
 
     title: str
@@ -40,34 +43,50 @@ class Results:
     per_query: dict[str, dict[str, dict[str, float]]]
     means: dict[str, dict[str, float]]
     p_values: dict[str, dict[str, float | None]]
+    correction: str = "none"
 
     @property
     def table(self) -> str:
         """Means as text of at most 80 columns; a star marks p < 0.05 against the baseline."""
-        blocks = [self.title, *self._blocks()]
-        if any(self._star(row, m) == "*" for row in self.means for m in self.means[row]):
-            blocks.append(f"* p < {SIGNIFICANT} against {self.baseline} (paired t-test)")
+        blocks = [self.title, *text_blocks(self.means, self.p_values)]
+        if any(starred(p) for of_row in self.p_values.values() for p in of_row.values()):
+            blocks.append(star_note(self.baseline, self.correction))
         return "\n\n".join(blocks)
 
     def __str__(self) -> str:
         return self.table
 
-    def _blocks(self) -> Iterator[str]:
-        measures = list(next(iter(self.means.values())))
-        wide = max(10, *(len(measure) + 3 for measure in measures))
-        names = min(max(map(len, self.means)), WIDTH - wide)
-        a_block = max(1, (WIDTH - names) // wide)
-        for start in range(0, len(measures), a_block):
-            shown = measures[start : start + a_block]
-            lines = [" " * names + "".join(f"{measure:>{wide - 1}} " for measure in shown)]
-            for row, means in self.means.items():
-                cells = (f"{means[m]:>{wide - 1}.4f}{self._star(row, m)}" for m in shown)
-                lines.append(f"{_shortened(row, names):<{names}}" + "".join(cells))
-            yield "\n".join(line.rstrip() for line in lines)
 
-    def _star(self, row: str, measure: str) -> str:
-        p_value = self.p_values.get(row, {}).get(measure)
-        return "*" if p_value is not None and p_value < SIGNIFICANT else " "
+def text_blocks(
+    values: Mapping[str, Mapping[str, float]],
+    p_values: Mapping[str, Mapping[str, float | None]],
+) -> Iterator[str]:
+    """Row → column → value as text of at most 80 columns, in blocks where it takes several."""
+    columns = list(next(iter(values.values())))
+    wide = max(10, *(len(column) + 3 for column in columns))
+    names = min(max(map(len, values)), WIDTH - wide)
+    a_block = max(1, (WIDTH - names) // wide)
+    for start in range(0, len(columns), a_block):
+        shown = columns[start : start + a_block]
+        lines = [" " * names + "".join(f"{column:>{wide - 1}} " for column in shown)]
+        for row, of_row in values.items():
+            stars = ["*" if starred(p_values.get(row, {}).get(c)) else " " for c in shown]
+            cells = (
+                f"{of_row[c]:>{wide - 1}.4f}{star}" for c, star in zip(shown, stars, strict=True)
+            )
+            lines.append(f"{_shortened(row, names):<{names}}" + "".join(cells))
+        yield "\n".join(line.rstrip() for line in lines)
+
+
+def starred(p_value: float | None) -> bool:
+    """Whether a p-value is significant."""
+    return p_value is not None and p_value < SIGNIFICANT
+
+
+def star_note(baseline: str, correction: str) -> str:
+    """What the star means."""
+    corrected = {"none": "", "holm": ", Holm's correction"}[correction]
+    return f"* p < {SIGNIFICANT} against {baseline} (paired t-test{corrected})"
 
 
 def parse_measures(names: list[str]) -> list[Any]:
@@ -134,6 +153,27 @@ def paired_tests(
         for row, by_measure in per_query.items()
         if row != baseline
     }
+
+
+def corrected(
+    p_values: dict[Row, dict[str, float | None]], correction: str
+) -> dict[Row, dict[str, float | None]]:
+    """Row → measure → p, each measure's p-values corrected for their number.
+
+    Args:
+        p_values: row → measure → p.
+        correction: ``none``, or ``holm`` for Holm's step-down method.
+    """
+    if correction == "none":
+        return p_values
+    result = {row: dict(of_row) for row, of_row in p_values.items()}
+    for measure in {measure: None for of_row in p_values.values() for measure in of_row}:
+        tests = {row: p for row in result if (p := p_values[row].get(measure)) is not None}
+        if tests:
+            _, ps, *_ = multipletests(list(tests.values()), method=correction)
+            for row, p in zip(tests, ps, strict=True):
+                result[row][measure] = float(p)
+    return result
 
 
 def _p_value(values: dict[str, float], others: dict[str, float]) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import HarpError
+from ..trec_run import run_lines
 
 COLUMNS = ["qid", "docno", "score", "rank"]
 
@@ -33,18 +33,9 @@ def read_run(path: Path) -> pd.DataFrame:
     Raises:
         HarpError: a line is malformed, a document stands twice under a query, or nothing is there.
     """
-    rows = []
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    rows.append(_row(line, f"{path}, line {number}"))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise HarpError(f"cannot read run {path}: {error}") from error
-    if not rows:
+    run = pd.DataFrame(run_lines(path), columns=COLUMNS[:3])
+    if not len(run):
         raise HarpError(f"run {path} is empty: name a run with results")
-    run = pd.DataFrame(rows, columns=COLUMNS[:3])
     twice = run[run.duplicated(["qid", "docno"])]
     if len(twice):
         qid, docno = twice.iloc[0][["qid", "docno"]]
@@ -83,19 +74,6 @@ def stored_run(
     write_whole(path, run_text(make(), tag=path.stem))
     write_whole(note, json.dumps({"settings": settings, "sha256": _sha256(path)}, indent=1) + "\n")
     return read_run(path)
-
-
-def _row(line: str, where: str) -> tuple[str, str, float]:
-    columns = line.split()
-    if len(columns) != 6:
-        raise HarpError(f"{where}: {len(columns)} columns; a TREC run has 6")
-    try:
-        score = float(columns[4])
-    except ValueError:
-        raise HarpError(f"{where}: score {columns[4]!r} is no number") from None
-    if score != score:
-        raise HarpError(f"{where}: score {columns[4]!r} is no number")
-    return columns[0], columns[2], score
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
 from harp_plugin.evaluation.collection import Collection
 from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.evaluation.runs import read_run
 
 FIRST = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
 
@@ -156,6 +157,33 @@ def test_an_untrained_reranker_is_measured_when_asked(options, tmp_path, tiny_be
     results = evaluate(options(rerankers=rerankers))
     assert torch.equal(before, torch.get_rng_state())
     assert results.baseline == "base" and set(results.p_values) == {"BM25", "tiny"}
+
+
+def test_an_ensemble_ranks_by_the_mean_score(options, tiny_bert, tmp_path):
+    model = AutoModelForSequenceClassification.from_pretrained(tiny_bert)
+    model.classifier.weight.data.mul_(-3)
+    other = str(tmp_path / "other")
+    model.save_pretrained(other)
+    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(other)
+    both = [str(tiny_bert), other]
+    rerankers = {
+        "one": both[0],
+        "two": both[1],
+        "both": both,
+        "mostly two": {"model": both, "weights": [1, 3]},
+    }
+    results = evaluate(options(rerankers=rerankers))
+    one, two, mean, weighted = (
+        read_run(tmp_path / "out" / "runs" / f"{name}.run")
+        .set_index(["qid", "docno"])["score"]
+        .sort_index()
+        for name in ("one", "two", "both", "mostly-two")
+    )
+    assert mean.to_numpy() == pytest.approx((one + two).to_numpy() / 2, abs=1e-6)
+    assert weighted.to_numpy() == pytest.approx((one + 3 * two).to_numpy() / 4, abs=1e-6)
+    written = json.loads(results.path.read_text())
+    models = written["models"]
+    assert models["both"] == [models["one"], models["two"]] == models["mostly two"]
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -38,6 +38,13 @@ def test_flags_and_recipe_give_the_same(tmp_path):
     assert from_flags.systems["random"]["allow_untrained"] is True
 
 
+def test_a_list_of_models_is_an_ensemble():
+    given = {"plain": ["a", "b"], "scaled": {"model": ["a", "b"], "normalisation": "zscore"}}
+    systems = EvaluationOptions(dataset="vaswani", rerankers=given, seed=3).systems
+    assert systems["plain"]["model"] == ["a", "b"] and systems["plain"]["seed"] == 3
+    assert systems["scaled"]["normalisation"] == "zscore"
+
+
 def test_every_option_has_help():
     for option in dataclasses.fields(EvaluationOptions):
         assert option.metadata["help"].endswith("."), option.name
@@ -67,6 +74,10 @@ def test_the_row_that_others_are_tested_against(given, reference):
         ({"rerankers": "{"}, "rerankers is no JSON"),
         ({"rerankers": "[1]"}, r"rerankers is \[1\]: it must map"),
         ({"rerankers": {"a": 3}}, "reranker 'a' is 3: name its model"),
+        ({"rerankers": {"a": []}}, r"reranker 'a' is \[\]: name its model"),
+        ({"rerankers": {"a": ["m", None]}}, "reranker 'a' is .*: name its model"),
+        ({"rerankers": {"a": {"model": "m", "weights": [1]}}}, "is one model: weights"),
+        ({"correction": "bonferroni"}, "unknown correction 'bonferroni'"),
         ({"rerankers": {"a": {}}}, "reranker 'a' is {}: name its model"),
         ({"rerankers": {"a": {"model": "m", "depth": 3}}}, "has unknown depth: known are"),
         ({"rerankers": {"a b": "m", "A/b": "m"}}, "share a file name"),

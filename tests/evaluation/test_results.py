@@ -1,6 +1,7 @@
 """Measures, paired tests and tables against independent calculations."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.results import (
     Results,
     averages,
+    corrected,
     measure_runs,
     paired_tests,
     parse_measures,
@@ -73,6 +75,21 @@ def test_no_difference_has_no_p_value():
     assert paired_tests(per_query, "a") == {"b": {"AP": None}}
 
 
+def test_holms_correction_by_hand():
+    p_values = {"a": {"AP": 0.01, "RR": 0.5}, "b": {"AP": None, "RR": 0.02}, "c": {"AP": 0.04}}
+    p_values |= {"d": {"AP": 0.03}}
+    assert corrected(p_values, "none") == p_values
+    result = corrected(p_values, "holm")
+    assert {row: of["AP"] for row, of in result.items()} == {
+        "a": pytest.approx(3 * 0.01),
+        "b": None,
+        "c": pytest.approx(2 * 0.03),
+        "d": pytest.approx(2 * 0.03),
+    }
+    assert [result[row]["RR"] for row in "ab"] == [pytest.approx(0.5), pytest.approx(2 * 0.02)]
+    assert p_values["a"]["AP"] == 0.01
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [("nope", "unknown measure 'nope'"), ("AP@x", "unknown measure"), ("", "unknown measure ''")],
@@ -97,6 +114,11 @@ def test_a_table():
         "HARP   0.2857*   0.2857*\n\n"
         "* p < 0.05 against BM25 (paired t-test)"
     )
+
+
+def test_a_table_says_how_p_values_are_corrected():
+    table = replace(results(["BM25", "HARP"], ["AP"]), correction="holm").table
+    assert table.endswith("against BM25 (paired t-test, Holm's correction)")
 
 
 def test_a_large_table_fits_in_80_columns():

@@ -1,0 +1,239 @@
+"""The experiment: folds, trials, pooled runs, measures, files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from ..evaluation.collection import Collection
+from ..evaluation.experiment import versions
+from ..evaluation.first_stage import FirstStage
+from ..evaluation.options import slug
+from ..evaluation.results import (
+    averages,
+    corrected,
+    measure_runs,
+    paired_tests,
+    parse_measures,
+)
+from ..evaluation.runs import ranked, run_text, stored_run, write_whole
+from ..models import model_fingerprint
+from .folds import Fold, draw_parts, folds_of, read_parts
+from .options import CrossValidationOptions, label
+from .plot import draw
+from .results import CrossValidation, mean_and_deviation, over_seeds
+from .trials import Cell, Trial, Trials
+
+PerQuery = dict[str, dict[str, float]]
+
+
+def cross_validate(options: CrossValidationOptions) -> CrossValidation:
+    """Fine-tune each system on each fold's training queries and rank the queries held out.
+
+    The folds' held-out rankings of a system make up one run over all queries (PROP, 4.4.3), at
+    each number of training queries (HARP, Figure 4). Writes into ``options.output_dir``: ``runs``
+    (TREC format), ``finetuning`` (recipe, log and manifest of each fine-tuning), ``results.json``,
+    ``table.txt``, ``table.tex``, ``plot.png`` and ``plot.svg``. What is there already and was made
+    with the same options, models and queries is not made again.
+
+    Raises:
+        HarpError: the dataset, a measure, the first stage, a model, the folds or an option of
+            fine-tuning is at fault, which is found before anything is trained; or a fine-tuning
+            fails.
+    """
+    measures = parse_measures(options.measures)
+    collection = Collection(options.dataset, options.fields)
+    folds = _folds(options, collection)
+    models = {
+        system: [model_fingerprint(model) for model in options.models(system)]
+        for system in options.row_names
+    }
+    folder = Path(options.output_dir)
+    first, settings, negatives = _first_stage(options, collection)
+    trials = Trials(options, collection, first, negatives, settings, models)
+    trials.check(folds)
+
+    chosen: dict[str, list[int]] = {}
+    runs: dict[Cell | None, pd.DataFrame] = {None: first}
+    cells = _cells(options)
+    a_cell = len(folds) * len(options.candidates)
+    total = sum(a_cell if cell.count != 0 else 1 for cell in cells)
+    with tqdm(total=total, desc="cross-validate", unit="trial", disable=options.quiet) as bar:
+        for cell in cells:
+            path = folder / "runs" / f"{cell.name}.run"
+            if cell.count == 0:
+                bar.set_postfix_str(f"{cell.system}, not fine-tuned")
+                runs[cell] = trials.zero_shot(cell, path)
+                bar.update()
+                continue
+            pool = _Pool(collection, measures[0], trials, bar)
+            runs[cell] = pool.run(cell, folds, len(options.candidates))
+            if options.grid:
+                chosen[cell.name] = pool.chosen
+            write_whole(path, run_text(runs[cell], tag=path.stem))
+    names = {cell: "" if cell is None else cell.name for cell in runs}
+    per_query = measure_runs(
+        {names[cell]: run for cell, run in runs.items()},
+        collection.topics,
+        collection.qrels,
+        measures,
+    )
+    results = _results(options, collection, trials, len(folds), per_query)
+    _write(options, results, trials, models, folds, chosen)
+    return results
+
+
+def _first_stage(
+    options: CrossValidationOptions, collection: Collection
+) -> tuple[pd.DataFrame, dict[str, Any], Path]:
+    """The run that is reranked, what it depends on, and a file as deep as negatives are drawn."""
+    folder = Path(options.output_dir)
+    deep = replace(options, depth=max(options.depth, options.negatives_depth))
+    stage = FirstStage(deep, collection)
+    settings = {**collection.identity, "first stage": stage.settings}
+    path = folder / "finetuning" / "first-stage.run"
+    run = stored_run(path, {**settings, "depth": deep.depth}, stage.retrieve)
+    settings |= {"depth": options.depth}
+    first = stored_run(
+        folder / "runs" / f"{slug(options.rows[0])}.run",
+        {**settings, "from depth": deep.depth},
+        lambda: run[run["rank"] < options.depth],
+    )
+    return first, settings, path
+
+
+class _Pool:
+    """Puts the held-out rankings of a cell's folds together."""
+
+    def __init__(self, collection: Collection, measure: Any, trials: Trials, bar: tqdm) -> None:
+        self.chosen: list[int] = []
+        self._collection = collection
+        self._measure = measure
+        self._trials = trials
+        self._bar = bar
+
+    def run(self, cell: Cell, folds: list[Fold], candidates: int) -> pd.DataFrame:
+        parts = [self._held_out(cell, fold, candidates) for fold in folds]
+        pooled = pd.concat(parts, ignore_index=True)
+        place = {qid: n for n, qid in enumerate(self._collection.topics["qid"])}
+        return ranked(pooled.sort_values("qid", key=lambda qid: qid.map(place), kind="stable"))
+
+    def _held_out(self, cell: Cell, fold: Fold, candidates: int) -> pd.DataFrame:
+        runs = []
+        for candidate in range(candidates):
+            trial = Trial(cell, fold, candidate)
+            self._bar.set_postfix_str(str(trial))
+            runs.append(self._trials.held_out(trial))
+            self._bar.update()
+        values = [self._validated(run, fold) for run in runs] if fold.validation else [0.0]
+        best = values.index(max(values))
+        self.chosen.append(best)
+        return runs[best][runs[best]["qid"].isin(fold.test)]
+
+    def _validated(self, run: pd.DataFrame, fold: Fold) -> float:
+        topics, qrels = self._collection.topics, self._collection.qrels
+        if run.empty:
+            return 0.0
+        per_query = measure_runs(
+            {"run": run},
+            topics[topics["qid"].isin(fold.validation)],
+            qrels[qrels["qid"].isin(fold.validation)],
+            [self._measure],
+        )
+        return averages(per_query)["run"][str(self._measure)]
+
+
+def _folds(options: CrossValidationOptions, collection: Collection) -> list[Fold]:
+    ids = collection.topics["qid"].tolist()
+    if options.fold_files:
+        parts = read_parts(options.fold_files, ids, f"dataset {options.dataset}")
+    else:
+        parts = draw_parts(ids, options.folds, options.seed)
+    return folds_of(parts, validate=bool(options.grid))
+
+
+def _cells(options: CrossValidationOptions) -> list[Cell]:
+    return [
+        Cell(system, count, seed)
+        for count in options.counts
+        for system in options.row_names
+        for seed in options.seeds
+    ]
+
+
+def _results(
+    options: CrossValidationOptions,
+    collection: Collection,
+    trials: Trials,
+    folds: int,
+    of_runs: dict[str, PerQuery],
+) -> CrossValidation:
+    per_query: dict[str, dict[str, PerQuery]] = {}
+    deviations: dict[str, dict[str, dict[str, float]]] = {}
+    for count in options.counts:
+        per_query[label(count)] = {options.rows[0]: of_runs[""]}
+        for system in options.row_names:
+            seeds = [of_runs[Cell(system, count, seed).name] for seed in options.seeds]
+            per_query[label(count)][system] = over_seeds(seeds)
+            if len(seeds) > 1:
+                means = averages({str(n): one for n, one in enumerate(seeds)}).values()
+                deviations.setdefault(label(count), {})[system] = {
+                    measure: mean_and_deviation([one[measure] for one in means])[1]
+                    for measure in of_runs[""]
+                }
+    tests = {count: paired_tests(rows, options.reference) for count, rows in per_query.items()}
+    each = {(count, row): p for count, rows in tests.items() for row, p in rows.items()}
+    together = corrected(each, options.correction)
+    learnt = sorted({usable for system in trials.usable.values() for usable in system})
+    everything = str(learnt[0]) if len(learnt) == 1 else f"{learnt[0]}–{learnt[-1]}"
+    return CrossValidation(
+        title=f"{options.dataset}, {len(collection.topics)} queries, {folds} folds, top"
+        f" {options.depth}",
+        path=Path(options.output_dir),
+        baseline=options.reference,
+        per_query=per_query,
+        means={count: averages(rows) for count, rows in per_query.items()},
+        deviations=deviations,
+        p_values={
+            count: {row: together[count, row] for row in rows} for count, rows in tests.items()
+        },
+        correction=options.correction,
+        learnt={label(c): everything if c is None else label(c) for c in options.counts},
+    )
+
+
+def _write(
+    options: CrossValidationOptions,
+    results: CrossValidation,
+    trials: Trials,
+    models: dict[str, list[str]],
+    folds: list[Fold],
+    chosen: dict[str, list[int]],
+) -> None:
+    content = {
+        "options": asdict(options),
+        "versions": versions(),
+        "models": models,
+        "folds": [fold.test for fold in folds],
+        "usable": trials.usable,
+        "shortages": trials.shortages,
+        "chosen": {cell: [options.candidates[n] for n in of] for cell, of in chosen.items()},
+        "baseline": results.baseline,
+        "means": results.means,
+        "deviations": results.deviations,
+        "p_values": results.p_values,
+        "per_query": results.per_query,
+    }
+    write_whole(results.path / "table.txt", results.table + "\n")
+    write_whole(results.path / "table.tex", results.latex)
+    for kind in ("png", "svg"):
+        temporary = results.path / f"plot.{kind}.tmp"
+        temporary.write_bytes(draw(results, kind))
+        temporary.replace(results.path / f"plot.{kind}")
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    write_whole(results.path / "results.json", text)
