@@ -76,7 +76,7 @@ class CrossValidationOptions(ExperimentOptions):
     )
     dtype: str = field(
         default="float32",
-        metadata={"help": "Of the weights in ranking: float32, bfloat16 or float16."},
+        metadata={"help": "In ranking: float32, bfloat16, float16, or int8 on a CPU."},
     )
     output_dir: str = field(
         default="harp-output/cross-validation",

@@ -75,15 +75,15 @@ class ExperimentOptions:
     bm25_b: float = field(
         default=0.4, metadata={"help": "BM25: how much long documents are discounted."}
     )
-    batch_tokens: int = field(
-        default=8192, metadata={"help": "Tokens of a batch, padding included."}
+    batch_tokens: int | None = field(
+        default=None, metadata={"help": "Tokens of a batch; by default what memory allows."}
     )
     device: str | None = field(
         default=None,
         metadata={"help": "Such as cpu or cuda:1; by default CUDA where there is one."},
     )
     dtype: str = field(
-        default="float32", metadata={"help": "Of the weights: float32, bfloat16 or float16."}
+        default="float32", metadata={"help": "float32, bfloat16, float16, or int8 on a CPU."}
     )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
 
