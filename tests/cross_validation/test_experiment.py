@@ -24,6 +24,8 @@ from harp_plugin.training.judged import few_shot_order
 
 from .conftest import FINETUNING
 
+pytestmark = pytest.mark.integration
+
 CELLS = {
     (count, system): f"{system}-{count}-queries-seed-42"
     for count in ("2", "all")
@@ -201,7 +203,6 @@ def count_trainings(monkeypatch):
     return install
 
 
-@pytest.mark.integration
 def test_it_goes_on_where_it_stopped_and_gives_the_same_bytes(
     make, done, tmp_path, count_trainings
 ):
@@ -221,7 +222,6 @@ def test_it_goes_on_where_it_stopped_and_gives_the_same_bytes(
     assert not any(name.endswith(".safetensors") for name in kept)
 
 
-@pytest.mark.integration
 def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
     shutil.copytree(done.path, tmp_path / "copy")
     folder = tmp_path / "copy"
@@ -244,7 +244,6 @@ def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
     assert len(calls) == 4 and all(name.startswith("fast") for name in calls)
 
 
-@pytest.mark.integration
 def test_seeds_are_averaged_query_by_query(make, tmp_path, tiny_bert):
     options = make(
         tmp_path,
@@ -268,7 +267,6 @@ def test_seeds_are_averaged_query_by_query(make, tmp_path, tiny_bert):
     assert results.deviations["2"]["fast"]["AP"] == pytest.approx(means.std())
 
 
-@pytest.mark.integration
 def test_the_grid_is_chosen_from_on_the_validation_fold(make, tmp_path, tiny_bert):
     grid = {"learning_rate": [1e-9, 1e-2]}
     options = make(
@@ -305,7 +303,6 @@ def test_the_grid_is_chosen_from_on_the_validation_fold(make, tmp_path, tiny_ber
             assert values[qid] == pytest.approx(measured[best][1][qid])
 
 
-@pytest.mark.integration
 def test_few_queries_take_the_least_number_of_steps(make, tmp_path, tiny_bert):
     systems = {"fast": str(tiny_bert)}
     cross_validate(make(tmp_path, systems=systems, folds=2, train_queries=[1, 5], min_steps=3))
@@ -316,7 +313,6 @@ def test_few_queries_take_the_least_number_of_steps(make, tmp_path, tiny_bert):
     assert steps == {"fast-1-queries-seed-42": 3, "fast-5-queries-seed-42": 4}
 
 
-@pytest.mark.integration
 def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_bert):
     other = tmp_path / "other"
     shutil.copytree(tiny_bert, other)
@@ -363,7 +359,6 @@ def test_what_is_wrong_is_told_before_anything_is_trained(
     assert calls == [] and not (tmp_path / "results.json").exists()
 
 
-@pytest.mark.integration
 def test_an_untrained_head_is_measured_only_when_asked(make, tmp_path, tiny_bert):
     from transformers import AutoModel, AutoTokenizer
 

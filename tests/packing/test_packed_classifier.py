@@ -165,6 +165,7 @@ def test_a_model_is_switched_and_saved_as_it_was(loaded_with, tmp_path):
     assert configs[0] == configs[1]
 
 
+@pytest.mark.integration
 def test_dropout_is_the_models_own():
     """Of attention too: with no other dropout, one seed gives one result, two give two."""
     model, (ids, types) = random_model("bert", hidden_dropout_prob=0.0), tokens()

@@ -93,6 +93,7 @@ def test_every_loss_fine_tunes(losses, recipe, tmp_path):
     assert log[-1]["loss"] == pytest.approx(total, rel=0.02)
 
 
+@pytest.mark.integration
 def test_same_bits_for_any_workers_and_another_run_is_another_recipe(recipe, tmp_path, capsys):
     folders = [tmp_path / "one", tmp_path / "two"]
     for workers, folder in enumerate(folders):

@@ -7,6 +7,8 @@ from transformers.trainer_utils import set_seed
 from .test_trainer import trainer_of, without_dropout
 from .tiny_models import KINDS, save_tiny_model
 
+pytestmark = pytest.mark.integration
+
 
 def trained(options, is_packed, **changes):
     """The losses of some steps and the weights after them."""
@@ -35,7 +37,6 @@ def test_packed_and_padded_losses_are_equal(kind, options, tiny_bert, tmp_path):
         torch.testing.assert_close(weight, weights[name], atol=2e-4, rtol=0)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_compiled_and_eager_losses_are_equal(is_packed, options, tmp_path):
     """By a backend that needs no compiler."""

@@ -29,6 +29,7 @@ def same(first, second, files=(WEIGHTS, LOG)):
     return all((first / name).read_bytes() == (second / name).read_bytes() for name in files)
 
 
+@pytest.mark.integration
 def test_same_seed_same_bits(options, tmp_path):
     first = run(options, output_dir=str(tmp_path / "a"))
     second = run(options, output_dir=str(tmp_path / "b"), dataloader_num_workers=2)
@@ -227,6 +228,7 @@ def test_fewer_groups_than_a_batch(options):
         run(options, per_device_train_batch_size=30)
 
 
+@pytest.mark.integration
 def test_checkpoint_that_is_named_must_be_whole(options, tmp_path):
     out = run(options, max_steps=4)
     shutil.rmtree(out / "checkpoint-4")

@@ -250,7 +250,7 @@ from harp_plugin.training.arguments import HarpTrainingArguments
 from tests.training.conftest import SentenceGroups
 from tests.training.test_tevatron import parse
 fit(SentenceGroups(), *parse(json.loads(sys.argv[1])))
-print(json.dumps([type.__base__.__module__ for type in (HarpTrainer, HarpTrainingArguments)]))
+print(json.dumps([type.__bases__[-1].__module__ for type in (HarpTrainer, HarpTrainingArguments)]))
 """
 
 
