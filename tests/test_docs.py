@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from harp_plugin.build import BuildOptions, build
+from harp_plugin.corpus.readers import READERS
 from harp_plugin.tasks import TASKS, PreTrainingData
-from harp_plugin.training.losses import WeightedSum
+from harp_plugin.training.losses import LOSSES, WeightedSum
 from harp_plugin.weights.options import WeightOptions
 
 EXTENDING = Path(__file__).parents[1] / "docs" / "extending.md"
@@ -40,6 +41,9 @@ def my_package(tmp_path_factory):
     importlib.invalidate_caches()
     yield site
     sys.path.remove(str(site))
+    for registry in (TASKS, READERS, LOSSES):
+        for name in ("anchor-only", "json-pages", "exponential"):
+            registry._items.pop(name, None)
 
 
 def test_examples_are_short(my_package):
