@@ -161,7 +161,6 @@ def _train(argv: list[str]) -> None:
 
 
 def _finetune(argv: list[str]) -> None:
-    from .evaluation import encyclopedia
     from .options import OptionsParser
     from .training.arguments import HarpModelArguments, HarpTrainingArguments
     from .training.judged_arguments import SHOWN, FinetuneDataArguments
@@ -181,7 +180,6 @@ def _finetune(argv: list[str]) -> None:
     *arguments, _rest = parser.read(argv, recipe)
     from .train import finetune
 
-    encyclopedia.register()
     print(f"checkpoint: {finetune(*arguments)}")
 
 
@@ -223,7 +221,7 @@ def _cross_validate(argv: list[str]) -> None:
 
 def _rerank(argv: list[str]) -> None:
     from .options import OptionsParser
-    from .reranking import RerankOptions, rerank
+    from .reranking.options import RerankOptions
 
     parser = OptionsParser(
         (RerankOptions,),
@@ -234,6 +232,8 @@ def _rerank(argv: list[str]) -> None:
     )
     parser.add_argument("run", metavar="RUN", help="TREC run, .gz too, or - for standard input")
     options, rest = parser.read(argv)
+    from .reranking.service import rerank
+
     output = rerank(rest.run, options)
     if output is not None:
         print(f"run: {output}")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import ir_datasets
 import pandas as pd
 
+from .. import encyclopedia
+from ..documents import Documents, reading
 from ..errors import HarpError
-from . import encyclopedia
 
 
 class Collection:
@@ -34,19 +33,13 @@ class Collection:
     def __init__(self, name: str, fields: Sequence[str] | None = None) -> None:
         self.name = name
         self.fields = fields
-        encyclopedia.register()
-        with self._reading():
-            try:
-                self._dataset = ir_datasets.load(name)
-            except KeyError:
-                raise HarpError(
-                    f"unknown dataset {name!r}: ids are listed on https://ir-datasets.com"
-                ) from None
+        self._documents = Documents(name, fields)
+        self._dataset = self._documents.dataset
         for part in ("docs", "queries", "qrels"):
             if not self._dataset.has(part):
                 raise HarpError(f"dataset {name} has no {part}: name a judged subset of it")
-        self._check_fields()
-        with self._reading():
+        self._documents.check()
+        with reading(self.name):
             self.qrels = pd.DataFrame(
                 [(q.query_id, q.doc_id, q.relevance) for q in self._dataset.qrels_iter()],
                 columns=["qid", "docno", "label"],
@@ -61,9 +54,7 @@ class Collection:
 
     def documents(self) -> Iterator[tuple[str, str]]:
         """Every document as (docno, text)."""
-        with self._reading():
-            for document in self._dataset.docs_iter():
-                yield document.doc_id, self._text(document)
+        return self._documents.all()
 
     def texts(self, docnos: Iterable[str]) -> dict[str, str]:
         """The texts of some documents.
@@ -72,9 +63,7 @@ class Collection:
             HarpError: one is not in the collection.
         """
         wanted = set(docnos)
-        with self._reading():
-            found = self._dataset.docs_store().get_many_iter(wanted)
-            texts = {document.doc_id: self._text(document) for document in found}
+        texts = self._documents.found(wanted)
         missing = sorted(wanted - set(texts))
         if missing:
             raise HarpError(
@@ -87,7 +76,7 @@ class Collection:
         """Columns qid, docno, score of the dataset's own first stage; None if it has none."""
         if not self._dataset.has("scoreddocs"):
             return None
-        with self._reading():
+        with reading(self.name):
             return pd.DataFrame(
                 [(s.query_id, s.doc_id, s.score) for s in self._dataset.scoreddocs_iter()],
                 columns=["qid", "docno", "score"],
@@ -96,7 +85,7 @@ class Collection:
     @property
     def count(self) -> int | None:
         """How many documents there are, where that is known without reading them."""
-        with self._reading():
+        with reading(self.name):
             return self._dataset.docs_count()
 
     @property
@@ -110,29 +99,3 @@ class Collection:
             "fields": self.fields,
             "topics": hashlib.sha256(topics).hexdigest(),
         }
-
-    def _text(self, document: Any) -> str:
-        if self.fields is None:
-            return document.default_text()
-        return " ".join(getattr(document, field) for field in self.fields)
-
-    def _check_fields(self) -> None:
-        document = self._dataset.docs_cls()
-        known = [name for name in document._fields if document.__annotations__[name] is str]
-        unknown = [name for name in self.fields or () if name not in known]
-        if unknown:
-            raise HarpError(
-                f"documents of {self.name} have no text field {unknown[0]!r}:"
-                f" they have {', '.join(known)}"
-            )
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Turn whatever ir_datasets raises, such as a failed download, into one line."""
-        try:
-            yield
-        except (HarpError, GeneratorExit):
-            raise
-        except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise HarpError(f"cannot read dataset {self.name}: {reason}") from error

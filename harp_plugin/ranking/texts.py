@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
+from ..documents import Documents, reading
 from ..errors import HarpError
 from .pairs import distinct
 
@@ -83,8 +82,8 @@ class DatasetTexts:
             dataset = dataset.irds_ref()
         elif not hasattr(dataset, "docs_store"):
             raise HarpError(f"dataset is {dataset!r:.60}: name one of ir_datasets, such as vaswani")
-        self._given = dataset
         self.fields = None if fields is None else tuple(fields)
+        self._documents = Documents(dataset, self.fields)
 
     def documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
         """Find the distinct docnos.
@@ -100,9 +99,8 @@ class DatasetTexts:
         Raises:
             HarpError: the dataset cannot be read, has no such field, or lacks a document.
         """
-        with self._reading():
-            found = self._documents.get_many_iter(set(keys))
-            texts = {document.doc_id: self._text(document) for document in found}
+        self._documents.check()
+        texts = self._documents.found(keys)
         for docno in keys:
             if docno not in texts:
                 qid = frame["qid"][frame["docno"].eq(docno).to_numpy()].iloc[0]
@@ -118,60 +116,16 @@ class DatasetTexts:
         Raises:
             HarpError: the dataset cannot be read, or has no queries.
         """
-        with self._reading():
-            if not self._dataset.has_queries():
+        dataset = self._documents.dataset
+        with reading(self.name):
+            if not dataset.has_queries():
                 raise HarpError(f"dataset {self.name} has no queries: name a subset that has")
-            return {query.query_id: query.default_text() for query in self._dataset.queries_iter()}
+            return {query.query_id: query.default_text() for query in dataset.queries_iter()}
 
     @property
     def name(self) -> Any:
         """The dataset's id, or the dataset itself where it has none."""
-        if isinstance(self._given, str) or not hasattr(self._given, "dataset_id"):
-            return self._given
-        return self._given.dataset_id()
-
-    @cached_property
-    def _dataset(self) -> Any:
-        import ir_datasets
-
-        if not isinstance(self._given, str):
-            return self._given
-        try:
-            return ir_datasets.load(self._given)
-        except KeyError:
-            raise HarpError(
-                f"unknown dataset {self.name!r}: ids are listed on https://ir-datasets.com"
-            ) from None
-
-    @cached_property
-    def _documents(self) -> Any:
-        if not self._dataset.has_docs():
-            raise HarpError(f"dataset {self.name} has no documents: name one that has")
-        document = self._dataset.docs_cls()
-        known = [name for name in document._fields if document.__annotations__[name] is str]
-        unknown = [name for name in self.fields or () if name not in known]
-        if unknown:
-            raise HarpError(
-                f"documents of {self.name} have no text field {unknown[0]!r}:"
-                f" they have {', '.join(known)}"
-            )
-        return self._dataset.docs_store()
-
-    def _text(self, document: Any) -> str:
-        if self.fields is None:
-            return document.default_text()
-        return " ".join(getattr(document, field) for field in self.fields)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Turn whatever ir_datasets raises, such as a failed download, into one line."""
-        try:
-            yield
-        except HarpError:
-            raise
-        except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise HarpError(f"cannot read dataset {self.name}: {reason}") from error
+        return self._documents.name
 
 
 def strings(frame: pd.DataFrame, column: str) -> list[str]:

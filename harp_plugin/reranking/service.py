@@ -15,7 +15,6 @@ from tqdm.auto import tqdm
 
 from .. import __version__
 from ..errors import HarpError
-from ..evaluation import encyclopedia
 from ..models import model_fingerprint
 from ..ranking import HarpReranker
 from ..ranking.texts import DatasetTexts
@@ -49,7 +48,6 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
         HarpError: the run, the dataset or the model cannot be read, the run has a query or a
             document that the dataset lacks, or the output cannot be written.
     """
-    encyclopedia.register()
     output = _output(run, options.output)
     lines = count_lines(run)
     settings = _settings(run, options)

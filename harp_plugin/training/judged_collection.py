@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from tqdm import tqdm
 
+from ..documents import Documents, reading
 from ..errors import HarpError
 from ..trec_run import Retrieved, run_lines
 from .judged import Judged, check_left, few_shot_order, wanted_ids
@@ -71,15 +69,13 @@ class JudgedCollection:
         seed: int = 42,
     ) -> None:
         self.name = name
-        self.fields = fields
+        self._documents = Documents(name, fields)
         self.min_label, self.depth = min_label, depth
         self.skip_top, self.judged_negatives = skip_top, judged_negatives
         self.drops: Counter[str] = Counter()
-        self._store: tuple[int, Any] | None = None
-        self._dataset = self._load()
         self._check(run)
-        with self._reading():
-            topics = {q.query_id: q.default_text() for q in self._dataset.queries_iter()}
+        with reading(self.name):
+            topics = {q.query_id: q.default_text() for q in self._documents.dataset.queries_iter()}
         wanted = wanted_ids(query_ids, topics, f"dataset {name}") - set(left_out)
         top = self._top(run, topics)
         self._teacher = None if teacher is None else self._run(teacher, topics, None)
@@ -94,9 +90,6 @@ class JudgedCollection:
     def __len__(self) -> int:
         return len(self._judged)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_dataset"} | {"_store": None}
-
     def judged(self, index: int) -> Judged:
         """The query at an index, its documents by id."""
         judged = self._judged[index]
@@ -110,7 +103,7 @@ class JudgedCollection:
         Raises:
             HarpError: one is not in the collection.
         """
-        found = self._found(documents)
+        found = self._documents.found(documents)
         if missing := [document for document in documents if document not in found]:
             raise HarpError(
                 f"document {missing[0]!r} is not in dataset {self.name}: check that the run is of "
@@ -125,20 +118,6 @@ class JudgedCollection:
         starts = range(0, len(distinct), _AT_ONCE)
         for start in tqdm(starts, "candidates", leave=False, disable=len(starts) < 2 or None):
             self.texts(distinct[start : start + _AT_ONCE])
-
-    def _found(self, documents: Sequence[str]) -> dict[str, str]:
-        # A forked worker must not share its parent's open files.
-        with self._reading():
-            if self._store is None or self._store[0] != os.getpid():
-                dataset = self.__dict__.get("_dataset") or self._load()
-                self._store = os.getpid(), dataset.docs_store()
-            found = self._store[1].get_many(documents)
-            return {id: self._text(document) for id, document in found.items()}
-
-    def _text(self, document: Any) -> str:
-        if self.fields is None:
-            return document.default_text()
-        return " ".join(getattr(document, field) for field in self.fields)
 
     def _candidates(
         self,
@@ -178,7 +157,7 @@ class JudgedCollection:
         if not relevant or not negatives:
             kind = "negative" if relevant else "relevant document"
             return f"without a {kind} that has a teacher score", None
-        texts = self._found(relevant)
+        texts = self._documents.found(relevant)
         positives = [doc for doc in relevant if texts.get(doc, "").strip()]
         if not positives:
             return "without a relevant document that has text", None
@@ -196,7 +175,7 @@ class JudgedCollection:
         ]
         if self.judged_negatives:
             judged = {doc for doc, label in labels.items() if label < self.min_label}
-            taken += sorted(self._found(sorted(judged.difference(taken))))
+            taken += sorted(self._documents.found(sorted(judged.difference(taken))))
         return taken
 
     def _scored(self, query: str, documents: list[str]) -> list[str]:
@@ -209,8 +188,8 @@ class JudgedCollection:
 
     def _labels(self, wanted: set[str]) -> dict[str, Labels]:
         labels: dict[str, Labels] = {}
-        with self._reading():
-            for qrel in self._dataset.qrels_iter():
+        with reading(self.name):
+            for qrel in self._documents.dataset.qrels_iter():
                 if qrel.query_id in wanted:
                     of_query = labels.setdefault(qrel.query_id, {})
                     known = of_query.get(qrel.doc_id, qrel.relevance)
@@ -220,8 +199,8 @@ class JudgedCollection:
     def _top(self, run: str | None, topics: dict[str, str]) -> TopDocuments:
         if run is not None:
             return self._run(run, topics, self.depth)
-        with self._reading():
-            scored = (Retrieved(*line[:3]) for line in self._dataset.scoreddocs_iter())
+        with reading(self.name):
+            scored = (Retrieved(*line[:3]) for line in self._documents.dataset.scoreddocs_iter())
             return TopDocuments(scored, self.depth, f"scoreddocs of {self.name}")
 
     def _run(self, path: str, topics: dict[str, str], depth: int | None) -> TopDocuments:
@@ -240,41 +219,14 @@ class JudgedCollection:
         del self._digest
         return fingerprint
 
-    def _load(self) -> Any:
-        import ir_datasets
-
-        with self._reading():
-            try:
-                return ir_datasets.load(self.name)
-            except KeyError:
-                raise HarpError(
-                    f"unknown dataset {self.name!r}: ids are listed on https://ir-datasets.com"
-                ) from None
-
     def _check(self, run: str | None) -> None:
+        dataset = self._documents.dataset
         for part in ("docs", "queries", "qrels"):
-            if not self._dataset.has(part):
+            if not dataset.has(part):
                 raise HarpError(f"dataset {self.name} has no {part}: name a judged subset of it")
-        if run is None and not self._dataset.has("scoreddocs"):
+        if run is None and not dataset.has("scoreddocs"):
             raise HarpError(
                 f"dataset {self.name} has no scoreddocs: name a first-stage run_file to draw "
                 "negatives from"
             )
-        document = self._dataset.docs_cls()
-        known = [name for name in document._fields if document.__annotations__[name] is str]
-        if unknown := [name for name in self.fields or () if name not in known]:
-            raise HarpError(
-                f"documents of {self.name} have no text field {unknown[0]!r}: they have "
-                f"{', '.join(known)}"
-            )
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Turn whatever ir_datasets raises, such as a failed download, into one line."""
-        try:
-            yield
-        except HarpError:
-            raise
-        except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise HarpError(f"cannot read dataset {self.name}: {reason}") from error
+        self._documents.check()
