@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from .products import attend_by_products, multiplies_bfloat16
+
 
 class Kernel(NamedTuple):
     """A function for packed texts on CUDA, as torch and flash-attn offer it.
@@ -78,7 +80,7 @@ class Packing:
         """Attention within each text; all of shape (tokens, heads, width).
 
         Args:
-            query: of each token.
+            query: of each token, or of the first token of each text alone.
             key: of each token.
             value: of each token.
             scale: of the scores.
@@ -87,7 +89,7 @@ class Packing:
         """
         states = (query, key, value)
         if not query.is_cuda:
-            return self.by_length(*states, scale, window, dropout)
+            return self._on_cpu(*states, scale, window, dropout)
         if query.dtype in (torch.bfloat16, torch.float16) and _is_recent(query.device):
             for kernel in kernels():
                 if not dropout or kernel.dropout:
@@ -96,19 +98,28 @@ class Packing:
             return self.by_jagged(*states, scale, dropout)
         return self.by_length(*states, scale, window, dropout)
 
+    def _on_cpu(self, query, key, value, scale, window, dropout) -> Tensor:
+        if window is None and not dropout and not torch.is_grad_enabled():
+            if self._are_first(query):
+                return self.by_text(query, key, value, scale)
+            if query.dtype == torch.bfloat16 and multiplies_bfloat16():
+                return attend_by_products(query, key, value, self.lengths, scale)
+        return self.by_length(query, key, value, scale, window, dropout)
+
     def by_kernel(self, kernel: Kernel, query, key, value, scale, window, dropout=0.0) -> Tensor:
         """All texts at once, by a kernel that takes bounds of texts."""
-        longest = int(self.lengths[-1])
         options: dict[str, Any] = {kernel.scale: scale}
         if dropout and kernel.dropout:
             options[kernel.dropout] = dropout
+        longest = int(self.lengths[-1])
+        of_queries = (self._first_alone, 1) if self._are_first(query) else (self.bounds, longest)
         return kernel.function(
             query.contiguous(),
             key.contiguous(),
             value.contiguous(),
+            of_queries[0],
             self.bounds,
-            self.bounds,
-            longest,
+            of_queries[1],
             longest,
             window_size=(-1, -1) if window is None else (window - 1, window - 1),
             **options,
@@ -116,38 +127,68 @@ class Packing:
 
     def by_jagged(self, query, key, value, scale, dropout=0.0) -> Tensor:
         """All texts at once, by torch's attention over jagged tensors: any precision, no window."""
-        offsets = self.bounds.long()
+        shortest, longest = int(self.lengths[0]), int(self.lengths[-1])
+        of_tokens = (self.bounds, shortest, longest)
+        of_queries = (self._first_alone, 1, 1) if self._are_first(query) else of_tokens
         queries, keys, values = (
             torch.nested.nested_tensor_from_jagged(
-                states.contiguous(),
-                offsets,
-                min_seqlen=int(self.lengths[0]),
-                max_seqlen=int(self.lengths[-1]),
+                states.contiguous(), bounds.long(), min_seqlen=fewest, max_seqlen=most
             ).transpose(1, 2)
-            for states in (query, key, value)
+            for states, (bounds, fewest, most) in zip(
+                (query, key, value), (of_queries, of_tokens, of_tokens), strict=True
+            )
         )
         found = scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, scale=scale)
         return found.transpose(1, 2).values()
 
     def by_length(self, query, key, value, scale, window, dropout=0.0) -> Tensor:
         """Texts of the same length together, in any precision."""
-        out = []
-        for start, length, count in self._groups():
-            place = slice(start, start + length * count)
+        first, out = self._are_first(query), []
+        for texts, tokens, length in self._groups():
             queries, keys, values = (
-                part[place].reshape(count, length, *part.shape[1:]).transpose(1, 2)
+                part[texts if first and part is query else tokens]
+                .unflatten(0, (texts.stop - texts.start, -1))
+                .transpose(1, 2)
                 for part in (query, key, value)
             )
             mask = self.mask(length, window, query.device)
+            if first and mask is not None:
+                mask = mask[:1]
             found = scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=scale)
-            out.append(found.transpose(1, 2).reshape(length * count, *value.shape[1:]))
+            out.append(found.transpose(1, 2).flatten(0, 1))
         return torch.cat(out)
 
-    def _groups(self) -> list[tuple[int, int, int]]:
-        """Start, length and number of the texts of each length."""
+    def by_text(self, query, key, value, scale) -> Tensor:
+        """Of first tokens alone: one query for each text, so no matrices of scores."""
+        scores = (query[self.text] * key).sum(-1, dtype=torch.float32) * scale
+        padded = scores.new_full((len(query), int(self.lengths[-1]), scores.shape[1]), -torch.inf)
+        padded[self.text, self.positions] = scores
+        weights = padded.softmax(1)[self.text, self.positions]
+        found = torch.zeros(query.shape, dtype=torch.float32)
+        found.index_add_(0, self.text, weights[..., None] * value)
+        return found.to(value.dtype)
+
+    def _are_first(self, query: Tensor) -> bool:
+        """Whether these are the queries of first tokens alone."""
+        return len(query) < len(self.text)
+
+    @property
+    def _first_alone(self) -> Tensor:
+        """``bounds`` of one token a text."""
+        return torch.arange(
+            len(self.lengths) + 1, dtype=self.bounds.dtype, device=self.bounds.device
+        )
+
+    def _groups(self) -> list[tuple[slice, slice, int]]:
+        """Texts of each length, their tokens, and that length."""
         lengths, first, counts = np.unique(self.lengths, return_index=True, return_counts=True)
-        groups = zip(self.starts[first].tolist(), lengths.tolist(), counts.tolist(), strict=True)
-        return list(groups)
+        starts = self.starts[first]
+        return [
+            (slice(text, text + count), slice(start, start + length * count), length)
+            for text, start, length, count in zip(
+                first.tolist(), starts.tolist(), lengths.tolist(), counts.tolist(), strict=True
+            )
+        ]
 
     def mask(self, length: int, window: int | None, device) -> Tensor | None:
         """Which tokens see which, where that is not all: those less than ``window`` apart."""

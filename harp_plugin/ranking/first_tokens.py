@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -20,8 +20,9 @@ BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"}
 class FirstTokenClassifier(PackedClassifier):
     """Classifies packed texts by their first tokens.
 
-    Where the layers are BERT's, the last one is computed for first tokens only, from its attention
-    on: a head that reads nothing else gives the same logits. To be called within `ready`.
+    Where the layers are BERT's, of the last one only keys and values are computed for all tokens,
+    the rest for first tokens: a head that reads nothing else gives the same logits. To be called
+    within `ready`.
 
     Args:
         model: a model for sequence classification whose architecture can be packed.
@@ -45,22 +46,41 @@ class FirstTokenClassifier(PackedClassifier):
     def ready(self) -> Iterator[None]:
         """The model ready to be called, from several threads too; others may have had it since."""
         prepare(self.model)
-        with ExitStack() as hooks:
-            if self._is_cut:
-                encoder: Any = self.model.base_model.encoder
-                attention = encoder.layer[-1].attention
-                first = threading.local()
-
-                def note(_: object, __: object, named: dict[str, Any]) -> None:
-                    first.tokens = named["harp_packing"].bounds[:-1].long()
-
-                def cut(_: object, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-                    return tuple(each[:, first.tokens] for each in states)
-
-                for module, hook, named in (
-                    (attention.self, note, True),
-                    (attention.output, cut, False),
-                ):
-                    handle = module.register_forward_pre_hook(hook, with_kwargs=named)
-                    hooks.enter_context(handle)
+        if not self._is_cut:
             yield
+            return
+        encoder: Any = self.model.base_model.encoder
+        attention = encoder.layer[-1].attention
+        first = threading.local()
+
+        def attend(
+            states: Tensor, *_: object, harp_packing: Packing, **__: object
+        ) -> tuple[Tensor, None]:
+            first.tokens = harp_packing.bounds[:-1].long()
+            return _of_first_tokens(attention.self, states[0], first.tokens, harp_packing), None
+
+        def cut(_: object, states: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+            return states[0], states[1][:, first.tokens]
+
+        handle = attention.output.register_forward_pre_hook(cut)
+        attention.self.forward = attend
+        try:
+            yield
+        finally:
+            del attention.self.forward
+            handle.remove()
+
+
+def _of_first_tokens(attention: Any, states: Tensor, first: Tensor, packing: Packing) -> Tensor:
+    """What BERT's self-attention gives for first tokens, of shape (1, texts, width)."""
+    width = attention.attention_head_size
+    query, key, value = (
+        layer(inputs).unflatten(-1, (-1, width))
+        for layer, inputs in (
+            (attention.query, states[first]),
+            (attention.key, states),
+            (attention.value, states),
+        )
+    )
+    found = packing.attend(query, key, value, width**-0.5, None)
+    return found.flatten(1)[None]

@@ -21,7 +21,7 @@ from ..packing import can_pack
 from .first_tokens import FirstTokenClassifier
 from .pairs import Batch
 
-TOKENS_ON_CPU = 2048
+TOKENS_ON_CPU = 4096
 """More no longer fit into a CPU's caches between two layers, fewer are mostly overhead."""
 SIZES_APART = 64
 MANY_TOKENS = 512

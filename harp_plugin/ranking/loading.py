@@ -11,6 +11,8 @@ from transformers.utils import logging
 
 from ..errors import HarpError
 from ..models import load_pretrained
+from ..packing.encoder import can_pack
+from ..packing.products import multiplies_bfloat16
 from .prepacked import can_prepack, prepack
 from .quantised import quantise
 
@@ -62,8 +64,10 @@ def load_cross_encoder(
         )
     model = model.to(device).eval()
     if dtype == "int8":
-        quantise(model.base_model)
-    elif device.type == "cpu" and can_prepack(model.dtype):
+        has_bfloat16 = multiplies_bfloat16() and can_pack(model.config)
+        quantise(model.base_model, attention=not has_bfloat16)
+        model = model.to(torch.bfloat16) if has_bfloat16 else model
+    if device.type == "cpu" and can_prepack(model.dtype):
         prepack(model.base_model)
     return model
 

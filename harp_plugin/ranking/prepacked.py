@@ -46,11 +46,13 @@ def prepack(encoder: nn.Module) -> None:
     for path, module in list(encoder.named_modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear and child.in_features > 1 and "pooler" not in path:
-                gelu = path.endswith("intermediate") and _has_gelu(encoder.config)
+                gelu = has_gelu_behind(path, encoder.config)
                 setattr(module, name, PrepackedLinear(child, gelu=gelu))
                 if gelu:
                     module.intermediate_act_fn = nn.Identity()
 
 
-def _has_gelu(config) -> bool:
-    return config.model_type in BERT_LIKE and config.hidden_act == "gelu"
+def has_gelu_behind(path: str, config) -> bool:
+    """Whether the linear layer of the module at ``path`` is BERT's first, with GELU behind it."""
+    is_first = path.endswith("intermediate") and config.model_type in BERT_LIKE
+    return is_first and config.hidden_act == "gelu"

@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -43,8 +44,8 @@ class Scorer:
     One logit is the score; of two logits, the score is the second less the first. Weights are
     loaded when the first pair is scored.
 
-    A score does not depend on the pairs beside it, up to rounding: in float32 and int8 by less than
-    1e-5, in bfloat16 by less than 0.05 and in float16 by less than 0.01, for logits within ±10. The
+    A score does not depend on the pairs beside it, up to rounding: in float32 by less than 1e-5, in
+    bfloat16 and int8 by less than 0.05 and in float16 by less than 0.01, for logits within ±10. The
     same pairs in the same order have the same scores to the bit.
 
     Args:
@@ -52,9 +53,10 @@ class Scorer:
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
             several, each gets a process of its own, such as ``["cuda:0", "cuda:1"]``.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` on a CPU: its linear layers
-            rounded to 8 bits, all else in float32. The head is applied in float32 in any case. On a
-            CPU that multiplies bfloat16 itself (AVX512-BF16, AMX), that is as fast as int8 and
-            truer; float16 is slow on most.
+            rounded to 8 bits. The head is applied in float32 in any case. On a CPU that multiplies
+            bfloat16 itself (AVX512-BF16, AMX), int8 is for feed-forward layers alone, the attention
+            is in bfloat16; it is a little faster than bfloat16, which is truer. float16 is slow on
+            most CPUs.
         batch_tokens: how many tokens a batch may hold; found from the free memory by default, and
             halved when memory runs out.
         max_length: tokens of a pair; by default as many as model and tokenizer allow.
@@ -244,7 +246,7 @@ class Scorer:
         query, _ = cut_sizes(np.array([query_tokens]), np.array([room]), room)
         return room - int(query[0])
 
-    @property
+    @cached_property
     def tokenizer_key(self) -> str:
         """Equal for two scorers whose tokenizers give equal ids."""
         return tokenizer_key(self._tokenizer)
@@ -340,7 +342,7 @@ class Scorer:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        lazy = ("_forward", "_tokenizer", "template", "limit")
+        lazy = ("_forward", "_tokenizer", "tokenizer_key", "template", "limit")
         state = {name: value for name, value in self.__dict__.items() if name not in lazy}
         return {**state, "_workers": None}
 
@@ -369,7 +371,7 @@ class _Loading:
             seed=self.seed,
         )
         tokenizer = tokenizer or load_tokenizer(self.model)
-        exact = self.dtype in ("bfloat16", "float16")
+        exact = model.dtype != torch.float32
         return Forward(model, tokenizer, batch_tokens=self.batch_tokens, exact_head=exact)
 
 

@@ -13,15 +13,16 @@ CPU = torch.device("cpu")
 
 def loops(query, key, value, bounds, bounds_of_keys, longest, longest_key, *, window_size, scale):
     """What torch and flash-attn document of their kernels for packed texts."""
-    assert torch.equal(bounds, bounds_of_keys) and bounds.dtype == torch.int32
-    assert longest == longest_key == int((bounds[1:] - bounds[:-1]).max())
+    assert bounds.dtype == bounds_of_keys.dtype == torch.int32
+    assert longest == int(bounds.diff().max()) and longest_key == int(bounds_of_keys.diff().max())
     left, right = window_size
-    out = torch.zeros_like(value)
-    for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        for head in range(query.shape[1]):
-            for place in range(start, end):
-                first = start if left < 0 else max(start, place - left)
-                after = end if right < 0 else min(end, place + right + 1)
+    out = torch.zeros_like(query)
+    for text, (start, end) in enumerate(bounds_of_keys.unfold(0, 2, 1).tolist()):
+        for place in range(*bounds[text : text + 2].tolist()):
+            token = start + place - int(bounds[text])
+            first = start if left < 0 else max(start, token - left)
+            after = end if right < 0 else min(end, token + right + 1)
+            for head in range(query.shape[1]):
                 scores = key[first:after, head] @ query[place, head] * scale
                 out[place, head] = scores.softmax(0) @ value[first:after, head]
     return out
@@ -64,6 +65,30 @@ def test_by_jagged(states, packing):
     torch.testing.assert_close(found, expected)
     for grad, wanted in zip(gradients(found, states), gradients(expected, states), strict=True):
         torch.testing.assert_close(grad, wanted)
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_queries_of_first_tokens_alone(window, states, packing):
+    query, *others = (part.detach() for part in states)
+    expected = packing.by_kernel(LOOPS, query, *others, 0.7, window)[packing.starts]
+    first = query[packing.starts], *others
+    with torch.inference_mode():
+        found = {
+            "by_kernel": packing.by_kernel(LOOPS, *first, 0.7, window),
+            "by_length": packing.by_length(*first, 0.7, window),
+            "attend": packing.attend(*first, 0.7, window),
+        }
+        if window is None:
+            found |= {"by_text": packing.by_text(*first, 0.7)}
+    for way, values in found.items():
+        torch.testing.assert_close(values, expected, msg=lambda text, way=way: f"{way}: {text}")
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_queries_of_first_tokens_alone_by_jagged(states, packing):
+    query, *others = states
+    expected = packing.by_length(query[packing.starts], *others, 0.7, None)
+    torch.testing.assert_close(packing.by_jagged(query[packing.starts], *others, 0.7), expected)
 
 
 @pytest.mark.parametrize("way", ["by_jagged", "by_length"])

@@ -41,7 +41,7 @@ def alone(scorer: Scorer, queries: list[str], documents: list[str]) -> np.ndarra
 
 @pytest.mark.parametrize(
     ("dtype", "tolerance"),
-    [("float32", 1e-5), ("bfloat16", 0.05), ("float16", 0.01), ("int8", 1e-5)],
+    [("float32", 1e-5), ("bfloat16", 0.05), ("float16", 0.01), ("int8", 0.05)],
 )
 def test_a_score_does_not_depend_on_the_pairs_beside_it(reranker, dtype, tolerance):
     queries, documents = some_pairs(30)
@@ -75,6 +75,31 @@ def test_quantised_layers_are_near_and_exactly_independent_of_other_rows():
             assert torch.equal(quantised(rows[row : row + 1])[0], quantised(rows)[row])
 
 
+def test_quantised_layers_in_parts_with_gelu_behind_them(monkeypatch):
+    linear, rows = torch.nn.Linear(16, 8), torch.randn(2, 7, 16)
+    with torch.inference_mode():
+        whole = QuantisedLinear(linear)(rows)
+        monkeypatch.setattr("harp_plugin.ranking.quantised.ROWS_AT_ONCE", 5)
+        assert torch.equal(QuantisedLinear(linear)(rows), whole) and whole.shape == (2, 7, 8)
+        behind = QuantisedLinear(linear, gelu=True)(rows.bfloat16())
+    assert behind.dtype == torch.bfloat16
+    expected = torch.nn.functional.gelu(whole)
+    torch.testing.assert_close(behind.float(), expected, atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_which_layers_are_in_int8(reranker, native, monkeypatch):
+    """Where the CPU multiplies bfloat16, the attention is in that instead."""
+    monkeypatch.setattr("harp_plugin.ranking.loading.multiplies_bfloat16", lambda: native)
+    scorer = Scorer(reranker, dtype="int8")
+    scorer.score(["q"], ["d"])
+    encoder = scorer._forward.model.base_model
+    names = {n for n, layer in encoder.named_modules() if isinstance(layer, QuantisedLinear)}
+    in_attention = {name for name in names if "att" in name}
+    assert bool(in_attention) is not native and names > in_attention
+    assert scorer._forward.model.dtype == (torch.bfloat16 if native else torch.float32)
+
+
 def test_many_ties_are_told(tiny_bert, tmp_path, caplog):
     model = AutoModelForSequenceClassification.from_pretrained(tiny_bert)
     model.classifier.weight.data.zero_()
@@ -96,6 +121,7 @@ def test_a_model_in_memory_is_read_anew_and_left_as_it_was(reranker):
     )
     assert model.training and model.config._attn_implementation == before
     assert not any(module._forward_pre_hooks for module in model.modules())
+    assert not any("forward" in vars(module) for module in model.modules())
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.1)
