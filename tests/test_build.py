@@ -21,6 +21,8 @@ from harp_plugin.graph import GraphOptions
 from harp_plugin.storage import read_manifest
 from harp_plugin.weights.options import WeightOptions
 
+pytestmark = pytest.mark.integration
+
 PAGES = {
     "Apple": "An apple is a [[fruit]] of a [[tree]]. Some call [[Cider|it]] wine.",
     "Tree": "A [[tree]] bears [[fruit|it]]; [[nowhere]] else.",
@@ -78,7 +80,6 @@ def test_small_build(small, tiny_bert):
     assert before == {path: path.stat().st_mtime_ns for path in output.rglob("*.*")}
 
 
-@pytest.mark.integration
 def test_stages_one_by_one(small, tmp_path, tiny_bert):
     source, manifests, output = small
     with pytest.raises(HarpError, match=r"no finished stage in .*corpus"):
@@ -89,7 +90,6 @@ def test_stages_one_by_one(small, tmp_path, tiny_bert):
     same(output, tmp_path)
 
 
-@pytest.mark.integration
 def test_a_changed_source_is_built_anew(small, tmp_path, tiny_bert):
     _, manifests, output = small
     shutil.copytree(output, tmp_path / "out")
@@ -146,7 +146,6 @@ def core(shared_data, tmp_path_factory, tiny_bert):
     return source, folder
 
 
-@pytest.mark.integration
 def test_two_workers_give_the_same_bytes(core, tmp_path, tiny_bert):
     source, expected = core
     run(source, tmp_path, tiny_bert, workers=2)
@@ -190,7 +189,6 @@ SIGNS = {
 }
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("stage", STAGES)
 def test_kill(core, tmp_path, tiny_bert, stage, workers):
@@ -217,7 +215,6 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
     same(expected, output)
 
 
-@pytest.mark.integration
 def test_kill_whole_builds(core, tmp_path, tiny_bert):
     """At random moments over all stages; `kill_moments.py` does it fifty times."""
     source, _ = core

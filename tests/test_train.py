@@ -17,6 +17,8 @@ from harp_plugin.training.arguments import (
 )
 from harp_plugin.training.judged_arguments import FinetuneDataArguments
 
+pytestmark = pytest.mark.integration
+
 NAME = "harp-encyclopedia"
 
 
@@ -99,7 +101,6 @@ def test_what_was_validated_is_what_the_checkpoint_ranks(recipe, run_file, tmp_p
     assert metrics["eval_nDCG@10"] == pytest.approx(means["nDCG@10"], abs=1e-9)
 
 
-@pytest.mark.integration
 def test_pre_training_validates_too_and_on_pairs_of_another_build(
     recipe, encyclopedia_build, tmp_path
 ):
@@ -158,7 +159,6 @@ def test_the_documented_sharding_is_understood(documented):
     assert training_args.fsdp_plugin_args["transformer_cls_names_to_wrap"] == "BertLayer"
 
 
-@pytest.mark.integration
 def test_the_documented_run(documented, encyclopedia_build, tiny_bert, tmp_path):
     write, _ = documented
     flags = ["--model_name_or_path", str(tiny_bert), "--build_dir", str(encyclopedia_build)]

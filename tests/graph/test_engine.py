@@ -20,6 +20,8 @@ from harp_plugin.engine.sink import even_chunks, write_sorted
 from harp_plugin.errors import HarpError
 from harp_plugin.storage import Stage, parquet_files, read_table, write_table
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.mark.parametrize(
     ("size", "expected"),

@@ -25,6 +25,8 @@ from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import words
 
+pytestmark = pytest.mark.integration
+
 LEFT_OPEN = {("acm", "more_shared_words")}
 """Red rules of default data: pages that are linked from one sentence do share words."""
 
@@ -295,7 +297,6 @@ def test_audit_is_the_same_bytes_and_lies_beside_the_page(build, tmp_path):
     ]
 
 
-@pytest.mark.integration
 def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     from harp_plugin.build import BuildOptions, build
     from harp_plugin.weights.options import WeightOptions

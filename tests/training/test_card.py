@@ -15,6 +15,8 @@ from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
+pytestmark = pytest.mark.integration
+
 
 def table(card, heading):
     """The rows of a table of the card."""
@@ -59,7 +61,6 @@ def test_the_hub_reads_the_header(options):
     assert "{" not in card.text.partition("## Options")[0].replace("{ma", "")
 
 
-@pytest.mark.integration
 def test_same_bytes_after_a_kill(options, tmp_path):
     whole = fit(SentenceGroups(), *options(output_dir=str(tmp_path / "whole")))
     with pytest.raises(Killed):

@@ -17,6 +17,8 @@ from harp_plugin.trec_run import run_lines
 
 from .judged_data import write_run
 
+pytestmark = pytest.mark.integration
+
 OPTIONS = (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments)
 
 
@@ -92,7 +94,6 @@ def test_every_loss_fine_tunes(losses, recipe, tmp_path):
     assert log[-1]["loss"] == pytest.approx(total, rel=0.02)
 
 
-@pytest.mark.integration
 def test_same_bits_for_any_workers_and_another_run_is_another_recipe(recipe, tmp_path, capsys):
     folders = [tmp_path / "one", tmp_path / "two"]
     for workers, folder in enumerate(folders):
@@ -106,7 +107,6 @@ def test_same_bits_for_any_workers_and_another_run_is_another_recipe(recipe, tmp
     assert "one was trained by another recipe (data: " in capsys.readouterr().err
 
 
-@pytest.mark.integration
 def test_loss_falls_on_few_queries(recipe, tmp_path):
     settings = {"queries": 5, "per_device_train_batch_size": 5, "max_steps": 150, "fresh": False}
     assert main(["finetune", recipe(**settings, learning_rate=3e-3)]) == 0
@@ -136,7 +136,6 @@ def test_learning_from_a_teachers_run(loss, recipe, teacher, tmp_path):
     assert manifest["counts"]["queries"] == manifest["groups_per_epoch"]
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("loss", ["margin_mse", "kl"])
 def test_a_teacher_is_learnt(loss, recipe, teacher, tmp_path):
     settings = {"queries": 5, "per_device_train_batch_size": 5, "max_steps": 150, "fresh": False}

@@ -13,6 +13,8 @@ from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
+pytestmark = pytest.mark.integration
+
 WEIGHTS = "model.safetensors"
 
 
@@ -29,7 +31,6 @@ def same(first, second, files=(WEIGHTS, LOG)):
     return all((first / name).read_bytes() == (second / name).read_bytes() for name in files)
 
 
-@pytest.mark.integration
 def test_same_seed_same_bits(options, tmp_path):
     first = run(options, output_dir=str(tmp_path / "a"))
     second = run(options, output_dir=str(tmp_path / "b"), dataloader_num_workers=2)
@@ -37,7 +38,6 @@ def test_same_seed_same_bits(options, tmp_path):
     assert not same(first, run(options, output_dir=str(tmp_path / "c"), seed=1), (WEIGHTS,))
 
 
-@pytest.mark.integration
 def test_killed_and_resumed_run_ends_in_the_same_bits(options, tmp_path):
     whole = run(options, output_dir=str(tmp_path / "whole"))
     for reads in (14, 20, 22):
@@ -47,7 +47,6 @@ def test_killed_and_resumed_run_ends_in_the_same_bits(options, tmp_path):
     assert same(whole, run(options))
 
 
-@pytest.mark.integration
 def test_killed_with_gradient_accumulation(options, tmp_path):
     changes = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 3, "max_steps": 6}
     whole = run(options, output_dir=str(tmp_path / "whole"), **changes)
@@ -55,7 +54,6 @@ def test_killed_with_gradient_accumulation(options, tmp_path):
     assert same(whole, run(options, **changes))
 
 
-@pytest.mark.integration
 def test_killed_after_the_last_checkpoint_takes_no_further_step(options, tmp_path):
     whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=6)
     out = run(options, max_steps=6)
@@ -64,7 +62,6 @@ def test_killed_after_the_last_checkpoint_takes_no_further_step(options, tmp_pat
     assert same(whole, run(options, max_steps=6), (WEIGHTS, LOG, MANIFEST, "config.json"))
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("damaged", ["trainer_state.json", WEIGHTS, "optimizer.pt"])
 def test_half_written_checkpoint_is_not_gone_on_from(damaged, options, tmp_path):
     whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=5)
@@ -187,7 +184,6 @@ def test_head_that_came_with_the_model_is_kept(tiny_bert, options):
     assert json.loads((out / MANIFEST).read_text())["untrained_weights"] == []
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("losses", [{"mlm": 1}, {"lce": 1}])
 def test_killed_run_with_an_untrained_head_ends_in_the_same_bits(
     losses, bare_bert, options, tmp_path
@@ -228,7 +224,6 @@ def test_fewer_groups_than_a_batch(options):
         run(options, per_device_train_batch_size=30)
 
 
-@pytest.mark.integration
 def test_checkpoint_that_is_named_must_be_whole(options, tmp_path):
     out = run(options, max_steps=4)
     shutil.rmtree(out / "checkpoint-4")

@@ -11,6 +11,8 @@ from harp_plugin.training.trainer import OF_MODEL, in_groups
 
 from .conftest import ManyNegatives, SentenceGroups
 
+pytestmark = pytest.mark.integration
+
 TASKS = ("rqp", "qdm")
 
 
@@ -39,7 +41,6 @@ def test_in_groups_puts_the_positive_first():
     assert mask.tolist() == [[True, True, False], [True, True, True]]
 
 
-@pytest.mark.integration
 def test_training_separates_positives_from_negatives(options):
     trainer = trainer_of(
         options, max_steps=200, learning_rate=5e-3, logging_steps=20, save_steps=200

@@ -15,6 +15,8 @@ from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
+pytestmark = pytest.mark.integration
+
 WEIGHTS = "model.safetensors"
 WATCHED = {
     "eval_strategy": "steps",
@@ -60,7 +62,6 @@ def evaluated(folder):
 
 
 @pytest.mark.parametrize("on_start", [False, True])
-@pytest.mark.integration
 def test_training_goes_on_unmoved(on_start, options, tmp_path):
     changes = {"max_steps": 5, "save_steps": 5, "warmup_ratio": 0}
     alone = run(options, output_dir=str(tmp_path / "alone"), **changes)
@@ -76,7 +77,6 @@ def test_training_goes_on_unmoved(on_start, options, tmp_path):
     }
 
 
-@pytest.mark.integration
 def test_the_last_step_is_validated(options):
     folder = run(options, Scripted(0.1, 0.2, 0.3), max_steps=5, **WATCHED)
     assert evaluated(folder) == {2: 0.1, 4: 0.2, 5: 0.3}
@@ -99,7 +99,6 @@ def test_the_best_checkpoint_is_kept(options):
     assert all(torch.equal(final[name], best[name]) for name in final)
 
 
-@pytest.mark.integration
 def test_only_better_checkpoints_are_saved(options):
     changes = {"save_strategy": "best", "load_best_model_at_end": True, "max_steps": 6}
     folder = run(options, Scripted(0.2, 0.1, 0.3), **WATCHED | changes)
@@ -115,7 +114,6 @@ def test_early_stopping(options):
     assert manifest["steps"] == 8 and manifest["best_step"] == 4
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("reads", [13, 22, 29])
 def test_killed_and_resumed_with_best_checkpoint_and_early_stopping(reads, options, tmp_path):
     validation = Scripted(0.1, 0.3, 0.2, 0.25, 0.9, 0.9)
@@ -129,7 +127,6 @@ def test_killed_and_resumed_with_best_checkpoint_and_early_stopping(reads, optio
     assert json.loads((whole / MANIFEST).read_text())["steps"] == 6
 
 
-@pytest.mark.integration
 def test_killed_after_it_had_stopped_early_takes_no_further_step(options):
     validation = Scripted(0.3, 0.2, 0.1)
     changes = STOPPING | {"max_steps": 20}
@@ -142,7 +139,6 @@ def test_killed_after_it_had_stopped_early_takes_no_further_step(options):
     assert {name: (folder / name).read_bytes() for name in names} == before
 
 
-@pytest.mark.integration
 def test_the_best_checkpoint_is_found_where_the_folder_was_moved(options, tmp_path):
     validation = Scripted(0.1, 0.3, 0.2, 0.2)
     changes = WATCHED | {"load_best_model_at_end": True, "max_steps": 6}

@@ -20,6 +20,8 @@ from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.weights.tables import anchor_batch, beyond_storage, text_batch
 
+pytestmark = pytest.mark.integration
+
 LONG = " ".join(["leaf"] * 600)
 PAGES = {
     "Apple": "An apple grows on a [[tree]]. No link here. The [[fruit]] of it is red.",
@@ -175,7 +177,6 @@ def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
     assert build_weights(directory, here, device="cpu", quiet=True)["options"]["dtype"] == "float32"
 
 
-@pytest.mark.integration
 def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):
     options = WeightOptions(str(albert))
     with pytest.warns(UserWarning, match="no fast path") as caught:

@@ -31,6 +31,8 @@ from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
 
+pytestmark = pytest.mark.integration
+
 PAGES = {
     "Apple": "The apple grows on a [[tree]]. Apple, apple! The [[fruit]] of it isn't red.",
     "Tree": "A tree is a plant. The [[apple]] is its [[fruit]].",
@@ -207,7 +209,6 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
 def test_interrupted_after_every_step(linked, tmp_path, tiny_bert, monkeypatch, weighting):
     """The same bytes as undisturbed, and no shard done twice."""
@@ -233,7 +234,6 @@ def test_interrupted_after_every_step(linked, tmp_path, tiny_bert, monkeypatch, 
     assert not (whole / "weights" / "counted").exists()
 
 
-@pytest.mark.integration
 def test_finished_work_is_kept_and_left_overs_go(linked, tmp_path):
     directory = copied(linked, tmp_path)
     options = WeightOptions(weighting="language-model")
@@ -263,7 +263,6 @@ def command(source, output, weighting, workers):
     return [str(part) for part in line]
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
 def test_command_line_workers_and_kills(shared_data, tmp_path, weighting):
     """From the command line to pairs; the same bytes for two workers and after SIGKILLs."""

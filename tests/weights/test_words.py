@@ -20,6 +20,8 @@ from harp_plugin.storage import Stage, read_manifest
 from harp_plugin.tasks.registry import HARP_TASKS, TASKS, needed_stages
 from harp_plugin.weights.words import build_words
 
+pytestmark = pytest.mark.integration
+
 PAGES = {
     "Apple": "An apple is no Äpfel. It's APPLE, not apple's.\n== More ==\nWords of no [[lead]].",
     "Tree": "The tree: a [[apple|ÄPFEL]] tree; 2 trees, x_y and x.",
@@ -67,7 +69,6 @@ def check_by_brute_force(directory):
     return len(rows)
 
 
-@pytest.mark.integration
 def test_only_documents_count(tmp_path):
     """Pages that are too short for one are left out."""
     source = write_dump(tmp_path / "d.xml", PAGES)
@@ -88,7 +89,6 @@ def test_a_page_read_twice_counts_once(tmp_path):
     check_by_brute_force(tmp_path)
 
 
-@pytest.mark.integration
 def test_a_real_wiki(shared_data, tmp_path):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
     options = BuildOptions(str(tmp_path), tasks=["prop"], workers=2, quiet=True)
@@ -97,7 +97,6 @@ def test_a_real_wiki(shared_data, tmp_path):
     assert check_by_brute_force(tmp_path) == manifests["words"]["rows"]["collection"] == 4271
 
 
-@pytest.mark.integration
 def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypatch):
     """The same bytes as undisturbed, and no shard done twice."""
     twice = shutil.copytree(directory, tmp_path / "twice")
@@ -122,7 +121,6 @@ def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypa
     assert not (broken / "words" / "counted").exists()
 
 
-@pytest.mark.integration
 def test_finished_work_is_kept_and_left_overs_go(directory):
     first, before = build_words(directory), tree(directory / "words")
     (directory / "words" / "counted").mkdir()
