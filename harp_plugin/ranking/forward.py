@@ -21,8 +21,9 @@ from ..packing import can_pack
 from .first_tokens import FirstTokenClassifier
 from .pairs import Batch
 
-TOKENS_ON_CPU = 4096
-"""More no longer fit into a CPU's caches between two layers, fewer are mostly overhead."""
+TOKENS_ON_CPU = 2048
+"""In float32; of 16 bits twice as many. More no longer fit into a CPU's caches between two layers,
+fewer are mostly overhead."""
 SIZES_APART = 64
 MANY_TOKENS = 512
 MOST_TOKENS = 131072
@@ -183,7 +184,7 @@ class Forward:
     def _found_budget(self) -> int:
         device = self.model.device
         if device.type != "cuda":
-            return TOKENS_ON_CPU
+            return TOKENS_ON_CPU * torch.float32.itemsize // self.model.dtype.itemsize
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         free = torch.cuda.mem_get_info(device)[0] + unused
         return int(np.clip(SHARE_OF_MEMORY * free / self._bytes_per_token(), 512, MOST_TOKENS))
