@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from .products import attend_by_products, multiplies_bfloat16
+from .products import LONGEST, attend_by_products, multiplies_bfloat16
 
 
 class Kernel(NamedTuple):
@@ -102,7 +102,8 @@ class Packing:
         if window is None and not dropout and not torch.is_grad_enabled():
             if self._are_first(query):
                 return self.by_text(query, key, value, scale)
-            if query.dtype == torch.bfloat16 and multiplies_bfloat16():
+            is_short = self.lengths[-1] <= LONGEST
+            if query.dtype == torch.bfloat16 and multiplies_bfloat16() and is_short:
                 return attend_by_products(query, key, value, self.lengths, scale)
         return self.by_length(query, key, value, scale, window, dropout)
 

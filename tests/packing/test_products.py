@@ -63,7 +63,7 @@ def test_a_text_has_the_same_output_beside_others():
 
 
 def test_where_it_is_used(monkeypatch):
-    """For bfloat16 on a CPU that multiplies it, without gradients, dropout or a window."""
+    """For short texts in bfloat16 where the CPU multiplies it; no gradients, dropout or window."""
     calls = []
 
     def counted(*given):
@@ -79,7 +79,7 @@ def test_where_it_is_used(monkeypatch):
         packing.attend(*states, 0.3, window, dropout)
         return bool(calls)
 
-    for native in (True, False):
+    for native in (False, True):
         monkeypatch.setattr(
             "harp_plugin.packing.attention.multiplies_bfloat16", lambda native=native: native
         )
@@ -87,3 +87,6 @@ def test_where_it_is_used(monkeypatch):
         with torch.no_grad():
             assert used() is native
             assert not used(states.float()) and not used(window=4) and not used(dropout=0.1)
+    monkeypatch.setattr("harp_plugin.packing.attention.LONGEST", 99)
+    with torch.no_grad():
+        assert not used()
