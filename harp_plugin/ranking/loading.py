@@ -14,7 +14,7 @@ from ..models import load_pretrained
 from ..packing.encoder import can_pack
 from ..packing.products import multiplies_bfloat16
 from .prepacked import can_prepack, prepack
-from .quantised import quantise
+from .quantised import can_quantise, quantise
 
 DTYPES = {
     "float32": torch.float32,
@@ -36,10 +36,12 @@ def load_cross_encoder(
     Raises:
         HarpError: the checkpoint is missing or damaged, has more than two labels, or lacks trained
             weights (such as the head) and ``allow_untrained`` is false; or int8 is asked for on a
-            GPU.
+            GPU, or of a torch without it.
     """
     if dtype == "int8" and device.type != "cpu":
         raise HarpError(f"int8 is for a CPU: choose bfloat16 or float16 on {device}")
+    if dtype == "int8" and not can_quantise():
+        raise HarpError(f"torch {torch.__version__} has no products of int8: choose bfloat16")
     with _quiet(), torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
         try:

@@ -36,7 +36,7 @@ class QuantisedLinear(nn.Module):
         self._bias = bias.clone()
         self._gelu = gelu
         # Without VNNI, sums of two products are kept in 16 bits: inputs may have 7 bits only.
-        self._reduce_range = not torch.cpu._is_vnni_supported()
+        self._reduce_range = not getattr(torch.cpu, "_is_vnni_supported", bool)()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., inputs) → (..., outputs), of the same type."""
@@ -56,6 +56,11 @@ class QuantisedLinear(nn.Module):
         sums = torch.ops.quantized.linear_dynamic(scaled, self._packed, self._reduce_range)[:-1]
         found = torch.addcmul(self._bias, sums, size, out=sums)
         return torch.ops.aten.gelu_(found) if self._gelu else found
+
+
+def can_quantise() -> bool:
+    """Whether this torch has the operators."""
+    return all(hasattr(torch.ops.quantized, name) for name in ("linear_prepack", "linear_dynamic"))
 
 
 def quantise(encoder: nn.Module, *, attention: bool) -> None:

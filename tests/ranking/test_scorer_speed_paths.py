@@ -100,6 +100,12 @@ def test_which_layers_are_in_int8(reranker, native, monkeypatch):
     assert scorer._forward.model.dtype == (torch.bfloat16 if native else torch.float32)
 
 
+def test_a_torch_without_int8(tiny_bert, monkeypatch):
+    monkeypatch.setattr("harp_plugin.ranking.loading.can_quantise", lambda: False)
+    with pytest.raises(HarpError, match="has no products of int8: choose bfloat16"):
+        Scorer(tiny_bert, dtype="int8", allow_untrained=True).score(["q"], ["d"])
+
+
 def test_many_ties_are_told(tiny_bert, tmp_path, caplog):
     model = AutoModelForSequenceClassification.from_pretrained(tiny_bert)
     model.classifier.weight.data.zero_()
