@@ -85,6 +85,17 @@ class Documents:
                 f"{', '.join(known)}"
             )
 
+    def check_judged(self) -> None:
+        """Find that there are queries and judgements as well.
+
+        Raises:
+            HarpError: a part is missing, or a field is no text of the documents.
+        """
+        for part in ("docs", "queries", "qrels"):
+            if not self.dataset.has(part):
+                raise HarpError(f"dataset {self.name} has no {part}: name a judged subset of it")
+        self.check()
+
     def all(self) -> Iterator[tuple[str, str]]:
         """Every document's id and text."""
         with reading(self.name):

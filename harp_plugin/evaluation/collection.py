@@ -35,10 +35,7 @@ class Collection:
         self.fields = fields
         self._documents = Documents(name, fields)
         self._dataset = self._documents.dataset
-        for part in ("docs", "queries", "qrels"):
-            if not self._dataset.has(part):
-                raise HarpError(f"dataset {name} has no {part}: name a judged subset of it")
-        self._documents.check()
+        self._documents.check_judged()
         with reading(self.name):
             self.qrels = pd.DataFrame(
                 [(q.query_id, q.doc_id, q.relevance) for q in self._dataset.qrels_iter()],

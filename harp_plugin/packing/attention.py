@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from .products import LONGEST, attend_by_products, multiplies_bfloat16
+from .products import attend_by_products, multiplies_bfloat16
 
 
 class Kernel(NamedTuple):
@@ -89,7 +89,7 @@ class Packing:
         """
         states = (query, key, value)
         if not query.is_cuda:
-            return self._on_cpu(*states, scale, window, dropout)
+            return self._without_kernel(*states, scale, window, dropout)
         if query.dtype in (torch.bfloat16, torch.float16) and _is_recent(query.device):
             for kernel in kernels():
                 if not dropout or kernel.dropout:
@@ -98,12 +98,12 @@ class Packing:
             return self.by_jagged(*states, scale, dropout)
         return self.by_length(*states, scale, window, dropout)
 
-    def _on_cpu(self, query, key, value, scale, window, dropout) -> Tensor:
+    def _without_kernel(self, query, key, value, scale, window, dropout) -> Tensor:
         if window is None and not dropout and not torch.is_grad_enabled():
             if self._are_first(query):
                 return self.by_text(query, key, value, scale)
-            is_short = self.lengths[-1] <= LONGEST
-            if query.dtype == torch.bfloat16 and multiplies_bfloat16() and is_short:
+            is_bfloat16 = query.device.type == "cpu" and query.dtype == torch.bfloat16
+            if is_bfloat16 and multiplies_bfloat16():
                 return attend_by_products(query, key, value, self.lengths, scale)
         return self.by_length(query, key, value, scale, window, dropout)
 
@@ -113,14 +113,15 @@ class Packing:
         if dropout and kernel.dropout:
             options[kernel.dropout] = dropout
         longest = int(self.lengths[-1])
-        of_queries = (self._first_alone, 1) if self._are_first(query) else (self.bounds, longest)
+        of_tokens = (self.bounds, longest)
+        bounds, most = (self._first_alone, 1) if self._are_first(query) else of_tokens
         return kernel.function(
             query.contiguous(),
             key.contiguous(),
             value.contiguous(),
-            of_queries[0],
+            bounds,
             self.bounds,
-            of_queries[1],
+            most,
             longest,
             window_size=(-1, -1) if window is None else (window - 1, window - 1),
             **options,
@@ -165,7 +166,7 @@ class Packing:
         padded = scores.new_full((len(query), int(self.lengths[-1]), scores.shape[1]), -torch.inf)
         padded[self.text, self.positions] = scores
         weights = padded.softmax(1)[self.text, self.positions]
-        found = torch.zeros(query.shape, dtype=torch.float32)
+        found = query.new_zeros(query.shape, dtype=torch.float32)
         found.index_add_(0, self.text, weights[..., None] * value)
         return found.to(value.dtype)
 

@@ -13,8 +13,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 ALIKE = 16
 AT_ONCE = 1 << 20
-LONGEST = 1024
-"""Scores of longer texts leave the caches: SDPA, which never holds them whole, is faster then."""
 SMALLEST, LARGEST = 1e-30, 1e35
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -43,16 +45,29 @@ def can_prepack(dtype: torch.dtype) -> bool:
 
 def prepack(encoder: nn.Module) -> None:
     """Replace the linear layers of an encoder, its pooler's aside, in place."""
+    replace_linear(encoder, PrepackedLinear)
+
+
+def replace_linear(
+    encoder: nn.Module, make: Callable[..., nn.Module], *, attention: bool = True
+) -> None:
+    """Replace the linear layers of an encoder, its pooler's aside, in place.
+
+    Args:
+        encoder: of a transformers model.
+        make: what replaces a layer, given it and whether GELU, which is taken out, is behind it.
+        attention: replace those around the attention as well, not the feed-forward ones alone.
+    """
     for path, module in list(encoder.named_modules()):
+        if "pooler" in path or ("att" in path and not attention):
+            continue
         for name, child in list(module.named_children()):
-            if type(child) is nn.Linear and child.in_features > 1 and "pooler" not in path:
-                gelu = has_gelu_behind(path, encoder.config)
-                setattr(module, name, PrepackedLinear(child, gelu=gelu))
+            if type(child) is nn.Linear and child.in_features > 1:
+                gelu = path.endswith("intermediate") and _has_gelu(encoder.config)
+                setattr(module, name, make(child, gelu=gelu))
                 if gelu:
                     module.intermediate_act_fn = nn.Identity()
 
 
-def has_gelu_behind(path: str, config) -> bool:
-    """Whether the linear layer of the module at ``path`` is BERT's first, with GELU behind it."""
-    is_first = path.endswith("intermediate") and config.model_type in BERT_LIKE
-    return is_first and config.hidden_act == "gelu"
+def _has_gelu(config) -> bool:
+    return config.model_type in BERT_LIKE and config.hidden_act == "gelu"

@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from .prepacked import has_gelu_behind
+from .prepacked import replace_linear
 
 ROWS_AT_ONCE = 2048
 
@@ -70,12 +70,4 @@ def quantise(encoder: nn.Module, *, attention: bool) -> None:
         encoder: in float32, on a CPU.
         attention: replace those around the attention as well, not the feed-forward ones alone.
     """
-    for path, module in list(encoder.named_modules()):
-        if "pooler" in path or ("att" in path and not attention):
-            continue
-        for name, child in list(module.named_children()):
-            if type(child) is nn.Linear and child.in_features > 1:
-                gelu = has_gelu_behind(path, encoder.config)
-                setattr(module, name, QuantisedLinear(child, gelu=gelu))
-                if gelu:
-                    module.intermediate_act_fn = nn.Identity()
+    replace_linear(encoder, QuantisedLinear, attention=attention)

@@ -220,13 +220,9 @@ class JudgedCollection:
         return fingerprint
 
     def _check(self, run: str | None) -> None:
-        dataset = self._documents.dataset
-        for part in ("docs", "queries", "qrels"):
-            if not dataset.has(part):
-                raise HarpError(f"dataset {self.name} has no {part}: name a judged subset of it")
-        if run is None and not dataset.has("scoreddocs"):
+        self._documents.check_judged()
+        if run is None and not self._documents.dataset.has("scoreddocs"):
             raise HarpError(
                 f"dataset {self.name} has no scoreddocs: name a first-stage run_file to draw "
                 "negatives from"
             )
-        self._documents.check()

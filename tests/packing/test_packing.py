@@ -84,6 +84,19 @@ def test_queries_of_first_tokens_alone(window, states, packing):
         torch.testing.assert_close(values, expected, msg=lambda text, way=way: f"{way}: {text}")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("first", [True, False])
+def test_on_a_device_without_kernels_of_its_own(first, dtype):
+    """Such as Apple's; here one that computes nothing but shapes."""
+    device = torch.device("meta")
+    packing = Packing.of(LENGTHS, device)
+    key = torch.empty(int(LENGTHS.sum()), 2, 4, dtype=dtype, device=device)
+    query = key[: len(LENGTHS)] if first else key
+    with torch.inference_mode():
+        found = packing.attend(query, key, key, 0.7, None)
+    assert (found.device, found.dtype, found.shape) == (device, dtype, query.shape)
+
+
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_queries_of_first_tokens_alone_by_jagged(states, packing):
     query, *others = states

@@ -38,7 +38,7 @@ def test_equal_to_sdpa(at_once, monkeypatch):
 
 @pytest.mark.parametrize("largest", [100.0, -100.0])
 def test_scores_whose_exponentials_leave_the_range(largest):
-    """In one head of some texts; only small differences matter there."""
+    """In one head; only differences of scores matter there."""
     states = drawn()
     states[0, :, 1, 0], states[1, :, 1, 0] = largest, 3
     expected = text_by_text(states, 0.5)
@@ -63,7 +63,7 @@ def test_a_text_has_the_same_output_beside_others():
 
 
 def test_where_it_is_used(monkeypatch):
-    """For short texts in bfloat16 where the CPU multiplies it; no gradients, dropout or window."""
+    """For bfloat16 on a CPU that multiplies it, without gradients, dropout or a window."""
     calls = []
 
     def counted(*given):
@@ -87,6 +87,3 @@ def test_where_it_is_used(monkeypatch):
         with torch.no_grad():
             assert used() is native
             assert not used(states.float()) and not used(window=4) and not used(dropout=0.1)
-    monkeypatch.setattr("harp_plugin.packing.attention.LONGEST", 99)
-    with torch.no_grad():
-        assert not used()
