@@ -1,0 +1,97 @@
+"""Files that are written whole or not at all, and records that show when they are damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .errors import HarpError
+
+CHECKSUM = "checksum"
+"""Key of a record for the SHA-256 of all its other entries."""
+_TEMPORARY = re.compile(r".*\.\d+\.tmp")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path to write to, which becomes ``path`` at the end of the block.
+
+    The content is on the disk before the name is: after a power cut the file is whole or absent.
+    After an error, nothing is left.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        sync(temporary)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="surrogatepass")
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a JSON object together with its checksum, whole or not at all."""
+    content = json.loads(json.dumps(record))
+    content[CHECKSUM] = _checksum(content)
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
+    write_text(path, text + "\n")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read what `write_record` wrote, without the checksum.
+
+    Raises:
+        HarpError: the file cannot be read, or it is not as it was written.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise HarpError(f"{path} is damaged ({type(error).__name__})") from error
+    if not isinstance(record, dict) or record.pop(CHECKSUM, None) != _checksum(record):
+        raise HarpError(f"{path} is damaged: its checksum is wrong")
+    return record
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file's whole content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_temporary(folder: Path) -> None:
+    """Remove what a killed process left unfinished in a folder; to be called by its only writer."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if _TEMPORARY.fullmatch(path.name):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _checksum(record: Any) -> str:
+    text = json.dumps(record, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""One writer at a time for each folder that a command writes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from .errors import HarpError
+
+LOCK = ".harp.lock"
+"""Name of the lock file in a folder; it stays there when the lock is released."""
+
+
+@contextmanager
+def one_writer(folder: str | Path) -> Iterator[None]:
+    """Be the only process that writes to a folder, which is made when it is missing.
+
+    The lock is the operating system's: it ends with the process, however that ends.
+
+    Raises:
+        HarpError: another process is writing there; the message names it.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / LOCK
+    lock = FileLock(path, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise HarpError(
+            f"another process is writing to {folder} ({_holder(path)}): wait for it to end, or "
+            "name another folder"
+        ) from None
+    try:
+        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
+        started = time.strftime("%Y-%m-%d %H:%M:%S")
+        path.write_text(f"process {os.getpid()}, started {started}: {command}", errors="replace")
+        yield
+    finally:
+        lock.release()
+
+
+def _holder(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace") or "it has not told its name yet"
+    except OSError:
+        return "its name cannot be read"
