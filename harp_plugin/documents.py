@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 from .errors import HarpError
+
+_one_reader = threading.RLock()
 
 
 @contextmanager
@@ -45,6 +48,8 @@ def open_dataset(name: str) -> Any:
 
 class Documents:
     """Texts of a dataset's documents by their ids; each process opens files of its own.
+
+    Threads wait for each other: files of ir_datasets can be read by one at a time.
 
     Args:
         dataset: an ir_datasets id, or an ir_datasets dataset.
@@ -105,7 +110,7 @@ class Documents:
     def found(self, ids: Iterable[str]) -> dict[str, str]:
         """The texts of those of some documents that are there, by id."""
         # A forked worker must not share its parent's open files.
-        with reading(self.name):
+        with _one_reader, reading(self.name):
             if self._store is None or self._store[0] != os.getpid():
                 self._store = os.getpid(), self.dataset.docs_store()
             documents = self._store[1].get_many_iter(set(ids))

@@ -84,12 +84,16 @@ class PackedClassifier:
         first = torch.from_numpy((np.cumsum(sizes) - sizes)[order]).to(device)
         source = first[packing.text] + packing.positions
         types = None if token_types is None else token_types.to(device)[source]
-        states = encode(self._encoder, packing, ids.to(device)[source], types)
+        states = self._states(packing, ids.to(device)[source], types)
         logits = self._head(packing, states)[rank]
         if places is None:
             return Packed(logits, None)
         moved = torch.empty_like(source).scatter_(0, source, torch.arange(len(ids), device=device))
         return Packed(logits, states[moved[places.to(device)]])
+
+    def _states(self, packing: Packing, ids: Tensor, token_types: Tensor | None) -> Tensor:
+        """Last hidden states."""
+        return encode(self._encoder, packing, ids, token_types)
 
     @property
     def _encoder(self) -> PreTrainedModel:

@@ -8,19 +8,23 @@ import json
 import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyterrier as pt
 
 from ..errors import HarpError
+from ..files import write_text
 
 COLUMNS = {"group": "query_sha256", "key": "text_sha256", "value": "kept_score"}
-LOCKED_MILLISECONDS = 60_000
-ATTEMPTS = 5
+LOCKED_SECONDS = 60
+KEYS_AT_ONCE = 500
+CHECK_BITS = 21
+"""A kept number holds the 32 bits of a score and these, 53 together: a float64 holds it too."""
+
+_one_maker = threading.Lock()
 
 
 class ScoreCache:
@@ -28,7 +32,8 @@ class ScoreCache:
 
     Each set of settings has a folder of its own below the given one, so a changed model or option
     never meets old scores. Scores are committed at each call of `scores`: what a call has returned
-    outlives a kill. Several processes may use one folder at once.
+    outlives a kill. Several processes and threads may use one folder at once. Each score is kept
+    with check bits of itself and of its pair, so that a damaged one is found.
 
     Args:
         folder: made when needed; shared by models and options.
@@ -46,7 +51,7 @@ class ScoreCache:
                 f"a cache needs {error.name}: run `pip install 'harp-plugin[cache]'`"
             ) from error
         self._class = ScorerCache
-        self._settings = json.dumps(settings, sort_keys=True, indent=1)
+        self._settings = json.dumps(settings, sort_keys=True, indent=1) + "\n"
         self.folder = Path(folder).expanduser() / _sha256(self._settings)[:32]
 
     def scores(
@@ -69,67 +74,129 @@ class ScoreCache:
             (n,) float32.
 
         Raises:
-            HarpError: the cache cannot be read or written.
+            HarpError: the cache is damaged, holds something else, or cannot be read or written.
         """
-        keys = [_sha256(text) for text in queries], [_sha256(text) for text in texts]
-        frame = pd.DataFrame(
-            {
-                COLUMNS["group"]: [keys[0][query] for query in pairs[:, 0]],
-                COLUMNS["key"]: [keys[1][text] for text in pairs[:, 1]],
-                "place": np.arange(len(pairs)),
-            }
-        )
-        misses = _Misses(score, len(pairs))
-        with self._open(misses) as cache:
-            for _ in range(ATTEMPTS):
-                try:
-                    kept = cache.transform(frame)[COLUMNS["value"]]
-                    return kept.to_numpy().astype(np.float32)
-                except sqlite3.IntegrityError:  # another process has just kept one of ours
-                    cache.db.rollback()
-        raise HarpError(f"cache {self.folder} is written by too many at once: try again")
+        of_query, of_text = [_sha256(text) for text in queries], [_sha256(text) for text in texts]
+        keys = [(of_query[query], of_text[text]) for query, text in pairs.tolist()]
+        with self._open() as database:
+            kept = self._read(database, keys)
+        missing = [place for place, key in enumerate(keys) if key not in kept]
+        if missing:
+            scores = score(np.array(missing)).astype(np.float32)
+            rows = [
+                (*keys[place], _packed(*keys[place], one))
+                for place, one in zip(missing, scores, strict=True)
+            ]
+            with self._open() as database:
+                self._keep(database, rows)
+                kept = self._read(database, keys)
+        try:
+            return np.array([kept[key] for key in keys], dtype=np.float32)
+        except KeyError:
+            raise self._damaged("it loses what is written to it") from None
+
+    def _read(
+        self, database: sqlite3.Connection, keys: list[tuple[str, str]]
+    ) -> dict[tuple[str, str], np.float32]:
+        of_query: dict[str, list[str]] = {}
+        for query, text in keys:
+            of_query.setdefault(query, []).append(text)
+        kept = {}
+        for query, texts in of_query.items():
+            for start in range(0, len(texts), KEYS_AT_ONCE):
+                some = texts[start : start + KEYS_AT_ONCE]
+                marks = ", ".join("?" * len(some))
+                found = database.execute(
+                    f"SELECT key, value FROM cache WHERE [group] = ? AND key IN ({marks})",
+                    [query, *some],
+                )
+                for text, value in found:
+                    kept[query, text] = self._unpacked(query, text, value)
+        return kept
+
+    def _keep(self, database: sqlite3.Connection, rows: list[tuple[str, str, int]]) -> None:
+        """Keep scores; one that another process has kept in the meantime stays."""
+        with database:
+            database.executemany(
+                "INSERT OR IGNORE INTO cache ([group], key, value) VALUES (?, ?, ?)", rows
+            )
+
+    def _unpacked(self, query: str, text: str, value: Any) -> np.float32:
+        if isinstance(value, int) and 0 <= value < 1 << 32 + CHECK_BITS:
+            score = np.array(value >> CHECK_BITS, dtype=np.uint32).view(np.float32)[()]
+            if _packed(query, text, score) == value:
+                return score
+        raise self._damaged("a score is not as it was written")
 
     @contextlib.contextmanager
-    def _open(self, misses: _Misses) -> Iterator[Any]:
+    def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            if not (self.folder / "pt_meta.json").is_file():
-                self._create()
-            with self._class(self.folder, misses, **COLUMNS) as cache:
-                cache.db.execute(f"PRAGMA busy_timeout = {LOCKED_MILLISECONDS}")
-                yield cache
-        except (OSError, sqlite3.Error) as error:
+            if not self._is_made():
+                self._make()
+            self._check()
+            with self._class(self.folder, None, **COLUMNS) as cache:
+                cache.db.execute(f"PRAGMA busy_timeout = {LOCKED_SECONDS * 1000}")
+                yield cache.db
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise HarpError(f"cache {self.folder} is in use: try again") from error
+            raise self._damaged(str(error)) from error
+        except OSError as error:
             raise HarpError(f"cannot use cache {self.folder}: {error}") from error
 
-    def _create(self) -> None:
+    def _is_made(self) -> bool:
+        return self.folder.is_file() or (self.folder.is_dir() and any(self.folder.iterdir()))
+
+    def _make(self) -> None:
         """Make an empty cache under a temporary name and rename it."""
         temporary = self.folder.with_name(f"{self.folder.name}.{os.getpid()}.tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        self._class(temporary, None, **COLUMNS).close()
-        (temporary / "settings.json").write_text(self._settings + "\n", encoding="utf-8")
+        with _one_maker:
+            if self._is_made():
+                return
+            shutil.rmtree(temporary, ignore_errors=True)
+            try:
+                self._class(temporary, None, **COLUMNS).close()
+                write_text(temporary / "settings.json", self._settings)
+                temporary.rename(self.folder)
+            except (OSError, sqlite3.Error):
+                # Another process may have made the cache, and have removed what is left of others.
+                if not self._is_made():
+                    raise
+            for left in self.folder.parent.glob(f"{self.folder.name}.*.tmp"):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def _check(self) -> None:
+        """Find that the folder is a cache of these settings; nothing that it holds is run.
+
+        Raises:
+            HarpError: it is not.
+        """
+        expected = {"type": "scorer_cache", "format": "sqlite3", "pickle": None, **COLUMNS}
         try:
-            temporary.rename(self.folder)
-        except OSError:
-            shutil.rmtree(temporary)
-            if not self.folder.is_dir():
-                raise
+            meta = json.loads((self.folder / "pt_meta.json").read_text(encoding="utf-8"))
+            settings = (self.folder / "settings.json").read_text(encoding="utf-8")
+        except (OSError, ValueError, RecursionError) as error:
+            raise self._damaged(f"{type(error).__name__}: {error}") from error
+        if not isinstance(meta, dict) or any(meta.get(k) != v for k, v in expected.items()):
+            raise self._damaged("its pt_meta.json is another")
+        if settings != self._settings:
+            raise self._damaged("its settings.json is another")
+        database = self.folder / "db.sqlite3"
+        if not database.is_file() or not database.stat().st_size:
+            raise self._damaged("it has no db.sqlite3")
+
+    def _damaged(self, reason: str) -> HarpError:
+        return HarpError(
+            f"cache {self.folder} is damaged or not ours ({reason:.200}): delete that folder, or "
+            "name another cache"
+        )
 
 
-class _Misses(pt.Transformer):
-    """Scores what the cache lacks, each pair once, however often the cache asks."""
-
-    def __init__(self, score: Callable[[np.ndarray], np.ndarray], count: int) -> None:
-        self._score = score
-        self._scores = np.full(count, np.nan)
-
-    def transform_inputs(self) -> list[list[str]]:
-        return [["place"]]
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        places = inp["place"].to_numpy()
-        new = places[np.isnan(self._scores[places])]
-        if len(new):
-            self._scores[new] = self._score(new)
-        return inp.assign(**{COLUMNS["value"]: self._scores[places]})
+def _packed(query: str, text: str, score: np.float32) -> int:
+    """The bits of a score, then check bits of the query's and the text's hash and of the score."""
+    bits = int(np.float32(score).view(np.uint32))
+    digest = hashlib.sha256(f"{query} {text} {bits}".encode()).digest()
+    return bits << CHECK_BITS | int.from_bytes(digest[:4]) >> 32 - CHECK_BITS
 
 
 def _sha256(text: str) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ..packing import PackedClassifier, Packing, prepare
+from ..packing import PackedClassifier, Packing, encode
 from ..packing.classifier import without_encoder
 
 BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
@@ -21,8 +18,8 @@ class FirstTokenClassifier(PackedClassifier):
     """Classifies packed texts by their first tokens.
 
     Where the layers are BERT's, of the last one only keys and values are computed for all tokens,
-    the rest for first tokens: a head that reads nothing else gives the same logits. To be called
-    within `ready`.
+    the rest for first tokens: a head that reads nothing else gives the same logits. The model
+    itself is not changed, so that others may call it in the meantime.
 
     Args:
         model: a model for sequence classification whose architecture can be packed.
@@ -35,6 +32,13 @@ class FirstTokenClassifier(PackedClassifier):
         self._is_cut = model.config.model_type in BERT_LIKE
         self._mean = getattr(model.config, "classifier_pooling", "cls") == "mean"
 
+    def _states(self, packing: Packing, ids: Tensor, token_types: Tensor | None) -> Tensor:
+        """Of first tokens alone where the layers are BERT's, else of all tokens."""
+        if not self._is_cut:
+            return super()._states(packing, ids, token_types)
+        before, last = _without_last_layer(self._encoder)
+        return _first_tokens(last, encode(before, packing, ids, token_types), packing)
+
     def _head(self, packing: Packing, states: Tensor) -> Tensor:
         if self._mean:
             return super()._head(packing, states)
@@ -42,37 +46,26 @@ class FirstTokenClassifier(PackedClassifier):
         head = self._exact or without_encoder(self.model)
         return head(inputs_embeds=first[:, None].to(head.dtype)).logits
 
-    @contextmanager
-    def ready(self) -> Iterator[None]:
-        """The model ready to be called, from several threads too; others may have had it since."""
-        prepare(self.model)
-        if not self._is_cut:
-            yield
-            return
-        encoder: Any = self.model.base_model.encoder
-        attention = encoder.layer[-1].attention
-        first = threading.local()
 
-        def attend(
-            states: Tensor, *_: object, harp_packing: Packing, **__: object
-        ) -> tuple[Tensor, None]:
-            first.tokens = harp_packing.bounds[:-1].long()
-            return _of_first_tokens(attention.self, states[0], first.tokens, harp_packing), None
-
-        def cut(_: object, states: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-            return states[0], states[1][:, first.tokens]
-
-        handle = attention.output.register_forward_pre_hook(cut)
-        attention.self.forward = attend
-        try:
-            yield
-        finally:
-            del attention.self.forward
-            handle.remove()
+def _without_last_layer(base: Any) -> tuple[Any, Any]:
+    """The same model, weights shared, without its last layer and pooler; and that layer."""
+    encoder = copy(base.encoder)
+    encoder._modules = {**base.encoder._modules, "layer": base.encoder.layer[:-1]}
+    shorter = copy(base)
+    shorter._modules = {**base._modules, "encoder": encoder, "pooler": None}
+    return shorter, base.encoder.layer[-1]
 
 
-def _of_first_tokens(attention: Any, states: Tensor, first: Tensor, packing: Packing) -> Tensor:
-    """What BERT's self-attention gives for first tokens, of shape (1, texts, width)."""
+def _first_tokens(layer: Any, states: Tensor, packing: Packing) -> Tensor:
+    """What a layer of BERT's gives for first tokens, of shape (texts, width)."""
+    first = packing.bounds[:-1].long()
+    attended = _attended(layer.attention.self, states, first, packing)
+    attended = layer.attention.output(attended[None], states[first][None])
+    return layer.output(layer.intermediate(attended), attended)[0]
+
+
+def _attended(attention: Any, states: Tensor, first: Tensor, packing: Packing) -> Tensor:
+    """What BERT's self-attention gives for first tokens, of shape (texts, width)."""
     width = attention.attention_head_size
     query, key, value = (
         layer(inputs).unflatten(-1, (-1, width))
@@ -82,5 +75,4 @@ def _of_first_tokens(attention: Any, states: Tensor, first: Tensor, packing: Pac
             (attention.value, states),
         )
     )
-    found = packing.attend(query, key, value, width**-0.5, None)
-    return found.flatten(1)[None]
+    return packing.attend(query, key, value, width**-0.5, None).flatten(1)

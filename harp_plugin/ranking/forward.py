@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import chain, islice
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..models import longest_input
-from ..packing import can_pack
+from ..packing import can_pack, prepare
 from .first_tokens import FirstTokenClassifier
 from .pairs import Batch
 
@@ -32,12 +34,16 @@ SHARE_OF_MEMORY = 0.6
 
 logger = logging.getLogger(__name__)
 
+_cpu = threading.RLock()
+_models: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary()
+
 
 class Forward:
     """A model on its device, with the budget of a batch.
 
     Texts are packed where the architecture is known (see `harp_plugin.packing.PACKED`), else
-    padded.
+    padded. Calls from several threads wait for each other: those on the CPU, which one call keeps
+    busy, and those of one model on any device.
 
     Args:
         model: gives one logit, or two; between calls it is as it was.
@@ -63,18 +69,21 @@ class Forward:
         self._tokenizer = tokenizer
         self._packed: FirstTokenClassifier | None = None
         if can_pack(model.config):
-            with self._lent():
+            with self._lock, self._lent():
                 self._packed = FirstTokenClassifier(model, exact_head=exact_head)
         self.batch_tokens = batch_tokens or self._found_budget()
 
     def run(
         self, batches: Iterable[tuple[np.ndarray, Batch]]
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Score batches: (places, batch) → (places, their scores, float32)."""
+    ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
+        """Score batches: (places, batch) → (places, their scores, float32).
+
+        To be closed by the thread that began it, unless it is read to its end.
+        """
         source = iter(batches)
-        threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
-        first = list(islice(source, threads))
-        with self._lent():
+        with self._lock, self._lent():
+            threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
+            first = list(islice(source, threads))
             if len(first) < threads or threads == 1:
                 for places, batch in chain(first, source):
                     yield places, self.scores(batch)
@@ -86,8 +95,13 @@ class Forward:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """A batch for each thread, which is faster than all threads at one batch."""
         waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
+        started = threading.Barrier(threads)
         pool = ThreadPoolExecutor(threads, "score", torch.set_num_threads, (1,))
         try:
+            for all_started in [pool.submit(started.wait) for _ in range(threads)]:
+                all_started.result()
+            # Threads that others start from now on get all cores, as if there was no pool.
+            torch.set_num_threads(threads)
             for places, batch in batches:
                 waiting.append((places, pool.submit(self.scores, batch)))
                 if len(waiting) > 2 * threads:
@@ -96,6 +110,7 @@ class Forward:
             for places, scores in waiting:
                 yield places, scores.result()
         finally:
+            started.abort()
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)
 
@@ -167,6 +182,12 @@ class Forward:
             "token_type_ids" in names for names in (self._tokenizer.model_input_names, accepted)
         )
 
+    @property
+    def _lock(self) -> threading.RLock:
+        if self.model.device.type == "cpu":
+            return _cpu
+        return _models.setdefault(self.model, threading.RLock())
+
     @contextmanager
     def _lent(self) -> Iterator[None]:
         """The model in evaluation mode and ready for packed texts; afterwards as it was."""
@@ -174,8 +195,9 @@ class Forward:
         attention = self.model.config._attn_implementation
         self.model.eval()
         try:
-            with self._packed.ready() if self._packed else nullcontext():
-                yield
+            if self._packed:
+                prepare(self.model)
+            yield
         finally:
             self.model.train(training)
             if self.model.config._attn_implementation != attention:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -46,7 +48,8 @@ class Scorer:
 
     A score does not depend on the pairs beside it, up to rounding: in float32 by less than 1e-5, in
     bfloat16 and int8 by less than 0.05 and in float16 by less than 0.01, for logits within ±10. The
-    same pairs in the same order have the same scores to the bit.
+    same pairs in the same order have the same scores to the bit. It may be called from several
+    threads, which wait for each other.
 
     Args:
         model: a folder, a hub name, or ``package:NAME`` (see `harp_plugin.models.resolve_model`).
@@ -93,6 +96,7 @@ class Scorer:
         self.allow_untrained = allow_untrained
         self.seed = seed
         self._workers: Workers | None = None
+        self._lock = threading.RLock()
 
     @classmethod
     def of(
@@ -140,6 +144,16 @@ class Scorer:
                 gives a score that is not a number.
         """
         _check_texts(queries, documents)
+        with self._lock:
+            return self._score(queries, documents, progress, verbose)
+
+    def _score(
+        self,
+        queries: Sequence[str],
+        documents: Sequence[str],
+        progress: Callable[..., Any],
+        verbose: bool,
+    ) -> np.ndarray:
         of_query, some_queries = distinct(queries)
         of_document, some_documents = distinct(documents)
         pairs, inverse = distinct_pairs(np.stack([of_query, of_document], axis=1))
@@ -183,7 +197,8 @@ class Scorer:
             texts: n texts.
             max_length: tokens of a text, which is cut there; by default whole texts.
         """
-        return list(tokenise(texts, self._tokenizer, max_length))
+        with self._lock:
+            return list(tokenise(texts, self._tokenizer, max_length))
 
     def score_tokens(
         self,
@@ -219,17 +234,20 @@ class Scorer:
             return str(decode(queries[query][:40])), str(decode(documents[document][:40]))
 
         sides = _Given(queries), _Given(documents)
-        return self._scores(*sides, some, named, progress, verbose)[inverse]
+        with self._lock:
+            return self._scores(*sides, some, named, progress, verbose)[inverse]
 
     @cached_property
     def template(self) -> PairTemplate:
         """The special tokens around a pair."""
-        return PairTemplate.of(self._tokenizer)
+        with self._lock:
+            return PairTemplate.of(self._tokenizer)
 
     @cached_property
     def limit(self) -> int:
         """Tokens of a pair, special ones included."""
-        limits = [self._tokenizer.model_max_length, self._runner.longest, UNLIMITED]
+        with self._lock:
+            limits = [self._tokenizer.model_max_length, self._runner.longest, UNLIMITED]
         longest = min(limit for limit in limits if limit is not None)
         if self.max_length is None:
             return longest
@@ -249,7 +267,8 @@ class Scorer:
     @cached_property
     def tokenizer_key(self) -> str:
         """Equal for two scorers whose tokenizers give equal ids."""
-        return tokenizer_key(self._tokenizer)
+        with self._lock:
+            return tokenizer_key(self._tokenizer)
 
     @property
     def loaded(self) -> bool:
@@ -263,9 +282,10 @@ class Scorer:
 
     def close(self) -> None:
         """End the processes of several devices; they start anew when they are needed."""
-        if self._workers:
-            self._workers.close()
-            self._workers = None
+        with self._lock:
+            if self._workers:
+                self._workers.close()
+                self._workers = None
 
     def _scores(
         self,
@@ -278,10 +298,15 @@ class Scorer:
     ) -> np.ndarray:
         """Scores of distinct pairs; ``named`` gives the texts of one of them for a message."""
         runner = self._runner
-        batches = ahead(self._batches(queries, documents, pairs, runner), BATCHES_AHEAD)
+        _ = self.template, self.limit  # so that the thread ahead need not wait for this one
         scores = np.empty(len(pairs), dtype=np.float32)
-        with progress(total=len(pairs), desc="score", unit="pair", disable=not verbose) as bar:
-            for places, found in runner.run(batches):
+        with (
+            closing(self._batches(queries, documents, pairs, runner)) as source,
+            closing(ahead(source, BATCHES_AHEAD)) as batches,
+            closing(runner.run(batches)) as results,
+            progress(total=len(pairs), desc="score", unit="pair", disable=not verbose) as bar,
+        ):
+            for places, found in results:
                 scores[places] = found
                 bar.update(len(places))
         self._check(scores, named)
@@ -290,7 +315,7 @@ class Scorer:
 
     def _batches(
         self, queries: _Texts, documents: _Texts, pairs: np.ndarray, runner: Forward | Workers
-    ) -> Iterator[tuple[np.ndarray, Batch]]:
+    ) -> Generator[tuple[np.ndarray, Batch], None, None]:
         for start in range(0, len(pairs), SORTED_AT_ONCE):
             of_query, of_document = pairs[start : start + SORTED_AT_ONCE].T
             texts = queries.read(of_query), documents.read(of_document)
@@ -344,7 +369,10 @@ class Scorer:
     def __getstate__(self) -> dict[str, Any]:
         lazy = ("_forward", "_tokenizer", "tokenizer_key", "template", "limit")
         state = {name: value for name, value in self.__dict__.items() if name not in lazy}
-        return {**state, "_workers": None}
+        return {**state, "_workers": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_lock": threading.RLock()})
 
     def __repr__(self) -> str:
         return f"Scorer({self.model!r}, dtype={self.dtype!r}, max_length={self.max_length})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -84,7 +84,7 @@ def tokenizer_key(tokenizer: PreTrainedTokenizerBase) -> str:
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
 
-def ahead(items: Iterable[Item], count: int) -> Iterator[Item]:
+def ahead(items: Iterable[Item], count: int) -> Generator[Item, None, None]:
     """The same items, made in a thread of its own, up to ``count`` of them ahead."""
     end: Any = object()
     source = iter(items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyterrier as pt
 
-from .. import __version__
 from ..errors import HarpError
 from ..models import model_fingerprint
 from .cache import ScoreCache
@@ -18,6 +18,7 @@ from .passages import Passages
 from .rows import score_rows
 from .scorer import Scorer
 from .texts import DatasetTexts, FrameTexts, TextSource
+from .versions import scoring_versions
 
 if TYPE_CHECKING:
     from .combined import HarpEnsemble
@@ -32,7 +33,8 @@ class HarpReranker(pt.Transformer):
 
     Any Hugging Face sequence-classification checkpoint with one or two logits will do. Columns
     ``score`` and ``rank`` are replaced, all others kept. Equal scores keep the order of the first
-    stage. Weights are loaded when the first pair is scored.
+    stage. Weights are loaded when the first pair is scored. One reranker may be used from several
+    threads.
 
     Two rerankers are equal if they give equal scores, so that an experiment with ``plan="tree"``
     runs them once. ``(a ** b).compile()`` tokenises once where both have one tokenizer.
@@ -103,6 +105,7 @@ class HarpReranker(pt.Transformer):
         if self.text_field is not None and not self.text_field:
             raise HarpError("text_field is empty: name the column that holds the text")
         self._kept: dict[str, tuple[Any, Any]] = {}
+        self._lock = threading.RLock()
         _ = self.windows, self.texts, self.scorer  # refuse what has no sense at once
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -190,23 +193,25 @@ class HarpReranker(pt.Transformer):
         """The cache of the present attributes and of the model's files as they were loaded."""
         if self.cache is None:
             return None
-        scorer = self.scorer
-        if not scorer.loaded:
-            self._kept.pop("fingerprint", None)
-        fingerprint = self._keep("fingerprint", scorer, lambda: model_fingerprint(scorer.model))
+        with self._lock:
+            scorer = self.scorer
+            if not scorer.loaded:
+                self._kept.pop("fingerprint", None)
+            fingerprint = self._keep("fingerprint", scorer, lambda: model_fingerprint(scorer.model))
         settings = {
             "model": fingerprint,
             "scorer": [str(value) for value in scorer.settings[1:]],
             "passages": [self.windows.name, self.windows.length, self.windows.stride],
-            "harp_plugin": __version__,
+            "versions": scoring_versions(),
         }
         return ScoreCache(self.cache, settings)
 
     def _keep(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
         """The object made under this key, made anew when the key is another."""
-        if name not in self._kept or self._kept[name][0] != key:
-            self._kept[name] = key, make()
-        return self._kept[name][1]
+        with self._lock:
+            if name not in self._kept or self._kept[name][0] != key:
+                self._kept[name] = key, make()
+            return self._kept[name][1]
 
     def _scoring(self) -> tuple[tuple[str, Any], ...]:
         return tuple((name, getattr(self, name)) for name in SCORER_OPTIONS)
@@ -221,7 +226,10 @@ class HarpReranker(pt.Transformer):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": {}}
+        return {**self.__dict__, "_kept": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_lock": threading.RLock()})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HarpReranker) and self._settings() == other._settings()

@@ -7,7 +7,7 @@ import signal
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -66,7 +66,7 @@ class Workers:
 
     def run(
         self, batches: Iterable[tuple[np.ndarray, Batch]]
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
         """Score batches: (places, batch) → (places, their scores, float32), in order.
 
         Raises:

@@ -243,7 +243,7 @@ def test_a_damaged_cache_is_told(model, results, tmp_path):
     HarpReranker(model, cache=tmp_path / "cache")(results)
     (database,) = (tmp_path / "cache").glob("*/db.sqlite3")
     database.write_bytes(b"no database" * 1000)
-    with pytest.raises(HarpError, match=r"cannot use cache .*not a database"):
+    with pytest.raises(HarpError, match=r"cache .* is damaged .*not a database.*delete"):
         HarpReranker(model, cache=tmp_path / "cache")(results)
 
 
