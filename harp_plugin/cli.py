@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import __version__
-from .errors import HarpError
+from .errors import HarpError, one_line
+from .failures import message_of
+from .interrupts import INTERRUPTED, TERMINATED, interruptible
 
 _USAGE = """\
 usage: harp COMMAND [OPTION ...]
@@ -28,7 +30,12 @@ commands:
   export          drawn pairs as Tevatron JSONL and Hugging Face dataset
 
 `harp COMMAND --help` tells more. Exit status: 0 done, 2 an error that
-you can mend, 130 interrupted (run again to go on)."""
+you can mend, 130 interrupted by Ctrl-C, 143 by SIGTERM (run again to
+go on; a second Ctrl-C ends at once)."""
+_SAID = {
+    INTERRUPTED: "interrupted; what is finished is kept, run again to go on",
+    TERMINATED: "terminated; what is finished is kept, run again to go on",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,25 +47,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] == "--version":
         print(f"harp {__version__}")
         return 0
-    try:
-        return _command(arguments[0])(arguments[1:]) or 0
-    except HarpError as error:
-        print(f"harp: error: {error}", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("harp_plugin"):
-            raise
-        print(
-            f"harp: error: {error.name} is not installed: run `pip install 'harp-plugin[all]'`",
-            file=sys.stderr,
-        )
-        return 2
-    except KeyboardInterrupt:
-        print("\nharp: interrupted; what is finished is kept, run again to go on", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    with interruptible() as interruption:
+        try:
+            return _run(arguments)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except (Exception, KeyboardInterrupt) as error:
+            status = interruption.status
+            if status is None and not isinstance(error, KeyboardInterrupt):
+                return _failed(error)
+            status = status or INTERRUPTED
+            print(f"\nharp: {_SAID[status]}", file=sys.stderr)
+            return status
+
+
+def _run(arguments: list[str]) -> int:
+    if any("\0" in argument for argument in arguments):
+        raise HarpError("an argument holds a NUL character: no name of a file can")
+    return _command(arguments[0])(arguments[1:]) or 0
+
+
+def _failed(error: Exception) -> int:
+    """Tell an error of the user, the system or the input in one line; let any other be raised."""
+    message = message_of(error)
+    if message is None:
+        raise error
+    print(f"harp: error: {one_line(message)}", file=sys.stderr)
+    return 2
+
+
+def _show(result: object) -> None:
+    """Print a result whose lines may hold names and texts of sources."""
+    text = "\n".join(map(one_line, str(result).split("\n")))
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+class _OneLine(logging.Formatter):
+    """Escapes control characters of messages, which may hold names and texts of sources."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return one_line(super().formatMessage(record))
 
 
 def _command(name: str) -> Callable[[list[str]], int | None]:
@@ -85,7 +115,9 @@ def _calm() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
-    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("%(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     logging.getLogger("harp_plugin").setLevel(logging.INFO)
 
@@ -115,9 +147,9 @@ def _build(argv: list[str]) -> None:
     if stages[0].dry_run:
         from .estimate import estimate, report
 
-        print(report(estimate(rest.sources, *stages[:-1]), Path(stages[0].output)))
+        _show(report(estimate(rest.sources, *stages[:-1]), Path(stages[0].output)))
     else:
-        print(summary(build(rest.sources, *stages)))
+        _show(summary(build(rest.sources, *stages)))
 
 
 def _inspect(argv: list[str]) -> None:
@@ -134,7 +166,7 @@ def _inspect(argv: list[str]) -> None:
     )
     parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
     inspection, draw, rest = parser.read(argv)
-    print(inspect(rest.directory, inspection, draw))
+    _show(inspect(rest.directory, inspection, draw))
 
 
 def _train(argv: list[str]) -> None:
@@ -157,7 +189,7 @@ def _train(argv: list[str]) -> None:
     *arguments, _rest = parser.read(argv, recipe)
     from .train import train
 
-    print(f"checkpoint: {train(*arguments)}")
+    _show(f"checkpoint: {train(*arguments)}")
 
 
 def _finetune(argv: list[str]) -> None:
@@ -180,7 +212,7 @@ def _finetune(argv: list[str]) -> None:
     *arguments, _rest = parser.read(argv, recipe)
     from .train import finetune
 
-    print(f"checkpoint: {finetune(*arguments)}")
+    _show(f"checkpoint: {finetune(*arguments)}")
 
 
 def _evaluate(argv: list[str]) -> None:
@@ -197,7 +229,7 @@ def _evaluate(argv: list[str]) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     options, _rest = parser.read(argv, recipe)
-    print(evaluate(options))
+    _show(evaluate(options))
 
 
 def _cross_validate(argv: list[str]) -> None:
@@ -216,7 +248,7 @@ def _cross_validate(argv: list[str]) -> None:
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     options, _rest = parser.read(argv, recipe)
     results = cross_validate(options)
-    print(f"{results}\n\nplot: {results.path / 'plot.png'}")
+    _show(f"{results}\n\nplot: {results.path / 'plot.png'}")
 
 
 def _rerank(argv: list[str]) -> None:
@@ -236,7 +268,7 @@ def _rerank(argv: list[str]) -> None:
 
     output = rerank(rest.run, options)
     if output is not None:
-        print(f"run: {output}")
+        _show(f"run: {output}")
 
 
 def _export(argv: list[str]) -> None:
@@ -253,7 +285,7 @@ def _export(argv: list[str]) -> None:
     )
     parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
     exporting, draw, rest = parser.read(argv)
-    print(f"dataset: {export(rest.directory, exporting, draw)}")
+    _show(f"dataset: {export(rest.directory, exporting, draw)}")
 
 
 def _quickstart(argv: list[str]) -> None:

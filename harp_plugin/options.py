@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import difflib
 import json
-from argparse import SUPPRESS, Action, ArgumentDefaultsHelpFormatter, ArgumentError, Namespace
+import math
+import re
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentDefaultsHelpFormatter,
+    ArgumentError,
+    ArgumentTypeError,
+    Namespace,
+)
 from collections.abc import Sequence
 from dataclasses import fields
+from enum import Enum
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from transformers.hf_argparser import HfArgumentParser
 
@@ -17,6 +28,16 @@ from .errors import HarpError
 
 ABOUT = "about"
 """Key of a recipe for a remark to its reader."""
+_LONGEST_RECIPE = 16 << 20
+_LARGEST = 2**63
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_WORDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    type(None): "null",
+}
 
 
 class OptionsParser(HfArgumentParser):
@@ -40,7 +61,8 @@ class OptionsParser(HfArgumentParser):
         arguments: str = "",
         shown: frozenset[str] | None = None,
     ) -> None:
-        self._names = {f.name for options in dataclasses for f in fields(options) if f.init}
+        self._types = _recipe_types(dataclasses)
+        self._names = set(self._types)
         self._count = len(dataclasses)
         super().__init__(
             list(dataclasses),
@@ -51,6 +73,8 @@ class OptionsParser(HfArgumentParser):
             allow_abbrev=False,
         )
         for action in self._actions:
+            if action.type is float:
+                action.type = _number
             if shown is not None and action.dest in self._names - shown:
                 action.help = SUPPRESS
 
@@ -65,7 +89,8 @@ class OptionsParser(HfArgumentParser):
             One object per dataclass, then the namespace of arguments added besides them.
 
         Raises:
-            HarpError: a flag or a key of the recipe is unknown or has a wrong value.
+            HarpError: a flag or a key of the recipe is unknown or has a wrong value, or the values
+                do not go together.
         """
         if recipe is not None:
             self._take(read_recipe(recipe), recipe)
@@ -75,6 +100,10 @@ class OptionsParser(HfArgumentParser):
             )
         except ArgumentError as error:
             raise HarpError(str(error)) from error
+        except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
+            place = "the options" if recipe is None else f"{recipe} and the flags"
+            reason = " ".join(str(error).split())
+            raise HarpError(f"{place} do not make sense ({reason}): mend them") from error
         if unknown:
             flag = unknown[0].partition("=")[0]
             name = flag.lstrip("-").replace("-", "_")
@@ -87,13 +116,16 @@ class OptionsParser(HfArgumentParser):
         return f"did you mean {dashes}{close[0]}?" if close else f"see `{self.prog} --help`"
 
     def _take(self, values: dict[str, Any], recipe: str) -> None:
-        values = {key: value for key, value in values.items() if key != ABOUT}
+        about = values.pop(ABOUT, "")
+        if not isinstance(about, str):
+            raise HarpError(f"{recipe}: {ABOUT} is {about!r:.60}: it must be a text")
         for key in values:
             if key not in self._names:
-                raise HarpError(f"{recipe}: unknown key {key!r}: {self._hint(key)}")
+                raise HarpError(f"{recipe}: unknown key {key!r:.60}: {self._hint(key)}")
         for action in self._actions:
             if action.dest in values:
-                _check(action, values[action.dest], recipe)
+                kind = self._types[action.dest]
+                values[action.dest] = _check(action, kind, values[action.dest], recipe)
                 action.required = False
         self.set_defaults(**values)
 
@@ -119,18 +151,99 @@ class _Formatter(ArgumentDefaultsHelpFormatter):
         return f"{name} {'true|false' if action.nargs == '?' else 'VALUE'}{more}"
 
 
-def _check(action: Action, value: Any, recipe: str) -> None:
-    """Check a recipe's value as argparse checks a flag's."""
-    several = action.nargs in ("+", "*")
-    if several and not isinstance(value, list):
-        raise HarpError(f"{recipe}: {action.dest} must be a list, not {value!r:.60}")
-    for one in value if several else [value]:
+class _NoNumber(ArgumentTypeError, ValueError):
+    pass
+
+
+def _recipe_types(dataclasses: Sequence[Any]) -> dict[str, Any]:
+    """The type that a recipe's value of each option must have.
+
+    An option of the type ``Annotated[A, B]`` is of type A as a flag, and of type B in a recipe.
+    """
+    types: dict[str, Any] = {}
+    for options in dataclasses:
+        hints = get_type_hints(options, include_extras=True)
+        for option in fields(options):
+            kind = hints[option.name]
+            if get_origin(kind) is Annotated:
+                kind = get_args(kind)[1]
+            if option.init:
+                types[option.name] = kind | None if option.default is None else kind
+    return types
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise _NoNumber(f"{text!r:.60} is no finite number")
+    return number
+
+
+def _check(action: Action, kind: Any, value: Any, recipe: str) -> Any:
+    """Check a recipe's value by the option's type and choices.
+
+    Returns:
+        The value; a whole number for one such as 1e5, where the option is one.
+
+    Raises:
+        HarpError: the value is of another type, too large, or none of the choices.
+    """
+    if not _fits(value, kind):
+        raise HarpError(f"{recipe}: {action.dest} is {value!r:.60}: it must be {_words(kind)}")
+    for one in value if isinstance(value, list) else [value]:
         if isinstance(one, str) and action.choices and one not in action.choices:
             known = ", ".join(map(str, action.choices))
-            raise HarpError(f"{recipe}: {action.dest} is {one!r}: known are {known}")
-        wrong = {int: (bool, str, float), float: (bool, str)}.get(action.type)  # type: ignore[call-overload]
-        if wrong and isinstance(one, wrong) and not (isinstance(one, float) and one.is_integer()):
-            raise HarpError(f"{recipe}: {action.dest} must be a number, not {one!r:.60}")
+            raise HarpError(f"{recipe}: {action.dest} is {one!r:.60}: known are {known}")
+    return int(value) if isinstance(value, float) and not _fits(value, kind, whole=False) else value
+
+
+def _fits(value: Any, kind: Any, *, whole: bool = True) -> bool:
+    """Whether a value of JSON is of a type; ``whole`` takes 1e5 for a whole number."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, UnionType):
+        # transformers writes `SchedulerType | str` where only the names of the first are known.
+        named = any(isinstance(one, type) and issubclass(one, Enum) for one in inner)
+        return any(_fits(value, one, whole=whole) for one in inner if not (named and one is str))
+    if origin is Literal:
+        return value in inner
+    if origin is list:
+        return isinstance(value, list) and all(_fits(one, inner[0], whole=False) for one in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            _fits(one, inner[1], whole=False) for one in value.values()
+        )
+    if kind is float or kind is int:
+        return _is_number(value, fraction=kind is float, whole=whole)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return value in [member.value for member in kind]
+    return isinstance(kind, type) and isinstance(value, kind)
+
+
+def _is_number(value: Any, *, fraction: bool, whole: bool) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= _LARGEST:
+        return isinstance(value, float) and fraction
+    return isinstance(value, int) or fraction or (whole and value.is_integer())
+
+
+def _words(kind: Any) -> str:
+    """A type in the words of JSON."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_words, inner)))
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, inner))
+    if origin is list or kind is list:
+        return f"a list, each {_words(inner[0])}" if inner else "a list"
+    if origin is dict or kind is dict:
+        return "an object"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "one of " + ", ".join(str(member.value) for member in kind)
+    return _WORDS.get(kind, "left out")
 
 
 def read_recipe(name: str) -> dict[str, Any]:
@@ -140,18 +253,56 @@ def read_recipe(name: str) -> dict[str, Any]:
         HarpError: there is none, or it is no JSON object.
     """
     path = Path(name)
-    if not path.is_file():
-        path = recipe_folder() / f"{path.name.removesuffix('.json')}.json"
-    if not path.is_file():
-        known = sorted(recipe.stem for recipe in recipe_folder().glob("*.json"))
-        raise HarpError(f"no recipe {name}: name a JSON file, or one of {', '.join(known)}")
     try:
-        recipe = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise HarpError(f"{name} is not JSON ({error}): mend it") from error
+        if not path.is_file():
+            path = recipe_folder() / f"{path.name.removesuffix('.json')}.json"
+        if not path.is_file():
+            known = sorted(recipe.stem for recipe in recipe_folder().glob("*.json"))
+            raise HarpError(f"no recipe {name}: name a JSON file, or one of {', '.join(known)}")
+        if path.stat().st_size > _LONGEST_RECIPE:
+            raise HarpError(f"{name} is over {_LONGEST_RECIPE >> 20} MiB: name a recipe")
+        return _parsed(path.read_text(encoding="utf-8-sig"))
+    except RecursionError as error:
+        raise HarpError(f"{name} is nested too deeply: mend it") from error
+    except OSError as error:
+        raise HarpError(f"{name} cannot be read ({error.strerror}): check it") from error
+    except ValueError as error:
+        raise HarpError(f"{name} is no recipe ({error}): mend it") from error
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """One JSON object, in which nothing stands that would be used in silence.
+
+    Raises:
+        ValueError: it is none, or a key stands twice, a number is not finite or too large, or a
+            text holds what no file name can.
+        RecursionError: it is nested too deeply.
+    """
+    recipe = json.loads(
+        text, object_pairs_hook=_object, parse_constant=_number, parse_float=_number
+    )
     if not isinstance(recipe, dict):
-        raise HarpError(f"{name} must be one JSON object of options")
+        raise ValueError("it must be one JSON object of options")
+    _check_texts(recipe)
     return recipe
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r:.60} stands in it twice")
+    return found
+
+
+def _check_texts(value: Any) -> None:
+    if isinstance(value, str) and _NO_TEXT.search(value):
+        raise ValueError(f"{value!r:.60} holds a NUL character or half a surrogate pair")
+    for part in value if isinstance(value, list | dict) else ():
+        _check_texts(part)
+        if isinstance(value, dict):
+            _check_texts(value[part])
 
 
 def recipe_folder() -> Path:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
 
 from .errors import HarpError
 
@@ -19,6 +19,9 @@ class Registry(Mapping[str, T], Generic[T]):
         group: entry point group through which other packages add theirs, such as
             ``harp_plugin.tasks``. An entry point is loaded when its name is first looked up.
         kind: what an item is called in error messages, such as ``task``.
+
+    Raises:
+        HarpError: a name that is looked up is unknown, or its entry point cannot be loaded.
     """
 
     def __init__(self, group: str, kind: str) -> None:
@@ -45,7 +48,7 @@ class Registry(Mapping[str, T], Generic[T]):
             found = [point for point in entry_points(group=self.group) if point.name == name]
             if not found:
                 raise HarpError(self._unknown(name))
-            self._items[name] = found[0].load()
+            self._items[name] = self._loaded(found[0])
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:
@@ -57,6 +60,17 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+    def _loaded(self, point: EntryPoint) -> Any:
+        """Import what another package offers; whatever that raises is the package's mistake."""
+        try:
+            return point.load()
+        except (Exception, SystemExit) as error:
+            package = point.dist.name if point.dist is not None else "another package"
+            raise HarpError(
+                f"{self.kind} {point.name!r} of {package} ({point.value}) cannot be loaded "
+                f"({type(error).__name__}: {error}): mend or uninstall {package}"
+            ) from error
 
     def _unknown(self, name: str) -> str:
         close = difflib.get_close_matches(str(name), list(self), n=1)

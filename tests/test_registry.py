@@ -65,6 +65,42 @@ def test_entry_points(fruits, other_package):
         fruits["plumm"]
 
 
+def test_entry_points_that_cannot_be_loaded(fruits, other_package):
+    (other_package / "rotten.py").write_text("raise ValueError('worms')\n")
+    points = other_package / "orchard-1.0.dist-info" / "entry_points.txt"
+    points.write_text(points.read_text() + "rotten = rotten:X\nnothing = orchard:Nothing\n")
+    for name, said in {
+        "broken": "no_such_module",
+        "rotten": "ValueError: worms",
+        "nothing": "Nothing",
+    }.items():
+        with pytest.raises(HarpError, match=f"^fruit '{name}' of orchard .*{said}"):
+            fruits[name]
+    assert "rotten" in list(fruits) and fruits["plum"].sweet
+    with pytest.raises(HarpError, match=r"known are .*rotten"):
+        fruits["zzz"]
+
+
+def test_a_broken_reader_stops_only_those_who_ask_for_it(tmp_path, monkeypatch):
+    from dumps import write_dump
+
+    from harp_plugin.corpus.readers import choose_reader, sources
+
+    info = tmp_path / "orchard-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: orchard\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[harp_plugin.readers]\ncrate = no_such_module:X\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (dump,) = sources(write_dump(tmp_path / "d.xml", {"A": "[[B]]"}))
+    assert choose_reader(dump) == "mediawiki"
+    with pytest.raises(HarpError, match=r"^reader 'crate' of orchard"):
+        choose_reader(dump, "crate")
+    (tmp_path / "words.txt").write_text("hello")
+    (words,) = sources(tmp_path / "words.txt")
+    with pytest.raises(HarpError, match=r"in no known format: .*reader 'crate' of orchard"):
+        choose_reader(words)
+
+
 def test_the_four_tasks_and_two_readers_are_there():
     from harp_plugin.corpus.readers import READERS
     from harp_plugin.tasks import TASKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 from ..errors import HarpError
 from ..evaluation.options import ENSEMBLE_KEYS, ExperimentOptions, by_name, check_model
@@ -58,7 +58,7 @@ class CrossValidationOptions(ExperimentOptions):
         default=None,
         metadata={"help": "Files of query ids, one a line and one file a fold, in place of drawn."},
     )
-    train_queries: list[str] = field(
+    train_queries: Annotated[list[str], list[str | int | None]] = field(
         default_factory=lambda: ["5", "10", "20", ALL],
         metadata={
             "help": "Numbers of training queries, drawn from each fold's training part, fewer"

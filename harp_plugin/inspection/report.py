@@ -11,9 +11,9 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import HarpError
+from ..files import write_text
 from ..models import load_tokenizer
 from ..storage import read_manifest
-from ..storage.stage import write_text
 from ..tasks import DrawOptions, PairGroup
 from ..tasks.registry import needed_stages
 from ..weights.options import WeightOptions

@@ -43,19 +43,26 @@ def choose_reader(source: Source, name: str = "auto") -> str:
     """Find the reader for a source, by name or by what the source looks like.
 
     Raises:
-        HarpError: no reader has this name.
+        HarpError: no reader has this name, or another package's cannot be loaded.
         UnknownFormat: no reader recognises the source.
     """
     if name != "auto":
         READERS[name]
         return name
+    broken: list[str] = []
     try:
         for known in READERS:
-            if READERS[known]().recognises(source):
+            try:
+                reader = READERS[known]()
+            except HarpError as error:  # one that nobody asked for
+                broken.append(str(error))
+                continue
+            if reader.recognises(source):
                 return known
     finally:
         source.forget_head()
     raise UnknownFormat(
         f"{source.path or source.name} is in no known format: "
         f"readers are {', '.join(READERS)}; name one by --reader"
+        + "".join(f" ({message})" for message in broken)
     )

@@ -1,0 +1,107 @@
+"""Ctrl-C and SIGTERM: the first lets a command clean up, the second ends it at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+INTERRUPTED = 130
+TERMINATED = 143
+_WAKE = signal.SIGUSR1
+
+
+class Interruption:
+    """Turns SIGINT and SIGTERM into one KeyboardInterrupt in the main thread.
+
+    A thread waits for SIGINT, which all others block. So a child process, which inherits that,
+    never sees a Ctrl-C of the terminal: the main process ends it. A second signal ends the process
+    at once, together with its children.
+
+    Attributes:
+        status: the exit status that the first signal asks for; None before any.
+    """
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self._process = os.getpid()
+        self._main = threading.main_thread().ident or 0
+        self._over = False
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, _WAKE)}
+        self._waiting: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Take both signals, but for one that this process was started to ignore."""
+        if self._handlers[signal.SIGTERM] is not signal.SIG_IGN:
+            signal.signal(signal.SIGTERM, self._told)
+        signal.signal(_WAKE, self._told)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            self._waiting = threading.Thread(target=self._wait, daemon=True)
+            self._waiting.start()
+
+    def end(self) -> None:
+        """Leave the signals as they were; after an interruption, go on waiting for a second."""
+        if self.status is not None:
+            return
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if self._waiting is not None and self._waiting.ident is not None:
+            self._over = True
+            signal.pthread_kill(self._waiting.ident, signal.SIGINT)
+            self._waiting.join()
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def _wait(self) -> None:
+        while True:
+            signal.sigwait({signal.SIGINT})
+            if self._over:
+                return
+            if self.status is not None:
+                leave(INTERRUPTED)
+            self.status = INTERRUPTED
+            # A real signal, for it also wakes a main thread that waits in a system call.
+            signal.pthread_kill(self._main, _WAKE)
+
+    def _told(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a forked child: its parent has been told as well
+            os._exit(TERMINATED)
+        if number == signal.SIGTERM:
+            if self.status is not None:
+                leave(TERMINATED)
+            self.status = TERMINATED
+        _hush()
+        raise KeyboardInterrupt
+
+
+def leave(status: int) -> None:
+    """End this process and its children at once, without clean-up or tracebacks."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    os._exit(status)
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Handle the signals of a command while it runs in the main thread."""
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+    interruption.begin()
+    try:
+        yield interruption
+    finally:
+        interruption.end()
+
+
+def _hush() -> None:
+    """Let what is torn down by an interruption end without tracebacks."""
+    sys.unraisablehook = lambda _: None
+    threading.excepthook = lambda _: None

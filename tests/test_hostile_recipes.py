@@ -1,0 +1,232 @@
+"""Recipes that are damaged, wrong or misleading: one line, status 2, and nothing starts."""
+
+import json
+import os
+import time
+
+import pytest
+
+from harp_plugin.cli import main
+
+LONGEST = 10
+DEEP = 10**5
+NEEDED = {
+    "build": {"output": "out"},
+    "train": {"model_name_or_path": "no-model", "build_dir": "no-build", "output_dir": "out"},
+    "finetune": {"model_name_or_path": "no-model", "dataset": "vaswani", "output_dir": "out"},
+    "evaluate": {"dataset": "vaswani", "output_dir": "out"},
+    "cross-validate": {"dataset": "vaswani", "systems": {"a": "no-model"}, "output_dir": "out"},
+}
+
+
+@pytest.fixture
+def line(capsys, tmp_path, monkeypatch):
+    """Runs a command by a recipe in an empty folder; gives its one line."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(command, recipe):
+        argv = [command, "--recipe", recipe] if command == "build" else [command, recipe]
+        started = time.monotonic()
+        status = main([str(argument) for argument in argv])
+        error = capsys.readouterr().err
+        assert status == 2, error
+        assert error.startswith("harp: error: ") and error.count("\n") == 1, error
+        assert error[:-1].isprintable() and len(error) < 1400
+        assert time.monotonic() - started < LONGEST
+        assert not (tmp_path / "out").exists()
+        return error
+
+    return run
+
+
+def nested(opening, closing):
+    return opening * DEEP + closing * DEEP
+
+
+FILES = {
+    "empty": (b"", "is no recipe"),
+    "white space": (b" \n\t ", "is no recipe"),
+    "cut": (b'{"output": ', "is no recipe"),
+    "two objects": (b"{}{}", "is no recipe"),
+    "null": (b"null", "one JSON object"),
+    "a list": (b"[1, 2]", "one JSON object"),
+    "a number": (b"7", "one JSON object"),
+    "a text": (b'"output"', "one JSON object"),
+    "deep lists": (nested("[", "]").encode(), "nested too deeply"),
+    "deep objects": (nested('{"tasks":', "}").encode(), "nested too deeply"),
+    "no UTF-8": (b'{"output": "\xff\xfe"}', "is no recipe"),
+    "UTF-16": (json.dumps({"output": "out"}).encode("utf-16"), "is no recipe"),
+    "a key that stands twice": (b'{"output": "a", "output": "b"}', "'output' stands in it twice"),
+    "an inner key twice": (b'{"tasks": {"rqp": 1, "rqp": 2}}', "'rqp' stands in it twice"),
+    "NaN": (b'{"title_anchors": NaN}', "'NaN' is no finite number"),
+    "Infinity": (b'{"learning_rate": -Infinity}', "'-Infinity' is no finite number"),
+    "beyond floats": (b'{"learning_rate": 1e999}', "'1e999' is no finite number"),
+    "too many digits": (b'{"workers": 1' + b"0" * 5000 + b"}", "is no recipe"),
+    "half a surrogate pair": (b'{"output": "a\\ud800"}', "half a surrogate pair"),
+    "half a pair in a key": (b'{"\\udfff": 1}', "half a surrogate pair"),
+    "NUL in a path": (b'{"output": "a\\u0000b"}', "NUL"),
+    "NUL deep inside": (b'{"tasks": {"a": [{"\\u0000": 1}]}}', "NUL"),
+    "escape sequences": (b'{"\\u001b[2J\\nrm": 1}', "unknown key '\\x1b[2J\\nrm'"),
+    "a program": (b"\x7fELF\x00\x01", "is no recipe"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("command", ["build", "train"])
+def test_files_that_are_no_recipes(name, command, line, tmp_path):
+    content, said = FILES[name]
+    path = tmp_path / "recipe.json"
+    path.write_bytes(content)
+    error = line(command, path)
+    assert said in error and "recipe.json" in error
+
+
+def test_paths_that_are_no_files(line, tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "circle.json").symlink_to(tmp_path / "circle.json")
+    (tmp_path / "nowhere.json").symlink_to(tmp_path / "absent")
+    for name in ("folder.json", "pipe.json", "circle.json", "nowhere.json", ".", "a" * 5000):
+        for command in NEEDED:
+            line(command, name)
+    assert "holds a NUL" in line("train", "a\0b")
+
+
+def test_a_recipe_that_may_not_be_read(line, tmp_path, monkeypatch):
+    (tmp_path / "recipe.json").write_text("{}")
+
+    def refuse(*_arguments, **_named):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_text", refuse)
+    assert "recipe.json cannot be read (Permission denied)" in line("train", "recipe.json")
+
+
+WRONG = [
+    *(("build", key, None) for key in ("workers", "output", "tasks", "quiet", "memory")),
+    ("build", "output", 5),
+    ("build", "output", ["out"]),
+    ("build", "workers", "2"),
+    ("build", "workers", 1.5),
+    ("build", "workers", True),
+    ("build", "workers", 10**400),
+    ("build", "workers", -1),
+    ("build", "workers", [2]),
+    ("build", "tasks", [{}]),
+    ("build", "tasks", [["rqp"]]),
+    ("build", "tasks", [None]),
+    ("build", "tasks", "rqp"),
+    ("build", "tasks", {"rqp": 1}),
+    ("build", "tasks", ["rqp", "no-such-task"]),
+    ("build", "stages", ["corpus", "weihgts"]),
+    ("build", "quiet", "false"),
+    ("build", "quiet", 0),
+    ("build", "min_words", -5),
+    ("build", "title_anchors", 2),
+    ("build", "title_anchors", "half"),
+    ("build", "memory", 4),
+    ("build", "memory", "plenty"),
+    ("build", "preset", "papers"),
+    ("build", "about", ["why"]),
+    ("build", "about", {"a": 1}),
+    ("build", "wokers", 2),
+    ("build", "sources", ["dump.xml"]),
+    ("build", "help", True),
+    ("train", "learning_rate", "1e-4"),
+    ("train", "learning_rate", None),
+    ("train", "learning_rate", [1e-4]),
+    ("train", "max_steps", 10.5),
+    ("train", "max_steps", "ten"),
+    ("train", "seed", 10**400),
+    ("train", "tasks", [{}]),
+    ("train", "tasks", {"rqp": "1"}),
+    ("train", "tasks", {"rqp": None}),
+    ("train", "tasks", "{"),
+    ("train", "losses", 1),
+    ("train", "losses", {"hinge": True}),
+    ("train", "max_query_length", {"srr": 1.5}),
+    ("train", "lr_scheduler_type", "foo"),
+    ("train", "eval_strategy", 3),
+    ("train", "save_strategy", "sometimes"),
+    ("train", "optim", "no-optimiser"),
+    ("train", "lr_scheduler_kwargs", "{"),
+    ("train", "accelerator_config", "nowhere.json"),
+    ("train", "report_to", {"a": 1}),
+    ("train", "bf16", "true"),
+    ("train", "bf16", 1),
+    ("train", "overwrite_output_dir", "no"),
+    ("train", "deepspeed", {"a": 1}),
+    ("finetune", "dataset", 5),
+    ("finetune", "train_file", "lines.jsonl"),
+    ("finetune", "queries", "all"),
+    ("finetune", "losses", ["lce"]),
+    ("evaluate", "depth", "100"),
+    ("evaluate", "depth", 0),
+    ("evaluate", "measures", "nDCG@10"),
+    ("evaluate", "measures", [10]),
+    ("evaluate", "rerankers", ["a"]),
+    ("evaluate", "rerankers", "{"),
+    ("evaluate", "rerankers", {"a": 1}),
+    ("evaluate", "rerankers", {"a": {"model": "m", "max_lenght": 5}}),
+    ("evaluate", "correction", "bonferroni"),
+    ("evaluate", "fields", [None]),
+    ("cross-validate", "systems", {}),
+    ("cross-validate", "systems", {"a": {"model": 5}}),
+    ("cross-validate", "seeds", [1.5]),
+    ("cross-validate", "seeds", ["1"]),
+    ("cross-validate", "folds", None),
+    ("cross-validate", "train_queries", [[5]]),
+    ("cross-validate", "train_queries", [{}]),
+    ("cross-validate", "grid", {"learning_rate": 1e-4}),
+    ("cross-validate", "finetuning", [1]),
+]
+
+
+@pytest.mark.parametrize(("command", "key", "value"), WRONG)
+def test_wrong_values(command, key, value, line, tmp_path):
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps({**NEEDED[command], key: value}))
+    error = line(command, path)
+    assert any(words in error for words in (key.rstrip("s"), "recipe.json", "training options"))
+
+
+FLAGS = [
+    ("build", "--workers", "two"),
+    ("build", "--workers", "9" * 5000),
+    ("build", "--title-anchors", "nan"),
+    ("build", "--quiet", "perhaps"),
+    ("build", "--output"),
+    ("build", "--recipe"),
+    ("build", "--output", "a\0b"),
+    ("train", "--learning_rate", "inf"),
+    ("train", "--max_steps", "1.5"),
+    ("train", "--lr_scheduler_type", "foo"),
+    ("evaluate", "--depth", ""),
+    ("evaluate", "--\x1b[2J", "1"),
+    ("rerank", "--depth", "0x10"),
+    ("inspect", "--samples", "-1"),
+]
+
+
+@pytest.mark.parametrize("argv", FLAGS, ids=lambda argv: " ".join(argv)[:40])
+def test_wrong_flags(argv, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command, *flags = argv
+    (tmp_path / "r.json").write_text(json.dumps(NEEDED.get(command, {})))
+    first = {"build": ["--recipe", "r.json"], "rerank": ["run", "--dataset", "d", "--model", "m"]}
+    assert main([command, *first.get(command, ["r.json"]), *flags]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("harp: error: ") and error.count("\n") == 1
+    assert error[:-1].isprintable() and len(error) < 1400
+
+
+def test_what_is_no_mistake(tmp_path):
+    """A byte-order mark, null where nothing is the default, a whole number with an exponent."""
+    from harp_plugin.build import BuildOptions
+    from harp_plugin.options import OptionsParser
+
+    recipe = {"about": "why", "output": "out", "workers": 1e1, "device": None}
+    path = tmp_path / "recipe.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(recipe).encode())
+    options, _ = OptionsParser((BuildOptions,), "harp build", "").read([], str(path))
+    assert options.workers == 10 and isinstance(options.workers, int) and options.device is None
