@@ -8,8 +8,9 @@ import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain, islice
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,7 +35,7 @@ SHARE_OF_MEMORY = 0.6
 
 logger = logging.getLogger(__name__)
 
-_cpu = threading.RLock()
+_CPU = threading.RLock()
 _models: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary()
 
 
@@ -69,7 +70,7 @@ class Forward:
         self._tokenizer = tokenizer
         self._packed: FirstTokenClassifier | None = None
         if can_pack(model.config):
-            with self._lock, self._lent():
+            with one_at_a_time(model.device, model), self._lent():
                 self._packed = FirstTokenClassifier(model, exact_head=exact_head)
         self.batch_tokens = batch_tokens or self._found_budget()
 
@@ -81,7 +82,7 @@ class Forward:
         To be closed by the thread that began it, unless it is read to its end.
         """
         source = iter(batches)
-        with self._lock, self._lent():
+        with one_at_a_time(self.model.device, self.model), self._lent():
             threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
             first = list(islice(source, threads))
             if len(first) < threads or threads == 1:
@@ -95,13 +96,8 @@ class Forward:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """A batch for each thread, which is faster than all threads at one batch."""
         waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
-        started = threading.Barrier(threads)
         pool = ThreadPoolExecutor(threads, "score", torch.set_num_threads, (1,))
         try:
-            for all_started in [pool.submit(started.wait) for _ in range(threads)]:
-                all_started.result()
-            # Threads that others start from now on get all cores, as if there was no pool.
-            torch.set_num_threads(threads)
             for places, batch in batches:
                 waiting.append((places, pool.submit(self.scores, batch)))
                 if len(waiting) > 2 * threads:
@@ -110,7 +106,6 @@ class Forward:
             for places, scores in waiting:
                 yield places, scores.result()
         finally:
-            started.abort()
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)
 
@@ -182,12 +177,6 @@ class Forward:
             "token_type_ids" in names for names in (self._tokenizer.model_input_names, accepted)
         )
 
-    @property
-    def _lock(self) -> threading.RLock:
-        if self.model.device.type == "cpu":
-            return _cpu
-        return _models.setdefault(self.model, threading.RLock())
-
     @contextmanager
     def _lent(self) -> Iterator[None]:
         """The model in evaluation mode and ready for packed texts; afterwards as it was."""
@@ -220,6 +209,20 @@ class Forward:
         if self._packed is None:
             numbers += 3 * config.num_attention_heads * (self.longest or 512)
         return numbers * self.model.dtype.itemsize
+
+
+def one_at_a_time(
+    device: torch.device, model: PreTrainedModel | None = None
+) -> AbstractContextManager[Any]:
+    """The lock of what may be done by one thread at a time.
+
+    On a CPU that is all scoring, and loading as well: torch gives a thread that is new to it as
+    many cores as were set last, which is one while batches are scored side by side. On another
+    device it is the scoring by one model.
+    """
+    if device.type == "cpu":
+        return _CPU
+    return nullcontext() if model is None else _models.setdefault(model, threading.RLock())
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -44,16 +44,12 @@ def load_cross_encoder(
         raise HarpError(f"torch {torch.__version__} has no products of int8: choose bfloat16")
     with _quiet(), torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
-        try:
-            model, info = load_pretrained(
-                AutoModelForSequenceClassification,
-                name,
-                dtype=DTYPES[dtype],
-                output_loading_info=True,
-            )
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[:200]
-            raise HarpError(f"cannot load model {name}: {reason}") from error
+        model, info = load_pretrained(
+            AutoModelForSequenceClassification,
+            name,
+            dtype=DTYPES[dtype],
+            output_loading_info=True,
+        )
     missing = sorted(info["missing_keys"])
     if missing and not allow_untrained:
         raise HarpError(

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..models import load_tokenizer
-from .forward import Forward
+from .forward import Forward, one_at_a_time
 from .loading import DTYPES, choose_device, load_cross_encoder
 from .pairs import Batch, PairTemplate, TokenPairs, cut_sizes, distinct, distinct_pairs
 from .tokens import LazyTokens, ahead, tokenise, tokenizer_key
@@ -391,16 +391,18 @@ class _Loading:
     def __call__(
         self, device: str | None, tokenizer: PreTrainedTokenizerBase | None = None
     ) -> Forward:
-        model = load_cross_encoder(
-            self.model,
-            device=choose_device(device),
-            dtype=self.dtype,
-            allow_untrained=self.allow_untrained,
-            seed=self.seed,
-        )
-        tokenizer = tokenizer or load_tokenizer(self.model)
-        exact = model.dtype != torch.float32
-        return Forward(model, tokenizer, batch_tokens=self.batch_tokens, exact_head=exact)
+        chosen = choose_device(device)
+        with one_at_a_time(chosen):
+            model = load_cross_encoder(
+                self.model,
+                device=chosen,
+                dtype=self.dtype,
+                allow_untrained=self.allow_untrained,
+                seed=self.seed,
+            )
+            tokenizer = tokenizer or load_tokenizer(self.model)
+            exact = model.dtype != torch.float32
+            return Forward(model, tokenizer, batch_tokens=self.batch_tokens, exact_head=exact)
 
 
 @dataclass(frozen=True)
