@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import HarpError
+from .errors import HarpError, one_line
+from .model_folder import (
+    MODEL_FILES,
+    check_config,
+    check_model_folder,
+    has_vocabulary,
+    read_config,
+    shapes_of,
+    tokenizer_class_of,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 PACKAGE_PREFIX = "package:"
-_MODEL_FILES = (".json", ".txt", ".model", ".safetensors")
+_LAYER = re.compile(r"^(?!mtp\.)(.*\.)?layers?\.\d+\.")
+_MOST_TIMES_LARGER = 8
+_HEAD = 10_000_000
 
 
 def resolve_model(name: str) -> str:
@@ -57,32 +71,133 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a model named as in `resolve_model`.
 
     Raises:
-        HarpError: the model cannot be found here or on the hub.
+        HarpError: the model cannot be found here or on the hub, its files are damaged, or its
+            tokenizer does not fit the model.
     """
     from transformers import AutoTokenizer
 
-    return load_pretrained(AutoTokenizer, name)
+    folder = Path(resolve_model(name))
+    tokenizer = load_pretrained(AutoTokenizer, name)
+    with usable(name):
+        reason = _folder_fault(tokenizer, folder) if folder.is_dir() else None
+        reason = reason or _tokenizer_fault(tokenizer)
+    if reason:
+        raise HarpError(f"the tokenizer of model {name} cannot be used: {reason}")
+    return tokenizer
 
 
 def load_pretrained(auto_class, name: str, **options):
-    """Call ``auto_class.from_pretrained`` and turn a missing model into one clear line.
+    """Call ``auto_class.from_pretrained`` and turn an unusable model into one clear line.
 
-    Weights are loaded from safetensors only.
+    Weights are loaded from safetensors only, and no code of the model is run. Nothing of a local
+    folder is loaded before it has been checked, `harp_manifest.json` included.
 
     Raises:
         HarpError: the model cannot be found here or on the hub, or its files are damaged.
     """
-    if auto_class.__name__.startswith("AutoModel"):
-        options["use_safetensors"] = True
+    is_model = auto_class.__name__.startswith("AutoModel")
+    options["trust_remote_code"] = False
+    with usable(name, auto_class.__name__):
+        source = resolve_model(name)
+        if Path(source).is_dir():
+            check_model_folder(Path(source), weights=is_model)
+        if not is_model:
+            return auto_class.from_pretrained(source, **options)
+        _check_implied_size(auto_class, source)
+        wants_info = options.pop("output_loading_info", False)
+        model, info = auto_class.from_pretrained(
+            source, use_safetensors=True, output_loading_info=True, **options
+        )
+        _check_loaded(model, info["unexpected_keys"], name)
+        return (model, info) if wants_info else model
+
+
+@contextmanager
+def usable(name: str, kind: str = "model") -> Iterator[None]:
+    """Turn any error of the block into one line that says that the model cannot be loaded.
+
+    Args:
+        name: of the model.
+        kind: what is loaded, such as ``AutoModelForMaskedLM``.
+
+    Raises:
+        HarpError: in place of every other error, except `MemoryError`.
+    """
     try:
-        return auto_class.from_pretrained(resolve_model(name), **options)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        if kind := re.search(
+        yield
+    except (HarpError, MemoryError):
+        raise
+    except Exception as error:
+        reason = one_line(" ".join(str(error).split())[:200]) or type(error).__name__
+        if found := re.search(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
         ):
-            reason = f"{kind[1]} has no {auto_class.__name__}; name an encoder such as BERT"
+            reason = f"{found[1]} has no {kind}; name an encoder such as BERT"
         raise HarpError(f"cannot load model {name}: {reason}") from error
+
+
+def _check_implied_size(auto_class, source: str) -> None:
+    """Find that a model of this configuration is not far larger than its file, before it is made.
+
+    The model is made without memory for its weights.
+    """
+    import torch
+    from transformers import AutoConfig
+    from transformers.configuration_utils import PreTrainedConfig
+
+    check_config(PreTrainedConfig.get_config_dict(source)[0], source)
+    if not Path(source).is_dir():
+        return
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    stored = sum(math.prod(shape) for shape in shapes_of(Path(source)).values())
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        model = auto_class.from_config(config, trust_remote_code=False)
+    implied = sum(weight.numel() for weight in model.parameters())
+    if implied > _MOST_TIMES_LARGER * stored + _HEAD:
+        raise HarpError(
+            f"{source}: by its config.json the model has {implied:,} weights, but {stored:,} are "
+            "stored: restore the folder"
+        )
+
+
+def _check_loaded(model: PreTrainedModel, unused: Iterable[str], name: str) -> None:
+    """Find that no layer was left out, and that every weight is a number."""
+    if layers := sorted(key for key in unused if _LAYER.search(key)):
+        raise HarpError(
+            f"model {name} stores {layers[0]}, for which its config.json has no layer: restore "
+            "config.json"
+        )
+    for key, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise HarpError(
+                f"model {name}: the weights of {key} are not all finite: name another model"
+            )
+
+
+def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path) -> str | None:
+    """Where files are missing or a class is not known, transformers takes others in silence."""
+    import transformers
+
+    if tokenizer.vocab_files_names and not has_vocabulary(folder):
+        return "the folder has no tokenizer.json and no vocabulary"
+    name = tokenizer_class_of(folder)
+    classes = [f"{(name or '').removesuffix('Fast')}{ending}" for ending in ("", "Fast")]
+    if name and not any(hasattr(transformers, each) for each in classes):
+        return f"transformers has no class {name[:60]!r}, and code of a model is not run"
+    size = read_config(folder).get("vocab_size")
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if isinstance(size, int) and largest >= size:
+        return f"its largest token is {largest}, but vocab_size in config.json is {size}"
+    return None
+
+
+def _tokenizer_fault(tokenizer: PreTrainedTokenizerBase) -> str | None:
+    limit = tokenizer.model_max_length
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        return "its vocabulary is empty"
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        return f"model_max_length is {str(limit)[:40]}"
+    return None
 
 
 def model_fingerprint(name: str) -> str:
@@ -98,7 +213,7 @@ def model_fingerprint(name: str) -> str:
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.suffix in _MODEL_FILES and file.is_file():
+        if file.suffix in MODEL_FILES and file.is_file():
             with file.open("rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
             digest.update(file.name.encode())

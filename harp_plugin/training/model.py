@@ -242,17 +242,14 @@ def _load(auto_class, name: str, seed: int, **options) -> tuple[PreTrainedModel,
     """Load a model in fp32 with the names of its weights that had to be drawn anew."""
     with torch.random.fork_rng(), _quiet():
         torch.manual_seed(seed)
-        try:
-            model, info = load_pretrained(
-                auto_class,
-                name,
-                dtype=torch.float32,
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-                **options,
-            )
-        except SafetensorError as error:
-            raise HarpError(f"cannot load model {name}: damaged weights ({error})") from error
+        model, info = load_pretrained(
+            auto_class,
+            name,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **options,
+        )
     fresh = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
     base = f"{model.base_model_prefix}."
     lacking = sorted(key for key in fresh if key.startswith(base) and "pooler" not in key)

@@ -60,6 +60,17 @@ def load_encoder(model: str, device: torch.device, dtype: torch.dtype) -> Encode
     return PaddedEncoder(model, device, dtype)
 
 
+def _load_complete(name: str, **options) -> PreTrainedModel:
+    """Load a base model of which no weight but a pooler's had to be drawn at random."""
+    model, info = load_pretrained(AutoModel, name, output_loading_info=True, **options)
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise HarpError(
+            f"model {name} lacks {len(missing)} weights, such as {missing[0]}: name a complete one"
+        )
+    return model
+
+
 class PackedEncoder:
     """Runs texts one behind the other, without padding, up to the last layer's queries and keys.
 
@@ -68,7 +79,7 @@ class PackedEncoder:
     """
 
     def __init__(self, model: str, device: torch.device, dtype: torch.dtype) -> None:
-        encoder = load_pretrained(AutoModel, model, dtype=dtype)
+        encoder = _load_complete(model, dtype=dtype)
         prepare(encoder)
         self.model = encoder.eval().to(device)
         self.device = device
@@ -153,7 +164,7 @@ class PaddedEncoder:
     """
 
     def __init__(self, model: str, device: torch.device, dtype: torch.dtype) -> None:
-        encoder = load_pretrained(AutoModel, model, attn_implementation="eager", dtype=dtype)
+        encoder = _load_complete(model, attn_implementation="eager", dtype=dtype)
         self.model = encoder.eval().to(device)
         self.device = device
         try:
