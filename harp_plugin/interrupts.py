@@ -9,17 +9,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from types import FrameType
 
 INTERRUPTED = 130
 TERMINATED = 143
+_STATUSES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 _WAKE = signal.SIGUSR1
 
 
 class Interruption:
     """Turns SIGINT and SIGTERM into one KeyboardInterrupt in the main thread.
 
-    A thread waits for SIGINT, which all others block. So a child process, which inherits that,
+    A thread waits for SIGINT, which all others block. A child process inherits that, so that it
     never sees a Ctrl-C of the terminal: the main process ends it. A second signal ends the process
     at once, together with its children.
 
@@ -33,15 +35,16 @@ class Interruption:
         self._main = threading.main_thread().ident or 0
         self._over = False
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        self._handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, _WAKE)}
+        self._handlers = {number: signal.getsignal(number) for number in (*_STATUSES, _WAKE)}
         self._waiting: threading.Thread | None = None
 
     def begin(self) -> None:
         """Take both signals, but for one that this process was started to ignore."""
-        if self._handlers[signal.SIGTERM] is not signal.SIG_IGN:
-            signal.signal(signal.SIGTERM, self._told)
-        signal.signal(_WAKE, self._told)
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        for number in self._handlers:
+            if number == _WAKE or self._handlers[number] is not signal.SIG_IGN:
+                signal.signal(number, self._told)
+        if self._handlers[signal.SIGINT] is not signal.SIG_IGN:
+            resource_tracker.ensure_running()  # when it starts, it unblocks SIGINT
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             self._waiting = threading.Thread(target=self._wait, daemon=True)
             self._waiting.start()
@@ -50,34 +53,35 @@ class Interruption:
         """Leave the signals as they were; after an interruption, go on waiting for a second."""
         if self.status is not None:
             return
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
         if self._waiting is not None and self._waiting.ident is not None:
             self._over = True
             signal.pthread_kill(self._waiting.ident, signal.SIGINT)
             self._waiting.join()
-            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _wait(self) -> None:
         while True:
             signal.sigwait({signal.SIGINT})
             if self._over:
                 return
-            if self.status is not None:
-                leave(INTERRUPTED)
-            self.status = INTERRUPTED
+            self._take(signal.SIGINT)
             # A real signal, for it also wakes a main thread that waits in a system call.
             signal.pthread_kill(self._main, _WAKE)
 
     def _told(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:  # a forked child: its parent has been told as well
             os._exit(TERMINATED)
-        if number == signal.SIGTERM:
-            if self.status is not None:
-                leave(TERMINATED)
-            self.status = TERMINATED
-        _hush()
+        if number != _WAKE:
+            self._take(number)
         raise KeyboardInterrupt
+
+    def _take(self, number: int) -> None:
+        if self.status is not None:
+            leave(_STATUSES[number])
+        self.status = _STATUSES[number]
+        _hush()
 
 
 def leave(status: int) -> None:
