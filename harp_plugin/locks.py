@@ -18,24 +18,28 @@ LOCK = ".harp.lock"
 
 
 @contextmanager
-def one_writer(folder: str | Path) -> Iterator[None]:
+def one_writer(folder: str | Path, file: str | None = None) -> Iterator[None]:
     """Be the only process that writes to a folder, which is made when it is missing.
 
     The lock is the operating system's: it ends with the process, however that ends.
+
+    Args:
+        folder: where to write.
+        file: lock this file's name alone; others may write to the rest of the folder.
 
     Raises:
         HarpError: another process is writing there; the message names it.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / LOCK
+    path = folder / (LOCK if file is None else f".{file}.lock")
     lock = FileLock(path, timeout=0, thread_local=False)
     try:
         lock.acquire()
     except Timeout:
         raise HarpError(
-            f"another process is writing to {folder} ({_holder(path)}): wait for it to end, or "
-            "name another folder"
+            f"another process is writing to {folder / (file or '')} ({_holder(path)}): wait for it to end, or "
+            f"name another {'folder' if file is None else 'file'}"
         ) from None
     try:
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
@@ -43,6 +47,7 @@ def one_writer(folder: str | Path) -> Iterator[None]:
         path.write_text(f"process {os.getpid()}, started {started}: {command}", errors="replace")
         yield
     finally:
+        path.write_text("")
         lock.release()
 
 

@@ -71,6 +71,16 @@ class RerankOptions:
         default=None, metadata={"help": "Folder in which scores are kept across runs."}
     )
     tag: str = field(default="harp", metadata={"help": "Last column of the run."})
+    overwrite: bool = field(
+        default=False,
+        metadata={
+            "help": "Replace a run of ours that was made from something else or was changed since."
+        },
+    )
+    keep: bool = field(
+        default=False,
+        metadata={"help": "Use finished work of other package versions as it is."},
+    )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
 
     def __post_init__(self) -> None:

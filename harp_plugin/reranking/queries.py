@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 
 from ..errors import HarpError
 from ..trec_run import run_lines
@@ -51,30 +49,18 @@ def results_by_query(
     seen: set[str] = set()
     for qid, lines in groupby(run_lines(path, queries, collection), attrgetter("query")):
         if qid in seen:
-            raise HarpError(f"run {run} has lines of query {qid} in two places: sort it by query")
+            raise HarpError(
+                f"run {run} has lines of query {qid:.80} in two places: sort it by query"
+            )
         seen.add(qid)
-        found = list(lines)
-        best = sorted(found, key=attrgetter("score"), reverse=True)
-        docnos = [line.document for line in best]
-        if len(set(docnos)) < len(docnos):
-            twice = next(docno for docno in docnos if docnos.count(docno) > 1)
-            raise HarpError(f"run {run} lists document {twice} twice for query {qid}: keep one")
-        yield Results(qid, docnos[:depth], len(found))
+        scores: dict[str, float] = {}
+        for _, docno, score in lines:
+            if docno in scores:
+                raise HarpError(
+                    f"run {run} lists document {docno:.80} twice for query {qid:.80}: keep one"
+                )
+            scores[docno] = score
+        best = sorted(scores, key=scores.__getitem__, reverse=True)
+        yield Results(qid, best[:depth], len(scores))
     if not seen:
         raise HarpError(f"run {run} is empty: name a run with results")
-
-
-def count_lines(run: str) -> int | None:
-    """How many lines a run has; None for standard input.
-
-    Raises:
-        HarpError: it cannot be read.
-    """
-    if run == STDIN:
-        return None
-    opened = gzip.open if run.endswith(".gz") else open
-    try:
-        with opened(Path(run), "rb") as lines:
-            return sum(1 for _ in lines)
-    except (OSError, EOFError) as error:
-        raise HarpError(f"cannot read run {run}: {error}") from error

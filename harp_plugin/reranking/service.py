@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
+import os
 import re
+import shutil
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from tqdm.auto import tqdm
 
-from .. import __version__
 from ..errors import HarpError
+from ..files import file_hash
+from ..locks import one_writer
 from ..models import model_fingerprint
+from ..noted import Rules, refuse_input, remove_temporary_of
 from ..ranking import HarpReranker
+from ..ranking.loading import choose_device
 from ..ranking.texts import DatasetTexts
+from ..ranking.versions import scoring_versions
+from ..trec_run import count_lines, is_stream
 from .growing_run import GrowingRun, Sink, StandardOutput
 from .options import RerankOptions
-from .queries import STDIN, Results, count_lines, results_by_query
+from .queries import STDIN, Results, results_by_query
 
 logger = logging.getLogger(__name__)
 
 PAIRS_AT_ONCE = 1024
-NO_MATTER = {"output", "cache", "quiet", "batch_tokens", "device"}
-"""Options that change no line of a run."""
+NO_MATTER = {"output", "overwrite", "keep", "quiet"}
+"""Options that change no line of a run. Others do, if only the last bit of a score: a cache, a
+device and a budget decide which pairs are scored together."""
 
 
 def rerank(run: str, options: RerankOptions) -> Path | None:
@@ -34,7 +43,8 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
 
     Few queries are in memory at once. Whole queries are appended to ``OUTPUT.part``; after a kill,
     a later start with the same run, model and options goes on from there. A run that is there
-    already, made from the same, is not made again.
+    already, made from the same, is not made again; what was made from something else, or is not
+    ours, is not replaced.
 
     Args:
         run: a TREC run of any engine, plain or ``.gz``, its lines of a query together; or ``-``
@@ -46,25 +56,78 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
 
     Raises:
         HarpError: the run, the dataset or the model cannot be read, the run has a query or a
-            document that the dataset lacks, or the output cannot be written.
+            document that the dataset lacks, or the output cannot be written or may not be replaced.
     """
     output = _output(run, options.output)
-    lines = count_lines(run)
-    settings = _settings(run, options)
-    if output is not None and GrowingRun.is_finished(output, settings):
-        logger.info("%s is there, made from the same run, model and options", output)
-        return output
-    reranker = _reranker(options)
-    queries = DatasetTexts(options.dataset, None).queries()
-    collection = f"dataset {options.dataset}"
-    results = _Counted(results_by_query(run, options.depth, queries, collection))
-    sink: Sink = StandardOutput() if output is None else GrowingRun(output, settings)
-    with tqdm(total=lines, desc="rerank", unit="line", disable=options.quiet) as bar:
-        for some in _few_queries(sink.remaining(results)):
-            sink.write(_lines(reranker.transform(_frame(some, queries)), options.tag))
-            bar.update(results.lines - bar.n)
-    sink.finish()
+    if output is None:
+        source = "/dev/stdin" if run == STDIN else run
+        _write(_queries(source, options), options, StandardOutput(), count_lines(source))
+        return None
+    with one_writer(output.parent, output.name):
+        remove_temporary_of(output)
+        with _as_file(run, output) as source:
+            _write_file(source, output, options)
     return output
+
+
+def _write_file(run: str, output: Path, options: RerankOptions) -> None:
+    rules = Rules(overwrite=options.overwrite, keep=options.keep)
+    lines = count_lines(run)
+    growing = GrowingRun(output, _settings(run, options), scoring_versions(), rules)
+    for file in growing.files:
+        refuse_input(file, {"the run to be reranked": run}, rules.output)
+    if growing.is_finished():
+        logger.info("%s is there, made from the same run, model and options", output)
+        return
+    with growing.open():
+        _write(_queries(run, options), options, growing, lines)
+
+
+class _Queries(NamedTuple):
+    """The queries' texts, and the results to be reranked."""
+
+    texts: dict[str, str]
+    results: _Counted
+
+
+def _queries(run: str, options: RerankOptions) -> _Queries:
+    texts = DatasetTexts(options.dataset, None).queries()
+    collection = f"dataset {options.dataset}"
+    return _Queries(texts, _Counted(results_by_query(run, options.depth, texts, collection)))
+
+
+def _write(queries: _Queries, options: RerankOptions, sink: Sink, lines: int | None) -> None:
+    reranker = _reranker(options)
+    with tqdm(total=lines, desc="rerank", unit="line", disable=options.quiet) as bar:
+        for some in _few_queries(sink.remaining(queries.results)):
+            sink.write(_lines(reranker.transform(_frame(some, queries.texts)), options.tag))
+            bar.update(queries.results.lines - bar.n)
+    sink.finish()
+
+
+@contextmanager
+def _as_file(run: str, output: Path) -> Iterator[str]:
+    """A run that can be read several times: what can be read once is copied, and removed later."""
+    if run != STDIN and not is_stream(run):
+        yield run
+        return
+    copy = output.with_name(f"{output.name}.input.{os.getpid()}.tmp")
+    try:
+        _copy(run, copy)
+        yield str(copy)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _copy(run: str, path: Path) -> None:
+    try:
+        with (
+            nullcontext(sys.stdin.buffer) if run == STDIN else Path(run).open("rb") as source,
+            path.open("wb") as file,
+        ):
+            shutil.copyfileobj(source, file)
+    except OSError as error:
+        raise HarpError(f"cannot read run {run}: {error}") from error
 
 
 def _reranker(options: RerankOptions) -> HarpReranker:
@@ -98,11 +161,12 @@ def _output(run: str, named: str | None) -> Path | None:
 def _settings(run: str, options: RerankOptions) -> dict[str, Any]:
     given = {name: value for name, value in asdict(options).items() if name not in NO_MATTER}
     return {
-        "run": None if run == STDIN else _sha256(Path(run)),
+        "run": file_hash(Path(run)),
         **given,
+        "cache": options.cache is not None,
+        "device": options.device or [str(choose_device(None))],
         "dataset": options.dataset.removeprefix("irds:"),
         "model": model_fingerprint(options.model),
-        "harp_plugin": __version__,
     }
 
 
@@ -147,8 +211,3 @@ def _lines(reranked: pd.DataFrame, tag: str) -> str:
         f"{qid} Q0 {docno} {rank} {score!r} {tag}\n"
         for qid, docno, rank, score in zip(*columns, strict=True)
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -36,7 +36,7 @@ def test_a_run_is_reranked_and_named_after_the_first(rerank, run_file, expected,
     output = run_file.with_name("bm25.reranked.run.gz")
     assert capsys.readouterr().out == f"run: {output}\n"
     assert_run(output, expected)
-    left = {path.name for path in run_file.parent.iterdir()}
+    left = {path.name for path in run_file.parent.iterdir() if not path.name.startswith(".")}
     assert left == {run_file.name, output.name, f"{output.name}.json"}
 
 

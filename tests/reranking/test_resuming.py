@@ -1,6 +1,7 @@
 """What a kill, Ctrl-C or a changed option leaves of a run, and what a later start makes of it."""
 
 import gzip
+import hashlib
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import torch
 from transformers import BertForSequenceClassification
 
 from harp_plugin import Scorer
+from harp_plugin.files import read_record, write_record
 from harp_plugin.reranking import service
 
 INTERRUPTED = """
@@ -89,42 +91,52 @@ def test_a_kill_loses_only_the_queries_in_flight(
 def test_a_part_that_ends_anywhere_is_taken_up(rerank, same_run, run_file, whole, tmp_path, scored):
     """Also one that a full disk has cut in the middle of a line."""
     output = tmp_path / "out.run"
-    options = ["--output", output]
     part, note = tmp_path / "out.run.part", tmp_path / "out.run.part.json"
-    settings = (tmp_path / "whole.run.json").read_bytes()
     content = whole.read_bytes()
+    settings = read_record(tmp_path / "whole.run.json")
     lines = content.splitlines(keepends=True)
     ten, thirteen, end = (len(b"".join(lines[:count])) for count in (10, 13, 30))
-    for cut in (0, 1, ten - 1, ten, ten + 1, thirteen, end - 1, end):
-        output.unlink(missing_ok=True)
-        part.write_bytes(content[:cut])
-        note.write_bytes(settings)
-        scored.clear()
-        assert rerank(run_file, *options) == 0
-        kept = content[:cut].count(b"\n") // 5 * 5
-        assert output.read_bytes().startswith(b"".join(lines[:kept]))
-        same_run(output, whole)
-        assert len(scored) == 30 - kept
+    for known in (0, ten, end):
+        for cut in {known, known + 1, thirteen, end - 1, end}:
+            if known <= cut <= end:
+                for path in tmp_path.glob("out.run*"):
+                    path.unlink()
+                part.write_bytes(content[:cut])
+                digest = hashlib.sha256(content[:known]).hexdigest()
+                write_record(note, settings | {"bytes": known, "sha256": digest})
+                scored.clear()
+                assert rerank(run_file, "--output", output) == 0
+                assert output.read_bytes().startswith(content[:known])
+                same_run(output, whole)
+                assert len(scored) == 30 - content[:known].count(b"\n")
 
 
-def test_a_finished_run_is_not_made_again(rerank, run_file, tmp_path, scored):
+def test_a_finished_run_is_not_made_again(rerank, run_file, tmp_path, scored, capsys):
     output = tmp_path / "out.run"
     assert rerank(run_file, "--output", output) == 0
     scored.clear()
-    assert rerank(run_file, "--output", output, "--batch-tokens", 64) == 0
+    assert rerank(run_file, "--output", output) == 0
     assert scored == []
-    assert rerank(run_file, "--output", output, "--depth", 3) == 0
+    content = output.read_bytes()
+    for options in (["--depth", 3], ["--batch-tokens", 64], ["--cache", tmp_path / "cache"]):
+        assert rerank(run_file, "--output", output, *options) == 2
+        name = options[0].lstrip("-").replace("-", "_")
+        assert f"made from other settings ({name}: " in capsys.readouterr().err
+    assert output.read_bytes() == content and scored == []
+    assert rerank(run_file, "--output", output, "--depth", 3, "--overwrite") == 0
     assert len(scored) == 18 and len(output.read_text().splitlines()) == 18
 
 
 @pytest.mark.parametrize("changed", ["run", "model", "max_length"])
-def test_another_run_model_or_option_starts_anew_and_says_so(
-    rerank, same_run, run_file, model_copy, tmp_path, scored, monkeypatch, caplog, changed
+def test_a_part_of_another_run_model_or_option_is_replaced_only_when_asked(
+    rerank, same_run, run_file, model_copy, tmp_path, scored, monkeypatch, capsys, changed
 ):
     output = tmp_path / "out.run"
     stop_after(monkeypatch, 2)
     assert rerank(run_file, "--output", output, model=model_copy) == 130
-    assert len((tmp_path / "out.run.part").read_text().splitlines()) == 10
+    part = tmp_path / "out.run.part"
+    kept = part.read_bytes()
+    assert len(kept.splitlines()) == 10
     monkeypatch.undo()
     options = ["--output", output]
     if changed == "run":
@@ -137,12 +149,111 @@ def test_another_run_model_or_option_starts_anew_and_says_so(
         weights.save_pretrained(model_copy)
     else:
         options += ["--max_length", 20]
-    assert rerank(run_file, *options, model=model_copy) == 0
-    assert f"was made with another {changed}: starting anew" in caplog.text
+    assert rerank(run_file, *options, model=model_copy) == 2
+    assert f"made from other settings ({changed}: " in capsys.readouterr().err
+    assert part.read_bytes() == kept
+    assert rerank(run_file, *options, "--overwrite", model=model_copy) == 0
     anew = tmp_path / "anew.run"
     again = [anew if option is output else option for option in options]
     assert rerank(run_file, *again, model=model_copy) == 0
     same_run(output, anew)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_work_of_other_versions_is_used_only_when_asked(
+    rerank, run_file, tmp_path, scored, monkeypatch, capsys, half
+):
+    output = tmp_path / "out.run"
+    if half:
+        stop_after(monkeypatch, 2)
+    assert rerank(run_file, "--output", output) == (130 if half else 0)
+    monkeypatch.undo()
+    note = tmp_path / ("out.run.part.json" if half else "out.run.json")
+    old = read_record(note)
+    old["versions"]["torch"] = "1.0"
+    write_record(note, old)
+    assert rerank(run_file, "--output", output) == 2
+    error = capsys.readouterr().err
+    assert "torch: 1.0 then" in error and "--keep" in error and "--overwrite" in error
+    assert rerank(run_file, "--output", output, "--keep") == 0
+    assert read_record(tmp_path / "out.run.json")["versions"]["torch"] == "1.0"
+    assert rerank(run_file, "--output", output, "--overwrite") == 0
+    assert read_record(tmp_path / "out.run.json")["versions"]["torch"] != "1.0"
+
+
+def strangers(folder):
+    """Paths at which something lies that is not ours, and what it is made by."""
+    output = folder / "out.run"
+    yield output, lambda: output.write_text("a stranger's")
+    yield output, lambda: output.mkdir()
+    yield output, lambda: output.symlink_to(folder / "nowhere")
+    for name in ("out.run.part", "out.run.json", "out.run.part.json"):
+        path = folder / name
+        yield path, lambda path=path: path.write_text("{}")
+        yield path, lambda path=path: path.mkdir()
+
+
+@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_what_is_not_ours_is_never_replaced(rerank, run_file, tmp_path, capsys, number, overwrite):
+    path, make = list(strangers(tmp_path))[number]
+    make()
+    before = path.read_bytes() if path.is_file() else None
+    assert rerank(run_file, "--output", tmp_path / "out.run", *overwrite) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("harp: error: ") and "name another --output" in error
+    assert path.is_symlink() or path.exists()
+    assert before is None or path.read_bytes() == before
+
+
+def test_the_input_is_never_the_output(rerank, run_file, tmp_path, capsys):
+    content = run_file.read_bytes()
+    link = tmp_path / "link.run"
+    link.hardlink_to(run_file)
+    part = tmp_path / "x.part"
+    part.write_bytes(content)
+    for run, output in ((run_file, run_file), (run_file, link), (part, tmp_path / "x")):
+        assert rerank(run, "--output", output, "--overwrite") == 2
+        assert "is the run to be reranked" in capsys.readouterr().err
+        assert run.read_bytes() == content
+
+
+def test_a_run_that_was_changed_is_told(rerank, run_file, tmp_path, whole, scored, capsys):
+    good = whole.read_bytes()
+    whole.write_bytes(good.replace(b" harp", b" HARP", 1))
+    assert rerank(run_file, "--output", whole) == 2
+    assert "is not as it was written" in capsys.readouterr().err
+    assert rerank(run_file, "--output", whole, "--overwrite") == 0
+    assert whole.read_bytes().count(b" HARP") == 0
+
+
+def test_what_a_killed_start_leaves_is_removed(rerank, run_file, tmp_path):
+    names = ["out.run", "out.run.json", "out.run.part.json", "out.run.input"]
+    left = [tmp_path / f"{name}.99999.tmp" for name in names]
+    other = tmp_path / "another.run.99999.tmp"
+    for path in (*left, other):
+        path.write_text("half")
+    assert rerank(run_file, "--output", tmp_path / "out.run") == 0
+    assert not any(path.exists() for path in left) and other.exists()
+
+
+@pytest.mark.integration
+def test_another_run_from_standard_input_is_no_finished_one(run_file, tiny_bert, tmp_path):
+    def rerank_lines(lines):
+        options = ["--dataset", "irds:harp-encyclopedia", "--model", str(tiny_bert)]
+        options += ["--max-length", "40", "--output", str(tmp_path / "out.run")]
+        return subprocess.run(
+            [sys.executable, "-m", "harp_plugin.cli", "rerank", "-", *options],
+            input=lines,
+            capture_output=True,
+            text=True,
+        )
+
+    lines = run_file.read_text()
+    assert rerank_lines(lines).returncode == 0
+    assert rerank_lines(lines).returncode == 0
+    other = rerank_lines("".join(lines.splitlines(keepends=True)[:5]))
+    assert other.returncode == 2 and "made from other settings (run: " in other.stderr
 
 
 def test_two_processes_do_not_write_one_run(rerank, run_file, tmp_path, capsys, monkeypatch):

@@ -1,0 +1,189 @@
+"""Files with a note beside them, which says what they were made from and what their content is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import HarpError
+from .files import file_hash, read_record, whole_file, write_record
+from .made_from import refuse_other_settings, refuse_other_versions
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may be done with finished work that does not fit.
+
+    Attributes:
+        overwrite: replace our own work of other settings or versions, or that was changed.
+        keep: use work of other package versions as it is.
+        output: the option that names another place, for errors.
+    """
+
+    overwrite: bool = False
+    keep: bool = False
+    output: str = "--output"
+
+
+class NotedFile:
+    """A file that is made from settings, by packages of some versions.
+
+    The note, ``NAME.json``, holds all that and the SHA-256 of the file. What has no such note is
+    not ours: it is never replaced.
+
+    Args:
+        path: the file.
+        settings: everything its content depends on but for versions; JSON types.
+        versions: of the packages that make it.
+        rules: what may be replaced.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: Mapping[str, Any],
+        versions: Mapping[str, str],
+        rules: Rules,
+    ) -> None:
+        self.path = path
+        self.settings = json.loads(json.dumps(settings))
+        self.versions = dict(versions)
+        self.rules = rules
+
+    @property
+    def note(self) -> Path:
+        """The note's path."""
+        return note_of(self.path)
+
+    def is_finished(self) -> bool:
+        """Whether the file is there, made from the same, and unchanged since.
+
+        If it is not, it may be made.
+
+        Raises:
+            HarpError: something at its path is not ours, or is ours and may not be replaced.
+        """
+        note = self.stored_note()
+        if note is None or not self.path.exists():
+            return False
+        return self.fits(note, unchanged=note.get("sha256") == file_hash(self.path))
+
+    def fits(self, note: Mapping[str, Any], *, unchanged: bool) -> bool:
+        """Whether what a note describes can be used; if not, it may be replaced.
+
+        Args:
+            note: the file's.
+            unchanged: whether the file is as the note says.
+
+        Raises:
+            HarpError: it may not be replaced.
+        """
+        rules = self.rules
+        if not unchanged:
+            if not rules.overwrite:
+                raise HarpError(
+                    f"{self.path} is not as it was written: name another {rules.output}, or give "
+                    "--overwrite to make it anew"
+                )
+            return False
+        if note["settings"] != self.settings:
+            if not rules.overwrite:
+                refuse_other_settings(self.path, note["settings"], self.settings, rules.output)
+            return False
+        if note["versions"] != self.versions and not rules.keep:
+            if not rules.overwrite:
+                refuse_other_versions(self.path, note["versions"], self.versions)
+            return False
+        return True
+
+    @contextmanager
+    def writing(self) -> Iterator[Path]:
+        """Give a temporary path to write to; at the end of the block it gets its name."""
+        with whole_file(self.path) as temporary:
+            yield temporary
+            self.write_note(sha256=file_hash(temporary))
+
+    def write_note(self, **more: Any) -> None:
+        """Write the note, before the file gets its name: a kill never leaves one that has none."""
+        write_record(self.note, {"settings": self.settings, "versions": self.versions, **more})
+
+    def stored_note(self) -> dict[str, Any] | None:
+        """The note, None if there is nothing yet.
+
+        Raises:
+            HarpError: what is there is not ours.
+        """
+        refuse_special(self.path, self.rules.output)
+        refuse_special(self.note, self.rules.output)
+        if not self.note.exists():
+            if self.path.exists():
+                raise HarpError(f"{self.path} {_NOT_OURS}: name another {self.rules.output}")
+            return None
+        return read_note(self.path, self.rules.output)
+
+
+_NOT_OURS = "was not written by harp, which leaves it as it is"
+
+
+def read_note(path: Path, output: str) -> dict[str, Any]:
+    """The note of a file.
+
+    Raises:
+        HarpError: it is damaged, or not ours.
+    """
+    try:
+        note = read_record(note_of(path))
+    except HarpError as error:
+        raise HarpError(
+            f"{error}, or {_NOT_OURS}: move it away with {path.name}, or name another {output}"
+        ) from error
+    if not all(isinstance(note.get(name), dict) for name in ("settings", "versions")):
+        raise HarpError(f"{note_of(path)} {_NOT_OURS}: name another {output}")
+    return note
+
+
+def note_of(path: Path) -> Path:
+    """Where the note of a file lies."""
+    return path.with_name(f"{path.name}.json")
+
+
+def refuse_special(path: Path, output: str) -> None:
+    """Refuse to write where there is no plain file.
+
+    Raises:
+        HarpError: there is a folder, a link, a device or the like.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "no plain file"
+        raise HarpError(f"{path} is {kind}: name another {output}")
+
+
+def refuse_input(output: Path, inputs: Mapping[str, str | Path], option: str) -> None:
+    """Refuse to write what is read.
+
+    Args:
+        output: a file to be written.
+        inputs: paths that are read, by what they are called.
+        option: names another place, for errors.
+
+    Raises:
+        HarpError: the output is one of the inputs.
+    """
+    for name, path in inputs.items():
+        if output.resolve() == Path(path).resolve() or (
+            output.exists() and Path(path).exists() and output.samefile(path)
+        ):
+            raise HarpError(f"{output} is {name}: name another {option}")
+
+
+def remove_temporary_of(path: Path) -> None:
+    """Remove what killed processes left of a file and of its notes; for its only writer."""
+    name = re.compile(re.escape(path.name) + r"(\.part|\.input)?(\.json)?\.\d+\.tmp")
+    for left in path.parent.iterdir() if path.parent.is_dir() else ():
+        if name.fullmatch(left.name) and left.is_file() and not left.is_symlink():
+            left.unlink(missing_ok=True)
