@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from .errors import HarpError
 from .graph.functional import FUNCTIONAL_ANCHORS
 from .storage import read_table, table_bytes
 from .tasks.registry import HARP_TASKS
+from .temporary import temporary_folder
 
 if TYPE_CHECKING:
     from .build import BuildOptions
@@ -65,14 +65,16 @@ def estimate(
     near-duplicate leads are not regarded.
 
     Raises:
-        HarpError: a source or model is missing or damaged, or nothing comes out.
+        HarpError: a source or model is missing or damaged, the sample has no page, or nothing
+            comes out.
     """
     from .build import check
     from .corpus.sample import sample_corpus
 
     check(sources, options, weights)
-    with tempfile.TemporaryDirectory(prefix="harp-dry-run-") as folder:
-        directory = Path(folder)
+    if options.sample_pages < 1:
+        raise HarpError(f"--sample-pages {options.sample_pages}: give 1 or more")
+    with temporary_folder("harp-dry-run-") as directory:
         sample = sample_corpus(sources, directory, corpus, options.sample_pages)
         counted = _Counted(directory / "corpus", sample.fraction, graph)
         rows = {name: round(count) for name, count in counted.rows.items()}

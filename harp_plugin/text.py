@@ -10,12 +10,18 @@ from urllib.parse import unquote
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SPACE = re.compile(r"\s+")
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e]+")
 
 
 def words(text: str) -> list[str]:
     """The words of a text: runs of letters and digits, an apostrophe inside allowed."""
     return WORD.findall(text)
+
+
+def without_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which no file of UTF-8 can hold, by U+FFFD each."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def normalise_anchor(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import mwparserfromhell
 from mwparserfromhell import nodes
 
-from ..text import normalise_title
+from ..text import normalise_title, without_surrogates
 from .cleanup import clean_up, cleaned
 from .markup import Link, LinkedText
 from .page_kinds import kind_of_wikitext
@@ -276,6 +276,6 @@ class _Writer:
 
 def _entity(node: nodes.HTMLEntity) -> str:
     try:
-        return node.normalize()
+        return without_surrogates(node.normalize())
     except ValueError:
         return ""

@@ -86,6 +86,23 @@ def test_damaged_compressions(packed, junk, start, size):
         assert "\n" not in str(error)
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize("name", SEEDS)
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_one_byte_of_a_compressed_source_is_damaged(name, compress):
+    rng = random.Random(name)
+    told = 0
+    for _ in range(200):
+        packed = bytearray(compress(rng.choice(SEEDS[name])))
+        packed[rng.randrange(len(packed))] ^= rng.randrange(1, 256)
+        try:
+            tables(read_bytes(bytes(packed), "x", name))
+        except HarpError as error:
+            assert str(error).startswith("x") and "\n" not in str(error)
+            told += 1
+    assert told > 150
+
+
 @pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress])
 @pytest.mark.parametrize("damage", [b"", b"junk and more", "header"])
 def test_damage_between_compressed_streams(compress, damage):

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from ...errors import HarpError
+from ...text import without_surrogates
 from ..pages import Dropped
 from .source import Source
 
 T = TypeVar("T")
 
 _MOST_VALUES = 4 << 20
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
@@ -65,7 +65,7 @@ def json_object(data: bytes | str) -> dict[str, Any]:
     if text.count("[") + text.count("{") > _MOST_VALUES:
         raise ValueError("over four million lists and objects")
     value = typed(json.loads(text), dict, "the line")
-    return without_surrogates(value) if _HALF_PAIR.search(text) else value
+    return _without_surrogates(value) if _HALF_PAIR.search(text) else value
 
 
 def typed(value: Any, kind: type[T], name: str) -> T:
@@ -110,12 +110,11 @@ def list_field(fields: Mapping[str, Any], name: str) -> list[Any]:
     return typed(fields[name], list, name)
 
 
-def without_surrogates(value: Any) -> Any:
-    """Replace half surrogate pairs, which no file of UTF-8 can hold, in a JSON value."""
+def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
+        return without_surrogates(value)
     if isinstance(value, list):
-        return [without_surrogates(part) for part in value]
+        return [_without_surrogates(part) for part in value]
     if isinstance(value, dict):
-        return {without_surrogates(key): without_surrogates(part) for key, part in value.items()}
+        return {without_surrogates(key): _without_surrogates(part) for key, part in value.items()}
     return value

@@ -1,0 +1,44 @@
+"""A temporary folder of which nothing is left, however the process ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_REMOVER = """
+import shutil, sys, time
+from pathlib import Path
+sys.stdin.read()
+for _ in range(50):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not Path(sys.argv[1]).exists():
+        break
+    time.sleep(0.1)
+"""
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Give a new folder in the system's temporary folder, and remove it at the end of the block.
+
+    A second process, of a session of its own, removes it where this one is killed.
+
+    Args:
+        prefix: how the folder's name begins.
+    """
+    folder = tempfile.mkdtemp(prefix=prefix)
+    remover = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _REMOVER, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield Path(folder)
+    finally:
+        remover.communicate()  # its input ends with this process, too
