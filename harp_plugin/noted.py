@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -125,6 +126,69 @@ class NotedFile:
                 raise HarpError(f"{self.path} {_NOT_OURS}: name another {self.rules.output}")
             return None
         return read_note(self.path, self.rules.output)
+
+
+class Ledger:
+    """The files that we have written to a folder, by their hashes in ``harp_files.json``.
+
+    For files whose content follows from what is checked already, such as a table and its plot.
+
+    Args:
+        folder: has one writer at a time.
+        rules: what may be replaced.
+
+    Raises:
+        HarpError: the record is damaged, or not ours.
+    """
+
+    NAME = "harp_files.json"
+
+    def __init__(self, folder: Path, rules: Rules) -> None:
+        self._folder = folder
+        self._rules = rules
+        self._path = folder / self.NAME
+        refuse_special(self._path, rules.output)
+        self._files: dict[str, list[str]] = {}
+        if self._path.exists():
+            self._files = own_record(self._path, rules.output)
+
+    def write(self, path: Path, content: str | bytes) -> None:
+        """Write a file, whole or not at all.
+
+        Raises:
+            HarpError: there is one that is not ours, or that was changed since.
+        """
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        refuse_special(path, self._rules.output)
+        name = path.relative_to(self._folder).as_posix()
+        known, digest = self._files.get(name, []), hashlib.sha256(data).hexdigest()
+        if path.exists() and (now := file_hash(path)) != digest:
+            if not known:
+                raise HarpError(f"{path} {_NOT_OURS}: name another {self._rules.output}")
+            if now not in known and not self._rules.overwrite:
+                raise HarpError(
+                    f"{path} is not as it was written: move it away, or give --overwrite to make "
+                    "it anew"
+                )
+        # The record comes first: a kill never leaves a file of ours that is not in it.
+        self._files[name] = [*known[-1:], digest]
+        write_record(self._path, self._files)
+        with whole_file(path) as temporary:
+            temporary.write_bytes(data)
+
+
+def own_record(path: Path, output: str) -> dict[str, Any]:
+    """Read a record of ours.
+
+    Raises:
+        HarpError: it is damaged, or not ours.
+    """
+    try:
+        return read_record(path)
+    except HarpError as error:
+        raise HarpError(
+            f"{error}, or it {_NOT_OURS}: move it away, or name another {output}"
+        ) from error
 
 
 _NOT_OURS = "was not written by harp, which leaves it as it is"

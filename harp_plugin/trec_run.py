@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from .errors import HarpError
 
@@ -109,7 +109,7 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
         if not is_stream(path) and not stat.S_ISREG(Path(path).stat().st_mode):
             raise HarpError(f"run {path} is no file: name one, or - for standard input")
         with opened(path, "rb") as file:
-            yield file
+            yield cast(IO[bytes], file)
     except _UNREADABLE as error:
         raise HarpError(f"cannot read run {path}: {error}: name a TREC run") from error
 

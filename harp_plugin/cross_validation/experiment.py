@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,13 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ..evaluation.collection import Collection
-from ..evaluation.experiment import versions
+from ..evaluation.experiment import (
+    check_results,
+    refuse_first_stage,
+    results_settings,
+    versions,
+    written_options,
+)
 from ..evaluation.first_stage import FirstStage
 from ..evaluation.options import slug
 from ..evaluation.results import (
@@ -21,8 +27,12 @@ from ..evaluation.results import (
     paired_tests,
     parse_measures,
 )
-from ..evaluation.runs import ranked, run_text, stored_run, write_whole
+from ..evaluation.runs import ranked, stored_run
+from ..files import remove_temporary, write_record
+from ..locks import one_writer
 from ..models import model_fingerprint
+from ..noted import Ledger, refuse_input
+from ..ranking.versions import scoring_versions
 from .folds import Fold, draw_parts, folds_of, read_parts
 from .options import CrossValidationOptions, label
 from .plot import draw
@@ -30,6 +40,7 @@ from .results import CrossValidation, mean_and_deviation, over_seeds
 from .trials import Cell, Trial, Trials
 
 PerQuery = dict[str, dict[str, float]]
+FOLDERS = ("runs", "folds", "finetuning")
 
 
 def cross_validate(options: CrossValidationOptions) -> CrossValidation:
@@ -39,13 +50,22 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
     each number of training queries (HARP, Figure 4). Writes into ``options.output_dir``: ``runs``
     (TREC format), ``finetuning`` (recipe, log and manifest of each fine-tuning), ``results.json``,
     ``table.txt``, ``table.tex``, ``plot.png`` and ``plot.svg``. What is there already and was made
-    with the same options, models and queries is not made again.
+    with the same options, models and queries is not made again. What was made from something else
+    is replaced only with ``options.overwrite``.
 
     Raises:
         HarpError: the dataset, a measure, the first stage, a model, the folds or an option of
             fine-tuning is at fault, which is found before anything is trained; or a fine-tuning
-            fails.
+            fails; or something in the folder may not be replaced.
     """
+    folder = Path(options.output_dir)
+    with one_writer(folder):
+        for place in (folder, *(folder / name for name in FOLDERS)):
+            remove_temporary(place)
+        return _cross_validate(options)
+
+
+def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     measures = parse_measures(options.measures)
     collection = Collection(options.dataset, options.fields)
     folds = _folds(options, collection)
@@ -54,8 +74,18 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
         for system in options.row_names
     }
     folder = Path(options.output_dir)
-    first, settings, negatives = _first_stage(options, collection)
-    trials = Trials(options, collection, first, negatives, settings, models)
+    deep = replace(options, depth=max(options.depth, options.negatives_depth))
+    stage = FirstStage(deep, collection)
+    _refuse_inputs(options, stage)
+    made_from = {
+        **results_settings(options, collection, stage, models),
+        "fold_contents": [fold.test for fold in folds],
+    }
+    check_results(folder / "results.json", made_from, options)
+    ledger = Ledger(folder, options.rules)
+    first, settings, negatives = _first_stage(options, collection, stage, deep.depth)
+    packages = {**stage.versions, **scoring_versions()}
+    trials = Trials(options, collection, first, negatives, settings, models, packages, ledger)
     trials.check(folds)
 
     chosen: dict[str, list[int]] = {}
@@ -72,10 +102,13 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
                 bar.update()
                 continue
             pool = _Pool(collection, measures[0], trials, bar)
-            runs[cell] = pool.run(cell, folds, len(options.candidates))
+            pooled = pool.run(cell, folds, len(options.candidates))
             if options.grid:
                 chosen[cell.name] = pool.chosen
-            write_whole(path, run_text(runs[cell], tag=path.stem))
+            parts = {"settings": settings, "parts": pool.parts, "chosen": pool.chosen}
+            runs[cell] = stored_run(
+                path, parts, partial(_same, pooled), versions=packages, rules=options.rules
+            )
     names = {cell: "" if cell is None else cell.name for cell in runs}
     per_query = measure_runs(
         {names[cell]: run for cell, run in runs.items()},
@@ -84,27 +117,51 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
         measures,
     )
     results = _results(options, collection, trials, len(folds), per_query)
-    _write(options, results, trials, models, folds, chosen)
+    found = {
+        "made_from": made_from,
+        "models": models,
+        "folds": [fold.test for fold in folds],
+        "usable": trials.usable,
+        "shortages": trials.shortages,
+        "chosen": {cell: [options.candidates[n] for n in of] for cell, of in chosen.items()},
+    }
+    _write(options, results, found, ledger)
     return results
 
 
+def _refuse_inputs(options: CrossValidationOptions, stage: FirstStage) -> None:
+    """Refuse to write over the first stage's run or the files of folds."""
+    folder = Path(options.output_dir)
+    runs = [folder / "runs" / f"{slug(options.rows[0])}.run"]
+    runs += [folder / "runs" / f"{cell.name}.run" for cell in _cells(options)]
+    refuse_first_stage(stage, [*runs, folder / "finetuning" / "first-stage.run"])
+    for number in range(1, len(options.fold_files or ()) + 1):
+        for given in options.fold_files or ():
+            path = folder / "folds" / f"fold-{number}.train.txt"
+            refuse_input(path, {"a file of a fold": given}, "--output-dir")
+
+
 def _first_stage(
-    options: CrossValidationOptions, collection: Collection
+    options: CrossValidationOptions, collection: Collection, stage: FirstStage, depth: int
 ) -> tuple[pd.DataFrame, dict[str, Any], Path]:
     """The run that is reranked, what it depends on, and a file as deep as negatives are drawn."""
     folder = Path(options.output_dir)
-    deep = replace(options, depth=max(options.depth, options.negatives_depth))
-    stage = FirstStage(deep, collection)
     settings = {**collection.identity, "first stage": stage.settings}
     path = folder / "finetuning" / "first-stage.run"
-    run = stored_run(path, {**settings, "depth": deep.depth}, stage.retrieve)
+    rules: dict[str, Any] = {"versions": stage.versions, "rules": options.rules}
+    run = stored_run(path, {**settings, "depth": depth}, stage.retrieve, **rules)
     settings |= {"depth": options.depth}
     first = stored_run(
         folder / "runs" / f"{slug(options.rows[0])}.run",
-        {**settings, "from depth": deep.depth},
+        {**settings, "from depth": depth},
         lambda: run[run["rank"] < options.depth],
+        **rules,
     )
     return first, settings, path
+
+
+def _same(run: pd.DataFrame) -> pd.DataFrame:
+    return run
 
 
 class _Pool:
@@ -112,6 +169,7 @@ class _Pool:
 
     def __init__(self, collection: Collection, measure: Any, trials: Trials, bar: tqdm) -> None:
         self.chosen: list[int] = []
+        self.parts: list[str] = []
         self._collection = collection
         self._measure = measure
         self._trials = trials
@@ -129,6 +187,7 @@ class _Pool:
             trial = Trial(cell, fold, candidate)
             self._bar.set_postfix_str(str(trial))
             runs.append(self._trials.held_out(trial))
+            self.parts.append(self._trials.hash_of(trial))
             self._bar.update()
         values = [self._validated(run, fold) for run in runs] if fold.validation else [0.0]
         best = values.index(max(values))
@@ -210,30 +269,22 @@ def _results(
 def _write(
     options: CrossValidationOptions,
     results: CrossValidation,
-    trials: Trials,
-    models: dict[str, list[str]],
-    folds: list[Fold],
-    chosen: dict[str, list[int]],
+    found: dict[str, Any],
+    ledger: Ledger,
 ) -> None:
-    content = {
-        "options": asdict(options),
+    """Write the results first: they say what the table and the plot are made from."""
+    record = {
+        "options": written_options(options),
         "versions": versions(),
-        "models": models,
-        "folds": [fold.test for fold in folds],
-        "usable": trials.usable,
-        "shortages": trials.shortages,
-        "chosen": {cell: [options.candidates[n] for n in of] for cell, of in chosen.items()},
+        **found,
         "baseline": results.baseline,
         "means": results.means,
         "deviations": results.deviations,
         "p_values": results.p_values,
         "per_query": results.per_query,
     }
-    write_whole(results.path / "table.txt", results.table + "\n")
-    write_whole(results.path / "table.tex", results.latex)
+    write_record(results.path / "results.json", record)
+    ledger.write(results.path / "table.txt", results.table + "\n")
+    ledger.write(results.path / "table.tex", results.latex)
     for kind in ("png", "svg"):
-        temporary = results.path / f"plot.{kind}.tmp"
-        temporary.write_bytes(draw(results, kind))
-        temporary.replace(results.path / f"plot.{kind}")
-    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    write_whole(results.path / "results.json", text)
+        ledger.write(results.path / f"plot.{kind}", draw(results, kind))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import math
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,19 +19,27 @@ from ..errors import HarpError
 from ..evaluation.collection import Collection
 from ..evaluation.experiment import make_reranker, rerank
 from ..evaluation.options import slug
-from ..evaluation.runs import stored_run, write_whole
+from ..evaluation.runs import stored_run
+from ..files import file_hash
+from ..noted import Ledger
 from ..options import OptionsParser
 from ..train import finetune
 from ..training.arguments import HarpModelArguments, HarpTrainingArguments
-from ..training.folder import LOG, MANIFEST, OF_THE_START, RECORD
+from ..training.folder import MANIFEST, OF_THE_START
 from ..training.judged_arguments import FinetuneDataArguments
 from .folds import Fold
 from .options import CrossValidationOptions, label
 
 ARGUMENTS = (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments)
 Arguments = tuple[HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments]
-KEPT = (LOG, MANIFEST, RECORD)
-KEPT_KINDS = (".md", ".png", ".svg", ".pdf")
+DISCARDED = re.compile(
+    r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json|config\.json"
+    r"|(tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json"
+    r"|vocab\.txt|merges\.txt|(spiece|tokenizer|sentencepiece\.bpe)\.model"
+    r"|training_args\.bin|trainer_state\.json|optimizer\.pt|scheduler\.pt|rng_state.*\.pth"
+    r"|checkpoint-\d+"
+)
+"""Names of what a fine-tuning writes and nobody needs once its run is there."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,8 @@ class Trials:
         negatives: file of the run from which negatives are drawn.
         settings: what that run depends on.
         fingerprints: of each system's models.
+        versions: of the packages that make a run.
+        ledger: writes the recipes and the files of folds.
 
     Attributes:
         usable: how many queries of each fold's training part can be learnt from, by system.
@@ -90,6 +100,8 @@ class Trials:
         negatives: Path,
         settings: dict[str, Any],
         fingerprints: dict[str, list[str]],
+        versions: dict[str, str],
+        ledger: Ledger,
     ) -> None:
         self.usable: dict[str, list[int]] = {}
         self.shortages: dict[str, list[str]] = {}
@@ -99,6 +111,8 @@ class Trials:
         self._negatives = negatives
         self._settings = settings
         self._fingerprints = fingerprints
+        self._stored: dict[str, Any] = {"versions": versions, "rules": options.rules}
+        self._ledger = ledger
         self._folder = Path(options.output_dir) / "finetuning"
         self._known: dict[str, tuple[int, list[str]]] = {}
 
@@ -137,12 +151,20 @@ class Trials:
             checkpoints = [str(self._tuned(trial, recipe)) for recipe in recipes]
             return self._rerank(first, trial.cell, checkpoints, recipes[0])
 
-        path = self._folder / trial.cell.name / f"{trial.name}.run"
-        run = stored_run(path, self._settings_of(trial, recipes), make)
+        settings = self._settings_of(trial, recipes)
+        run = stored_run(self._path(trial), settings, make, **self._stored)
         if not self._options.keep_checkpoints:
             for recipe in recipes:
                 _discard_weights(Path(recipe["output_dir"]))
         return run
+
+    def hash_of(self, trial: Trial) -> str:
+        """The hash of a trial's run; empty where it holds out no query with results."""
+        path = self._path(trial)
+        return file_hash(path) if path.is_file() else ""
+
+    def _path(self, trial: Trial) -> Path:
+        return self._folder / trial.cell.name / f"{trial.name}.run"
 
     def zero_shot(self, cell: Cell, path: Path) -> pd.DataFrame:
         """The run of all queries by a system that is not fine-tuned."""
@@ -154,7 +176,10 @@ class Trials:
         }
         models = self._options.models(cell.system)
         return stored_run(
-            path, settings, lambda: self._rerank(self._first, cell, models, finetuning)
+            path,
+            settings,
+            lambda: self._rerank(self._first, cell, models, finetuning),
+            **self._stored,
         )
 
     def _members(self, trial: Trial) -> list[int]:
@@ -179,7 +204,7 @@ class Trials:
             "query_ids": str(self._train_ids(trial.fold)),
             "seed": cell.seed,
             "output_dir": str(folder / f"{trial.name}{part}"),
-            "overwrite_output_dir": True,
+            "overwrite_output_dir": options.overwrite,
             "disable_tqdm": True,
         }
         return {name: value for name, value in values.items() if value is not None}
@@ -200,8 +225,7 @@ class Trials:
     def _train_ids(self, fold: Fold) -> Path:
         path = Path(self._options.output_dir) / "folds" / f"fold-{fold.number}.train.txt"
         content = "".join(f"{query}\n" for query in fold.train)
-        if not path.is_file() or path.read_text(encoding="utf-8") != content:
-            write_whole(path, content)
+        self._ledger.write(path, content)
         return path
 
     def _learnable(self, trial: Trial) -> tuple[int, list[str]]:
@@ -258,8 +282,9 @@ class Trials:
     def _tuned(self, trial: Trial, recipe: dict[str, Any]) -> Path:
         folder = Path(recipe["output_dir"])
         if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
-            shutil.rmtree(folder)
-        write_whole(folder.with_name(f"{folder.name}.json"), json.dumps(recipe, indent=2) + "\n")
+            (folder / MANIFEST).unlink()  # its weights were discarded
+        recipe_file = folder.with_name(f"{folder.name}.json")
+        self._ledger.write(recipe_file, json.dumps(recipe, indent=2) + "\n")
         with _only_errors("harp_plugin.training"):
             try:
                 return finetune(*_read(recipe))
@@ -269,14 +294,12 @@ class Trials:
     def _settings_of(self, trial: Trial, recipes: list[dict[str, Any]]) -> dict[str, Any]:
         places = ("query_ids", "run_file", "model_name_or_path", *OF_THE_START)
         recipe = {k: value for k, value in recipes[0].items() if not k.startswith(places)}
-        with Path(recipes[0]["run_file"]).open("rb") as file:
-            negatives = hashlib.file_digest(file, "sha256").hexdigest()
         return {
             **self._settings,
             "models": self._fingerprints[trial.cell.system],
             "ranking": self._ranking(trial.cell, recipe),
             "recipe": recipe,
-            "negatives": negatives,
+            "negatives": file_hash(Path(recipes[0]["run_file"])),
             "train": trial.fold.train,
         }
 
@@ -309,10 +332,11 @@ def _discard_weights(folder: Path) -> None:
     files = folder.iterdir() if folder.is_dir() else ()
     # config.json goes first: without it the folder is known to hold no whole checkpoint.
     for path in sorted(files, key=lambda path: (path.name != "config.json", path.name)):
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name not in KEPT and path.suffix not in KEPT_KINDS:
-            path.unlink()
+        if DISCARDED.fullmatch(path.name):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 @contextlib.contextmanager

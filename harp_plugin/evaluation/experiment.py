@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -15,13 +14,18 @@ import pandas as pd
 import pyterrier as pt
 from tqdm.auto import tqdm
 
+from ..errors import HarpError
+from ..files import remove_temporary, write_record
+from ..locks import one_writer
 from ..models import model_fingerprint
+from ..noted import NotedFile, note_of, own_record, refuse_input, refuse_special
 from ..ranking import HarpReranker
+from ..ranking.versions import scoring_versions
 from .collection import Collection
 from .first_stage import FirstStage
-from .options import EvaluationOptions, slug
+from .options import EvaluationOptions, ExperimentOptions, slug
 from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
-from .runs import ranked, stored_run, write_whole
+from .runs import ranked, stored_run
 
 PAIRS_AT_ONCE = 1000
 PACKAGES = [
@@ -35,48 +39,104 @@ def evaluate(options: EvaluationOptions) -> Results:
 
     Writes ``runs/<row>.run`` (TREC format) and ``results.json`` into ``options.output_dir``. A run
     that is there already and was made with the same options, model and queries is not made again.
+    What was made from something else is replaced only with ``options.overwrite``.
 
     Raises:
         HarpError: the dataset, a measure, the first stage or a model is unknown or cannot be read,
-            or the first stage retrieves nothing.
+            or the first stage retrieves nothing; or something in the folder may not be replaced.
     """
+    folder = Path(options.output_dir)
+    with one_writer(folder):
+        for place in (folder, folder / "runs"):
+            remove_temporary(place)
+        return _evaluate(options, folder / "results.json")
+
+
+def _evaluate(options: EvaluationOptions, path: Path) -> Results:
     measures = parse_measures(options.measures)
     collection = Collection(options.dataset, options.fields)
     models = {row: fingerprints(given["model"]) for row, given in options.systems.items()}
-    runs = _runs(options, collection, models)
+    stage = FirstStage(options, collection)
+    made_from = results_settings(options, collection, stage, models)
+    check_results(path, made_from, options)
+    runs = _runs(options, collection, stage, models)
     per_query = measure_runs(runs, collection.topics, collection.qrels, measures)
     results = Results(
         title=f"{options.dataset}, {len(collection.topics)} queries, top {options.depth}",
-        path=Path(options.output_dir) / "results.json",
+        path=path,
         baseline=options.reference,
         per_query=per_query,
         means=averages(per_query),
         p_values=corrected(paired_tests(per_query, options.reference), options.correction),
         correction=options.correction,
     )
-    write_whole(results.path, _json(options, results, models))
+    write_record(path, _record(options, results, models, made_from))
     return results
 
 
+def results_settings(
+    options: ExperimentOptions, collection: Collection, stage: FirstStage, models: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the results of an experiment are made from, apart from versions."""
+    made_from = {**options.settings, "first_stage_content": stage.settings, "models": dict(models)}
+    return {**collection.identity, **made_from}
+
+
+def check_results(path: Path, made_from: dict[str, Any], options: ExperimentOptions) -> None:
+    """Find that results may be written, before anything is computed.
+
+    Raises:
+        HarpError: there are some that were made from something else, or are not ours.
+    """
+    rules = options.rules
+    refuse_special(path, rules.output)
+    if path.exists():
+        stored = own_record(path, rules.output)
+        note = {"settings": stored.get("made_from"), "versions": stored.get("versions")}
+        if not all(isinstance(part, dict) for part in note.values()):
+            raise HarpError(f"{path} was not written by harp: name another {rules.output}")
+        NotedFile(path, made_from, versions(), rules).fits(note, unchanged=True)
+
+
 def _runs(
-    options: EvaluationOptions, collection: Collection, models: dict[str, str | list[str]]
+    options: EvaluationOptions,
+    collection: Collection,
+    stage: FirstStage,
+    models: dict[str, str | list[str]],
 ) -> dict[str, pd.DataFrame]:
     folder = Path(options.output_dir) / "runs"
-    stage = FirstStage(options, collection)
+    paths = {row: folder / f"{slug(row)}.run" for row in options.rows}
+    refuse_first_stage(stage, list(paths.values()))
     settings = {**collection.identity, "depth": options.depth, "first stage": stage.settings}
     row = options.rows[0]
-    first = stored_run(folder / f"{slug(row)}.run", settings, stage.retrieve)
+    first = stored_run(
+        paths[row], settings, stage.retrieve, versions=stage.versions, rules=options.rules
+    )
     runs = {row: first}
     for name, arguments in options.systems.items():
         reranker = make_reranker(
             device=options.device, batch_tokens=options.batch_tokens, **arguments
         )
         runs[name] = stored_run(
-            folder / f"{slug(name)}.run",
+            paths[name],
             {**settings, "reranker": arguments, "model": models[name]},
             partial(rerank, first, collection, reranker, name, options.quiet),
+            versions={**stage.versions, **scoring_versions()},
+            rules=options.rules,
         )
     return runs
+
+
+def refuse_first_stage(stage: FirstStage, outputs: list[Path]) -> None:
+    """Refuse to write over the first stage's run.
+
+    Raises:
+        HarpError: it is one of the outputs, or a note of one.
+    """
+    if stage.file is not None:
+        for path in outputs:
+            for file in (path, note_of(path)):
+                refuse_input(file, {"the first stage": stage.file}, "--output-dir")
 
 
 def make_reranker(model: str | list[str], **arguments: Any) -> pt.Transformer:
@@ -116,9 +176,15 @@ def _few_queries(run: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield rows.reset_index(drop=True)
 
 
-def _json(options: EvaluationOptions, results: Results, models: dict[str, str | list[str]]) -> str:
-    content = {
-        "options": asdict(options),
+def _record(
+    options: EvaluationOptions,
+    results: Results,
+    models: dict[str, str | list[str]],
+    made_from: dict[str, Any],
+) -> dict[str, Any]:
+    return {
+        "options": written_options(options),
+        "made_from": made_from,
         "versions": versions(),
         "models": models,
         "queries": len(next(iter(next(iter(results.per_query.values())).values()))),
@@ -127,16 +193,21 @@ def _json(options: EvaluationOptions, results: Results, models: dict[str, str | 
         "p_values": results.p_values,
         "per_query": results.per_query,
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def versions() -> dict[str, str | None]:
+def written_options(options: ExperimentOptions) -> dict[str, Any]:
+    """The options as a record shows them: without those of one start alone."""
+    given = asdict(options)
+    return {name: given[name] for name in given.keys() - {"overwrite", "keep"}}
+
+
+def versions() -> dict[str, str]:
     """Versions of everything that decides what an experiment computes."""
     return {"python": platform.python_version()} | {p: _version(p) for p in PACKAGES}
 
 
-def _version(package: str) -> str | None:
+def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return None
+        return "not installed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import re
@@ -13,6 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
+from ..files import file_hash
 from .collection import Collection
 from .options import ExperimentOptions
 from .pisa import Bm25
@@ -24,6 +24,8 @@ class FirstStage:
 
     Attributes:
         settings: what the results depend on, apart from the collection and the depth.
+        versions: of the packages that they depend on.
+        file: the run on disk, None if there is none.
 
     Raises:
         HarpError: ``options.first_stage`` is none of bm25, the path of a run, module:function.
@@ -33,14 +35,15 @@ class FirstStage:
         self._collection = collection
         self._depth = options.depth
         given = options.first_stage
-        self._run: Path | None = None
+        self.file: Path | None = None
+        self.versions: dict[str, str] = {}
         self._transformer: pt.Transformer | None = None
         if given == "bm25":
-            self._transformer = _bm25(options, collection)
-            self.settings = self._transformer.settings
+            bm25 = self._transformer = _bm25(options, collection)
+            self.settings, self.versions = bm25.settings, bm25.versions
         elif Path(given).is_file():
-            self._run = Path(given)
-            self.settings = {"run": hashlib.sha256(self._run.read_bytes()).hexdigest()}
+            self.file = Path(given)
+            self.settings = {"run": file_hash(self.file)}
         elif re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", given):
             self._transformer, self.settings = _call(given, options)
         else:
@@ -55,7 +58,7 @@ class FirstStage:
             HarpError: nothing was retrieved for any topic.
         """
         topics = self._collection.topics
-        run = self._read() if self._run else self._transform(topics)
+        run = self._read() if self.file else self._transform(topics)
         run = run[run["qid"].isin(topics["qid"]) & (run["rank"] < self._depth)]
         if run.empty:
             raise HarpError(
@@ -65,8 +68,8 @@ class FirstStage:
         return run
 
     def _read(self) -> pd.DataFrame:
-        assert self._run is not None
-        return read_run(self._run)
+        assert self.file is not None
+        return read_run(self.file)
 
     def _transform(self, topics: pd.DataFrame) -> pd.DataFrame:
         assert self._transformer is not None
@@ -97,5 +100,5 @@ def _call(given: str, options: ExperimentOptions) -> tuple[pt.Transformer, dict[
     transformer = function(options)
     if not isinstance(transformer, pt.Transformer):
         raise HarpError(f"first stage {given} returns {type(transformer)}: return a transformer")
-    source = Path(inspect.getfile(function)).read_bytes()
-    return transformer, {"function": given, "source": hashlib.sha256(source).hexdigest()}
+    source = file_hash(Path(inspect.getfile(function)))
+    return transformer, {"function": given, "source": source}

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import HarpError
+from ..noted import Rules
 
 FIRST_STAGE = "first stage"
+OF_THE_START = {
+    *("output_dir", "index_dir", "quiet", "overwrite", "keep", "keep_checkpoints"),
+    *("batch_tokens", "device"),
+}
+"""Options that change no result; the last two change the last bits of scores, by rounding."""
 ENSEMBLE_KEYS = {"weights", "normalisation"}
 RERANKER_KEYS = {"model", "allow_untrained", "max_length", "dtype", "seed"} | ENSEMBLE_KEYS
 
@@ -85,6 +91,16 @@ class ExperimentOptions:
     dtype: str = field(
         default="float32", metadata={"help": "float32, bfloat16, float16, or int8 on a CPU."}
     )
+    overwrite: bool = field(
+        default=False,
+        metadata={
+            "help": "Replace work of ours that was made from something else or was changed since."
+        },
+    )
+    keep: bool = field(
+        default=False,
+        metadata={"help": "Use finished work of other package versions as it is."},
+    )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
 
     def __post_init__(self) -> None:
@@ -115,6 +131,17 @@ class ExperimentOptions:
             )
         if self.baseline not in (None, FIRST_STAGE, *self.rows):
             raise HarpError(f"unknown baseline {self.baseline!r}: rows are {', '.join(self.rows)}")
+
+    @property
+    def rules(self) -> Rules:
+        """What may be replaced in the output folder."""
+        return Rules(overwrite=self.overwrite, keep=self.keep, output="--output-dir")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options that decide the results."""
+        given = asdict(self).items()
+        return {name: value for name, value in given if name not in OF_THE_START}
 
     @property
     def row_names(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -17,21 +18,31 @@ from typing import IO, Any
 
 import pandas as pd
 import pyterrier as pt
+from filelock import FileLock
 from pyterrier_pisa import PisaIndex
 from tqdm import tqdm
 
+from .. import __version__
 from ..errors import HarpError
+from ..files import file_hash, read_record, write_record
 from .collection import Collection
 
 STEMMER = "porter2"
 STOP_WORDS = "terrier"
+RECORD = "harp_index.json"
+LOG = "pisa.log"
+LARGEST_HASHED = 1 << 28
+"""Bytes of a file; hashing so many takes a fraction of a second."""
+
+logger = logging.getLogger(__name__)
 
 
 class Bm25(pt.Transformer):
     """BM25 with Porter's stemmer (version 2) and Terrier's stop words, over an index of its own.
 
     PISA knows words of ASCII letters and digits only. So accents are folded, in documents and
-    queries alike, and words of other scripts are not found.
+    queries alike, and words of other scripts are not found. An index is checked when it is opened;
+    a damaged one is built anew.
 
     Args:
         collection: what is indexed, unless ``folder`` holds an index of it already.
@@ -41,7 +52,8 @@ class Bm25(pt.Transformer):
         quiet: show no progress bar.
 
     Raises:
-        HarpError: a docno holds white space, or PISA fails.
+        HarpError: a docno holds white space, PISA fails, or there is something else in the place
+            of the index.
     """
 
     schematic = {"label": "BM25", "help_url": None}  # noqa: RUF012
@@ -55,14 +67,19 @@ class Bm25(pt.Transformer):
         self.b = b
         self.depth = depth
         self.quiet = quiet
+        self._checked: Path | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the ranking depends on, apart from the collection."""
         return {
             "bm25": {"k1": self.k1, "b": self.b, "stemmer": STEMMER, "stop words": STOP_WORDS},
-            "pyterrier-pisa": version("pyterrier-pisa"),
         }
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of the packages that the ranking depends on."""
+        return {"harp_plugin": __version__, "pyterrier-pisa": version("pyterrier-pisa")}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for each query; queries come back as they were given."""
@@ -71,7 +88,7 @@ class Bm25(pt.Transformer):
             return inp.assign(docno="", score=0.0, rank=0)
         index = self._built()
         cleaned = inp.assign(query=inp["query"].map(plain), _given=inp["query"])
-        with _muted(index / "pisa.log"):
+        with _muted(index / LOG):
             found = self._retriever(index).transform(cleaned)
         found["score"] = found["score"].astype(float)
         return found.drop(columns="query").rename(columns={"_given": "query"})
@@ -81,20 +98,75 @@ class Bm25(pt.Transformer):
         return pisa.bm25(k1=self.k1, b=self.b, num_results=self.depth)
 
     def _built(self) -> Path:
+        """The index's folder; built when it is missing or damaged, by one process at a time."""
+        if self._checked is None:
+            index = self.folder / self._name
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.folder / f".{index.name}.lock"):
+                if index.is_symlink() or index.exists():
+                    self._remove_if_damaged(index)
+                if not index.exists():
+                    self._build(index)
+            self._checked = index
+        return self._checked
+
+    @property
+    def _made_from(self) -> dict[str, Any]:
         identity = {k: v for k, v in self.collection.identity.items() if k != "topics"}
-        content = json.dumps([identity, self.settings]).encode()
-        key = hashlib.sha256(content).hexdigest()[:12]
-        index = self.folder / f"{re.sub(r'[^a-z0-9]+', '-', self.collection.name)}-{key}"
-        if not index.is_dir():
-            self._build(index)
-        return index
+        return {"collection": identity, **self.settings, "versions": self.versions}
+
+    @property
+    def _name(self) -> str:
+        key = hashlib.sha256(json.dumps(self._made_from).encode()).hexdigest()[:12]
+        return f"{re.sub(r'[^a-z0-9]+', '-', self.collection.name)}-{key}"
+
+    def _remove_if_damaged(self, index: Path) -> None:
+        record = self._record_of(index)
+        if wrong := _first_difference(index, record["files"]):
+            logger.warning("%s: %s is damaged or missing: the index is built anew", index, wrong)
+            for name in (*record["files"], RECORD, LOG):
+                (index / name).unlink(missing_ok=True)
+            try:
+                index.rmdir()
+            except OSError:
+                raise HarpError(
+                    f"{index} holds files that harp has not written: move it away"
+                ) from None
+
+    def _record_of(self, index: Path) -> dict[str, Any]:
+        """What was built there.
+
+        Raises:
+            HarpError: it is no index of ours.
+        """
+        advice = "it is no index of harp's, or damaged: move it away or delete it"
+        if index.is_symlink() or not (index / RECORD).is_file():
+            raise HarpError(f"{index}: {advice}")
+        try:
+            record = read_record(index / RECORD)
+        except HarpError as error:
+            raise HarpError(f"{error}: {advice}") from error
+        if record.get("made_from") != json.loads(json.dumps(self._made_from)):
+            raise HarpError(f"{index}: {advice}")
+        return record
 
     def _build(self, index: Path) -> None:
-        temporary = index.with_name(f"{index.name}.tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+        for left in index.parent.glob(f"{index.name}.*.tmp"):
+            shutil.rmtree(left, ignore_errors=True)
+        temporary = index.with_name(f"{index.name}.{os.getpid()}.tmp")
+        temporary.mkdir()
+        try:
+            self._fill(temporary)
+            record = {"made_from": self._made_from, "files": _described(temporary)}
+            write_record(temporary / RECORD, record)
+            temporary.rename(index)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+    def _fill(self, temporary: Path) -> None:
         feed = Feed(self.collection)
-        with _muted(temporary / "pisa.log") as screen:
+        with _muted(temporary / LOG) as screen:
             bar = tqdm(
                 feed,
                 desc=f"index {self.collection.name}",
@@ -107,7 +179,26 @@ class Bm25(pt.Transformer):
             pisa.index(iter(bar))
             feed.check(pisa.num_docs())
             self._retriever(temporary)  # writes the score bounds, which must be whole too
-        temporary.rename(index)
+
+
+def _described(index: Path) -> dict[str, list[Any]]:
+    """Size and SHA-256 of each file of an index."""
+    return {
+        path.name: [path.stat().st_size, file_hash(path)]
+        for path in sorted(index.iterdir())
+        if path.name != LOG
+    }
+
+
+def _first_difference(index: Path, files: dict[str, list[Any]]) -> str | None:
+    """The first file that is not as it was written; large ones are known by their size alone."""
+    for name, (size, digest) in files.items():
+        path = index / name
+        if not path.is_file() or path.stat().st_size != size:
+            return name
+        if size <= LARGEST_HASHED and file_hash(path) != digest:
+            return name
+    return None
 
 
 class Feed:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ..errors import HarpError
+from ..noted import NotedFile, Rules
 from ..trec_run import run_lines
 
 COLUMNS = ["qid", "docno", "score", "rank"]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 def read_run(path: Path) -> pd.DataFrame:
@@ -39,7 +29,9 @@ def read_run(path: Path) -> pd.DataFrame:
     twice = run[run.duplicated(["qid", "docno"])]
     if len(twice):
         qid, docno = twice.iloc[0][["qid", "docno"]]
-        raise HarpError(f"run {path} lists document {docno} twice for query {qid}: keep one")
+        raise HarpError(
+            f"run {path} lists document {docno:.80} twice for query {qid:.80}: keep one"
+        )
     return ranked(run)
 
 
@@ -59,31 +51,28 @@ def run_text(run: pd.DataFrame, tag: str) -> str:
 
 
 def stored_run(
-    path: Path, settings: dict[str, Any], make: Callable[[], pd.DataFrame]
+    path: Path,
+    settings: Mapping[str, Any],
+    make: Callable[[], pd.DataFrame],
+    *,
+    versions: Mapping[str, str] | None = None,
+    rules: Rules | None = None,
 ) -> pd.DataFrame:
-    """Read the run at ``path`` if it was made with these settings and is whole, else make it.
+    """Read the run at ``path`` if it was made from these settings and is whole, else make it.
 
-    The settings and the run's checksum lie beside it in ``<path>.json``, written last.
+    Args:
+        path: of the run; its note lies beside it in ``<path>.json``.
+        settings: what the run is made from.
+        make: makes it.
+        versions: of the packages that make it.
+        rules: what may be replaced.
+
+    Raises:
+        HarpError: what is there is not ours, or may not be replaced.
     """
-    note = path.with_name(f"{path.name}.json")
-    settings = json.loads(json.dumps(settings))
-    if path.is_file() and note.is_file():
-        known = _json(note)
-        if known.get("settings") == settings and known.get("sha256") == _sha256(path):
-            return read_run(path)
-    write_whole(path, run_text(make(), tag=path.stem))
-    write_whole(note, json.dumps({"settings": settings, "sha256": _sha256(path)}, indent=1) + "\n")
+    file = NotedFile(path, settings, versions or {}, rules or Rules(output="--output-dir"))
+    if not file.is_finished():
+        text = run_text(make(), tag=path.stem)
+        with file.writing() as temporary:
+            temporary.write_text(text, encoding="utf-8")
     return read_run(path)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

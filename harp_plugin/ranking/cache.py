@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -97,11 +98,11 @@ class ScoreCache:
 
     def _read(
         self, database: sqlite3.Connection, keys: list[tuple[str, str]]
-    ) -> dict[tuple[str, str], np.float32]:
+    ) -> dict[tuple[str, str], float]:
         of_query: dict[str, list[str]] = {}
         for query, text in keys:
             of_query.setdefault(query, []).append(text)
-        kept = {}
+        kept: dict[tuple[str, str], float] = {}
         for query, texts in of_query.items():
             for start in range(0, len(texts), KEYS_AT_ONCE):
                 some = texts[start : start + KEYS_AT_ONCE]
@@ -121,9 +122,9 @@ class ScoreCache:
                 "INSERT OR IGNORE INTO cache ([group], key, value) VALUES (?, ?, ?)", rows
             )
 
-    def _unpacked(self, query: str, text: str, value: Any) -> np.float32:
+    def _unpacked(self, query: str, text: str, value: Any) -> float:
         if isinstance(value, int) and 0 <= value < 1 << 32 + CHECK_BITS:
-            score = np.array(value >> CHECK_BITS, dtype=np.uint32).view(np.float32)[()]
+            (score,) = struct.unpack("<f", struct.pack("<I", value >> CHECK_BITS))
             if _packed(query, text, score) == value:
                 return score
         raise self._damaged("a score is not as it was written")
@@ -192,9 +193,9 @@ class ScoreCache:
         )
 
 
-def _packed(query: str, text: str, score: np.float32) -> int:
+def _packed(query: str, text: str, score: float) -> int:
     """The bits of a score, then check bits of the query's and the text's hash and of the score."""
-    bits = int(np.float32(score).view(np.uint32))
+    (bits,) = struct.unpack("<I", struct.pack("<f", score))
     digest = hashlib.sha256(f"{query} {text} {bits}".encode()).digest()
     return bits << CHECK_BITS | int.from_bytes(digest[:4]) >> 32 - CHECK_BITS
 

@@ -149,7 +149,7 @@ class GrowingRun:
             HarpError: it may not be replaced.
         """
         note = self._part.stored_note()
-        if note is None or not self._part.path.exists():
+        if note is None or not note.get("bytes") or not self._part.path.exists():
             return False
         self._known = note["bytes"] if isinstance(note.get("bytes"), int) else 0
         with self._part.path.open("rb") as file:

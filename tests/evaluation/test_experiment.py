@@ -20,6 +20,7 @@ from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
 from harp_plugin.evaluation.collection import Collection
 from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.evaluation.runs import read_run
+from harp_plugin.files import read_record
 
 FIRST = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
 
@@ -80,6 +81,7 @@ def test_what_is_written(options, tmp_path, capfd):
     assert written["queries"] == 3 and written["baseline"] == "BM25"
     assert written["options"]["rerankers"]["tiny"]["model"]
     assert written["versions"]["transformers"] and len(written["models"]["tiny"]) == 64
+    assert read_record(results.path) == {k: v for k, v in written.items() if k != "checksum"}
     assert list(results.means) == ["BM25", "tiny"]
     assert list(results.means["tiny"]) == ["nDCG@10", "RR@10", "AP"]
     assert "BM25" in results.table and "3 queries" in results.table
@@ -129,19 +131,26 @@ def test_only_what_changed_is_made_again(options, tiny_bert, tmp_path):
     rerankers = {"tiny": str(tiny_bert), "other": str(tmp_path / "model")}
     evaluate(options(rerankers=rerankers))
     before = stamps()
-    evaluate(options(rerankers=rerankers, measures=["P@1"], batch_tokens=64))
+    evaluate(options(rerankers=rerankers, batch_tokens=64))
+    with pytest.raises(HarpError, match=r"other settings \(measures: .*--overwrite"):
+        evaluate(options(rerankers=rerankers, measures=["P@1"]))
+    evaluate(options(rerankers=rerankers, measures=["P@1"], overwrite=True))
     assert stamps() == before
 
     model.classifier.weight.data.neg_()
     model.save_pretrained(tmp_path / "model")
-    changed = evaluate(options(rerankers=rerankers))
+    with pytest.raises(HarpError, match=r"other settings \(.*models: "):
+        evaluate(options(rerankers=rerankers))
+    changed = evaluate(options(rerankers=rerankers, overwrite=True))
     after = stamps()
     assert [name for name in after if after[name] != before[name]] == ["other"]
     assert changed.per_query["other"] != changed.per_query["tiny"]
 
     half = tmp_path / "out" / "runs" / "tiny.run"
     half.write_text(half.read_text()[:40])
-    assert evaluate(options(rerankers=rerankers)).means == changed.means
+    with pytest.raises(HarpError, match="is not as it was written"):
+        evaluate(options(rerankers=rerankers))
+    assert evaluate(options(rerankers=rerankers, overwrite=True)).means == changed.means
 
 
 def test_an_untrained_reranker_is_measured_when_asked(options, tmp_path, tiny_bert):

@@ -7,6 +7,7 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.runs import ranked, read_run, run_text, stored_run
+from harp_plugin.noted import Rules
 
 
 @pytest.fixture
@@ -79,19 +80,61 @@ def test_a_whole_run_of_the_same_settings_is_reused(run, tmp_path):
     pd.testing.assert_frame_equal(first, again)
 
 
-@pytest.mark.parametrize("damage", ["other settings", "cut run", "no note", "cut note"])
-def test_anything_else_is_made_again(run, tmp_path, damage):
-    make, path, note = Maker(run), tmp_path / "x.run", tmp_path / "x.run.json"
-    stored_run(path, {"depth": 3}, make)
+@pytest.mark.parametrize("damage", ["other settings", "other versions", "cut run"])
+def test_anything_else_of_ours_is_made_again_when_asked(run, tmp_path, damage):
+    make, path = Maker(run), tmp_path / "x.run"
+    stored_run(path, {"depth": 3}, make, versions={"torch": "1"})
     if damage == "cut run":
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    elif damage == "no note":
+    before = path.read_bytes()
+    given = {"depth": 4 if damage == "other settings" else 3}
+    versions = {"torch": "2" if damage == "other versions" else "1"}
+    with pytest.raises(HarpError, match="--overwrite"):
+        stored_run(path, given, make, versions=versions)
+    assert make.calls == 1 and path.read_bytes() == before
+    if damage == "other versions":
+        stored_run(path, given, make, versions=versions, rules=Rules(keep=True))
+        assert make.calls == 1
+    result = stored_run(path, given, make, versions=versions, rules=Rules(overwrite=True))
+    assert make.calls == 2
+    pd.testing.assert_frame_equal(result, ranked(run))
+
+
+@pytest.mark.parametrize("damage", ["no note", "cut note", "a stranger's note"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_may_be_a_strangers_is_left(run, tmp_path, damage, overwrite):
+    make, path, note = Maker(run), tmp_path / "x.run", tmp_path / "x.run.json"
+    stored_run(path, {}, make)
+    if damage == "no note":
         note.unlink()
     elif damage == "cut note":
         note.write_text(note.read_text()[:-9])
-    result = stored_run(path, {"depth": 4 if damage == "other settings" else 3}, make)
-    assert make.calls == 2
-    pd.testing.assert_frame_equal(result, ranked(run))
+    else:
+        note.write_text('{"settings": {}}')
+    before = path.read_bytes()
+    with pytest.raises(HarpError, match="name another --output"):
+        stored_run(path, {}, make, rules=Rules(overwrite=overwrite))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("moment", ["make", "note", "name"])
+def test_a_kill_at_any_moment_is_made_good(run, tmp_path, monkeypatch, moment):
+    """A kill between the note and the run's name, above all."""
+    make, path = Maker(run), tmp_path / "x.run"
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_arguments, **_options):
+        raise Killed
+
+    place = {"note": "harp_plugin.noted.write_record", "name": "pathlib.Path.replace"}
+    if moment != "make":
+        monkeypatch.setattr(place[moment], kill)
+    with pytest.raises(Killed):
+        stored_run(path, {}, kill if moment == "make" else make)
+    monkeypatch.undo()
+    pd.testing.assert_frame_equal(stored_run(path, {}, make), ranked(run))
 
 
 def test_a_run_that_cannot_be_made_leaves_nothing(tmp_path):
