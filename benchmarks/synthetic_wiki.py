@@ -343,7 +343,7 @@ def write_tables(wiki: Wiki, directory: Path, *, quiet: bool = False) -> None:
 
 
 def _write_shard(stage: Stage, shard: str, found: dict[str, dict[str, Any]]) -> None:
-    counts = {}
+    files = {}
     for name, columns in found.items():
         schema = TABLES[name]
         size = len(next(iter(columns.values())))
@@ -355,8 +355,9 @@ def _write_shard(stage: Stage, shard: str, found: dict[str, dict[str, Any]]) -> 
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
         path = stage.folder / name / f"part-{shard}.parquet"
-        counts[name] = write_table(path, schema, [batch])
-    stage.finish_shard(shard, counts, {})
+        files[name] = write_table(path, schema, [batch])
+    rows = {name: file.rows for name, file in files.items()}
+    stage.finish_shard(shard, rows, {}, files.values())
 
 
 def page_texts(drawn: Chunk) -> pa.Array:

@@ -12,7 +12,9 @@ from .corpus.options import CorpusOptions
 from .engine import EngineOptions
 from .errors import HarpError
 from .graph import GraphOptions
+from .locks import one_writer
 from .models import model_fingerprint
+from .storage import Existing, Stage
 from .tasks.registry import HARP_TASKS, STAGES, needed_stages
 from .weights.options import WeightOptions
 
@@ -46,6 +48,19 @@ class BuildOptions:
         metadata={"help": "Read a sample and tell what to expect; build nothing."},
     )
     sample_pages: int = field(default=2000, metadata={"help": "Pages that a dry run reads."})
+    overwrite: bool = field(
+        default=False,
+        metadata={"help": "Replace stages that other options, sources or versions have made."},
+    )
+    keep: bool = field(
+        default=False,
+        metadata={"help": "Use stages that other package versions have made as they are."},
+    )
+
+    @property
+    def existing(self) -> Existing:
+        """What may be done with other work in the output folder."""
+        return Existing(overwrite=self.overwrite, keep=self.keep)
 
     @property
     def chosen_stages(self) -> tuple[str, ...]:
@@ -81,54 +96,106 @@ def build(
         The manifest of each stage, by name.
 
     Raises:
-        HarpError: a source or model is missing or damaged, a task is unknown, or nothing comes out.
+        HarpError: a source or model is missing or damaged, a task is unknown, nothing comes out,
+            the output folder holds other work or other files, or another process writes to it.
     """
+    corpus, graph = corpus or CorpusOptions(), graph or GraphOptions()
     weights = weights or WeightOptions()
     check(sources, options, weights)
+    _check_stages(sources, options, corpus, graph, weights)
+    with one_writer(options.output):
+        return _run_stages(sources, options, corpus, graph, weights, engine)
+
+
+def _check_stages(
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions,
+    graph: GraphOptions,
+    weights: WeightOptions,
+) -> None:
+    """Tell of other work or other files in the output folder before hours of reading.
+
+    Raises:
+        HarpError: a stage may not work in its folder.
+    """
+    upstream_is_kept = True
+    for name in options.chosen_stages:
+        stage = _stage(name, sources, options, corpus, graph, weights)
+        if not upstream_is_kept:
+            # What a stage will read is not known before the stages above it have run.
+            stage.inputs |= dict.fromkeys(stage.inputs.keys() & set(STAGES))
+        stage.check()
+        upstream_is_kept = upstream_is_kept and stage.finished
+
+
+def _stage(
+    name: str,
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions,
+    graph: GraphOptions,
+    weights: WeightOptions,
+) -> Stage:
+    """A stage, not started."""
+    directory, existing = Path(options.output), options.existing
+    if name == "corpus":
+        from .corpus.build import corpus_stage
+
+        return corpus_stage(sources, directory, corpus, existing)
+    if name == "graph":
+        from .graph.build import graph_stage
+
+        return graph_stage(directory, graph, existing)
+    if name == "words":
+        from .weights.words import words_stage
+
+        return words_stage(directory, existing)
+    if name == "weights":
+        from .weights.build import weights_stage
+
+        return weights_stage(directory, weights, options.device, existing)
+    from .tasks.build import examples_stage
+
+    return examples_stage(directory, options.tasks, existing)
+
+
+def _run_stages(
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions,
+    graph: GraphOptions,
+    weights: WeightOptions,
+    engine: EngineOptions | None,
+) -> dict[str, dict[str, Any]]:
     directory = Path(options.output)
+    shared: dict[str, Any] = {
+        "workers": options.workers,
+        "quiet": options.quiet,
+        "existing": options.existing,
+    }
     manifests: dict[str, dict[str, Any]] = {}
     for stage in options.chosen_stages:
         if stage == "corpus":
             from .corpus.build import build_corpus
 
-            manifest = build_corpus(
-                sources,
-                directory,
-                corpus or CorpusOptions(),
-                workers=options.workers,
-                quiet=options.quiet,
-            )
+            manifest = build_corpus(sources, directory, corpus, **shared)
         elif stage == "graph":
             from .graph import build_graph
 
-            manifest = build_graph(
-                directory,
-                graph or GraphOptions(),
-                engine,
-                workers=options.workers,
-                quiet=options.quiet,
-            )
+            manifest = build_graph(directory, graph, engine, **shared)
         elif stage == "words":
             from .weights.words import build_words
 
-            manifest = build_words(directory, engine, workers=options.workers, quiet=options.quiet)
+            manifest = build_words(directory, engine, **shared)
         elif stage == "weights":
             from .weights.build import build_weights
 
-            manifest = build_weights(
-                directory,
-                weights,
-                engine,
-                device=options.device,
-                workers=options.workers,
-                quiet=options.quiet,
-            )
+            manifest = build_weights(directory, weights, engine, device=options.device, **shared)
         else:
             from .tasks.build import build_examples
 
-            manifest = build_examples(
-                directory, options.tasks, engine, workers=options.workers, quiet=options.quiet
-            )
+            manifest = build_examples(directory, options.tasks, engine, **shared)
         manifests[stage] = manifest
     return manifests
 
@@ -137,7 +204,8 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
     """Tell what is missing before hours of reading.
 
     Raises:
-        HarpError: a source, model or device is missing, or a task is unknown.
+        HarpError: a source, model or device is missing, a task is unknown, or the output folder
+            holds a source or lies inside one.
     """
     stages = options.chosen_stages
     if options.workers < 1:
@@ -149,12 +217,30 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
             raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
         for source in sources:
             find_sources(source)
+            _refuse_shared_folder(source, Path(options.output))
     if "weights" in stages and weights.needs_model:
         model_fingerprint(weights.model)
         if options.device is not None:
             from .weights.attention import find_device
 
             find_device(options.device)
+
+
+def _refuse_shared_folder(source: str | Path, output: Path) -> None:
+    """Keep what is read and what is written apart.
+
+    Raises:
+        HarpError: the output folder holds the source, or lies inside it.
+    """
+    from .corpus.readers.source import COLLECTION
+
+    if str(source).startswith(COLLECTION):
+        return
+    read, written = Path(source).resolve(), output.resolve()
+    if read.is_relative_to(written):
+        raise HarpError(f"--output {output} holds the source {source}: name another folder")
+    if written.is_relative_to(read):
+        raise HarpError(f"--output {output} lies inside the source {source}: name another folder")
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from .errors import HarpError
+from .files import write_text
+from .locks import one_writer
 from .sampling import stable_id
-from .storage import Stage, read_manifest, shard_map
-from .storage.stage import write_text
+from .storage import Existing, ShardFile, Stage, read_content, read_manifest, shard_map
 from .tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from .tasks.registry import needed_stages
+from .tasks.terms import stop_words_hash
 
 _SHARD = 10_000
 
@@ -38,6 +40,14 @@ class ExportOptions:
     seed: int = field(default=42, metadata={"help": "Seed of all draws."})
     workers: int = field(default=1, metadata={"help": "Worker processes; the same bytes."})
     quiet: bool = field(default=False, metadata={"help": "No progress bar."})
+    overwrite: bool = field(
+        default=False,
+        metadata={"help": "Replace a dataset that other options or another build made."},
+    )
+    keep: bool = field(
+        default=False,
+        metadata={"help": "Use what other package versions have made as it is."},
+    )
 
 
 class _Shard(NamedTuple):
@@ -59,7 +69,8 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         The folder.
 
     Raises:
-        HarpError: the build is unfinished, or lacks examples of a task.
+        HarpError: the build is unfinished, damaged, or lacks examples of a task; or the folder
+            holds another dataset or other files.
     """
     draw = draw or DrawOptions()
     if options.epochs < 1 or (options.groups is not None and options.groups < 1):
@@ -71,14 +82,25 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         draw=draw,
         groups_per_epoch=options.groups,
     )
-    inputs = {
-        stage: read_manifest(Path(directory) / stage)["fingerprint"]
-        for stage in needed_stages(options.tasks)
-    }
+    inputs = read_content(Path(directory), *needed_stages(options.tasks))
+    inputs["stop words"] = stop_words_hash(draw.stop_words or "none")
     asked = {key: getattr(options, key) for key in ("tasks", "groups", "epochs", "seed")}
-    stage = Stage(Path(options.output), {**asked, **asdict(draw)}, inputs)
-    if not stage.finished:
-        _refuse_foreign(stage.folder)
+    stage = Stage(
+        Path(options.output),
+        {**asked, **asdict(draw)},
+        inputs,
+        ("numpy",),
+        existing=Existing(options.overwrite, options.keep),
+        kind="export",
+    )
+    stage.check()
+    with one_writer(stage.folder):
+        _draw_all(stage, data, options)
+    return stage.folder
+
+
+def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> None:
+    if not stage.is_finished():
         stage.start()
         total = options.epochs * len(data)
         slots = [range(start, min(start + _SHARD, total)) for start in range(0, total, _SHARD)]
@@ -92,13 +114,6 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
                 bar.update(written)
         _write_card(stage, data)
         stage.finish()
-    return stage.folder
-
-
-def _refuse_foreign(folder: Path) -> None:
-    ours = (folder / "started.json").is_file()
-    if folder.exists() and not ours and any(folder.iterdir()):
-        raise HarpError(f"{folder} holds other files: name an empty folder or a new one")
 
 
 def _write_shard(shard: _Shard) -> int:
@@ -112,8 +127,9 @@ def _write_shard(shard: _Shard) -> int:
         lines.append(json.dumps(row, ensure_ascii=False))
     folder = shard.stage.folder / "data"
     folder.mkdir(exist_ok=True)
-    write_text(folder / f"{shard.name}.jsonl", "\n".join(lines) + "\n")
-    shard.stage.finish_shard(shard.name, counts, {})
+    path = folder / f"{shard.name}.jsonl"
+    write_text(path, "\n".join(lines) + "\n")
+    shard.stage.finish_shard(shard.name, counts, {}, [ShardFile.of(path, len(lines))])
     return len(lines)
 
 
@@ -146,4 +162,6 @@ def _write_card(stage: Stage, data: PreTrainingData) -> None:
         name.partition(":")[2] for name in read_manifest(data.directory / "corpus")["inputs"]
     )
     text = card.substitute(counts=table, options=options, sources=sources)
-    write_text(stage.folder / "README.md", text)
+    path = stage.folder / "README.md"
+    write_text(path, text)
+    stage.finish_shard("card", {}, {}, [ShardFile.of(path, text.count("\n"))])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import HarpError
+from .files import write_text
 from .options import OptionsParser, read_recipe
-from .storage.stage import write_text
 
 RECIPES = ("quickstart", "evaluate-quickstart")
 

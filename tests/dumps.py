@@ -41,5 +41,6 @@ def write_dump(
 ) -> Path:
     """Write a dump, compressed where the name ends in ``.bz2``."""
     data = dump_xml(pages, redirects).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(bz2.compress(data) if path.suffix == ".bz2" else data)
     return path

@@ -21,6 +21,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from harp_plugin.locks import LOCK
+
 KILLS_PER_BUILD = 8
 
 
@@ -38,8 +40,8 @@ def build(source: Path, output: Path, model: str, workers: int) -> subprocess.Po
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """All files of a build but the copies for look-ups, which any reader makes for itself."""
-    files = (path for path in folder.rglob("*") if path.is_file())
+    """All files of a build but the lock, and the copies that any reader makes for itself."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
     found = {path.relative_to(folder): path.read_bytes() for path in files}
     return {str(name): data for name, data in found.items() if name.parts[0] != "mapped"}
 

@@ -18,6 +18,7 @@ from harp_plugin.build import STAGES, BuildOptions, build
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions
+from harp_plugin.locks import LOCK
 from harp_plugin.storage import read_manifest
 from harp_plugin.weights.options import WeightOptions
 
@@ -46,8 +47,8 @@ def run(source, output, model, workers=1, pages_per_shard=40, **options):
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """All files of a build but the copies for look-ups, which any reader makes for itself."""
-    files = (path for path in folder.rglob("*") if path.is_file())
+    """All files of a build but the lock, and the copies that any reader makes for itself."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
     found = {path.relative_to(folder): path.read_bytes() for path in files}
     return {str(name): data for name, data in found.items() if name.parts[0] != "mapped"}
 
@@ -75,9 +76,10 @@ def test_small_build(small, tiny_bert):
     # "it" leads to Cider and Fruit; two sentences link to two pages.
     rows = {"rqp": 8, "qdm": 2, "rdp": 2, "acm": 2, "prop": 5}
     assert manifests["examples"]["rows"] == rows
-    before = {path: path.stat().st_mtime_ns for path in output.rglob("*.*")}
+    files = [path for path in output.rglob("*.*") if path.name != LOCK]
+    before = {path: path.stat().st_mtime_ns for path in files}
     assert run(source, output, tiny_bert, pages_per_shard=2) == manifests
-    assert before == {path: path.stat().st_mtime_ns for path in output.rglob("*.*")}
+    assert before == {path: path.stat().st_mtime_ns for path in files}
 
 
 def test_stages_one_by_one(small, tmp_path, tiny_bert):
@@ -95,7 +97,9 @@ def test_a_changed_source_is_built_anew(small, tmp_path, tiny_bert):
     shutil.copytree(output, tmp_path / "out")
     more = {**PAGES, "Plum": "A [[fruit]]."}
     source = write_dump(tmp_path / "d.xml.bz2", more, {"Pyrus": "Tree"})
-    found = run(source, tmp_path / "out", tiny_bert)
+    with pytest.raises(HarpError, match=r"corpus was made from other settings.*pages_per_shard"):
+        run(source, tmp_path / "out", tiny_bert)
+    found = run(source, tmp_path / "out", tiny_bert, overwrite=True)
     assert found["examples"]["rows"]["rqp"] == 1 + manifests["examples"]["rows"]["rqp"]
     run(source, tmp_path / "new", tiny_bert)
     same(tmp_path / "out", tmp_path / "new")

@@ -81,6 +81,6 @@ def test_same_bytes_for_any_number_of_workers(encyclopedia_build, tmp_path, monk
 
 def test_other_peoples_files_are_left_alone(encyclopedia_build, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(HarpError, match="other files"):
+    with pytest.raises(HarpError, match="files that harp did not write"):
         export(encyclopedia_build, ExportOptions(output=str(tmp_path), quiet=True))
     assert (tmp_path / "thesis.tex").read_text() == "mine"

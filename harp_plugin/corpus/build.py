@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import lru_cache
+from importlib.metadata import version
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -14,8 +17,8 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..sampling import stable_id
-from ..storage import Stage, read_manifest, shard_map, write_table
+from ..files import file_hash
+from ..storage import Existing, ShardFile, Stage, read_manifest, shard_map, write_table
 from .options import CorpusOptions
 from .readers import READERS, Source, choose_reader, sources
 from .readers.base import UnknownFormat
@@ -50,6 +53,7 @@ def build_corpus(
     *,
     workers: int = 1,
     quiet: bool = False,
+    existing: Existing | None = None,
 ) -> dict[str, Any]:
     """Read all sources into Parquet shards under ``directory/corpus``.
 
@@ -61,18 +65,19 @@ def build_corpus(
         options: how to read.
         workers: processes that parse; one more reads.
         quiet: no progress bar.
+        existing: what may be done with other work in the folder.
 
     Returns:
         The stage's manifest.
 
     Raises:
-        HarpError: a source is missing, damaged, of no known format, or yields nothing.
+        HarpError: a source is missing, damaged, of no known format, changes while it is read, or
+            yields nothing; or the folder holds other work or other files.
     """
-    found = [sources(name) for name in named]
-    inputs = {f"{n}:{name}": _fingerprint(found[n]) for n, name in enumerate(map(_base, named))}
-    stage = Stage(directory / "corpus", asdict(options), inputs, _PACKAGES)
-    if stage.finished:
+    stage = corpus_stage(named, directory, options, existing)
+    if stage.is_finished():
         return read_manifest(stage.folder)
+    found = [sources(name) for name in named]
     runs, unknown = find_runs(found, options.reader)
     stage.start()
     if unknown:
@@ -84,7 +89,30 @@ def build_corpus(
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
             bar.update(position - bar.n)
+    if _inputs(named) != stage.inputs:
+        raise HarpError(f"a source of {stage.folder} changed while it was read: run again")
     return stage.finish()
+
+
+def corpus_stage(
+    named: Sequence[str | Path],
+    directory: Path,
+    options: CorpusOptions,
+    existing: Existing | None = None,
+) -> Stage:
+    """The stage of these sources and options, not started.
+
+    Raises:
+        HarpError: a source is missing or cannot be read.
+    """
+    inputs = _inputs(named)
+    return Stage(directory / "corpus", asdict(options), inputs, _PACKAGES, existing=existing)
+
+
+def _inputs(named: Sequence[str | Path]) -> dict[str, str]:
+    return {
+        f"{number}:{_base(name)}": _fingerprint(sources(name)) for number, name in enumerate(named)
+    }
 
 
 def _base(name: str | Path) -> str:
@@ -92,16 +120,28 @@ def _base(name: str | Path) -> str:
 
 
 def _fingerprint(found: list[Source]) -> str:
-    """Name sources by sizes, first and last MiB: cheap, and the same wherever they lie."""
-    parts: list[str | int] = []
+    """A hash of names and whole contents: the same wherever the files lie.
+
+    A collection of ir_datasets is known by its name and the release of ir_datasets only.
+    """
+    digest = hashlib.sha256()
     for source in found:
-        parts += [source.name, source.size]
-        if source.path is not None:
-            with source.open(decompress=False) as file:
-                parts.append(file.read(1 << 20).hex())
-                file.seek(max(0, source.size - (1 << 20)))
-                parts.append(file.read().hex())
-    return f"{stable_id(*parts):016x}"
+        content = version("ir-datasets") if source.path is None else _content(source)
+        digest.update(f"{source.name}\0{content}\0".encode())
+    return digest.hexdigest()[:32]
+
+
+def _content(source: Source) -> str:
+    assert source.path is not None
+    with source.open(decompress=False):  # tells in one line what cannot be read
+        status = source.path.stat()
+    return _hash_of(source.path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash_of(path: Path, size: int, modified: int) -> str:
+    """The hash of a file, read once a process unless its size or its time changes."""
+    return file_hash(path)
 
 
 def find_runs(found: list[list[Source]], reader: str) -> tuple[list[Run], int]:
@@ -170,11 +210,13 @@ def write_shard(shard: Shard) -> tuple[int, int]:
     """
     counts: Counter[str] = Counter()
     drops: Counter[str] = Counter()
+    files: list[ShardFile] = []
     for number, part in enumerate(table_rows(READERS[shard.reader](), shard.records)):
         drops.update(part.drops)
         for name, schema in TABLES.items():
             file = f"part-{shard.name}{f'-{number:03d}' if number else ''}.parquet"
             batch = pa.RecordBatch.from_pylist(part.rows[name], schema=schema)
-            counts[name] += write_table(shard.stage.folder / name / file, schema, [batch])
-    shard.stage.finish_shard(shard.name, counts, +drops)
+            files.append(write_table(shard.stage.folder / name / file, schema, [batch]))
+            counts[name] += batch.num_rows
+    shard.stage.finish_shard(shard.name, counts, +drops, files)
     return shard.position, counts["pages"]

@@ -8,29 +8,30 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..storage import write_table
+from ..storage import ShardFile, write_table
 from ..storage.parquet import ROW_GROUP_SIZE
 
 ROWS_PER_CHUNK = 4 * ROW_GROUP_SIZE
 _CHUNKS_PER_FILE = 16
 
 
-def write_sorted(folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+def write_sorted(
+    folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> list[ShardFile]:
     """Write rows that come sorted to ``part-00000.parquet`` and so on, about a million rows each.
 
     Returns:
-        The number of rows.
+        The files.
     """
     for stale in folder.glob("*.parquet"):
         stale.unlink()
     schema = plain_schema(schema)
     chunks = even_chunks((batch.cast(schema) for batch in batches), schema)
-    rows = number = 0
-    while (first := next(chunks, None)) is not None or number == 0:
+    files: list[ShardFile] = []
+    while (first := next(chunks, None)) is not None or not files:
         inside = [] if first is None else chain([first], islice(chunks, _CHUNKS_PER_FILE - 1))
-        rows += write_table(folder / f"part-{number:05d}.parquet", schema, inside)
-        number += 1
-    return rows
+        files.append(write_table(folder / f"part-{len(files):05d}.parquet", schema, inside))
+    return files
 
 
 def even_chunks(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..storage import Stage, parquet_files
+from ..processes import start_worker
+from ..storage import Stage, parquet_files, table_files
+from ..storage.stage import MANIFEST
 from .options import EngineOptions
 from .sink import write_sorted
 
@@ -141,8 +140,7 @@ def _child(
     options: EngineOptions,
     workers: int,
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the child
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    start_worker()
     result: dict[str, int] | str
     try:
         with tempfile.TemporaryDirectory(
@@ -157,14 +155,6 @@ def _child(
         result = _message(error, stage, options)
     sender.send(result)
     sender.close()
-
-
-def _end_with_parent() -> None:
-    """Leave no orphan that writes on beside the next run, when the parent is killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _engine(scratch: Path, options: EngineOptions, workers: int, size: int) -> Engine:
@@ -186,6 +176,13 @@ def _message(error: Exception, stage: Stage, options: EngineOptions) -> str:
     if isinstance(error, MemoryError) or any(sign in f"{kind} {reason}" for sign in _MEMORY_SIGNS):
         return f"{name}: --memory {options.memory} does not suffice: give more, or fewer --workers"
     return f"{name}: {kind}: {reason[:300]}"
+
+
+def _source_files(folder: Path) -> list[Path]:
+    """The files of a table; those of a finished stage are compared with their checksums."""
+    if not (folder.parent / MANIFEST).is_file():
+        return parquet_files(folder)
+    return [file.path for file in table_files(folder.parent, folder.name, whole=True)]
 
 
 class _Run(Mapping[str, "ir.Table"]):
@@ -229,7 +226,7 @@ class _Run(Mapping[str, "ir.Table"]):
 
     def _table(self, name: str) -> ir.Table:
         if name in self.sources:
-            return self.engine.read(name, parquet_files(self.sources[name]))
+            return self.engine.read(name, _source_files(self.sources[name]))
         step = self.steps[name]
         if step.kind == "temporary":
             return self.engine.keep(name, step.expression(self))
@@ -237,6 +234,7 @@ class _Run(Mapping[str, "ir.Table"]):
         if not self.stage.shard_done(name):
             expression = step.expression(self)
             batches = self.engine.sorted(expression, step.order)
-            rows = write_sorted(folder, expression.schema().to_pyarrow(), batches)
-            self.stage.finish_shard(name, {name: rows}, {})
+            files = write_sorted(folder, expression.schema().to_pyarrow(), batches)
+            rows = sum(file.rows for file in files)
+            self.stage.finish_shard(name, {name: rows}, {}, files)
         return self.engine.read(name, parquet_files(folder))

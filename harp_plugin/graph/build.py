@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..storage import Stage, read_manifest
+from ..storage import Existing, Stage, read_content, read_manifest
 from .anchor_texts import anchor_texts
 from .links import (
     anchors_by_sentence,
@@ -32,6 +32,7 @@ def build_graph(
     *,
     workers: int = 1,
     quiet: bool = True,
+    existing: Existing | None = None,
 ) -> dict[str, Any]:
     """Resolve the links of the finished corpus stage in ``directory``.
 
@@ -52,17 +53,24 @@ def build_graph(
         The stage's manifest.
 
     Raises:
-        HarpError: the corpus is unfinished, nothing resolves, or the engine fails.
+        HarpError: the corpus is unfinished or damaged, nothing resolves, the engine fails, or the
+            folder holds other work or other files.
     """
     corpus = directory / "corpus"
-    inputs = {"corpus": read_manifest(corpus)["fingerprint"]}
-    stage = Stage(directory / "graph", asdict(options), inputs, PACKAGES)
-    if stage.finished:
+    read_manifest(corpus)
+    stage = graph_stage(directory, options, existing)
+    if stage.is_finished():
         return read_manifest(stage.folder)
     stage.start()
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
     found = run_steps(stage, sources, steps(options), engine, workers=workers, quiet=quiet)
     return stage.finish(needed="anchors", counts=found)
+
+
+def graph_stage(directory: Path, options: GraphOptions, existing: Existing | None = None) -> Stage:
+    """The stage of these options, not started; its input is None while that is unfinished."""
+    inputs = read_content(directory, "corpus", needed=False)
+    return Stage(directory / "graph", asdict(options), inputs, PACKAGES, existing=existing)
 
 
 def steps(options: GraphOptions) -> list[Step]:

@@ -1,18 +1,32 @@
 """Tables on disk: stages that can be killed and go on, Parquet shards, memory-mapped look-ups."""
 
 from .mapped import MappedTable, open_table
-from .parquet import parquet_files, read_table, table_bytes, write_table
+from .parquet import (
+    ShardFile,
+    parquet_files,
+    read_batches,
+    read_schema,
+    read_table,
+    table_bytes,
+    write_table,
+)
 from .shards import shard_map
-from .stage import Stage, read_manifest
+from .stage import Existing, Stage, read_content, read_manifest, table_files
 
 __all__ = [
+    "Existing",
     "MappedTable",
+    "ShardFile",
     "Stage",
     "open_table",
     "parquet_files",
+    "read_batches",
+    "read_content",
     "read_manifest",
+    "read_schema",
     "read_table",
     "shard_map",
     "table_bytes",
+    "table_files",
     "write_table",
 ]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
+import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from filelock import FileLock
 
-from .parquet import parquet_files
-from .stage import read_manifest
+from ..errors import HarpError
+from ..files import file_hash, read_record, whole_file, write_record
+from .parquet import ShardFile, read_batches, read_schema
+from .stage import listed_files, table_files
+
+logger = logging.getLogger(__name__)
 
 
 class MappedTable:
@@ -23,30 +28,49 @@ class MappedTable:
     processes. Where an id stands twice the first row counts.
 
     Args:
-        folder: the shards of the table.
-        cache: where the copy goes: ``<cache>.arrow`` and ``<cache>.npy``.
-        fingerprint: of the stage that wrote the table; a copy of another one is replaced.
-        columns: which to copy; None for all.
+        stem: path of a finished copy, without its ending.
     """
 
-    def __init__(
-        self, folder: Path, cache: Path, fingerprint: str, columns: list[str] | None = None
-    ) -> None:
-        self._arguments = (folder, cache, fingerprint, columns)
-        stem = cache.with_name(f"{cache.name}-{fingerprint[:12]}")
-        arrow, index = stem.with_suffix(".arrow"), stem.with_suffix(".npy")
-        if not index.is_file():
+    def __init__(self, stem: Path) -> None:
+        self._stem = stem
+        copy = _Copy(stem)
+        self._table = pa.ipc.open_file(pa.memory_map(str(copy.arrow))).read_all()
+        self._ids, self._rows = np.load(copy.index, mmap_mode="r")
+
+    @classmethod
+    def of(
+        cls,
+        files: list[ShardFile],
+        cache: Path,
+        columns: list[str] | None = None,
+        *,
+        verify: bool = True,
+    ) -> MappedTable:
+        """Open the copy of a table, which is made where it is missing or damaged.
+
+        Args:
+            files: of the table, in order.
+            cache: where the copy goes: ``<cache>-<content>`` with the endings ``.arrow``, ``.npy``
+                and ``.json``, which holds their checksums.
+            columns: which to copy; None for all.
+            verify: compare the checksums of a copy that is there, else only its sizes.
+
+        Raises:
+            HarpError: a file of the table is damaged.
+        """
+        content = hashlib.sha256(" ".join(file.sha256 for file in files).encode()).hexdigest()
+        stem = cache.with_name(f"{cache.name}-{content[:16]}")
+        copy = _Copy(stem)
+        if not copy.is_whole(verify):
             cache.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(cache.with_name(f"{cache.name}.lock")):
-                if not index.is_file():
-                    _clear(cache)
-                    _copy(parquet_files(folder), arrow, columns)
-                    _write_index(arrow, index)
-        self._table = pa.ipc.open_file(pa.memory_map(str(arrow))).read_all()
-        self._ids, self._rows = np.load(index, mmap_mode="r")
+                if not copy.is_whole(verify=True):
+                    _remove_copies(cache)
+                    copy.make(files, columns)
+        return cls(stem)
 
     def __reduce__(self):
-        return MappedTable, self._arguments
+        return MappedTable, (self._stem,)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -92,43 +116,111 @@ class MappedTable:
 
 
 def open_table(
-    directory: Path, stage: str, table: str, columns: list[str] | None = None
+    directory: Path,
+    stage: str,
+    table: str,
+    columns: list[str] | None = None,
+    *,
+    verify: bool = True,
 ) -> MappedTable:
     """Open a table of a finished stage of a build folder for look-ups by id.
 
+    Args:
+        directory: the folder of the build.
+        stage: the stage's name.
+        table: the table's name.
+        columns: which to look up; None for all.
+        verify: as in `MappedTable.of`; with it, the files of the table are checked as well, by
+            their size and number of rows.
+
     Raises:
-        HarpError: the stage is unfinished.
+        HarpError: the stage is unfinished, or a file of the table is missing or damaged.
     """
-    folder = directory / stage
-    fingerprint = read_manifest(folder)["fingerprint"]
-    name = "-".join([stage, table, *(columns or [])])
-    return MappedTable(folder / table, directory / "mapped" / name, fingerprint, columns)
+    find = table_files if verify else listed_files
+    cache = directory / "mapped" / "-".join([stage, table, *(columns or [])])
+    return MappedTable.of(find(directory / stage, table), cache, columns, verify=verify)
 
 
-def _clear(cache: Path) -> None:
-    """Remove copies of other fingerprints, and what a killed process left."""
-    ours = re.compile(re.escape(cache.name) + r"-[^-.]+\.(arrow|npy)(\..*)?")
+def damaged_copies(folder: Path) -> Iterator[Path]:
+    """The files of memory-mapped copies in a folder that are not as they were made."""
+    for arrow in sorted(folder.glob("*.arrow")):
+        copy = _Copy(arrow.with_suffix(""))
+        if copy.record.is_file():
+            yield from copy.damages(verify=True)
+    for record in sorted(folder.glob("*.json")):
+        copy = _Copy(record.with_suffix(""))
+        if not copy.arrow.is_file():
+            yield copy.arrow
+
+
+class _Copy:
+    """The files of a memory-mapped copy.
+
+    Args:
+        stem: their path without an ending.
+    """
+
+    def __init__(self, stem: Path) -> None:
+        self.arrow = stem.with_name(f"{stem.name}.arrow")
+        self.index = stem.with_name(f"{stem.name}.npy")
+        self.record = stem.with_name(f"{stem.name}.json")
+
+    def is_whole(self, verify: bool) -> bool:
+        """Whether the copy is there, as it was made."""
+        if not self.record.is_file():
+            return False
+        for path in self.damages(verify):
+            logger.warning("%s is damaged or missing: the copy is made anew", path)
+            return False
+        return True
+
+    def damages(self, verify: bool) -> Iterator[Path]:
+        """Its files that are damaged or missing."""
+        try:
+            written = read_record(self.record)
+        except HarpError:
+            yield self.record
+            return
+        for path in (self.arrow, self.index):
+            file = written[path.suffix]
+            whole = path.is_file() and path.stat().st_size == file["bytes"]
+            if not whole or (verify and file_hash(path) != file["sha256"]):
+                yield path
+
+    def make(self, files: list[ShardFile], columns: list[str] | None) -> None:
+        """Copy a table and write the index of its ids, then their checksums."""
+        with whole_file(self.arrow) as temporary:
+            _copy(files, temporary, columns)
+        with whole_file(self.index) as temporary:
+            _write_index(self.arrow, temporary)
+        paths = (self.arrow, self.index)
+        write_record(
+            self.record,
+            {p.suffix: {"bytes": p.stat().st_size, "sha256": file_hash(p)} for p in paths},
+        )
+
+
+def _remove_copies(cache: Path) -> None:
+    """Remove copies of other content, and what a killed process left."""
+    ours = re.compile(re.escape(cache.name) + r"-[^-.]+\.(arrow|npy|json)(\..*)?")
     for path in cache.parent.iterdir():
         if ours.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 
-def _copy(files: list[Path], target: Path, columns: list[str] | None) -> None:
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    schema = pq.read_schema(files[0])
+def _copy(files: list[ShardFile], target: Path, columns: list[str] | None) -> None:
+    schema = read_schema(files[0].path)
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
-    with pa.ipc.new_file(temporary, schema) as writer:
+    with pa.ipc.new_file(target, schema) as writer:
         for file in files:
-            for batch in pq.ParquetFile(file).iter_batches(columns=columns):
+            file.check(whole=True)
+            for batch in read_batches(file.path, columns):
                 writer.write_batch(batch)
-    temporary.replace(target)
 
 
 def _write_index(arrow: Path, target: Path) -> None:
     ids = pa.ipc.open_file(pa.memory_map(str(arrow))).read_all().column("id").to_numpy()
     order = np.argsort(ids, kind="stable")
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with target.open("wb") as file:
         np.save(file, np.stack([ids[order], order]))
-    temporary.replace(target)

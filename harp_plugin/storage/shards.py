@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from ..errors import HarpError
+from ..processes import start_worker
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -39,7 +40,8 @@ def shard_map(
         return
     waiting: deque[Future[R]] = deque()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, begin, arguments) as pool:
+    before = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(workers, context, _begin, (begin, arguments)) as pool:
         try:
             for shard in shards:
                 waiting.append(pool.submit(fn, shard))
@@ -52,6 +54,16 @@ def shard_map(
                 "a worker process was killed, most often for want of memory: "
                 "run again with fewer --workers (finished shards are kept)"
             ) from None
-        except BaseException:
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                # An interruption does not wait for shards in flight: they are written whole or not.
+                for worker in set(multiprocessing.active_children()) - before:
+                    worker.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    start_worker()
+    if begin is not None:
+        begin(*arguments)

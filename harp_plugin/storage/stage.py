@@ -4,91 +4,199 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import logging
+import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
+from ..files import read_record, write_record
+from ..locks import LOCK
+from ..made_from import refuse_other_settings, refuse_other_versions
+from .parquet import ShardFile
 
 MANIFEST = "manifest.json"
-_STARTED = "started.json"
+STARTED = "started.json"
 _SHARDS = "shards"
+_LEFTOVER = re.compile(rf".*\.\d+\.tmp|{re.escape(LOCK)}")
+_OURS = re.compile(
+    rf"{_LEFTOVER.pattern}|{re.escape(MANIFEST)}|{re.escape(STARTED)}|{_SHARDS}/[^/]*\.json"
+    r"|[^/]+/(part|train|from)-[^/]*\.(parquet|jsonl)|tmp[^/]*\.tmp/.*"
+)
+"""Paths that a stage writes in its folder, beside those that its manifest lists."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Existing:
+    """What may be done with work of other settings or versions that an output folder holds.
+
+    Attributes:
+        overwrite: replace it.
+        keep: go on with work of other package versions.
+    """
+
+    overwrite: bool = False
+    keep: bool = False
 
 
 class Stage:
     """A folder that a stage fills, shard by shard.
 
     ``manifest.json`` is written last and commits the whole. Before that, each finished shard has a
-    small file under ``shards/``; what has none is written again after a kill. A stage started with
-    other options or other input is cleared first.
+    small file under ``shards/``; what has none is written again after a kill. Work that was made
+    from other options or other input is replaced only where ``existing`` says so, and what the
+    stage did not write is never deleted.
 
     Args:
         folder: the stage's own folder.
         options: what the stage was asked to do.
-        inputs: fingerprints of what it reads.
-        packages: distributions whose versions go into the manifest.
+        inputs: fingerprints of what it reads; None where that is not known yet.
+        packages: distributions whose versions decide the bytes.
+        existing: what may be done with other work in the folder.
+        kind: what the folder holds; its name by default.
+        temporary: tables that are removed when the stage is finished.
     """
 
     def __init__(
         self,
         folder: Path,
         options: Mapping[str, Any],
-        inputs: Mapping[str, str],
+        inputs: Mapping[str, str | None],
         packages: tuple[str, ...] = (),
+        *,
+        existing: Existing | None = None,
+        kind: str | None = None,
+        temporary: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
-        self.options = dict(options)
+        self.options = json.loads(json.dumps(dict(options)))
         self.inputs = dict(inputs)
         self.packages = ("harp-plugin", *packages)
+        self.existing = existing or Existing()
+        self.kind = kind or folder.name
+        self.temporary = temporary
 
     @property
     def fingerprint(self) -> str:
         """A hash of the options and the inputs."""
-        asked = json.dumps([self.options, self.inputs], sort_keys=True, ensure_ascii=False)
+        asked = json.dumps([self.options, self.inputs], sort_keys=True)
         return hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
 
     @property
+    def versions(self) -> dict[str, str]:
+        """The installed versions of the packages that decide the bytes."""
+        return {name: _version(name) for name in self.packages}
+
+    @property
     def finished(self) -> bool:
-        """Whether the folder holds the whole result of just these options and inputs."""
-        path = self.folder / MANIFEST
-        return path.is_file() and read_manifest(self.folder)["fingerprint"] == self.fingerprint
+        """Whether the folder holds the whole result of just these options and inputs.
+
+        No file is missing or of another size; `harp check` compares their whole content.
+        """
+        manifest = _record(self.folder / MANIFEST)
+        if manifest is None or manifest.get("fingerprint") != self.fingerprint:
+            return False
+        return all(file.has_size for file in _all_files(self.folder, manifest))
+
+    def check(self) -> None:
+        """Find that the stage may work in its folder.
+
+        Raises:
+            HarpError: the folder holds files that no stage wrote, or work of other settings or
+                package versions that ``existing`` does not allow to replace or to keep.
+        """
+        if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
+            raise HarpError(f"{self.folder} is no folder: name another --output")
+        stored = self._stored()
+        if stored is None and not self._has_records():
+            self._refuse_foreign(_LEFTOVER)
+            return
+        if stored is not None and self._continues(stored):
+            return
+        if not self.existing.overwrite and stored is None:
+            raise HarpError(
+                f"{self.folder} has a damaged {MANIFEST} or {STARTED}: give --overwrite to make "
+                "it anew"
+            )
+        if not self.existing.overwrite and stored is not None and self._has_work(stored):
+            refuse_other_settings(self.folder, _settings(stored), self._settings(stored))
+            refuse_other_versions(self.folder, stored["versions"], self.versions)
+        self._refuse_foreign(_OURS)
+
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do.
+
+        Raises:
+            HarpError: as `check` does.
+        """
+        self.check()
+        stored = self._stored()
+        return stored is not None and self._continues(stored) and self.finished
 
     def start(self) -> None:
-        """Make the folder ready: keep the finished shards of the same work, clear anything else."""
-        started = self.folder / _STARTED
-        if not started.is_file() or started.read_text() != self.fingerprint:
-            if self.folder.exists():
-                shutil.rmtree(self.folder)
-            (self.folder / _SHARDS).mkdir(parents=True)
-            write_text(started, self.fingerprint)
+        """Make the folder ready: keep the finished shards of the same work, clear other work.
+
+        Raises:
+            HarpError: as `check` does.
+        """
+        self.check()
+        stored = self._stored()
+        if stored is None or not self._continues(stored):
+            self._clear()
+            stored = self._asked()
+        shards = self.folder / _SHARDS
+        shards.mkdir(parents=True, exist_ok=True)
+        if _record(self.folder / STARTED) is None:
+            write_record(self.folder / STARTED, {name: stored[name] for name in self._asked()})
+        (self.folder / MANIFEST).unlink(missing_ok=True)
         for leftover in list(self.folder.rglob("*.tmp")):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
+        self._forget_damaged_shards()
 
     def shard_done(self, name: str) -> bool:
         """Whether shard ``name`` is finished."""
-        return (self.folder / _SHARDS / f"{name}.json").is_file()
+        return self._shard(name).is_file()
 
-    def finish_shard(self, name: str, rows: Mapping[str, int], drops: Mapping[str, int]) -> None:
-        """Commit a shard whose tables have all been renamed to their final names."""
-        counts = {"rows": dict(rows), "drops": dict(drops)}
-        write_text(self.folder / _SHARDS / f"{name}.json", json.dumps(counts, sort_keys=True))
+    def finish_shard(
+        self,
+        name: str,
+        rows: Mapping[str, int],
+        drops: Mapping[str, int],
+        files: Iterable[ShardFile] = (),
+    ) -> None:
+        """Commit a shard whose files all have their final names.
+
+        Args:
+            name: of the shard.
+            rows: written, by table.
+            drops: of input, by reason.
+            files: all that the shard wrote.
+        """
+        listed = {file.path.relative_to(self.folder).as_posix(): file.entry for file in files}
+        write_record(self._shard(name), {"rows": dict(rows), "drops": dict(drops), "files": listed})
 
     def counts(self) -> tuple[Counter[str], Counter[str]]:
         """Sum of rows written and of drops over the finished shards."""
         rows: Counter[str] = Counter()
         drops: Counter[str] = Counter()
-        for path in sorted((self.folder / _SHARDS).glob("*.json")):
-            counts = json.loads(path.read_text())
-            rows.update(counts["rows"])
-            drops.update(counts["drops"])
+        for record in self._shard_records():
+            rows.update(record["rows"])
+            drops.update(record["drops"])
         return rows, drops
 
+    def table(self, name: str) -> list[ShardFile]:
+        """The files of a table that the finished shards wrote, in order."""
+        return _table(self.folder, self._files(), name)
+
     def finish(self, *, needed: str | None = None, **more: Any) -> dict[str, Any]:
-        """Write the manifest, which commits the stage.
+        """Write the manifest, which commits the stage, and remove its temporary tables.
 
         Args:
             needed: a table that must not be empty; None for any.
@@ -106,19 +214,101 @@ class Stage:
                 + (f" (dropped: {reasons})" if reasons else "")
                 + ": check the source and the options"
             )
+        kept = {
+            name: file
+            for name, file in self._files().items()
+            if name.partition("/")[0] not in self.temporary
+        }
         manifest = {
-            "stage": self.folder.name,
+            **self._asked(),
+            "content": _content(kept, more),
+            "rows": dict(sorted(rows.items())),
+            "drops": dict(sorted(drops.items())),
+            "files": kept,
+            **more,
+        }
+        write_record(self.folder / MANIFEST, manifest)
+        self.remove_temporary_tables()
+        return read_manifest(self.folder)
+
+    def remove_temporary_tables(self) -> None:
+        """Remove what only an unfinished stage needs."""
+        for name in self.temporary:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _asked(self) -> dict[str, Any]:
+        return {
+            "stage": self.kind,
             "fingerprint": self.fingerprint,
             "options": self.options,
             "inputs": self.inputs,
-            "rows": dict(sorted(rows.items())),
-            "drops": dict(sorted(drops.items())),
-            "versions": {name: _version(name) for name in self.packages},
-            **more,
+            "versions": self.versions,
         }
-        text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False)
-        write_text(self.folder / MANIFEST, text + "\n")
-        return manifest
+
+    def _stored(self) -> dict[str, Any] | None:
+        """What the work in the folder was made from: by its manifest, else by how it started."""
+        for name in (MANIFEST, STARTED):
+            stored = _record(self.folder / name)
+            if stored is not None and stored.keys() >= self._asked().keys():
+                return stored
+        return None
+
+    def _has_records(self) -> bool:
+        return any((self.folder / name).exists() for name in (MANIFEST, STARTED))
+
+    def _has_work(self, stored: Mapping[str, Any]) -> bool:
+        return "content" in stored or any((self.folder / _SHARDS).glob("*.json"))
+
+    def _settings(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """What is asked for; an input that is not known yet counts as the stored one."""
+        known = {name: value for name, value in self.inputs.items() if value is not None}
+        unknown = {name: stored["inputs"].get(name) for name in self.inputs.keys() - known.keys()}
+        return _settings({**self._asked(), "inputs": {**known, **unknown}})
+
+    def _continues(self, stored: Mapping[str, Any]) -> bool:
+        """Whether the work in the folder is the one that is asked for."""
+        if _settings(stored) != self._settings(stored):
+            return False
+        return self.existing.keep or stored["versions"] == self.versions
+
+    def _refuse_foreign(self, ours: re.Pattern[str]) -> None:
+        listed = (_record(self.folder / MANIFEST) or {}).get("files", {})
+        names = (path.relative_to(self.folder).as_posix() for path in _files_below(self.folder))
+        foreign = [name for name in names if not ours.fullmatch(name) and name not in listed]
+        if foreign:
+            raise HarpError(
+                f"{self.folder} holds {len(foreign):,} files that harp did not write, such as "
+                f"{foreign[0]}: name another --output, or move them away"
+            )
+
+    def _clear(self) -> None:
+        for path in _files_below(self.folder):
+            if path.name != LOCK:
+                path.unlink()
+        _remove_empty_folders(self.folder)
+
+    def _forget_damaged_shards(self) -> None:
+        """Have the shards written again whose record or whose files are damaged."""
+        for path in sorted((self.folder / _SHARDS).glob("*.json")):
+            record = _record(path)
+            files = [] if record is None else _all_files(self.folder, record)
+            damaged = [path] if record is None else [f.path for f in files if not f.is_whole]
+            if damaged:
+                logger.warning("%s is damaged or missing: its shard is made anew", damaged[0])
+                path.unlink()
+
+    def _shard(self, name: str) -> Path:
+        return self.folder / _SHARDS / f"{name}.json"
+
+    def _shard_records(self) -> Iterator[dict[str, Any]]:
+        for path in sorted((self.folder / _SHARDS).glob("*.json")):
+            yield read_record(path)
+
+    def _files(self) -> dict[str, Any]:
+        files: dict[str, Any] = {}
+        for record in self._shard_records():
+            files |= record["files"]
+        return dict(sorted(files.items()))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -131,16 +321,116 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise HarpError(f"no finished stage in {folder}: run `harp build` to the end first")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise HarpError(f"{path} is damaged ({error}): delete {folder} and build again") from error
+        manifest = read_record(path)
+    except HarpError as error:
+        raise HarpError(f"{error}: run `harp build` again, which makes it anew") from error
+    if not manifest.keys() >= {"stage", "fingerprint", "content", "files", "rows"}:
+        raise HarpError(f"{path} is of no stage of `harp build`: name its folder")
+    return manifest
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+def read_content(directory: Path, *stages: str, needed: bool = True) -> dict[str, str | None]:
+    """The hash of what each finished stage of a build holds.
+
+    Args:
+        directory: the folder of the build.
+        stages: their names.
+        needed: whether it is an error that a stage is unfinished; else its hash is None.
+
+    Raises:
+        HarpError: a stage is unfinished, its manifest is damaged, or it was made from other tables
+            than the folder holds now.
+    """
+    if not needed:
+        found = {stage: _record(directory / stage / MANIFEST) for stage in stages}
+        return {stage: (manifest or {}).get("content") for stage, manifest in found.items()}
+    manifests = {stage: read_manifest(directory / stage) for stage in stages}
+    contents = {stage: manifest["content"] for stage, manifest in manifests.items()}
+    for stage, manifest in manifests.items():
+        for name in manifest["inputs"].keys() & contents.keys():
+            if manifest["inputs"][name] != contents[name]:
+                raise HarpError(
+                    f"{directory / stage} was made from another {name} than {directory / name}: "
+                    "run `harp build` again with --overwrite"
+                )
+    return contents
+
+
+def table_files(folder: Path, name: str, *, whole: bool = False) -> list[ShardFile]:
+    """The files of a table of a finished stage, in order, checked against its manifest.
+
+    Args:
+        folder: of the stage.
+        name: of the table.
+        whole: compare the whole content of each file, else its size and its number of rows.
+
+    Raises:
+        HarpError: the stage is unfinished, or a file is missing, damaged, or not of the stage.
+    """
+    files = listed_files(folder, name)
+    ours = {file.path for file in files}
+    for path in sorted((folder / name).glob("*.parquet")):
+        if path not in ours:
+            raise HarpError(f"{path} is no file of this build: move it away")
+    for file in files:
+        file.check(whole=whole)
+    return files
+
+
+def listed_files(folder: Path, name: str) -> list[ShardFile]:
+    """The files of a table by a finished stage's manifest, in order and unchecked.
+
+    Raises:
+        HarpError: the stage is unfinished or has no such table.
+    """
+    files = _table(folder, read_manifest(folder)["files"], name)
+    if not files:
+        raise HarpError(f"no table {name} in {folder}: run `harp build` again with its stage")
+    return files
+
+
+def _table(folder: Path, files: Mapping[str, Any], name: str) -> list[ShardFile]:
+    return [
+        ShardFile.listed(folder / path, file)
+        for path, file in sorted(files.items())
+        if path.rpartition("/")[0] == name
+    ]
+
+
+def _content(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:
+    hashes = {name: file["sha256"] for name, file in files.items()}
+    text = json.dumps([hashes, more], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Options and inputs under one another, as `refuse_other_settings` shows them."""
+    inputs = {f"content of {name}": value for name, value in stored["inputs"].items()}
+    return {"stage": stored["stage"], **stored["options"], **inputs}
+
+
+def _record(path: Path) -> dict[str, Any] | None:
+    try:
+        return read_record(path)
+    except HarpError:
+        return None
+
+
+def _all_files(folder: Path, record: Mapping[str, Any]) -> list[ShardFile]:
+    return [ShardFile.listed(folder / path, file) for path, file in record["files"].items()]
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """All files and symbolic links in a folder and its folders; links are not followed."""
+    return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+
+
+def _remove_empty_folders(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
+            path.rmdir()
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _version(distribution: str) -> str:

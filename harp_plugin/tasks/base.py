@@ -71,8 +71,9 @@ class Source:
             whose stage was left out.
     """
 
-    def __init__(self, directory: str | Path, tasks: list[str]) -> None:
+    def __init__(self, directory: str | Path, tasks: list[str], *, verify: bool = True) -> None:
         self.directory = Path(directory)
+        self._verify = verify
         if tasks:
             self._check(tasks)
         self.examples = {task: self._table("examples", task) for task in tasks}
@@ -83,11 +84,11 @@ class Source:
         if missing := [task for task in tasks if task not in built]:
             raise HarpError(
                 f"{self.directory} was built without {', '.join(missing)}: run `harp build` again "
-                f"with --tasks {' '.join([*built, *missing])}"
+                f"with --overwrite --tasks {' '.join([*built, *missing])}"
             )
 
     def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
-        return open_table(self.directory, stage, name, list(columns) or None)
+        return open_table(self.directory, stage, name, list(columns) or None, verify=self._verify)
 
     @cached_property
     def _pages(self) -> MappedTable:

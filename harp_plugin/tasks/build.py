@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..storage import Stage, read_manifest
+from ..storage import Existing, Stage, read_content, read_manifest
 from .registry import TASKS
 
 CORPUS_TABLES = ("pages", "sentences", "sections")
@@ -21,6 +21,7 @@ def build_examples(
     *,
     workers: int = 1,
     quiet: bool = True,
+    existing: Existing | None = None,
 ) -> dict[str, Any]:
     """Write the examples of each task to ``directory/examples``.
 
@@ -28,19 +29,26 @@ def build_examples(
         The stage's manifest.
 
     Raises:
-        HarpError: a task is unknown, an earlier stage is unfinished, or no task has an example.
+        HarpError: a task is unknown, an earlier stage is unfinished or damaged, no task has an
+            example, or the folder holds other work or other files.
     """
     steps = [Step(name, TASKS[name].examples) for name in tasks]
     corpus, graph = directory / "corpus", directory / "graph"
-    inputs = {
-        "corpus": read_manifest(corpus)["fingerprint"],
-        "graph": read_manifest(graph)["fingerprint"],
-    }
-    stage = Stage(directory / "examples", {"tasks": list(tasks)}, inputs, PACKAGES)
-    if stage.finished:
+    read_content(directory, "corpus", "graph")
+    stage = examples_stage(directory, tasks, existing)
+    if stage.is_finished():
         return read_manifest(stage.folder)
     stage.start()
     sources = {name: corpus / name for name in CORPUS_TABLES}
     sources |= {name: graph / name for name in GRAPH_TABLES}
     run_steps(stage, sources, steps, engine, workers=workers, quiet=quiet)
     return stage.finish()
+
+
+def examples_stage(
+    directory: Path, tasks: Sequence[str], existing: Existing | None = None
+) -> Stage:
+    """The stage of these tasks, not started; inputs are None while they are unfinished."""
+    inputs = read_content(directory, "corpus", "graph", needed=False)
+    folder = directory / "examples"
+    return Stage(folder, {"tasks": list(tasks)}, inputs, PACKAGES, existing=existing)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import HarpError
-from ..storage import read_manifest, read_table
+from ..storage import read_manifest, read_table, table_files
 from ..text import words
 from .options import DrawOptions
 from .terms import stop_words
@@ -39,9 +39,10 @@ class CollectionWords:
         """Read the finished stage ``words``.
 
         Raises:
-            HarpError: it is unfinished.
+            HarpError: it is unfinished or damaged.
         """
         texts = read_manifest(folder)["texts"]
+        table_files(folder, "collection", whole=True)
         table = read_table(folder / "collection", ["word", "occurrences", "documents"])
         found = (table.column(name).to_numpy() for name in ("word", "occurrences", "documents"))
         words, occurrences, documents = found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,12 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import HarpError
-from ..sampling import generator, stable_id
-from ..storage import read_manifest
+from ..sampling import generator
+from ..storage import read_content, read_manifest
 from .base import Source
 from .groups import PairGroup
 from .options import DrawOptions
 from .registry import TASKS, needed_stages
+from .terms import stop_words_hash
 
 _TRIES = 100
 _OFTEN = 10
@@ -54,6 +57,7 @@ class PreTrainingData:
         self.draw_options = draw or DrawOptions()
         self.seed = seed
         self.directory = Path(directory)
+        self._verify = True
         self._drawers = {name: TASKS[name]() for name in self.tasks}
         self.examples = {name: len(self.source.examples[name]) for name in self.tasks}
         empty = [name for name, count in self.examples.items() if not count]
@@ -62,17 +66,20 @@ class PreTrainingData:
                 f"{directory} has no examples of {', '.join(empty)}: leave the task out of the "
                 "recipe, or build from a larger corpus"
             )
+        read_content(self.directory, *needed_stages(self.tasks))
         self._length = groups_per_epoch or sum(self.groups.values())
         self._plan: tuple[int, np.ndarray, np.ndarray] | None = None
 
     def __getstate__(self):
+        """What another process needs; it does not verify the build's tables again."""
         hidden = ("source", "_plan")
-        return {k: v for k, v in self.__dict__.items() if k not in hidden} | {"_plan": None}
+        kept = {name: value for name, value in self.__dict__.items() if name not in hidden}
+        return {**kept, "_plan": None, "_verify": False}
 
     @cached_property
     def source(self) -> Source:
         """The build's texts, anchors and weights."""
-        return Source(self.directory, list(self.tasks))
+        return Source(self.directory, list(self.tasks), verify=self._verify)
 
     def __len__(self) -> int:
         return self._length
@@ -87,10 +94,11 @@ class PreTrainingData:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when the build does."""
-        stages = needed_stages(self.tasks)
-        prints = [read_manifest(self.directory / stage)["fingerprint"] for stage in stages]
-        return f"{stable_id(*prints):016x}"
+        """Changes when the content of the build or of the stop list does."""
+        contents = read_content(self.directory, *needed_stages(self.tasks))
+        stopped = stop_words_hash(self.draw_options.stop_words or "none")
+        text = json.dumps([contents, stopped], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def counts(self) -> dict[str, int]:

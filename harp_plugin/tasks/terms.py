@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,6 @@ class Terms(NamedTuple):
     weights: np.ndarray
 
 
-@lru_cache(maxsize=8)
 def stop_words(name: str) -> frozenset[str]:
     """A stop list: ``english`` (scikit-learn's), ``none``, or a file with one word a line.
 
@@ -36,10 +36,25 @@ def stop_words(name: str) -> frozenset[str]:
 
         return ENGLISH_STOP_WORDS
     try:
-        text = Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        status = Path(name).stat()
+        return _words_in(name, status.st_size, status.st_mtime_ns)
+    except (OSError, ValueError) as error:
         raise HarpError(f"stop list {name} cannot be read ({error}): check it") from error
-    return frozenset(text.lower().split())
+
+
+def stop_words_hash(name: str) -> str:
+    """A hash of the words of a stop list, named as in `stop_words`.
+
+    Raises:
+        HarpError: there is no such file.
+    """
+    return hashlib.sha256("\n".join(sorted(stop_words(name))).encode()).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _words_in(path: str, size: int, modified: int) -> frozenset[str]:
+    """The words of a file, read again when its size or its time changes."""
+    return frozenset(Path(path).read_text("utf-8").lower().split())
 
 
 def merge_repeats(words: list[str], weights: np.ndarray, stopped: frozenset[str]) -> Terms:

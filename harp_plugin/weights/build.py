@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -13,16 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..models import model_fingerprint
 from ..storage import (
+    Existing,
+    ShardFile,
     Stage,
-    parquet_files,
+    read_batches,
+    read_content,
     read_manifest,
     shard_map,
+    table_files,
     write_table,
 )
 from .attention import AttentionWeigher, default_dtype, find_device
@@ -45,12 +47,15 @@ from .texts import WeighedTexts
 from .workers import load_weigher, one_thread, own_device, take_device, worker_devices
 
 _COUNTED = "counted"
+_COLLECTION = "collection"
 _PAGE_ATTENTION = "page_attention"
 _BEYOND = f"with words beyond {LONGEST:,} characters, left out"
 
 
 class _Shard(NamedTuple):
     name: str
+    pages: ShardFile
+    sentences: ShardFile
     directory: Path
     options: WeightOptions
     device: str | None
@@ -66,6 +71,7 @@ def build_weights(
     device: str | None = None,
     workers: int = 1,
     quiet: bool = False,
+    existing: Existing | None = None,
 ) -> dict[str, Any]:
     """Weigh the texts of a corpus, shard by shard.
 
@@ -81,37 +87,34 @@ def build_weights(
             are any.
         workers: processes on a CPU.
         quiet: no progress bar.
+        existing: what may be done with other work in the folder.
 
     Returns:
         The stage's manifest; its ``heads`` is the model's number of attention heads.
 
     Raises:
-        HarpError: the model cannot be loaded, or an earlier stage is unfinished.
+        HarpError: the model cannot be loaded, an earlier stage is unfinished or damaged, or the
+            folder holds other work or other files.
     """
-    inputs = {
-        "corpus": read_manifest(directory / "corpus")["fingerprint"],
-        "graph": read_manifest(directory / "graph")["fingerprint"],
-    }
-    packages: tuple[str, ...] = ("pyarrow",)
-    if options.needs_model:
-        inputs["model"] = model_fingerprint(options.model)
-        packages = ("torch", "transformers", "pyarrow")
-    if options.weighting != "attention":
-        packages = (*packages, *PACKAGES)
-    wanted = _with_dtype(options, device)
-    stages = [Stage(directory / "weights", each.recorded(), inputs, packages) for each in wanted]
-    if finished := [stage for stage in stages if stage.finished]:
-        _clear(finished[0])
-        return read_manifest(finished[0].folder)
-    options, stage = wanted[0], stages[0]
+    read_content(directory, "corpus", "graph")
+    stage = weights_stage(directory, options, device, existing)
+    if stage.is_finished():
+        stage.remove_temporary_tables()
+        return read_manifest(stage.folder)
+    options = replace(options, dtype=stage.options.get("dtype"))
     heads, devices = LanguageModel.heads, ["cpu"] * workers
     if options.needs_model:
         weigher = load_weigher(options, device)
         heads, devices = weigher.heads, worker_devices(weigher.device, workers)
     stage.start()
-    graph_tables(directory)
-    names = [path.stem for path in parquet_files(directory / "corpus" / "pages")]
-    shards = [_Shard(name, directory, options, device, stage) for name in names]
+    graph_tables(directory, verify=True)
+    files = zip(
+        *(table_files(directory / "corpus", t) for t in ("pages", "sentences")), strict=True
+    )
+    shards = [
+        _Shard(pages.path.stem, pages, sentences, directory, options, device, stage)
+        for pages, sentences in files
+    ]
     more: dict[str, Any] = {}
     if options.weighting != "attention":
         _over_shards(_count_shard, shards, devices, "words", quiet)
@@ -121,16 +124,46 @@ def build_weights(
         if options.weighting == "language-model":
             more["collection"]["dirichlet_mu"] = _mu(options, collection)
     _over_shards(_write_shard, shards, devices, "weights", quiet)
-    manifest = stage.finish(heads=heads, **more)
-    _clear(stage)
-    return manifest
+    return stage.finish(heads=heads, **more)
+
+
+def weights_stage(
+    directory: Path,
+    options: WeightOptions,
+    device: str | None = None,
+    existing: Existing | None = None,
+) -> Stage:
+    """The stage of these options, not started; inputs are None while they are unfinished.
+
+    Where no dtype is named, finished weights of any are as good: weights from a GPU are not made
+    again where there is none.
+
+    Raises:
+        HarpError: the model or the device cannot be used.
+    """
+    inputs = read_content(directory, "corpus", "graph", needed=False)
+    packages: tuple[str, ...] = ("pyarrow",)
+    if options.needs_model:
+        inputs["model"] = model_fingerprint(options.model)
+        packages = ("torch", "transformers", "tokenizers", "pyarrow")
+    if options.weighting != "attention":
+        packages = (*packages, *PACKAGES)
+    stages = [
+        Stage(
+            directory / "weights",
+            each.recorded(),
+            inputs,
+            packages,
+            existing=existing,
+            temporary=(_COUNTED, _PAGE_ATTENTION),
+        )
+        for each in _with_dtype(options, device)
+    ]
+    return next((stage for stage in stages if stage.finished), stages[0])
 
 
 def _with_dtype(options: WeightOptions, device: str | None) -> list[WeightOptions]:
-    """The options to weigh by; then those of finished weights that are as good.
-
-    Weights from a GPU are not made again where there is none.
-    """
+    """The options to weigh by; then those of finished weights that are as good."""
     if not options.needs_model or options.dtype:
         return [options]
     first = default_dtype(find_device(device))
@@ -161,18 +194,11 @@ def _collection(
     directory: Path, stage: Stage, engine: EngineOptions | None, workers: int
 ) -> Collection:
     """Add up what the shards counted, once."""
-    counted, summed = stage.folder / _COUNTED, stage.folder / "collection"
-    if not stage.shard_done("collection"):
-        step = Step("collection", summed_counts, order=("id", "word"))
-        run_steps(stage, {_COUNTED: counted}, [step], engine, workers=workers)
+    if not stage.shard_done(_COLLECTION):
+        step = Step(_COLLECTION, summed_counts, order=("id", "word"))
+        run_steps(stage, {_COUNTED: stage.folder / _COUNTED}, [step], engine, workers=workers)
     cache = directory / "mapped" / "weights-collection"
-    return Collection.open(summed, counted, cache, stage.fingerprint)
-
-
-def _clear(stage: Stage) -> None:
-    """Remove what only an unfinished stage needs."""
-    for name in (_COUNTED, _PAGE_ATTENTION):
-        shutil.rmtree(stage.folder / name, ignore_errors=True)
+    return Collection.open(stage.table(_COLLECTION), stage.table(_COUNTED), cache)
 
 
 def _mu(options: WeightOptions, collection: Collection) -> float:
@@ -199,7 +225,8 @@ def _count_shard(shard: _Shard) -> None:
     file = f"{shard.name}.parquet"
     counts, batches = WordCounts(), []
     drops: Counter[str] = Counter()
-    leads = lead_chunks(shard.directory / "corpus" / "pages" / file, graph_tables(shard.directory))
+    files: list[ShardFile] = []
+    leads = lead_chunks(shard.pages, graph_tables(shard.directory, verify=False))
     if shard.options.weighting == "language-model":
         for chunk in leads:
             counts.add(len(chunk.texts), find_words(chunk.texts).words)
@@ -212,22 +239,21 @@ def _count_shard(shard: _Shard) -> None:
             counts.add(len(weighed), words, found.saturated if pooled else found.probability)
             batches.append(attention_batch(chunk.ids, weighed))
             drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
-        write_table(shard.stage.folder / _PAGE_ATTENTION / file, PAGE_ATTENTION, batches)
-    counts.write(shard.stage.folder / _COUNTED / file)
-    shard.stage.finish_shard(_mark("words", shard), {}, +drops)
+        kept = write_table(shard.stage.folder / _PAGE_ATTENTION / file, PAGE_ATTENTION, batches)
+        files.append(kept)
+    files.append(counts.write(shard.stage.folder / _COUNTED / file))
+    shard.stage.finish_shard(_mark("words", shard), {}, +drops, files)
 
 
 @one_thread()
 def _write_shard(shard: _Shard) -> None:
     weigher = _weigher(shard)
-    tables = graph_tables(shard.directory)
-    corpus, file = shard.directory / "corpus", f"{shard.name}.parquet"
+    tables = graph_tables(shard.directory, verify=False)
+    file = f"{shard.name}.parquet"
     limit = "the model's limit" if shard.options.needs_model else f"{LONGEST:,} characters"
     drops: Counter[str] = Counter()
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
-    for chunk, weighed in weigh_chunks(
-        weigher, sentence_chunks(corpus / "sentences" / file, tables)
-    ):
+    for chunk, weighed in weigh_chunks(weigher, sentence_chunks(shard.sentences, tables)):
         drops[f"sentence cut at {limit}"] += int(weighed.cut.sum())
         drops[f"sentence {_BEYOND}"] += int(beyond_storage(weighed).sum())
         in_cut = np.repeat(weighed.cut, np.diff(weighed.anchor_starts))
@@ -235,7 +261,7 @@ def _write_shard(shard: _Shard) -> None:
         drops["anchor without a token"] += int((~weighed.known & ~in_cut).sum())
         batches["sentence_weights"].append(text_batch(chunk.ids, weighed))
         batches["anchor_weights"].append(anchor_batch(chunk.anchors, weighed))
-    leads = lead_chunks(corpus / "pages" / file, tables)
+    leads = lead_chunks(shard.pages, tables)
     pages = (
         _contrasted(weigher, leads, shard.stage.folder / _PAGE_ATTENTION / file)
         if isinstance(weigher, Contrast)
@@ -245,18 +271,19 @@ def _write_shard(shard: _Shard) -> None:
         drops[f"page cut at {limit}"] += int(weighed.cut.sum())
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
-    counts = {
+    files = {
         name: write_table(shard.stage.folder / name / file, schema, batches[name])
         for name, schema in TABLES.items()
     }
-    shard.stage.finish_shard(shard.name, counts, +drops)
+    rows = {name: written.rows for name, written in files.items()}
+    shard.stage.finish_shard(shard.name, rows, +drops, files.values())
 
 
 def _contrasted(
     contrast: Contrast, chunks: Iterable[Chunk], attention: Path
 ) -> Iterator[tuple[Chunk, WeighedTexts]]:
     """Contrast leads by the attention that was kept when their words were counted."""
-    kept, first = pq.read_table(attention), 0
+    kept, first = pa.Table.from_batches(read_batches(attention), PAGE_ATTENTION), 0
     for chunk in chunks:
         weighed = read_attention(kept.slice(first, len(chunk.texts)))
         first += len(chunk.texts)

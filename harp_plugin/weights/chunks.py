@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ..storage import MappedTable, open_table
+from ..storage import MappedTable, ShardFile, open_table, read_batches
 from .attention import AttentionWeigher
 from .texts import WeighedTexts
 from .tokens import Span, Tokeniser, keep_tokeniser, tokenise_kept
@@ -51,10 +50,10 @@ class Chunk(NamedTuple):
     spans: list[list[Span]] | None
 
 
-def graph_tables(directory: Path) -> dict[str, MappedTable]:
-    """What chunks need of the link graph."""
+def graph_tables(directory: Path, *, verify: bool) -> dict[str, MappedTable]:
+    """What chunks need of the link graph; ``verify`` as in `open_table`."""
     names = ("anchors", "sentence_anchors", "documents")
-    return {name: open_table(directory, "graph", name) for name in names}
+    return {name: open_table(directory, "graph", name, verify=verify) for name in names}
 
 
 def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, WeighedTexts]]:
@@ -83,9 +82,10 @@ def _ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
         yield lambda chunk: pool.submit(tokenise_kept, chunk.texts, chunk.spans), 2 * count
 
 
-def sentence_chunks(path: Path, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
+def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
     """Linked sentences of a shard, with the spans of their anchors."""
-    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "text"]):
+    file.check(whole=True)
+    for batch in read_batches(file.path, ["id", "text"], _CHUNK):
         rows = tables["sentence_anchors"].rows(batch.column("id").to_numpy())
         batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
         groups = tables["sentence_anchors"].take(rows, "anchors")
@@ -99,9 +99,10 @@ def sentence_chunks(path: Path, tables: dict[str, MappedTable]) -> Iterator[Chun
         yield Chunk(batch.column("id").to_numpy(), texts, anchors, each)
 
 
-def lead_chunks(path: Path, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
+def lead_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
     """Leads of a shard's pages that links lead to."""
-    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=["id", "lead"]):
+    file.check(whole=True)
+    for batch in read_batches(file.path, ["id", "lead"], _CHUNK):
         rows = tables["documents"].rows(batch.column("id").to_numpy())
         batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
         linked = tables["documents"].take(rows, "in_links").to_numpy() > 0

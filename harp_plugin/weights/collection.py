@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..sampling import stable_id
-from ..storage import MappedTable, parquet_files, write_table
+from ..storage import MappedTable, ShardFile, read_batches, read_schema, write_table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -115,13 +114,13 @@ class WordCounts:
             for place, value in enumerate(more):
                 sums[place] += value
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path) -> ShardFile:
         """Write the sums as a table, the number of texts beside it."""
         sums = list(zip(*self._sums.values(), strict=True)) or [()] * len(_SUMS)
         columns = [[stable_id(word) for word in self._sums], list(self._sums), *map(list, sums)]
         arrays = [pa.array(c, f.type) for c, f in zip(columns, COUNTS, strict=True)]
         schema = COUNTS.with_metadata({_TEXTS: str(self.texts)})
-        write_table(path, schema, [pa.RecordBatch.from_arrays(arrays, schema=schema)])
+        return write_table(path, schema, [pa.RecordBatch.from_arrays(arrays, schema=schema)])
 
 
 def summed_counts(tables: Tables) -> ir.Table:
@@ -148,24 +147,26 @@ class Collection:
     least_mass: int
 
     @classmethod
-    def open(cls, folder: Path, counted: Path, cache: Path, fingerprint: str) -> Collection:
+    def open(cls, summed: list[ShardFile], counted: list[ShardFile], cache: Path) -> Collection:
         """Open the sums.
 
         Args:
-            folder: of the summed table.
-            counted: of the shards that were summed, which know the number of texts.
-            cache: as in `MappedTable`.
-            fingerprint: as in `MappedTable`.
+            summed: files of the summed table.
+            counted: files of the shards that were summed, which know the number of texts.
+            cache: as in `MappedTable.of`.
+
+        Raises:
+            HarpError: a file is damaged.
         """
         sums = dict.fromkeys(_SUMS, 0)
         least = MASS
-        for batch in _batches(folder):
+        for batch in _batches(summed):
             for name in _SUMS:
                 sums[name] += int(batch.column(name).to_numpy().sum())
             masses = batch.column("mass").to_numpy()
             least = min(least, int(masses[masses > 0].min(initial=least)))
-        texts = sum(int(pq.read_schema(path).metadata[_TEXTS]) for path in parquet_files(counted))
-        table = MappedTable(folder, cache, fingerprint, ["id", *_SUMS])
+        texts = sum(int(read_schema(file.path).metadata[_TEXTS]) for file in counted)
+        table = MappedTable.of(summed, cache, ["id", *_SUMS])
         return cls(table, texts, sums, least)
 
     @cached_property
@@ -191,9 +192,9 @@ class Collection:
         return values
 
 
-def _batches(folder: Path) -> Iterator[pa.RecordBatch]:
-    for path in parquet_files(folder):
-        yield from pq.ParquetFile(path).iter_batches(columns=list(_SUMS))
+def _batches(files: list[ShardFile]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        yield from read_batches(file.path, list(_SUMS))
 
 
 def flat_spans(found: Iterable[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import HarpError
+from ..processes import start_worker
 from ..text import WORD
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ _kept: list[Tokeniser] = []
 
 def keep_tokeniser(tokeniser: Tokeniser) -> None:
     """Begin a process that tokenises."""
+    start_worker()
     _kept.append(tokeniser)
 
 

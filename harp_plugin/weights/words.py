@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,13 @@ import numpy as np
 from tqdm import tqdm
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..storage import Stage, open_table, read_manifest, shard_map
+from ..storage import Existing, Stage, open_table, read_content, read_manifest, shard_map
 from .collection import WordCounts, summed_counts
 from .language_model import find_words
 
 _COUNTED = "counted"
 _BATCH = 512
+_COLUMNS = ["id", "title", "lead"]
 
 
 def build_words(
@@ -26,6 +26,7 @@ def build_words(
     workers: int = 1,
     documents_per_shard: int = 20_000,
     quiet: bool = True,
+    existing: Existing | None = None,
 ) -> dict[str, Any]:
     """Count the words of all documents, lower-cased, shard by shard.
 
@@ -35,17 +36,16 @@ def build_words(
         The stage's manifest; its ``texts`` is the number of documents.
 
     Raises:
-        HarpError: an earlier stage is unfinished, or the engine fails.
+        HarpError: an earlier stage is unfinished or damaged, the engine fails, or the folder holds
+            other work or other files.
     """
-    inputs = {
-        stage: read_manifest(directory / stage)["fingerprint"] for stage in ("corpus", "graph")
-    }
-    options = {"documents_per_shard": documents_per_shard}
-    stage = Stage(directory / "words", options, inputs, PACKAGES)
-    if stage.finished:
-        shutil.rmtree(stage.folder / _COUNTED, ignore_errors=True)
+    read_content(directory, "corpus", "graph")
+    stage = words_stage(directory, existing, documents_per_shard)
+    if stage.is_finished():
+        stage.remove_temporary_tables()
         return read_manifest(stage.folder)
     stage.start()
+    open_table(directory, "corpus", "pages", _COLUMNS)  # verifies it once for all workers
     documents = open_table(directory, "graph", "documents")
     starts = range(0, len(documents), documents_per_shard)
     shards = [documents.ids[start : start + documents_per_shard] for start in starts]
@@ -56,9 +56,21 @@ def build_words(
             bar.update()
     step = Step("collection", summed_counts, order=("id", "word"))
     run_steps(stage, {_COUNTED: stage.folder / _COUNTED}, [step], engine, workers=workers)
-    manifest = stage.finish(needed="collection", texts=len(documents))
-    shutil.rmtree(stage.folder / _COUNTED, ignore_errors=True)
-    return manifest
+    return stage.finish(needed="collection", texts=len(documents))
+
+
+def words_stage(
+    directory: Path, existing: Existing | None = None, documents_per_shard: int = 20_000
+) -> Stage:
+    """The stage, not started; its inputs are None while they are unfinished."""
+    return Stage(
+        directory / "words",
+        {"documents_per_shard": documents_per_shard},
+        read_content(directory, "corpus", "graph", needed=False),
+        PACKAGES,
+        existing=existing,
+        temporary=(_COUNTED,),
+    )
 
 
 def _name(documents: np.ndarray) -> str:
@@ -66,11 +78,11 @@ def _name(documents: np.ndarray) -> str:
 
 
 def _count(documents: np.ndarray, *, directory: Path, stage: Stage) -> None:
-    pages = open_table(directory, "corpus", "pages", ["id", "title", "lead"])
+    pages = open_table(directory, "corpus", "pages", _COLUMNS, verify=False)
     counts = WordCounts()
     for first in range(0, len(documents), _BATCH):
         rows = pages.rows(documents[first : first + _BATCH])
         texts = pages.take(rows, "lead").to_pylist()
         counts.add(len(texts), find_words(texts).words)
-    counts.write(stage.folder / _COUNTED / f"{_name(documents)}.parquet")
-    stage.finish_shard(_name(documents), {}, {})
+    file = counts.write(stage.folder / _COUNTED / f"{_name(documents)}.parquet")
+    stage.finish_shard(_name(documents), {}, {}, [file])

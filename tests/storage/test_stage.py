@@ -1,23 +1,59 @@
 """A stage's life: started, killed, gone on with, finished, asked for something else."""
 
 import json
+import logging
+import shutil
 
+import pyarrow as pa
 import pytest
 
 from harp_plugin.errors import HarpError
-from harp_plugin.storage import Stage, read_manifest
+from harp_plugin.files import read_record, write_record
+from harp_plugin.storage import (
+    Existing,
+    Stage,
+    read_content,
+    read_manifest,
+    read_table,
+    table_files,
+    write_table,
+)
+from harp_plugin.storage import stage as stage_module
+
+SCHEMA = pa.schema([("id", pa.int64())])
 
 
-def stage(folder, **options):
-    return Stage(folder / "corpus", options, {"0:dump.xml": "abc"}, ("numpy", "no-such-package"))
+def stage(folder, existing=None, **options):
+    inputs = {"0:dump.xml": "abc"}
+    packages = ("numpy", "no-such-package")
+    return Stage(folder / "corpus", options, inputs, packages, existing=existing)
+
+
+def write_shard(work, name, ids=(1, 2, 3), drops=None):
+    """Write and commit one shard of the table ``pages``."""
+    batch = pa.RecordBatch.from_pydict({"id": list(ids)}, schema=SCHEMA)
+    file = write_table(work.folder / "pages" / f"{name}.parquet", SCHEMA, [batch])
+    work.finish_shard(name, {"pages": file.rows}, drops or {}, [file])
+
+
+def finished(folder, **options):
+    work = stage(folder, **options)
+    work.start()
+    write_shard(work, "part-0")
+    write_shard(work, "part-1", (4, 5))
+    work.finish()
+    return work
+
+
+def content(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def test_finished_shards_are_kept(tmp_path):
     first = stage(tmp_path, a=1)
     first.start()
-    (first.folder / "pages").mkdir()
-    (first.folder / "pages" / "part-0.parquet").write_text("0")
-    first.finish_shard("part-0", {"pages": 3}, {"short": 1})
+    write_shard(first, "part-0", drops={"short": 1})
     (first.folder / "pages" / "part-1.parquet.77.tmp").write_text("half")
     (first.folder / "tmpdb.tmp").mkdir()
     (first.folder / "tmpdb.tmp" / "work.tmp").write_text("x")
@@ -27,41 +63,133 @@ def test_finished_shards_are_kept(tmp_path):
     assert again.shard_done("part-0") and not again.shard_done("part-1")
     assert [path.name for path in (again.folder / "pages").iterdir()] == ["part-0.parquet"]
     assert not list(again.folder.rglob("*.tmp"))
-    assert not again.finished
+    assert not again.is_finished()
     with pytest.raises(HarpError, match="no finished stage"):
         read_manifest(again.folder)
 
-    again.finish_shard("part-1", {"pages": 4, "links": 0}, {"short": 2, "empty": 1})
+    write_shard(again, "part-1", (4, 5, 6, 7), {"short": 2, "empty": 1})
     manifest = again.finish(heads=2)
-    assert again.finished and stage(tmp_path, a=1).finished
+    assert again.is_finished() and stage(tmp_path, a=1).is_finished()
     assert manifest == read_manifest(again.folder)
-    assert manifest["rows"] == {"pages": 7, "links": 0}
+    assert manifest["rows"] == {"pages": 7}
     assert manifest["drops"] == {"short": 3, "empty": 1}
     assert manifest["options"] == {"a": 1} and manifest["heads"] == 2
     assert manifest["versions"]["no-such-package"] == "not installed"
+    assert list(manifest["files"]) == ["pages/part-0.parquet", "pages/part-1.parquet"]
 
 
-@pytest.mark.parametrize("change", ["options", "inputs"])
-def test_other_work_clears_the_folder(tmp_path, change):
-    first = stage(tmp_path, a=1)
-    first.start()
-    first.finish_shard("part-0", {"pages": 3}, {})
-    first.finish()
-    other = stage(tmp_path, a=2)
-    if change == "inputs":
-        other = Stage(tmp_path / "corpus", {"a": 1}, {"0:dump.xml": "other"})
-    assert not other.finished
-    other.start()
-    assert not other.shard_done("part-0")
-    assert not (other.folder / "manifest.json").exists()
+def other_options(folder, existing=None):
+    return stage(folder, existing, a=2)
 
 
-def test_a_folder_of_unknown_origin_is_cleared(tmp_path):
-    (tmp_path / "corpus" / "pages").mkdir(parents=True)
-    (tmp_path / "corpus" / "pages" / "part-9.parquet").write_text("stale")
-    new = stage(tmp_path, a=1)
+def other_inputs(folder, existing=None):
+    packages = ("numpy", "no-such-package")
+    inputs = {"0:dump.xml": "other"}
+    return Stage(folder / "corpus", {"a": 1}, inputs, packages, existing=existing)
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [(other_options, "a: 1 then, 2 now"), (other_inputs, "0:dump.xml: abc then, other now")],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_other_work_is_replaced_only_when_asked(tmp_path, other, difference, whole):
+    done = finished(tmp_path, a=1)
+    if not whole:
+        (done.folder / "manifest.json").unlink()
+    before = content(tmp_path)
+    for act in ("check", "is_finished", "start"):
+        with pytest.raises(HarpError, match="give --overwrite") as caught:
+            getattr(other(tmp_path), act)()
+        assert difference in str(caught.value) and "\n" not in str(caught.value)
+    assert content(tmp_path) == before
+    new = other(tmp_path, Existing(overwrite=True))
+    assert not new.is_finished()
     new.start()
-    assert not list(new.folder.rglob("part-9*"))
+    assert not new.shard_done("part-0")
+    assert list(content(new.folder)) == ["started.json"]
+
+
+def test_other_work_without_a_finished_shard_is_replaced(tmp_path):
+    stage(tmp_path, a=1).start()
+    stage(tmp_path, a=2).start()
+    assert read_record(tmp_path / "corpus" / "started.json")["options"] == {"a": 2}
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("name", ["dump.xml", "pages/part-9.parquet", "a/b/c.txt", ".hidden"])
+def test_a_folder_of_unknown_origin_is_refused(tmp_path, name, overwrite):
+    """No manifest of ours accounts for it: the folder may be a person's."""
+    file = tmp_path / "corpus" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("precious")
+    for act in ("check", "start"):
+        with pytest.raises(HarpError, match=r"files that harp did not write.*move them away"):
+            getattr(stage(tmp_path, Existing(overwrite=overwrite), a=1), act)()
+    assert content(tmp_path) == {f"corpus/{name}": b"precious"}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "pages/notes.txt", "shards/notes.txt"])
+def test_overwriting_never_deletes_a_strange_file(tmp_path, name):
+    done = finished(tmp_path, a=1)
+    (done.folder / name).write_text("precious")
+    before = content(tmp_path)
+    with pytest.raises(HarpError, match=rf"1 files that harp did not write, such as {name}"):
+        stage(tmp_path, Existing(overwrite=True), a=2).start()
+    assert content(tmp_path) == before
+
+
+def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("precious")
+    (tmp_path / "corpus").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(HarpError, match="is no folder"):
+        stage(tmp_path, Existing(overwrite=True)).start()
+    assert (tmp_path / "elsewhere" / "file").exists()
+
+
+def test_links_inside_are_removed_and_not_followed(tmp_path):
+    done = finished(tmp_path, a=1)
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "part-0.parquet").write_text("precious")
+    (done.folder / "far").symlink_to(tmp_path / "far")
+    with pytest.raises(HarpError, match="such as far"):
+        stage(tmp_path, Existing(overwrite=True), a=2).start()
+    assert (tmp_path / "far" / "part-0.parquet").read_text() == "precious"
+
+
+def of_version(monkeypatch, number):
+    monkeypatch.setattr(stage_module, "_version", lambda name: number)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_other_versions_ask(tmp_path, monkeypatch, whole):
+    of_version(monkeypatch, "1.0")
+    done = finished(tmp_path, a=1)
+    if not whole:
+        (done.folder / "manifest.json").unlink()
+    before = content(tmp_path)
+    of_version(monkeypatch, "1.1")
+    with pytest.raises(HarpError, match=r"numpy: 1\.0 then, 1\.1 now.*give --keep.*or --overwrite"):
+        stage(tmp_path, a=1).start()
+    assert content(tmp_path) == before
+    kept = stage(tmp_path, Existing(keep=True), a=1)
+    assert kept.is_finished() == whole
+    kept.start()
+    assert kept.shard_done("part-0")
+    replaced = stage(tmp_path, Existing(overwrite=True), a=1)
+    assert not replaced.is_finished()
+    replaced.start()
+    assert not replaced.shard_done("part-0")
+
+
+def test_an_input_that_is_not_known_yet_is_not_compared(tmp_path):
+    finished(tmp_path, a=1)
+    packages = ("numpy", "no-such-package")
+    for value, options in ((None, {"a": 1}), ("abc", {"a": 1})):
+        Stage(tmp_path / "corpus", options, {"0:dump.xml": value}, packages).check()
+    with pytest.raises(HarpError, match="a: 1 then, 2 now"):
+        Stage(tmp_path / "corpus", {"a": 2}, {"0:dump.xml": None}, packages).check()
 
 
 def test_nothing_out_is_an_error(tmp_path):
@@ -77,16 +205,147 @@ def test_nothing_out_is_an_error(tmp_path):
 def test_an_empty_table_that_is_needed(tmp_path):
     some = stage(tmp_path, a=1)
     some.start()
-    some.finish_shard("part-0", {"pages": 2, "links": 0}, {})
+    write_shard(some, "part-0", (1, 2))
     with pytest.raises(HarpError):
         some.finish(needed="links")
     assert some.finish(needed="pages")["rows"]["pages"] == 2
 
 
-def test_damaged_manifest(tmp_path):
-    (tmp_path / "manifest.json").write_text('{"stage": ')
-    with pytest.raises(HarpError, match=r"manifest\.json is damaged"):
-        read_manifest(tmp_path)
+@pytest.mark.parametrize("text", ['{"stage": ', "[]", "null", "{}", '{"a": 1}', "", "[" * 10**5])
+def test_a_damaged_manifest_is_told_and_made_anew(tmp_path, text):
+    done = finished(tmp_path, a=1)
+    before = content(tmp_path)
+    (done.folder / "manifest.json").write_text(text)
+    with pytest.raises(HarpError, match=r"manifest\.json is damaged.*run `harp build` again"):
+        read_manifest(done.folder)
+    again = stage(tmp_path, a=1)
+    assert not again.is_finished()
+    again.start()
+    assert again.shard_done("part-0") and again.shard_done("part-1")
+    again.finish()
+    assert content(tmp_path) == before
+
+
+def test_one_changed_digit_of_a_manifest_is_seen(tmp_path):
+    done = finished(tmp_path, a=1)
+    path = done.folder / "manifest.json"
+    path.write_text(path.read_text().replace('"pages": 5', '"pages": 6'))
+    with pytest.raises(HarpError, match="its checksum is wrong"):
+        read_manifest(done.folder)
+
+
+def test_both_records_damaged(tmp_path):
+    done = finished(tmp_path, a=1)
+    for name in ("manifest.json", "started.json"):
+        (done.folder / name).write_text("{")
+    with pytest.raises(HarpError, match=r"damaged manifest\.json or started\.json: give --over"):
+        stage(tmp_path, a=1).start()
+    stage(tmp_path, Existing(overwrite=True), a=1).start()
+    assert not (done.folder / "pages").exists()
+
+
+def flip(path, place=-200):
+    data = bytearray(path.read_bytes())
+    data[place] ^= 4
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "delete", "swap", "record"])
+def test_damaged_shards_are_made_anew(tmp_path, caplog, damage):
+    done = finished(tmp_path, a=1)
+    (done.folder / "manifest.json").unlink()
+    file = done.folder / "pages" / "part-1.parquet"
+    if damage == "flip":
+        flip(file)
+    elif damage == "truncate":
+        file.write_bytes(file.read_bytes()[:-1])
+    elif damage == "delete":
+        file.unlink()
+    elif damage == "swap":
+        shutil.copy(done.folder / "pages" / "part-0.parquet", file)
+    else:
+        (done.folder / "shards" / "part-1.json").write_text("{}")
+    again = stage(tmp_path, a=1)
+    with caplog.at_level(logging.WARNING):
+        again.start()
+    assert "part-1" in caplog.text and "made anew" in caplog.text
+    assert again.shard_done("part-0") and not again.shard_done("part-1")
+
+
+def test_a_missing_file_of_a_finished_stage_is_made_anew(tmp_path):
+    done = finished(tmp_path, a=1)
+    (done.folder / "pages" / "part-0.parquet").unlink()
+    again = stage(tmp_path, a=1)
+    assert not again.is_finished()
+    again.start()
+    assert not again.shard_done("part-0") and again.shard_done("part-1")
+    assert not (done.folder / "manifest.json").exists()
+
+
+class TestTableFiles:
+    def test_in_order(self, tmp_path):
+        done = finished(tmp_path, a=1)
+        files = table_files(done.folder, "pages", whole=True)
+        assert [file.rows for file in files] == [3, 2]
+        assert read_table(done.folder / "pages")["id"].to_pylist() == [1, 2, 3, 4, 5]
+
+    @pytest.mark.parametrize("whole", [True, False])
+    @pytest.mark.parametrize("damage", ["flip", "truncate", "delete", "foreign", "another table"])
+    def test_damage_is_one_line_that_names_the_file(self, tmp_path, damage, whole):
+        done = finished(tmp_path, a=1)
+        file = done.folder / "pages" / "part-1.parquet"
+        if damage == "flip":
+            flip(file, -100)  # in the footer, behind which there are 8 bytes
+        elif damage == "truncate":
+            file.write_bytes(file.read_bytes()[:-1])
+        elif damage == "delete":
+            file.unlink()
+        elif damage == "foreign":
+            shutil.copy(file, done.folder / "pages" / "part-2.parquet")
+        else:
+            with pytest.raises(HarpError, match="no table links"):
+                table_files(done.folder, "links")
+            return
+        if damage == "flip" and not whole:
+            return  # a footer may be readable in spite of it
+        with pytest.raises(HarpError, match=r"part-[12]\.parquet") as caught:
+            table_files(done.folder, "pages", whole=whole)
+        assert "\n" not in str(caught.value)
+
+    def test_another_number_of_rows(self, tmp_path):
+        done = finished(tmp_path, a=1)
+        manifest = read_manifest(done.folder)
+        manifest["files"]["pages/part-0.parquet"]["rows"] = 4
+        write_record(done.folder / "manifest.json", manifest)
+        with pytest.raises(HarpError, match="another number of rows"):
+            table_files(done.folder, "pages")
+
+
+def test_content_is_of_the_files_and_not_of_the_settings(tmp_path):
+    one = finished(tmp_path / "one", a=1)
+    two = finished(tmp_path / "two", a=2)
+    first, second = (read_manifest(work.folder) for work in (one, two))
+    assert first["fingerprint"] != second["fingerprint"]
+    assert first["content"] == second["content"]
+    three = stage(tmp_path / "three", a=1)
+    three.start()
+    write_shard(three, "part-0", (1, 2, 4))
+    write_shard(three, "part-1", (4, 5))
+    assert three.finish()["content"] != first["content"]
+
+
+def test_a_stage_that_was_made_from_other_tables_is_refused(tmp_path):
+    corpus = read_manifest(finished(tmp_path, a=1).folder)["content"]
+    for input, accepted in ((corpus, True), ("0" * 32, False)):
+        graph = Stage(tmp_path / "graph", {}, {"corpus": input}, existing=Existing(overwrite=True))
+        graph.start()
+        write_shard(graph, "part-0")
+        graph.finish()
+        if accepted:
+            assert read_content(tmp_path, "corpus", "graph")["corpus"] == corpus
+        else:
+            with pytest.raises(HarpError, match="graph was made from another corpus"):
+                read_content(tmp_path, "corpus", "graph")
 
 
 def test_fingerprint_does_not_depend_on_order_or_place(tmp_path):

@@ -91,12 +91,13 @@ def spans(text):
 def commit(folder: Path, schemas, tables, **more) -> None:
     stage = Stage(folder, {}, {})
     stage.start()
-    counts = {}
+    files = {}
     for name, rows in tables.items():
         schema = schemas[name] if schemas else pa.Table.from_pylist(rows).schema
         batch = pa.RecordBatch.from_pylist(rows, schema=schema)
-        counts[name] = write_table(folder / name / "part-0.parquet", schema, [batch])
-    stage.finish_shard("part-0", counts, {})
+        files[name] = write_table(folder / name / "part-0.parquet", schema, [batch])
+    rows = {name: file.rows for name, file in files.items()}
+    stage.finish_shard("part-0", rows, {}, files.values())
     stage.finish(**more)
 
 
