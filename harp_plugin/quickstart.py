@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from .errors import HarpError
-from .files import write_text
+from .files import remove_temporary
+from .locks import one_writer
+from .noted import Ledger, Rules
 from .options import OptionsParser, read_recipe
 
 RECIPES = ("quickstart", "evaluate-quickstart")
@@ -29,6 +31,16 @@ class QuickstartOptions:
     workers: int = field(
         default=os.cpu_count() or 1, metadata={"help": "Worker processes of the build."}
     )
+    overwrite: bool = field(
+        default=False,
+        metadata={
+            "help": "Replace work of ours that was made from something else or was changed since."
+        },
+    )
+    keep: bool = field(
+        default=False,
+        metadata={"help": "Use finished work of other package versions as it is."},
+    )
     quiet: bool = field(default=False, metadata={"help": "No progress bars."})
 
 
@@ -36,13 +48,20 @@ def quickstart(options: QuickstartOptions) -> None:
     """Build, inspect, train and evaluate; print the table and the report's path.
 
     Raises:
-        HarpError: a part of the package is not installed, or the folder cannot be written.
+        HarpError: a part of the package is not installed, or the folder cannot be written, or it
+            holds something that may not be replaced.
     """
     output = Path(options.output)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HarpError(f"cannot write to {output} ({error}): name another --output") from error
+    with one_writer(output):
+        remove_temporary(output)
+        _quickstart(output, options)
+
+
+def _quickstart(output: Path, options: QuickstartOptions) -> None:
     recipe = {name: _located(read_recipe(name), output) for name in RECIPES}
     build_dir, model = _build(recipe["quickstart"], options)
     _say("inspect", "sample pairs of each task")
@@ -73,7 +92,11 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
     _say("build", f"pages, links, term weights by {model}, examples")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     building = BuildOptions(
-        output=recipe["build_dir"], workers=options.workers, quiet=options.quiet
+        output=recipe["build_dir"],
+        workers=options.workers,
+        overwrite=options.overwrite,
+        keep=options.keep,
+        quiet=options.quiet,
     )
     corpus = CorpusOptions(pages_per_shard=40)
     print(summary(build([source], building, corpus, weights=WeightOptions(model=model))))
@@ -97,9 +120,12 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
         (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp quickstart", ""
     )
     located = output / "quickstart.json"
-    write_text(located, json.dumps(recipe, indent=2) + "\n")
+    rules = Rules(overwrite=options.overwrite, keep=options.keep)
+    Ledger(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")
     flags = [] if options.max_steps is None else ["--max_steps", str(options.max_steps)]
     flags += ["--disable_tqdm", "true"] if options.quiet else []
+    flags += ["--overwrite_output_dir", "true"] if options.overwrite else []
+    flags += ["--keep", "true"] if options.keep else []
     model, data, training, _rest = parser.read(flags, str(located))
     print(f"checkpoint: {train(model, data, training)}")
 
@@ -108,4 +134,5 @@ def _evaluate(recipe: dict[str, Any], options: QuickstartOptions):
     from .evaluation import EvaluationOptions, evaluate
 
     recipe.pop("about", None)
-    return evaluate(EvaluationOptions(**recipe, quiet=options.quiet))
+    recipe |= {"overwrite": options.overwrite, "keep": options.keep, "quiet": options.quiet}
+    return evaluate(EvaluationOptions(**recipe))

@@ -147,7 +147,9 @@ def test_tests_are_paired_at_each_number_of_queries(done, written):
 
 def test_holms_correction_is_over_all_tests_of_a_measure(make, done, tmp_path):
     shutil.copytree(done.path, tmp_path / "copy")
-    corrected = cross_validate(make(tmp_path / "copy", correction="holm"))
+    with pytest.raises(HarpError, match=r"other settings \(correction: none then, holm now"):
+        cross_validate(make(tmp_path / "copy", correction="holm"))
+    corrected = cross_validate(make(tmp_path / "copy", correction="holm", overwrite=True))
     places = [
         (c, r) for c, rows in done.p_values.items() for r in rows if rows[r]["AP"] is not None
     ]
@@ -232,7 +234,12 @@ def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
         if path.name not in ("harp_manifest.json", "harp_run.json", "training_log.json"):
             path.unlink()
     calls = count_trainings()
-    again = cross_validate(make(folder))
+    with pytest.raises(HarpError, match=r"fold-1.run is not as it was written"):
+        cross_validate(make(folder))
+    stranger = cell / "fold-1" / "notes.md"
+    stranger.write_text("mine")
+    again = cross_validate(make(folder, overwrite=True))
+    assert stranger.read_text() == "mine"
     assert calls == ["slow-2-queries-seed-42"]
     assert again.means == done.means
 
@@ -240,7 +247,7 @@ def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
     changed = {**FINETUNING, "negatives": 2}
     systems = make(folder).systems
     systems["slow"]["finetuning"]["negatives"] = 3
-    cross_validate(make(folder, systems=systems, finetuning=changed))
+    cross_validate(make(folder, systems=systems, finetuning=changed, overwrite=True))
     assert len(calls) == 4 and all(name.startswith("fast") for name in calls)
 
 
@@ -391,3 +398,25 @@ def test_the_command(make, tmp_path, capsys, tiny_bert, judged):
     assert "2/2" in progress and "tiny, 2 queries, fold-2" in progress
     assert main(["cross-validate", str(tmp_path / "recipe.json"), "--quiet"]) == 0
     assert "trial" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["results.json", "table.txt", "plot.svg", "harp_files.json"])
+@pytest.mark.parametrize("kind", ["a stranger's", "changed"])
+def test_what_is_not_as_we_wrote_it_is_left(make, done, tmp_path, count_trainings, name, kind):
+    if kind == "changed":
+        shutil.copytree(done.path, tmp_path, dirs_exist_ok=True)
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-9] + b"mine")
+    else:
+        (tmp_path / name).write_text("mine")
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(HarpError, match=name):
+        cross_validate(make(tmp_path))
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_an_input_is_no_output(make, tmp_path, judged):
+    run = tmp_path / "runs" / "first-stage.run"
+    run.parent.mkdir()
+    shutil.copy(judged[1], run)
+    with pytest.raises(HarpError, match="is the first stage: name another --output-dir"):
+        cross_validate(make(tmp_path, first_stage=str(run), overwrite=True))

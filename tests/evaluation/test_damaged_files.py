@@ -1,0 +1,310 @@
+"""Files of ours that are damaged, missing or replaced: the same result, or one line; never both."""
+
+import gzip
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+from harp_plugin import HarpReranker
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import EvaluationOptions, evaluate
+from harp_plugin.evaluation.collection import Collection
+from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.files import write_record
+from harp_plugin.reranking import service
+from harp_plugin.reranking.options import RerankOptions
+
+RUN = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
+
+
+def flipped(content: bytes, part: int, of: int = 7) -> bytes:
+    """The same with one bit of it flipped, at a place between its beginning and its end."""
+    changed = bytearray(content)
+    changed[part * (len(content) - 1) // of] ^= 1 << part % 8
+    return bytes(changed)
+
+
+DAMAGES = {
+    **{f"a bit at {part}/7": lambda b, part=part: flipped(b, part) for part in range(8)},
+    "half": lambda content: content[: len(content) // 2],
+    "one byte less": lambda content: content[:-1],
+    "one byte more": lambda content: content + b"\n",
+    "nothing in it": lambda content: b"",
+    "zeros": lambda content: bytes(len(content)),
+    "another file": lambda content: b'{"a stranger": true}\n',
+    "missing": lambda content: None,
+}
+
+
+def damage(path, how):
+    """Damage a file; gives whether that changed anything."""
+    before = path.read_bytes()
+    after = DAMAGES[how](before)
+    path.unlink()
+    if after is not None:
+        path.write_bytes(after)
+    return after != before
+
+
+def same_or_one_line(work, expected, how):
+    """Find that work on damaged files gives the undisturbed result, or one line."""
+    try:
+        found = work()
+    except HarpError as error:
+        assert "\n" not in str(error) and len(str(error)) < 1200, how
+        return
+    assert found == expected, how
+
+
+@pytest.fixture
+def model(tiny_bert):
+    return str(tiny_bert)
+
+
+class TestCache:
+    """The score cache: a database, settings and metadata."""
+
+    @pytest.fixture(scope="class")
+    def made(self, tiny_bert, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("cache")
+        frame = pd.DataFrame(
+            [
+                {"qid": str(q), "query": f"web {q}", "docno": f"d{d}", "text": f"a link {d}"}
+                for q in range(6)
+                for d in range(20)
+            ]
+        )
+        reranker = HarpReranker(tiny_bert, cache=folder / "good")
+        expected = reranker(frame)["score"].round(5).tolist()
+        return folder, frame, expected, tiny_bert
+
+    @pytest.mark.parametrize("how", DAMAGES)
+    @pytest.mark.parametrize("name", ["db.sqlite3", "settings.json", "pt_meta.json"])
+    def test_no_other_score(self, made, tmp_path, name, how):
+        folder, frame, expected, model = made
+        shutil.copytree(folder / "good", tmp_path / "cache")
+        (file,) = (tmp_path / "cache").glob(f"*/{name}")
+        damage(file, how)
+        reranker = HarpReranker(model, cache=tmp_path / "cache")
+        same_or_one_line(lambda: reranker(frame)["score"].round(5).tolist(), expected, how)
+
+    def test_any_bit_of_any_part_of_the_database(self, made, tmp_path):
+        """Wherever scores lie: many places, a bit each."""
+        folder, frame, expected, model = made
+        shutil.copytree(folder / "good", tmp_path / "cache")
+        (file,) = (tmp_path / "cache").glob("*/db.sqlite3")
+        good = file.read_bytes()
+        reranker = HarpReranker(model, cache=tmp_path / "cache")
+        told = 0
+        for place in range(0, len(good), len(good) // 60):
+            changed = bytearray(good)
+            changed[place] ^= 1 << place % 8
+            file.write_bytes(changed)
+            try:
+                assert reranker(frame)["score"].round(5).tolist() == expected
+            except HarpError as error:
+                told += 1
+                assert "delete that folder" in str(error)
+        assert told > 0
+
+    def test_a_changed_score_is_told(self, made, tmp_path):
+        import sqlite3
+
+        folder, frame, _, model = made
+        shutil.copytree(folder / "good", tmp_path / "cache")
+        (file,) = (tmp_path / "cache").glob("*/db.sqlite3")
+        with sqlite3.connect(file) as database:
+            database.execute("UPDATE cache SET value = value + 1 WHERE rowid = 7")
+        with pytest.raises(HarpError, match="a score is not as it was written"):
+            HarpReranker(model, cache=tmp_path / "cache")(frame)
+
+    def test_no_pickle_is_loaded(self, made, tmp_path):
+        folder, frame, _, model = made
+        shutil.copytree(folder / "good", tmp_path / "cache")
+        (file,) = (tmp_path / "cache").glob("*/pt_meta.json")
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"pickle": True}))
+        with pytest.raises(HarpError, match=r"its pt_meta.json is another"):
+            HarpReranker(model, cache=tmp_path / "cache")(frame)
+
+
+class TestEvaluation:
+    """The folder of `harp evaluate`."""
+
+    @pytest.fixture
+    def made(self, make_dataset, model, tmp_path):
+        run = tmp_path / "first.run"
+        run.write_text(RUN)
+        options = EvaluationOptions(
+            dataset=make_dataset(),
+            first_stage=str(run),
+            rerankers={"tiny": model},
+            output_dir=str(tmp_path / "out"),
+            quiet=True,
+        )
+        return options, evaluate(options).means
+
+    def test_every_file_and_damage(self, made, tmp_path):
+        options, expected = made
+        folder = tmp_path / "out"
+        good = {path: path.read_bytes() for path in folder.rglob("*.*") if path.name[0] != "."}
+        assert len(good) == 5
+        for path, content in good.items():
+            for how in DAMAGES:
+                path.unlink()
+                path.write_bytes(content)
+                if damage(path, how):
+                    label = f"{path.name}: {how}"
+                    same_or_one_line(lambda: evaluate(options).means, expected, label)
+                for other, original in good.items():
+                    other.write_bytes(original)
+        assert evaluate(options).means == expected
+
+    @pytest.mark.parametrize("name", ["results.json", "runs/tiny.run", "runs/tiny.run.json"])
+    def test_a_strangers_file_is_left(self, made, tmp_path, name):
+        options, _ = made
+        for overwrite in (False, True):
+            shutil.rmtree(tmp_path / "out")
+            path = tmp_path / "out" / name
+            path.parent.mkdir(parents=True)
+            path.write_text("a stranger's")
+            options.overwrite = overwrite
+            with pytest.raises(HarpError, match="name another --output-dir"):
+                evaluate(options)
+            assert path.read_text() == "a stranger's"
+
+    def test_the_first_stage_is_never_the_output(self, made, tmp_path):
+        options, _ = made
+        shutil.rmtree(tmp_path / "out")
+        run = tmp_path / "out" / "runs" / "tiny.run"
+        run.parent.mkdir(parents=True)
+        run.write_text(RUN)
+        options.first_stage, options.overwrite = str(run), True
+        with pytest.raises(HarpError, match="is the first stage: name another"):
+            evaluate(options)
+        assert run.read_text() == RUN
+
+
+class TestIndex:
+    """PISA's index."""
+
+    @pytest.fixture
+    def found(self, dataset, tmp_path):
+        topics = pd.DataFrame({"qid": ["1", "2"], "query": ["index terms", "hyperlinks"]})
+
+        def search():
+            collection = Collection(dataset)
+            bm25 = Bm25(collection, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+            return bm25(topics)[["qid", "docno", "score"]].to_dict("records")
+
+        return search
+
+    def test_every_file_and_damage(self, found, tmp_path, caplog):
+        expected = found()
+        (index,) = (tmp_path / "index").glob("[!.]*")
+        names = [path.name for path in index.iterdir() if path.suffix != ".log"]
+        assert len(names) > 8
+        rebuilt = 0
+        for number, name in enumerate(sorted(names)):
+            for how in list(DAMAGES)[number % 3 :: 3]:
+                content = (index / name).read_bytes()
+                if damage(index / name, how):
+                    caplog.clear()
+                    same_or_one_line(found, expected, f"{name}: {how}")
+                    rebuilt += "is built anew" in caplog.text
+                if name == "harp_index.json":
+                    (index / name).write_bytes(content)
+        assert rebuilt > 20
+        assert found() == expected
+
+    def test_a_strangers_folder_is_left(self, found, tmp_path):
+        found()
+        (index,) = (tmp_path / "index").glob("[!.]*")
+        shutil.rmtree(index)
+        index.mkdir()
+        (index / "thesis.txt").write_text("mine")
+        with pytest.raises(HarpError, match="it is no index of harp's"):
+            found()
+        assert (index / "thesis.txt").read_text() == "mine"
+
+    def test_a_strangers_file_in_a_damaged_index_is_left(self, found, tmp_path):
+        found()
+        (index,) = (tmp_path / "index").glob("[!.]*")
+        (index / "thesis.txt").write_text("mine")
+        next(index.glob("inv.*")).unlink()
+        with pytest.raises(HarpError, match="holds files that harp has not written"):
+            found()
+        assert (index / "thesis.txt").read_text() == "mine"
+
+
+class TestRerankedRun:
+    """A finished run, a half-done one, and their notes."""
+
+    @pytest.fixture
+    def work(self, make_dataset, model, tmp_path, monkeypatch):
+        monkeypatch.setattr(service, "PAIRS_AT_ONCE", 1)
+        run = tmp_path / "first.run"
+        run.write_text(RUN)
+        output = tmp_path / "out.run.gz"
+        options = RerankOptions(dataset=make_dataset(), model=model, output=str(output), quiet=True)
+
+        def rerank():
+            service.rerank(str(run), options)
+            return gzip.decompress(output.read_bytes())
+
+        return rerank, output
+
+    @pytest.mark.parametrize("name", ["out.run.gz", "out.run.gz.json"])
+    def test_a_finished_run(self, work, tmp_path, name):
+        rerank, output = work
+        expected = rerank()
+        note = output.with_name(f"{output.name}.json")
+        good = output.read_bytes(), note.read_bytes()
+        for how in DAMAGES:
+            output.write_bytes(good[0])
+            note.write_bytes(good[1])
+            if damage(tmp_path / name, how):
+                same_or_one_line(rerank, expected, how)
+
+    @pytest.mark.parametrize("name", ["out.run.gz.part", "out.run.gz.part.json"])
+    def test_a_half_done_run(self, work, tmp_path, name, monkeypatch):
+        rerank, _ = work
+        transform, calls = HarpReranker.transform, []
+
+        def stopping(self, frame):
+            calls.append(frame)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return transform(self, frame)
+
+        monkeypatch.setattr(HarpReranker, "transform", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            rerank()
+        monkeypatch.setattr(HarpReranker, "transform", transform)
+        half = {path: path.read_bytes() for path in tmp_path.glob("out.run.gz.part*")}
+        assert len(half) == 2
+        expected = rerank()
+        assert expected.startswith(half[tmp_path / "out.run.gz.part"])
+        for how in DAMAGES:
+            for path in tmp_path.glob("out.run.gz*"):
+                path.unlink()
+            for path, content in half.items():
+                path.write_bytes(content)
+            if damage(tmp_path / name, how):
+                same_or_one_line(rerank, expected, how)
+
+    def test_a_damaged_score_of_a_half_done_run(self, work, tmp_path):
+        """A digit of a score: the line is still a line of a run."""
+        rerank, output = work
+        expected = rerank()
+        part = tmp_path / "out.run.gz.part"
+        note = json.loads(output.with_name(f"{output.name}.json").read_text())
+        note = {k: v for k, v in note.items() if k != "checksum"}
+        lines = b"".join(expected.splitlines(keepends=True)[:2])
+        output.unlink()
+        output.with_name(f"{output.name}.json").unlink()
+        part.write_bytes(lines.replace(b".", b".1", 1))
+        write_record(part.with_name(f"{part.name}.json"), note | {"bytes": len(lines)})
+        with pytest.raises(HarpError, match="is not as it was written"):
+            rerank()
