@@ -153,7 +153,17 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
 
     overwrite_output_dir: bool = field(
         default=False,
-        metadata={"help": "Replace what another recipe has trained in output_dir."},
+        metadata={
+            "help": "Replace what another recipe has trained in output_dir.",
+            "aliases": ["--overwrite"],
+        },
+    )
+    keep: bool = field(
+        default=False,
+        metadata={
+            "help": "Go on from checkpoints, or leave a finished run, that other package versions "
+            "have made."
+        },
     )
     warmup_steps: float = field(
         default=0,

@@ -13,7 +13,7 @@ from .trainer import HarpTrainer
 
 
 class DescribedCheckpoints(TrainerCallback):
-    """Describes each checkpoint when it is saved.
+    """Describes each checkpoint when it is saved, then removes old ones.
 
     Args:
         folder: of the run.
@@ -27,7 +27,9 @@ class DescribedCheckpoints(TrainerCallback):
     def on_save(self, args, state, control, **_: object) -> None:
         checkpoint = Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         if state.is_world_process_zero and checkpoint.is_dir():
-            self.folder.describe(checkpoint, state_of(self.trainer))
+            with self.trainer.speed.stopped():
+                self.folder.describe(checkpoint, state_of(self.trainer))
+            self.folder.keep_newest(self.trainer.save_total_limit, state.best_model_checkpoint)
 
 
 def state_of(trainer: HarpTrainer) -> dict[str, Any]:

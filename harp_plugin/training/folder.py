@@ -12,22 +12,22 @@ from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
-
-from safetensors import SafetensorError, safe_open
 
 from .. import __version__
 from ..errors import HarpError
+from ..files import read_record, remove_temporary, sync, write_record, write_text
+from ..locks import LOCK
+from ..made_from import difference, refuse_other_versions
+from ..model_folder import MANIFEST, changed_file, is_model_file, listed_files
+from . import checkpoint_files
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .card import CARD, cited, model_card
 from .judged_arguments import FinetuneDataArguments
-from .model import WEIGHTS
 from .speed import SPEEDS
 
 logger = logging.getLogger(__name__)
 
 RECORD = "harp_run.json"
-MANIFEST = "harp_manifest.json"
 LOG = "training_log.json"
 # Options that say where and how a run is written, watched and fed, not what it computes.
 OF_THE_START = (
@@ -41,6 +41,7 @@ OF_THE_START = (
     "disable_tqdm",
     "enable_jit_checkpoint",
     "hub_",
+    "keep",
     "local_rank",
     "log_",
     "logging_",
@@ -55,6 +56,7 @@ OF_THE_START = (
     "skip_memory_metrics",
     "trackio_",
 )
+_OF_THE_RECORD = ("published", "versions")
 OF_THE_CLOCK = frozenset(
     {
         *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
@@ -97,7 +99,9 @@ class RunFolder:
         processes: number of training processes.
         groups_per_epoch: number of pair groups in an epoch.
         data: fingerprint of what the groups are drawn from.
+        inputs: fingerprints of the start model and of other files that are read.
         counts: how much that is, by name.
+        keep: whether work of other package versions is gone on from.
     """
 
     def __init__(
@@ -108,16 +112,20 @@ class RunFolder:
         processes: int,
         groups_per_epoch: int,
         data: str = "",
+        inputs: Mapping[str, str] | None = None,
         counts: Mapping[str, int] | None = None,
+        keep: bool = False,
     ) -> None:
         self.path = Path(path)
         self.processes = processes
+        self.keep = keep
         self.counts = dict(counts or {})
         self.record: dict[str, Any] = {
             "recipe": dict(recipe),
             "processes": processes,
             "groups_per_epoch": groups_per_epoch,
             "data": data,
+            "inputs": dict(inputs or {}),
         }
 
     @property
@@ -125,62 +133,115 @@ class RunFolder:
         """Where the final model is written before it is published."""
         return self.path / ".final"
 
-    def is_finished(self) -> bool:
-        """Whether the same run has been finished here."""
-        return (self.path / MANIFEST).is_file() and self._stored() == self.record
+    def is_finished(self, *, overwrite: bool = False) -> bool:
+        """Whether the same run has been finished here, and its model is as it was written.
+
+        Raises:
+            HarpError: it is damaged, or other package versions made it, and neither ``overwrite``
+                nor `keep` is set.
+        """
+        stored = self._stored()
+        if stored is None or not (self.path / MANIFEST).is_file():
+            return False
+        if self._difference(stored):
+            return False
+        reason = self._damage()
+        if reason is None and (self.keep or not overwrite):
+            self._check_versions(stored)
+        elif not overwrite:
+            raise HarpError(
+                f"{reason}: restore it, or delete {self.path / MANIFEST} to make the model again "
+                "from the last checkpoint"
+            )
+        return reason is None and (self.keep or stored.get("versions") == run_versions())
 
     def check(self, *, overwrite: bool) -> None:
         """Find that this run may write here.
 
         Raises:
-            HarpError: the folder holds something else, or what another recipe has trained and
-                ``overwrite`` is off.
+            HarpError: the folder holds something else, what another recipe has trained, or what
+                other package versions have, and ``overwrite`` is off; or a checkpoint in it is
+                nobody's.
         """
         stored = self._stored()
-        trained = (self.path / MANIFEST).is_file() or any(self.path.glob("checkpoint-*"))
-        if stored is not None and stored != self.record and trained and not overwrite:
+        names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        if stored is None:
+            if names - {LOCK}:
+                raise HarpError(
+                    f"{self.path} is not empty and no training run of ours: choose another "
+                    "output_dir"
+                )
+            return
+        checkpoints = checkpoint_files.checkpoints(self.path)
+        for path in checkpoints:
+            if not checkpoint_files.is_ours(path):
+                raise HarpError(
+                    f"{path} has no {MANIFEST}: it is no checkpoint of this run, or has lost it; "
+                    "move it away"
+                )
+        trained = bool(checkpoints) or (self.path / MANIFEST).is_file()
+        if not trained or overwrite:
+            return
+        if changes := self._difference(stored):
             raise HarpError(
-                f"{self.path} was trained by another recipe ({_difference(stored, self.record)}): "
-                "choose another output_dir, or give overwrite_output_dir"
+                f"{self.path} was trained by another recipe ({changes}): choose another "
+                "output_dir, or give overwrite_output_dir"
             )
-        if stored is None and self.path.is_dir() and any(self.path.iterdir()):
-            raise HarpError(
-                f"{self.path} is not empty and no training run of ours: choose another output_dir"
-            )
+        self._check_versions(stored)
 
     def claim(self) -> None:
         """Make the folder this run's: remove what another recipe has left in it."""
         shutil.rmtree(self.partial, ignore_errors=True)
-        if self._stored() == self.record:
+        remove_temporary(self.path)
+        stored = self._stored()
+        if stored is not None and self._goes_on(stored):
             return
-        for name in (MANIFEST, "config.json", CARD, RECORD):
+        for name in (MANIFEST, *(stored or {}).get("published", ()), RECORD):
             (self.path / name).unlink(missing_ok=True)
-        for checkpoint in self.path.glob("checkpoint-*"):
-            shutil.rmtree(checkpoint)
+        for checkpoint in checkpoint_files.checkpoints(self.path):
+            checkpoint_files.remove(checkpoint)
         self.path.mkdir(parents=True, exist_ok=True)
-        _write(self.path / RECORD, self.record)
+        write_record(self.path / RECORD, self.record | {"versions": run_versions()})
 
     def last_checkpoint(self, given: str | None = None) -> str | None:
-        """The last whole checkpoint, None if there is none. Half-written ones are removed.
+        """The last whole checkpoint, None if there is none.
+
+        Half-written ones and damaged ones are removed, which is told.
 
         Args:
             given: a checkpoint to go on from instead.
 
         Raises:
-            HarpError: ``given`` is not a whole checkpoint.
+            HarpError: ``given`` is not a whole checkpoint, or one in the folder is of another run.
         """
         if given is not None:
-            if not is_whole(Path(given), self.processes):
-                raise HarpError(f"{given} is not a whole checkpoint: name another, or none")
+            if reason := checkpoint_files.fault(Path(given), self.processes):
+                raise HarpError(f"{given} is not a whole checkpoint ({reason}): name another")
+            self._check_given(Path(given))
             return given
-        found = [path for path in self.path.glob("checkpoint-*") if path.name[11:].isdigit()]
-        for path in sorted(found, key=lambda path: int(path.name[11:]), reverse=True):
-            if is_whole(path, self.processes):
+        for path in checkpoint_files.checkpoints(self.path):
+            reason = checkpoint_files.fault(path, self.processes)
+            if reason is None:
+                self._check_owner(path)
                 logger.info("going on from %s", path)
                 return str(path)
-            logger.warning("%s was left half-written: removed", path)
-            shutil.rmtree(path, ignore_errors=True)
+            logger.warning("%s: the checkpoint is removed, and training goes on without it", reason)
+            checkpoint_files.remove(path)
         return None
+
+    def keep_newest(self, limit: int | None, best: str | None) -> None:
+        """Remove old checkpoints, but neither the last nor the best.
+
+        Args:
+            limit: how many are kept; None or 0 keeps all.
+            best: the best checkpoint.
+        """
+        found = checkpoint_files.checkpoints(self.path)
+        kept = {found[0].name, Path(best).name} if found and best else {p.name for p in found[:1]}
+        others = [path for path in found if path.name not in kept]
+        for path in others[max((limit or 0) - len(kept), 0) :] if limit else ():
+            if checkpoint_files.is_ours(path):
+                checkpoint_files.remove(path)
 
     def describe(self, folder: Path, state: Mapping[str, Any]) -> None:
         """Write the manifest and the model card of a checkpoint.
@@ -190,8 +251,12 @@ class RunFolder:
             state: as in `manifest`.
         """
         manifest = self.manifest(**state)
-        model_card(manifest).save(folder / CARD)
-        _write(folder / MANIFEST, manifest)
+        write_text(folder / CARD, str(model_card(manifest)))
+        files = checkpoint_files.synced_hashes(folder)
+        if folder == self.partial:
+            files = {name: entry for name, entry in files.items() if is_model_file(name)}
+        write_record(folder / MANIFEST, manifest | {"files": files})
+        (folder / checkpoint_files.UNFINISHED).unlink(missing_ok=True)
 
     def manifest(
         self,
@@ -231,45 +296,74 @@ class RunFolder:
 
         Args:
             state: as in `manifest`.
+
+        Raises:
+            HarpError: a file that this run did not write has the name of one of the model's.
         """
-        _write(self.partial / LOG, _lines(state["log"]))
+        log = json.dumps(_lines(state["log"]), indent=2, sort_keys=True, ensure_ascii=False)
+        write_text(self.partial / LOG, log + "\n")
         self.describe(self.partial, state)
         # Without config.json nothing loads the folder; the manifest says that all else is there.
         last = ["config.json", MANIFEST]
-        for file in sorted(self.partial.iterdir(), key=lambda file: (file.name in last, file.name)):
-            file.replace(self.path / file.name)
+        names = sorted(path.name for path in self.partial.iterdir())
+        stored = read_record(self.path / RECORD)
+        published = stored.get("published", [])
+        if strange := [n for n in names if n not in published and (self.path / n).exists()]:
+            raise HarpError(
+                f"{self.path / strange[0]} was not written by this run, which needs its name: "
+                "move it away and run again"
+            )
+        write_record(self.path / RECORD, stored | {"published": sorted({*published, *names})})
+        for name in sorted(names, key=lambda name: (name in last, name)):
+            (self.partial / name).replace(self.path / name)
+            if name in last:
+                sync(self.path)
         self.partial.rmdir()
 
     def _stored(self) -> dict[str, Any] | None:
-        try:
-            return json.loads((self.path / RECORD).read_text())
-        except (OSError, json.JSONDecodeError):
+        path = self.path / RECORD
+        if not path.exists() and not path.is_symlink():
             return None
+        try:
+            return read_record(path)
+        except HarpError as error:
+            raise HarpError(
+                f"{error}, so that nobody knows whose folder it is: restore it, or choose another "
+                "output_dir"
+            ) from error
 
+    def _difference(self, stored: Mapping[str, Any]) -> str:
+        return difference(_flat(stored), _flat(self.record))
 
-def is_whole(checkpoint: Path, processes: int = 1) -> bool:
-    """Whether a checkpoint can be gone on from.
+    def _goes_on(self, stored: Mapping[str, Any]) -> bool:
+        same = stored.get("versions") == run_versions()
+        return not self._difference(stored) and (same or self.keep)
 
-    The trainer writes ``trainer_state.json`` last, so all else is there when it is readable; what
-    remains are files that were cut off.
-    """
-    try:
-        state = json.loads((checkpoint / "trainer_state.json").read_text())
-        with safe_open(checkpoint / WEIGHTS, "pt"):
-            pass
-    except (OSError, json.JSONDecodeError, SafetensorError):
-        return False
-    torch_files = [
-        file for ending in ("pt", "pth", "bin") for file in checkpoint.glob(f"*.{ending}")
-    ]
-    random_states = list(checkpoint.glob("rng_state*.pth"))
-    sharded = any(path.is_dir() for path in checkpoint.iterdir())
-    return (
-        checkpoint.name == f"checkpoint-{state.get('global_step')}"
-        and all(is_zipfile(file) for file in torch_files)
-        and len(random_states) == processes
-        and (sharded or any(checkpoint.glob("optimizer.*")))
-    )
+    def _check_versions(self, stored: Mapping[str, Any]) -> None:
+        if not self.keep:
+            refuse_other_versions(self.path, stored.get("versions", {}), run_versions())
+
+    def _check_owner(self, checkpoint: Path) -> None:
+        manifest = read_record(checkpoint / MANIFEST)
+        if changes := self._difference({key: manifest.get(key) for key in self.record}):
+            raise HarpError(f"{checkpoint} is of another run ({changes}): move it away")
+
+    def _check_given(self, checkpoint: Path) -> None:
+        manifest = read_record(checkpoint / MANIFEST)
+        if not self.keep:
+            then = {**manifest.get("versions", {})}
+            then.pop("python", None)
+            refuse_other_versions(checkpoint, then, run_versions())
+        if changes := self._difference({key: manifest.get(key) for key in self.record}):
+            logger.warning("going on from %s, which is of another recipe: %s", checkpoint, changes)
+
+    def _damage(self) -> str | None:
+        try:
+            return changed_file(self.path, listed_files(self.path))
+        except HarpError as error:
+            return str(error)
+        except OSError as error:
+            return f"a file of {self.path} cannot be read ({error.strerror})"
 
 
 def versions() -> dict[str, str]:
@@ -280,6 +374,11 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{package: version(package) for package in packages},
     }
+
+
+def run_versions() -> dict[str, str]:
+    """The versions that a run goes on with: all but Python's."""
+    return {name: release for name, release in versions().items() if name != "python"}
 
 
 def _lines(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -297,14 +396,8 @@ def _at(step: int | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    old = {**stored.get("recipe", {}), **{k: v for k, v in stored.items() if k != "recipe"}}
-    new = {**wanted["recipe"], **{k: v for k, v in wanted.items() if k != "recipe"}}
-    keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
-    return ", ".join(f"{key}: {old.get(key)} then, {new.get(key)} now" for key in keys[:3])
-
-
-def _write(path: Path, value: object) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-    temporary.replace(path)
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's entries and those of its recipe and inputs, but for what the run itself notes."""
+    rest = {k: v for k, v in record.items() if k not in ("recipe", "inputs", *_OF_THE_RECORD)}
+    inputs = {f"content of {k}": v for k, v in (record.get("inputs") or {}).items()}
+    return {**(record.get("recipe") or {}), **rest, **inputs}

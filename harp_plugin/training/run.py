@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..errors import HarpError
+from ..locks import one_writer
 from ..models import load_tokenizer
 from ..tasks import PreTrainingData
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
@@ -13,6 +15,7 @@ from .checkpoints import DescribedCheckpoints, state_of
 from .curves import CURVES, draw_curves
 from .data import GroupDataset, PairCollator, PairGroups
 from .folder import RunFolder, recipe
+from .inputs import check_output_dir, fingerprints
 from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
 from .masking import TokenMasker
@@ -93,24 +96,39 @@ def fit(
             "have: leave it out, or learn from judged queries with `harp finetune`"
         )
     tasks = tuple(data_args.task_weights)
+    check_output_dir(str(training_args.output_dir), model_args, data_args, training_args)
     folder = RunFolder(
         training_args.output_dir,
         recipe=recipe(model_args, data_args, training_args),
         processes=training_args.world_size,
         groups_per_epoch=len(groups),
         data=getattr(groups, "fingerprint", ""),
+        inputs=fingerprints(model_args, data_args, training_args)
+        | ({} if held_out is None else {"held_out": getattr(held_out, "fingerprint", "")}),
         counts=getattr(groups, "counts", None),
+        keep=training_args.keep,
     )
-    if folder.is_finished():
+    overwrite = training_args.overwrite_output_dir
+    if folder.is_finished(overwrite=overwrite):
         logger.info("%s is finished: nothing to train", folder.path)
         return folder.path
-    folder.check(overwrite=training_args.overwrite_output_dir)
+    folder.check(overwrite=overwrite)
     if training_args.process_index == 0:
         for sentence in getattr(groups, "shortages", list)():
             logger.warning("%s", sentence)
     trainer = build_trainer(
         groups, tasks, loss, model_args, data_args, training_args, held_out, validation
     )
+    is_writer = training_args.process_index == 0
+    with one_writer(folder.path) if is_writer else nullcontext():
+        if is_writer:
+            folder.check(overwrite=overwrite)
+        _train(trainer, folder, training_args)
+    return folder.path
+
+
+def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingArguments) -> None:
+    """Train from the folder's last checkpoint to its end, and publish the model there."""
     with training_args.main_process_first(local=False):
         folder.claim()
         checkpoint = folder.last_checkpoint(training_args.resume_from_checkpoint)
@@ -121,7 +139,6 @@ def fit(
         draw_curves(trainer.state.log_history, folder.partial / CURVES)
         folder.publish(state_of(trainer) | {"best_step": trainer.best_step})
     trainer.accelerator.wait_for_everyone()
-    return folder.path
 
 
 def build_trainer(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,9 +14,12 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerControl
 from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from ..errors import HarpError, one_line
 from .arguments import HarpTrainingArguments
 from .callbacks import EarlyStopping, RunMoments
+from .checkpoint_files import begin, fault
 from .checks import check_batches
 from .data import Batch, EpochSampler, GroupDataset, PairCollator
 from .finite import NonFinite, StopAtNonFinite
@@ -39,6 +45,7 @@ class HarpTrainer(TevatronTrainer):
 
     Attributes:
         untrained: names of that head's weights.
+        save_total_limit: how many checkpoints `DescribedCheckpoints` keep.
 
     Args:
         model: the model.
@@ -70,6 +77,10 @@ class HarpTrainer(TevatronTrainer):
         validation: Validation | None = None,
     ) -> None:
         check_batches(args, len(train_dataset))
+        # The trainer would remove whatever is named as checkpoints are; DescribedCheckpoints do it.
+        self.save_total_limit = args.save_total_limit
+        args = copy(args)
+        args.save_total_limit = None
         self.loss = loss
         self.validation = validation
         self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
@@ -245,7 +256,12 @@ class HarpTrainer(TevatronTrainer):
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         with self.speed.stopped():
+            name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            if self.args.should_save:
+                begin(Path(str(self.args.output_dir)) / name)
             super()._save_checkpoint(model, trial)
+            # Each process has written its part before the first one describes the whole.
+            self.accelerator.wait_for_everyone()
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
@@ -262,11 +278,37 @@ class HarpTrainer(TevatronTrainer):
             unwrapped = self.accelerator.unwrap_model(model or self.model)
             unwrapped.load_weights(resume_from_checkpoint, self.untrained)
 
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with _readable(checkpoint):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with _readable(checkpoint):
+            super()._load_rng_state(checkpoint)
+
     def _load_best_model(self) -> None:
+        best = Path(str(self.state.best_model_checkpoint))
+        if reason := fault(best, self.args.world_size):
+            raise HarpError(
+                f"the best checkpoint cannot be loaded: {reason}; restore it, or remove {best} and "
+                "all later checkpoints and run again"
+            )
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             super()._load_best_model()
         else:
             self._load_from_checkpoint(str(self.state.best_model_checkpoint))
+
+
+@contextmanager
+def _readable(checkpoint: str | None) -> Iterator[None]:
+    """Turn what PyTorch says of a state that it cannot read into one line."""
+    try:
+        yield
+    except (HarpError, MemoryError):
+        raise
+    except Exception as error:
+        reason = one_line(" ".join(str(error).split())[:200])
+        raise HarpError(f"cannot go on from {checkpoint}: {reason}") from error
 
 
 def in_groups(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:

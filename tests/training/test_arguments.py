@@ -135,3 +135,10 @@ def test_other_tevatron_is_one_line(monkeypatch):
     monkeypatch.delitem(sys.modules, "harp_plugin.training.tevatron")
     with pytest.raises(HarpError, match=r"install the release"):
         importlib.import_module("harp_plugin.training.tevatron")
+
+
+@pytest.mark.parametrize("flag", ["--overwrite", "--overwrite-output-dir"])
+def test_both_names_of_overwriting(flag):
+    parser = HfArgumentParser(HarpTrainingArguments)
+    found, *_ = parser.parse_args_into_dataclasses(["--output_dir", "out", flag, "--keep"])
+    assert found.overwrite_output_dir and found.keep
