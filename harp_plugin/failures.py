@@ -56,6 +56,8 @@ def message_of(error: BaseException) -> str | None:
         return f"a text is not valid Unicode ({error}): mend the input"
     if isinstance(error, _BUGS):
         return None
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # of pathlib
+        return f"{error}: {_ADVICE[errno.ELOOP]}"
     if isinstance(error, json.JSONDecodeError) or _is_nested_json(error):
         return f"a JSON file is damaged ({error}): mend it, or make it again"
     if isinstance(error, _DAMAGED) or _is_of(error, "pyarrow", "ArrowException"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from dataclasses import asdict
 from importlib.resources import files
@@ -25,12 +27,13 @@ _FLAG = re.compile(r"--[a-z-]+")
 
 
 def render(report: InspectionReport) -> str:
-    """Write the page; every text of the corpus is escaped."""
+    """Write the page; every text of the corpus is escaped, and the page may load nothing."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["figure"] = figure
     environment.filters["flags"] = _flags
+    environment.filters["source_hash"] = _source_hash
     template = environment.from_string((files(__package__) / "page.html").read_text("utf-8"))
     inputs = report.manifests["corpus"]["inputs"]
     default = PRESETS["default"]
@@ -54,3 +57,9 @@ def render(report: InspectionReport) -> str:
 def _flags(text: str) -> Markup:
     """A sentence whose command-line options are marked as code."""
     return Markup(_FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", str(escape(text))))
+
+
+def _source_hash(source: str) -> str:
+    """What a content security policy names an inline style by."""
+    digest = hashlib.sha256(source.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

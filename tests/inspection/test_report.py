@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
+import re
 import shutil
 from collections import defaultdict
 
@@ -14,7 +17,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.tracing import TracedData
 from harp_plugin.models import load_tokenizer
-from harp_plugin.storage import read_table
+from harp_plugin.storage import Existing, read_table
 from harp_plugin.tasks import (
     HARP_TASKS,
     PRESETS,
@@ -158,6 +161,20 @@ def test_anchors_show_where_they_lead(build, look):
         assert sample.targets == [title for _, title in sorted(links[sample.origins[0]])]
 
 
+def test_the_page_may_load_and_run_nothing(look):
+    text = look()[0].path.read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)[1]
+    [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert [rule.strip() for rule in policy.split(";")] == [
+        "default-src 'none'",
+        f"style-src 'sha256-{allowed}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert " style=" not in text and text.index(policy) < text.index("<style>")
+
+
 def test_texts_are_escaped(look):
     report, page = look()
     text = report.path.read_text(encoding="utf-8")
@@ -177,7 +194,7 @@ def test_page_needs_nothing_beside_itself(look):
     text = report.path.read_text(encoding="utf-8")
     assert not page.tags & {"script", "link", "img", "iframe", "object"}
     assert not page.attributes & {"src", "onload", "onclick", "style"}
-    assert "url(" not in text and "@import" not in text and "http" not in text
+    assert "url(" not in text and "@import" not in text and not re.search("https?:", text)
 
 
 def test_same_seed_same_bytes(build, tmp_path):
@@ -245,7 +262,7 @@ def registered():
 def test_tasks_of_other_packages_are_shown(build, tmp_path, registered):
     other = tmp_path / "build"
     shutil.copytree(build, other)
-    build_examples(other, registered)
+    build_examples(other, registered, existing=Existing(overwrite=True))
     report = inspect(other, InspectOptions(quiet=True))
     assert [(row.examples, row.pairs) for row in report.rows] == [(6, 18), (0, 0), (6, 0)]
     assert report.rows[1].query is None

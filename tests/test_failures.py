@@ -1,0 +1,162 @@
+"""Errors of the system and of damaged input are one line; mistakes of the program are not."""
+
+import errno
+import gzip
+import io
+import json
+import logging
+import lzma
+import os
+import subprocess
+import sys
+import zlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harp_plugin.cli import _OneLine, _show, main
+from harp_plugin.failures import message_of
+
+
+def raised(function, *arguments):
+    try:
+        function(*arguments)
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+@pytest.fixture
+def fails(capsys, monkeypatch):
+    """Runs a command that raises an error; gives its one line."""
+
+    def run(error):
+        def raising(_options):
+            raise error
+
+        monkeypatch.setattr("harp_plugin.quickstart.quickstart", raising)
+        assert main(["quickstart"]) == 2
+        line = capsys.readouterr().err
+        assert line.startswith("harp: error: ") and line.count("\n") == 1
+        assert line[:-1].isprintable()
+        return line
+
+    return run
+
+
+SYSTEM = {
+    errno.ENOSPC: "no space left on the device: free some and run again",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "not permitted",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOTDIR: "a part of the path is a file",
+    errno.EISDIR: "it is a folder where a file is expected",
+    errno.EEXIST: "in the way",
+    errno.ENOENT: "symbolic links lead",
+    errno.ELOOP: "symbolic links lead in a circle",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.EMFILE: "too many open files",
+    errno.ESTALE: "check the file, the disk or the connection",
+}
+
+
+@pytest.mark.parametrize("number", SYSTEM, ids=errno.errorcode.get)
+def test_errors_of_the_system_name_the_file(number, fails):
+    error = OSError(number, os.strerror(number), "some/folder/\x1b[2J\nfile\udcff")
+    assert "some/folder/\\x1b[2J\\nfile\\udcff: " in fails(error)
+    assert SYSTEM[number] in fails(error)
+
+
+def damaged_table():
+    table = io.BytesIO()
+    pq.write_table(pa.table({"a": list(range(1000))}), table)
+    content = bytearray(table.getvalue())
+    content[10:200] = bytes(190)
+    return raised(pq.read_table, pa.BufferReader(bytes(content)))
+
+
+DAMAGE = {
+    "zlib": lambda: raised(zlib.decompress, b"junk"),
+    "lzma": lambda: raised(lzma.decompress, b"\xfd7zXZ\0junk and more junk"),
+    "gzip": lambda: raised(gzip.decompress, b"\x1f\x8bjunk and more junk"),
+    "end of file": lambda: raised(gzip.decompress, gzip.compress(b"text")[:-3]),
+    "no Parquet": lambda: raised(pq.read_table, pa.BufferReader(b"junk" * 9)),
+    "Parquet": damaged_table,
+    "half a surrogate pair": lambda: raised("a\ud800".encode),
+    "no UTF-8": lambda: raised(b"\xff".decode),
+    "JSON": lambda: raised(json.loads, "{"),
+    "nested JSON": lambda: raised(json.loads, "[" * 10**5),
+    "memory": lambda: MemoryError(),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_input(name, fails):
+    fails(DAMAGE[name]())
+
+
+def test_mistakes_of_the_program_keep_their_traceback(monkeypatch):
+    for kind in (TypeError, KeyError, IndexError, AttributeError, AssertionError, ValueError):
+        assert message_of(kind("x")) is None
+    assert message_of(RecursionError("maximum recursion depth exceeded")) is None
+    assert message_of(pa.ArrowKeyError("x")) is None and message_of(pa.ArrowTypeError("x")) is None
+    assert message_of(ModuleNotFoundError("x", name="harp_plugin.nothing")) is None
+
+    def raising(_options):
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr("harp_plugin.quickstart.quickstart", raising)
+    with pytest.raises(KeyError, match="a mistake"):
+        main(["quickstart"])
+
+
+@pytest.mark.parametrize("obstacle", ["file", "dangling", "circle", "long"])
+def test_an_output_that_cannot_be_written(obstacle, tmp_path, capsys):
+    source = tmp_path / "d.html"
+    source.write_text("<html><p>A <a href='b'>b</a>.")
+    output = tmp_path / ("o" * 300 if obstacle == "long" else "out")
+    if obstacle == "file":
+        output.write_text("mine")
+    elif obstacle != "long":
+        output.symlink_to(output if obstacle == "circle" else tmp_path / "none" / "absent")
+    argv = ["build", source, "--output", output / "inner", "--stages", "corpus", "--quiet"]
+    for target in (output / "inner", output):
+        argv[3] = target
+        if obstacle == "dangling" and target == output:
+            continue
+        assert main([str(part) for part in argv]) in (0, 2)
+        line = capsys.readouterr().err
+        assert "Traceback" not in line and line.count("\n") <= 1
+        if obstacle != "dangling":
+            assert line.startswith("harp: error: ") and str(output)[:40] in line
+
+
+def test_a_full_disk_and_a_name_that_is_no_text(tmp_path):
+    """A limit on the size of files stands for the disk's."""
+    name = os.fsdecode(b"d\xff\x1b.html")
+    (tmp_path / name).write_text("<html><p>A <a href='b'>b</a>.")
+    line = [sys.executable, "-m", "harp_plugin.cli", "build", name, "--output", "out"]
+    line += ["--stages", "corpus", "--quiet", "--workers", "1"]
+    full = subprocess.run(
+        ["bash", "-c", 'ulimit -f 0; "$@"', "-", *line], cwd=tmp_path, capture_output=True
+    )
+    assert full.returncode == 2, full.stderr
+    assert full.stderr.startswith(b"harp: error: ") and full.stderr.count(b"\n") == 1
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    line[4] = name + "x"
+    none = subprocess.run(line, cwd=tmp_path, capture_output=True)
+    assert none.returncode == 2 and b"no source at d\\udcff\\x1b.htmlx" in none.stderr
+
+
+def test_log_records_are_one_line():
+    text = "the file \x1b[2J\nharp: error: not this"
+    record = logging.LogRecord("harp_plugin.x", logging.INFO, "", 0, "read %s", (text,), None)
+    shown = _OneLine("%(name)s: %(message)s").format(record)
+    assert shown == "harp_plugin.x: read the file \\x1b[2J\\nharp: error: not this"
+
+
+def test_results_are_shown_without_control_characters(capsys):
+    _show("a\x1b[2J\n  b\x85c\ud800")
+    assert capsys.readouterr().out == "a\\x1b[2J\n  b\\x85c\\ud800\n"
