@@ -18,6 +18,7 @@ OF_A_TRIAL = {
         "output_dir",
         "seed",
         "overwrite_output_dir",
+        "keep",
         "resume_from_checkpoint",
         "disable_tqdm",
     ),

@@ -205,6 +205,7 @@ class Trials:
             "seed": cell.seed,
             "output_dir": str(folder / f"{trial.name}{part}"),
             "overwrite_output_dir": options.overwrite,
+            "keep": options.keep,
             "disable_tqdm": True,
         }
         return {name: value for name, value in values.items() if value is not None}
