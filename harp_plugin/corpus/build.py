@@ -22,6 +22,7 @@ from ..storage import Existing, ShardFile, Stage, read_manifest, shard_map, writ
 from .options import CorpusOptions
 from .readers import READERS, Source, choose_reader, sources
 from .readers.base import UnknownFormat
+from .readers.mediawiki import index_of
 from .readers.source import COLLECTION
 from .tables import TABLES, table_rows
 
@@ -126,16 +127,18 @@ def _fingerprint(found: list[Source]) -> str:
     """
     digest = hashlib.sha256()
     for source in found:
-        content = version("ir-datasets") if source.path is None else _content(source)
-        digest.update(f"{source.name}\0{content}\0".encode())
+        index = index_of(source)
+        files = [source] if index is None else [source, Source(index.name, index)]
+        for file in files:
+            content = version("ir-datasets") if file.path is None else _content(file, file.path)
+            digest.update(f"{file.name}\0{content}\0".encode())
     return digest.hexdigest()[:32]
 
 
-def _content(source: Source) -> str:
-    assert source.path is not None
+def _content(source: Source, path: Path) -> str:
     with source.open(decompress=False):  # tells in one line what cannot be read
-        status = source.path.stat()
-    return _hash_of(source.path, status.st_size, status.st_mtime_ns)
+        status = path.stat()
+    return _hash_of(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -257,13 +257,24 @@ class Stage:
         return any((self.folder / name).exists() for name in (MANIFEST, STARTED))
 
     def _has_work(self, stored: Mapping[str, Any]) -> bool:
-        return "content" in stored or any((self.folder / _SHARDS).glob("*.json"))
+        """Whether the folder holds a finished stage, or shards of one that could be gone on with.
+
+        Unfinished work from an input that is another now cannot be gone on with by anyone.
+        """
+        if "content" in stored:
+            return True
+        same_input = stored["inputs"] == self._known_inputs(stored)
+        return same_input and any((self.folder / _SHARDS).glob("*.json"))
 
     def _settings(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """What is asked for; an input that is not known yet counts as the stored one."""
-        known = {name: value for name, value in self.inputs.items() if value is not None}
-        unknown = {name: stored["inputs"].get(name) for name in self.inputs.keys() - known.keys()}
-        return _settings({**self._asked(), "inputs": {**known, **unknown}})
+        return _settings({**self._asked(), "inputs": self._known_inputs(stored)})
+
+    def _known_inputs(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """What is read; an input that is not known yet counts as the stored one."""
+        return {
+            name: stored["inputs"].get(name) if value is None else value
+            for name, value in self.inputs.items()
+        }
 
     def _continues(self, stored: Mapping[str, Any]) -> bool:
         """Whether the work in the folder is the one that is asked for."""

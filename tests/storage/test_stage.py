@@ -89,10 +89,13 @@ def other_inputs(folder, existing=None):
 
 
 @pytest.mark.parametrize(
-    ("other", "difference"),
-    [(other_options, "a: 1 then, 2 now"), (other_inputs, "0:dump.xml: abc then, other now")],
+    ("other", "difference", "whole"),
+    [
+        (other_options, "a: 1 then, 2 now", True),
+        (other_options, "a: 1 then, 2 now", False),
+        (other_inputs, "0:dump.xml: abc then, other now", True),
+    ],
 )
-@pytest.mark.parametrize("whole", [True, False])
 def test_other_work_is_replaced_only_when_asked(tmp_path, other, difference, whole):
     done = finished(tmp_path, a=1)
     if not whole:
@@ -108,6 +111,13 @@ def test_other_work_is_replaced_only_when_asked(tmp_path, other, difference, who
     new.start()
     assert not new.shard_done("part-0")
     assert list(content(new.folder)) == ["started.json"]
+
+
+def test_unfinished_work_from_another_input_is_replaced(tmp_path):
+    """Nobody can go on with it: a dump that was truncated has been fetched again."""
+    (finished(tmp_path, a=1).folder / "manifest.json").unlink()
+    other_inputs(tmp_path).start()
+    assert list(content(tmp_path)) == ["corpus/started.json"]
 
 
 def test_other_work_without_a_finished_shard_is_replaced(tmp_path):

@@ -55,7 +55,7 @@ class MediaWikiReader:
             HarpError: the dump is truncated, is no XML, or does not fit its index.
         """
         site = _site(source)
-        index = _index_of(source)
+        index = index_of(source)
         yield from _streams(source, site, index) if index else _cut(source, site)
 
     def parse(self, record: _Pages) -> Iterable[Item]:
@@ -145,7 +145,7 @@ def _page_elements(file: IO[bytes], name: str) -> Iterator[bytes | None]:
         raise HarpError(f"{name} is truncated (it has no {_END.decode()}): fetch it again")
 
 
-def _index_of(source: Source) -> Path | None:
+def index_of(source: Source) -> Path | None:
     """The index beside a multistream dump, by the names that Wikimedia gives them."""
     if source.path is None or "-multistream" not in source.path.name:
         return None
