@@ -38,8 +38,8 @@ def one_writer(folder: str | Path, file: str | None = None) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise HarpError(
-            f"another process is writing to {folder / (file or '')} ({_holder(path)}): wait for it to end, or "
-            f"name another {'folder' if file is None else 'file'}"
+            f"another process is writing to {folder / (file or '')} ({_holder(path)}): wait for "
+            f"it to end, or name another {'folder' if file is None else 'file'}"
         ) from None
     try:
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
