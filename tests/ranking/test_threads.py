@@ -235,3 +235,17 @@ def test_scoring_between_training_steps_changes_no_bit(telling_bert):
 
     for with_scores, without in zip(trained(True), trained(False), strict=True):
         assert torch.equal(with_scores, without)
+
+
+@pytest.mark.integration
+def test_several_devices(telling_bert):
+    frame = results()
+    texts = frame["query"].tolist(), frame["text"].tolist()
+    expected = Scorer(telling_bert, batch_tokens=64).score(*texts)
+    scorer = Scorer(telling_bert, device=["cpu", "cpu"], batch_tokens=64)
+    try:
+        for _ in range(ROUNDS):
+            for found in at_once(4, lambda _: scorer.score(*texts)):
+                np.testing.assert_allclose(found, expected, atol=1e-6)
+    finally:
+        scorer.close()

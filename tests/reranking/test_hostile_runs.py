@@ -233,6 +233,4 @@ def test_the_command_prints_one_line(names, tiny_bert, tmp_path, kind):
     lines = done.stderr.splitlines()
     assert done.returncode == 2 and "Traceback" not in done.stderr and "\x1b" not in done.stderr
     assert len(lines) <= 3 and lines[-1].startswith("harp: error: ")
-    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == [
-        *sorted([run.name, *(f"hostile.reranked.run.gz{end}" for end in (".part", ".part.json"))])
-    ] or not done.stdout
+    assert not (tmp_path / "hostile.reranked.run.gz").exists()
