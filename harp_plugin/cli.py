@@ -6,12 +6,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from . import __version__
 from .errors import HarpError, one_line
 from .failures import message_of
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
+from .temporary import folder_of_workers
 
 _USAGE = """\
 usage: harp COMMAND [OPTION ...]
@@ -32,6 +34,7 @@ commands:
 `harp COMMAND --help` tells more. Exit status: 0 done, 2 an error that
 you can mend, 130 interrupted by Ctrl-C, 143 by SIGTERM (run again to
 go on; a second Ctrl-C ends at once)."""
+_TRAINING = ("cross-validate", "finetune", "quickstart", "train")
 _SAID = {
     INTERRUPTED: "interrupted; what is finished is kept, run again to go on",
     TERMINATED: "terminated; what is finished is kept, run again to go on",
@@ -65,7 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     if any("\0" in argument for argument in arguments):
         raise HarpError("an argument holds a NUL character: no name of a file can")
-    return _command(arguments[0])(arguments[1:]) or 0
+    command = _command(arguments[0])
+    with folder_of_workers() if arguments[0] in _TRAINING else nullcontext():
+        return command(arguments[1:]) or 0
 
 
 def _failed(error: Exception) -> int:

