@@ -13,8 +13,9 @@ from .engine import EngineOptions
 from .errors import HarpError
 from .graph import GraphOptions
 from .locks import one_writer
+from .made_from import OverwriteRules
 from .models import model_fingerprint
-from .storage import Existing, Stage
+from .storage import Stage
 from .tasks.registry import HARP_TASKS, STAGES, needed_stages
 from .weights.options import WeightOptions
 
@@ -58,9 +59,9 @@ class BuildOptions:
     )
 
     @property
-    def existing(self) -> Existing:
+    def rules(self) -> OverwriteRules:
         """What may be done with other work in the output folder."""
-        return Existing(overwrite=self.overwrite, keep=self.keep)
+        return OverwriteRules(overwrite=self.overwrite, keep=self.keep)
 
     @property
     def chosen_stages(self) -> tuple[str, ...]:
@@ -138,26 +139,26 @@ def _stage(
     weights: WeightOptions,
 ) -> Stage:
     """A stage, not started."""
-    directory, existing = Path(options.output), options.existing
+    directory, rules = Path(options.output), options.rules
     if name == "corpus":
         from .corpus.build import corpus_stage
 
-        return corpus_stage(sources, directory, corpus, existing)
+        return corpus_stage(sources, directory, corpus, rules)
     if name == "graph":
         from .graph.build import graph_stage
 
-        return graph_stage(directory, graph, existing)
+        return graph_stage(directory, graph, rules)
     if name == "words":
         from .weights.words import words_stage
 
-        return words_stage(directory, existing)
+        return words_stage(directory, rules)
     if name == "weights":
         from .weights.build import weights_stage
 
-        return weights_stage(directory, weights, options.device, existing)
+        return weights_stage(directory, weights, options.device, rules)
     from .tasks.build import examples_stage
 
-    return examples_stage(directory, options.tasks, existing)
+    return examples_stage(directory, options.tasks, rules)
 
 
 def _run_stages(
@@ -172,7 +173,7 @@ def _run_stages(
     shared: dict[str, Any] = {
         "workers": options.workers,
         "quiet": options.quiet,
-        "existing": options.existing,
+        "rules": options.rules,
     }
     manifests: dict[str, dict[str, Any]] = {}
     for stage in options.chosen_stages:

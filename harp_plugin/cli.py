@@ -30,6 +30,7 @@ commands:
   cross-validate  fine-tune and measure by folds and numbers of queries
   rerank          TREC runs of any engine, reranked: streaming, resumable
   export          drawn pairs as Tevatron JSONL and Hugging Face dataset
+  check           compare finished work with its checksums
 
 `harp COMMAND --help` tells more. Exit status: 0 done, 2 an error that
 you can mend, 130 interrupted by Ctrl-C, 143 by SIGTERM (run again to
@@ -99,6 +100,7 @@ class _OneLine(logging.Formatter):
 def _command(name: str) -> Callable[[list[str]], int | None]:
     commands = {
         "build": _build,
+        "check": _check,
         "cross-validate": _cross_validate,
         "evaluate": _evaluate,
         "export": _export,
@@ -291,6 +293,25 @@ def _export(argv: list[str]) -> None:
     parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
     exporting, draw, rest = parser.read(argv)
     _show(f"dataset: {export(rest.directory, exporting, draw)}")
+
+
+def _check(argv: list[str]) -> int:
+    from .check import CheckOptions, check
+    from .options import OptionsParser
+
+    parser = OptionsParser(
+        (CheckOptions,),
+        prog="harp check",
+        description="Compare all files of builds, datasets, models, runs and indexes in a folder "
+        "with their checksums. Prints a line for each damage, and changes nothing; the exit status "
+        "is 2 if there is one.",
+        arguments="DIR ",
+    )
+    parser.add_argument("directory", metavar="DIR", help="folder that a command wrote")
+    options, rest = parser.read(argv)
+    found = check(rest.directory, options)
+    _show(found)
+    return 2 if found.damages else 0
 
 
 def _quickstart(argv: list[str]) -> None:

@@ -15,8 +15,9 @@ from tqdm import tqdm
 from .errors import HarpError
 from .files import write_text
 from .locks import one_writer
+from .made_from import OverwriteRules
 from .sampling import stable_id
-from .storage import Existing, ShardFile, Stage, read_content, read_manifest, shard_map
+from .storage import ShardFile, Stage, read_content, read_manifest, shard_map
 from .tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from .tasks.registry import needed_stages
 from .tasks.terms import stop_words_hash
@@ -90,7 +91,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         {**asked, **asdict(draw)},
         inputs,
         ("numpy",),
-        existing=Existing(options.overwrite, options.keep),
+        rules=OverwriteRules(options.overwrite, options.keep),
         kind="export",
     )
     stage.check()

@@ -32,8 +32,10 @@ def whole_file(path: Path) -> Iterator[Path]:
         yield temporary
         sync(temporary)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
     sync(path.parent)
 
@@ -75,6 +77,8 @@ def file_hash(path: Path) -> str:
 
 def sync(path: Path) -> None:
     """Wait until a file's content, or a folder's list of names, is on the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -15,7 +15,7 @@ from types import FrameType
 INTERRUPTED = 130
 TERMINATED = 143
 _STATUSES: dict[int, int] = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-_WAKE = signal.SIGUSR1
+_WAKE: int = getattr(signal, "SIGUSR1", 0)
 
 
 class Interruption:
@@ -34,12 +34,12 @@ class Interruption:
         self._process = os.getpid()
         self._main = threading.main_thread().ident or 0
         self._over = False
-        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._handlers = {number: signal.getsignal(number) for number in (*_STATUSES, _WAKE)}
         self._waiting: threading.Thread | None = None
 
     def begin(self) -> None:
         """Take both signals, but for one that this process was started to ignore."""
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         for number in self._handlers:
             if number == _WAKE or self._handlers[number] is not signal.SIG_IGN:
                 signal.signal(number, self._told)
@@ -95,7 +95,8 @@ def leave(status: int) -> None:
 def interruptible() -> Iterator[Interruption]:
     """Handle the signals of a command while it runs in the main thread."""
     interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not hasattr(signal, "pthread_sigmask"):
         yield interruption
         return
     interruption.begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,21 @@ from .errors import HarpError
 
 _SHOWN = 3
 _MISSING = "nothing"
+
+
+@dataclass(frozen=True)
+class OverwriteRules:
+    """What may be done with work of ours that does not fit.
+
+    Attributes:
+        overwrite: replace our own work of other settings or versions, or that was changed.
+        keep: use work of other package versions as it is.
+        output: the option that names another place, for errors.
+    """
+
+    overwrite: bool = False
+    keep: bool = False
+    output: str = "--output"
 
 
 def difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -7,28 +7,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .errors import HarpError
 from .files import file_hash, read_record, whole_file, write_record
-from .made_from import refuse_other_settings, refuse_other_versions
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What may be done with finished work that does not fit.
-
-    Attributes:
-        overwrite: replace our own work of other settings or versions, or that was changed.
-        keep: use work of other package versions as it is.
-        output: the option that names another place, for errors.
-    """
-
-    overwrite: bool = False
-    keep: bool = False
-    output: str = "--output"
+from .made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
 
 
 class NotedFile:
@@ -49,7 +33,7 @@ class NotedFile:
         path: Path,
         settings: Mapping[str, Any],
         versions: Mapping[str, str],
-        rules: Rules,
+        rules: OverwriteRules,
     ) -> None:
         self.path = path
         self.settings = json.loads(json.dumps(settings))
@@ -143,7 +127,7 @@ class Ledger:
 
     NAME = "harp_files.json"
 
-    def __init__(self, folder: Path, rules: Rules) -> None:
+    def __init__(self, folder: Path, rules: OverwriteRules) -> None:
         self._folder = folder
         self._rules = rules
         self._path = folder / self.NAME

@@ -12,7 +12,8 @@ from typing import Any
 from .errors import HarpError
 from .files import remove_temporary
 from .locks import one_writer
-from .noted import Ledger, Rules
+from .made_from import OverwriteRules
+from .noted import Ledger
 from .options import OptionsParser, read_recipe
 
 RECIPES = ("quickstart", "evaluate-quickstart")
@@ -120,7 +121,7 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
         (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp quickstart", ""
     )
     located = output / "quickstart.json"
-    rules = Rules(overwrite=options.overwrite, keep=options.keep)
+    rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
     Ledger(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")
     flags = [] if options.max_steps is None else ["--max_steps", str(options.max_steps)]
     flags += ["--disable_tqdm", "true"] if options.quiet else []

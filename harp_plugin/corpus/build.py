@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from ..errors import HarpError
 from ..files import file_hash
-from ..storage import Existing, ShardFile, Stage, read_manifest, shard_map, write_table
+from ..made_from import OverwriteRules
+from ..storage import ShardFile, Stage, read_manifest, shard_map, write_table
 from .options import CorpusOptions
 from .readers import READERS, Source, choose_reader, sources
 from .readers.base import UnknownFormat
@@ -54,7 +55,7 @@ def build_corpus(
     *,
     workers: int = 1,
     quiet: bool = False,
-    existing: Existing | None = None,
+    rules: OverwriteRules | None = None,
 ) -> dict[str, Any]:
     """Read all sources into Parquet shards under ``directory/corpus``.
 
@@ -66,7 +67,7 @@ def build_corpus(
         options: how to read.
         workers: processes that parse; one more reads.
         quiet: no progress bar.
-        existing: what may be done with other work in the folder.
+        rules: what may be done with other work in the folder.
 
     Returns:
         The stage's manifest.
@@ -75,7 +76,7 @@ def build_corpus(
         HarpError: a source is missing, damaged, of no known format, changes while it is read, or
             yields nothing; or the folder holds other work or other files.
     """
-    stage = corpus_stage(named, directory, options, existing)
+    stage = corpus_stage(named, directory, options, rules)
     if stage.is_finished():
         return read_manifest(stage.folder)
     found = [sources(name) for name in named]
@@ -99,7 +100,7 @@ def corpus_stage(
     named: Sequence[str | Path],
     directory: Path,
     options: CorpusOptions,
-    existing: Existing | None = None,
+    rules: OverwriteRules | None = None,
 ) -> Stage:
     """The stage of these sources and options, not started.
 
@@ -107,7 +108,7 @@ def corpus_stage(
         HarpError: a source is missing or cannot be read.
     """
     inputs = _inputs(named)
-    return Stage(directory / "corpus", asdict(options), inputs, _PACKAGES, existing=existing)
+    return Stage(directory / "corpus", asdict(options), inputs, _PACKAGES, rules=rules)
 
 
 def _inputs(named: Sequence[str | Path]) -> dict[str, str]:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import HarpError
+
 
 @dataclass
 class CorpusOptions:
-    """What to read, and how."""
+    """What to read, and how.
+
+    Raises:
+        HarpError: a number is out of its range.
+    """
 
     reader: str = field(
         default="auto",
@@ -16,3 +22,7 @@ class CorpusOptions:
     pages_per_shard: int = field(
         default=2000, metadata={"help": "Source records per Parquet shard."}
     )
+
+    def __post_init__(self) -> None:
+        if self.pages_per_shard < 1:
+            raise HarpError(f"--pages-per-shard {self.pages_per_shard}: give 1 or more")

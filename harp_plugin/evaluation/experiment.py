@@ -14,7 +14,7 @@ import pandas as pd
 import pyterrier as pt
 from tqdm.auto import tqdm
 
-from ..errors import HarpError
+from ..errors import HarpError, one_line
 from ..files import remove_temporary, write_record
 from ..locks import one_writer
 from ..models import model_fingerprint
@@ -159,7 +159,7 @@ def rerank(
     """Rerank a run a few queries at a time, so that few texts are in memory at once."""
     queries = collection.topics.set_index("qid")["query"]
     parts = []
-    with tqdm(total=len(first), desc=name, unit="pair", disable=quiet) as bar:
+    with tqdm(total=len(first), desc=one_line(name), unit="pair", disable=quiet) as bar:
         for part in _few_queries(first):
             texts = collection.texts(part["docno"])
             part = part.assign(query=part["qid"].map(queries), text=part["docno"].map(texts))

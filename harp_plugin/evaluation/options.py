@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import HarpError
-from ..noted import Rules
+from ..made_from import OverwriteRules
 
 FIRST_STAGE = "first stage"
 OF_THE_START = {
@@ -133,9 +133,9 @@ class ExperimentOptions:
             raise HarpError(f"unknown baseline {self.baseline!r}: rows are {', '.join(self.rows)}")
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> OverwriteRules:
         """What may be replaced in the output folder."""
-        return Rules(overwrite=self.overwrite, keep=self.keep, output="--output-dir")
+        return OverwriteRules(overwrite=self.overwrite, keep=self.keep, output="--output-dir")
 
     @property
     def settings(self) -> dict[str, Any]:

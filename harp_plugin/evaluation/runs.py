@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ..errors import HarpError
-from ..noted import NotedFile, Rules
+from ..made_from import OverwriteRules
+from ..noted import NotedFile
 from ..trec_run import run_lines
 
 COLUMNS = ["qid", "docno", "score", "rank"]
@@ -56,7 +57,7 @@ def stored_run(
     make: Callable[[], pd.DataFrame],
     *,
     versions: Mapping[str, str] | None = None,
-    rules: Rules | None = None,
+    rules: OverwriteRules | None = None,
 ) -> pd.DataFrame:
     """Read the run at ``path`` if it was made from these settings and is whole, else make it.
 
@@ -70,7 +71,7 @@ def stored_run(
     Raises:
         HarpError: what is there is not ours, or may not be replaced.
     """
-    file = NotedFile(path, settings, versions or {}, rules or Rules(output="--output-dir"))
+    file = NotedFile(path, settings, versions or {}, rules or OverwriteRules(output="--output-dir"))
     if not file.is_finished():
         text = run_text(make(), tag=path.stem)
         with file.writing() as temporary:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..storage import Existing, Stage, read_content, read_manifest
+from ..made_from import OverwriteRules
+from ..storage import Stage, read_content, read_manifest
 from .anchor_texts import anchor_texts
 from .links import (
     anchors_by_sentence,
@@ -32,7 +33,7 @@ def build_graph(
     *,
     workers: int = 1,
     quiet: bool = True,
-    existing: Existing | None = None,
+    rules: OverwriteRules | None = None,
 ) -> dict[str, Any]:
     """Resolve the links of the finished corpus stage in ``directory``.
 
@@ -58,7 +59,7 @@ def build_graph(
     """
     corpus = directory / "corpus"
     read_manifest(corpus)
-    stage = graph_stage(directory, options, existing)
+    stage = graph_stage(directory, options, rules)
     if stage.is_finished():
         return read_manifest(stage.folder)
     stage.start()
@@ -67,10 +68,12 @@ def build_graph(
     return stage.finish(needed="anchors", counts=found)
 
 
-def graph_stage(directory: Path, options: GraphOptions, existing: Existing | None = None) -> Stage:
+def graph_stage(
+    directory: Path, options: GraphOptions, rules: OverwriteRules | None = None
+) -> Stage:
     """The stage of these options, not started; its input is None while that is unfinished."""
     inputs = read_content(directory, "corpus", needed=False)
-    return Stage(directory / "graph", asdict(options), inputs, PACKAGES, existing=existing)
+    return Stage(directory / "graph", asdict(options), inputs, PACKAGES, rules=rules)
 
 
 def steps(options: GraphOptions) -> list[Step]:

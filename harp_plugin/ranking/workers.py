@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..errors import HarpError
+from ..processes import start_worker
 from .forward import Forward
 from .pairs import Batch
 
@@ -103,17 +101,9 @@ _own: dict[str, Any] = {}
 
 
 def _start(load: Callable[[str], Forward], free: Any, threads: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's to handle
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    start_worker()
     torch.set_num_threads(threads)
     _own.update(load=load, device=free.get())
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent
-    connection.wait([parent.sentinel])
-    os._exit(1)
 
 
 def _forward() -> Forward:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from ..errors import HarpError
-from ..noted import NotedFile, Rules
+from ..made_from import OverwriteRules
+from ..noted import NotedFile
 from .queries import Results
 
 logger = logging.getLogger(__name__)
@@ -65,7 +66,11 @@ class GrowingRun:
     """
 
     def __init__(
-        self, output: Path, settings: dict[str, Any], versions: Mapping[str, str], rules: Rules
+        self,
+        output: Path,
+        settings: dict[str, Any],
+        versions: Mapping[str, str],
+        rules: OverwriteRules,
     ) -> None:
         self._run = NotedFile(output, settings, versions, rules)
         self._part = NotedFile(output.with_name(f"{output.name}.part"), settings, versions, rules)

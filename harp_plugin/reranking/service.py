@@ -19,8 +19,9 @@ from tqdm.auto import tqdm
 from ..errors import HarpError
 from ..files import file_hash
 from ..locks import one_writer
+from ..made_from import OverwriteRules
 from ..models import model_fingerprint
-from ..noted import Rules, refuse_input, remove_temporary_of
+from ..noted import refuse_input, remove_temporary_of
 from ..ranking import HarpReranker
 from ..ranking.loading import choose_device
 from ..ranking.texts import DatasetTexts
@@ -71,7 +72,7 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
 
 
 def _write_file(run: str, output: Path, options: RerankOptions) -> None:
-    rules = Rules(overwrite=options.overwrite, keep=options.keep)
+    rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
     lines = count_lines(run)
     growing = GrowingRun(output, _settings(run, options), scoring_versions(), rules)
     for file in growing.files:

@@ -11,10 +11,9 @@ from .parquet import (
     write_table,
 )
 from .shards import shard_map
-from .stage import Existing, Stage, read_content, read_manifest, table_files
+from .stage import Stage, read_content, read_manifest, table_files
 
 __all__ = [
-    "Existing",
     "MappedTable",
     "ShardFile",
     "Stage",

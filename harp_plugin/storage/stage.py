@@ -9,7 +9,6 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from ..errors import HarpError
 from ..files import read_record, write_record
 from ..locks import LOCK
-from ..made_from import refuse_other_settings, refuse_other_versions
+from ..made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
 from .parquet import ShardFile
 
 MANIFEST = "manifest.json"
@@ -33,25 +32,12 @@ _OURS = re.compile(
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Existing:
-    """What may be done with work of other settings or versions that an output folder holds.
-
-    Attributes:
-        overwrite: replace it.
-        keep: go on with work of other package versions.
-    """
-
-    overwrite: bool = False
-    keep: bool = False
-
-
 class Stage:
     """A folder that a stage fills, shard by shard.
 
     ``manifest.json`` is written last and commits the whole. Before that, each finished shard has a
     small file under ``shards/``; what has none is written again after a kill. Work that was made
-    from other options or other input is replaced only where ``existing`` says so, and what the
+    from other options or other input is replaced only where ``rules`` says so, and what the
     stage did not write is never deleted.
 
     Args:
@@ -59,7 +45,7 @@ class Stage:
         options: what the stage was asked to do.
         inputs: fingerprints of what it reads; None where that is not known yet.
         packages: distributions whose versions decide the bytes.
-        existing: what may be done with other work in the folder.
+        rules: what may be done with other work in the folder.
         kind: what the folder holds; its name by default.
         temporary: tables that are removed when the stage is finished.
     """
@@ -71,7 +57,7 @@ class Stage:
         inputs: Mapping[str, str | None],
         packages: tuple[str, ...] = (),
         *,
-        existing: Existing | None = None,
+        rules: OverwriteRules | None = None,
         kind: str | None = None,
         temporary: tuple[str, ...] = (),
     ) -> None:
@@ -79,7 +65,7 @@ class Stage:
         self.options = json.loads(json.dumps(dict(options)))
         self.inputs = dict(inputs)
         self.packages = ("harp-plugin", *packages)
-        self.existing = existing or Existing()
+        self.rules = rules or OverwriteRules()
         self.kind = kind or folder.name
         self.temporary = temporary
 
@@ -110,7 +96,7 @@ class Stage:
 
         Raises:
             HarpError: the folder holds files that no stage wrote, or work of other settings or
-                package versions that ``existing`` does not allow to replace or to keep.
+                package versions that ``rules`` does not allow to replace or to keep.
         """
         if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
             raise HarpError(f"{self.folder} is no folder: name another --output")
@@ -120,12 +106,12 @@ class Stage:
             return
         if stored is not None and self._continues(stored):
             return
-        if not self.existing.overwrite and stored is None:
+        if not self.rules.overwrite and stored is None:
             raise HarpError(
                 f"{self.folder} has a damaged {MANIFEST} or {STARTED}: give --overwrite to make "
                 "it anew"
             )
-        if not self.existing.overwrite and stored is not None and self._has_work(stored):
+        if not self.rules.overwrite and stored is not None and self._has_work(stored):
             refuse_other_settings(self.folder, _settings(stored), self._settings(stored))
             refuse_other_versions(self.folder, stored["versions"], self.versions)
         self._refuse_foreign(_OURS)
@@ -280,7 +266,7 @@ class Stage:
         """Whether the work in the folder is the one that is asked for."""
         if _settings(stored) != self._settings(stored):
             return False
-        return self.existing.keep or stored["versions"] == self.versions
+        return self.rules.keep or stored["versions"] == self.versions
 
     def _refuse_foreign(self, ours: re.Pattern[str]) -> None:
         listed = (_record(self.folder / MANIFEST) or {}).get("files", {})

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..storage import Existing, Stage, read_content, read_manifest
+from ..made_from import OverwriteRules
+from ..storage import Stage, read_content, read_manifest
 from .registry import TASKS
 
 CORPUS_TABLES = ("pages", "sentences", "sections")
@@ -21,7 +22,7 @@ def build_examples(
     *,
     workers: int = 1,
     quiet: bool = True,
-    existing: Existing | None = None,
+    rules: OverwriteRules | None = None,
 ) -> dict[str, Any]:
     """Write the examples of each task to ``directory/examples``.
 
@@ -35,7 +36,7 @@ def build_examples(
     steps = [Step(name, TASKS[name].examples) for name in tasks]
     corpus, graph = directory / "corpus", directory / "graph"
     read_content(directory, "corpus", "graph")
-    stage = examples_stage(directory, tasks, existing)
+    stage = examples_stage(directory, tasks, rules)
     if stage.is_finished():
         return read_manifest(stage.folder)
     stage.start()
@@ -46,9 +47,9 @@ def build_examples(
 
 
 def examples_stage(
-    directory: Path, tasks: Sequence[str], existing: Existing | None = None
+    directory: Path, tasks: Sequence[str], rules: OverwriteRules | None = None
 ) -> Stage:
     """The stage of these tasks, not started; inputs are None while they are unfinished."""
     inputs = read_content(directory, "corpus", "graph", needed=False)
     folder = directory / "examples"
-    return Stage(folder, {"tasks": list(tasks)}, inputs, PACKAGES, existing=existing)
+    return Stage(folder, {"tasks": list(tasks)}, inputs, PACKAGES, rules=rules)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
+from ..made_from import OverwriteRules
 from ..models import model_fingerprint
 from ..storage import (
-    Existing,
     ShardFile,
     Stage,
     read_batches,
@@ -71,7 +71,7 @@ def build_weights(
     device: str | None = None,
     workers: int = 1,
     quiet: bool = False,
-    existing: Existing | None = None,
+    rules: OverwriteRules | None = None,
 ) -> dict[str, Any]:
     """Weigh the texts of a corpus, shard by shard.
 
@@ -87,7 +87,7 @@ def build_weights(
             are any.
         workers: processes on a CPU.
         quiet: no progress bar.
-        existing: what may be done with other work in the folder.
+        rules: what may be done with other work in the folder.
 
     Returns:
         The stage's manifest; its ``heads`` is the model's number of attention heads.
@@ -97,7 +97,7 @@ def build_weights(
             folder holds other work or other files.
     """
     read_content(directory, "corpus", "graph")
-    stage = weights_stage(directory, options, device, existing)
+    stage = weights_stage(directory, options, device, rules)
     if stage.is_finished():
         stage.remove_temporary_tables()
         return read_manifest(stage.folder)
@@ -131,7 +131,7 @@ def weights_stage(
     directory: Path,
     options: WeightOptions,
     device: str | None = None,
-    existing: Existing | None = None,
+    rules: OverwriteRules | None = None,
 ) -> Stage:
     """The stage of these options, not started; inputs are None while they are unfinished.
 
@@ -154,7 +154,7 @@ def weights_stage(
             each.recorded(),
             inputs,
             packages,
-            existing=existing,
+            rules=rules,
             temporary=(_COUNTED, _PAGE_ATTENTION),
         )
         for each in _with_dtype(options, device)

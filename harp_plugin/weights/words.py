@@ -10,7 +10,8 @@ import numpy as np
 from tqdm import tqdm
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..storage import Existing, Stage, open_table, read_content, read_manifest, shard_map
+from ..made_from import OverwriteRules
+from ..storage import Stage, open_table, read_content, read_manifest, shard_map
 from .collection import WordCounts, summed_counts
 from .language_model import find_words
 
@@ -26,7 +27,7 @@ def build_words(
     workers: int = 1,
     documents_per_shard: int = 20_000,
     quiet: bool = True,
-    existing: Existing | None = None,
+    rules: OverwriteRules | None = None,
 ) -> dict[str, Any]:
     """Count the words of all documents, lower-cased, shard by shard.
 
@@ -40,7 +41,7 @@ def build_words(
             other work or other files.
     """
     read_content(directory, "corpus", "graph")
-    stage = words_stage(directory, existing, documents_per_shard)
+    stage = words_stage(directory, rules, documents_per_shard)
     if stage.is_finished():
         stage.remove_temporary_tables()
         return read_manifest(stage.folder)
@@ -60,7 +61,7 @@ def build_words(
 
 
 def words_stage(
-    directory: Path, existing: Existing | None = None, documents_per_shard: int = 20_000
+    directory: Path, rules: OverwriteRules | None = None, documents_per_shard: int = 20_000
 ) -> Stage:
     """The stage, not started; its inputs are None while they are unfinished."""
     return Stage(
@@ -68,7 +69,7 @@ def words_stage(
         {"documents_per_shard": documents_per_shard},
         read_content(directory, "corpus", "graph", needed=False),
         PACKAGES,
-        existing=existing,
+        rules=rules,
         temporary=(_COUNTED,),
     )
 

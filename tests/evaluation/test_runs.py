@@ -7,7 +7,7 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.runs import ranked, read_run, run_text, stored_run
-from harp_plugin.noted import Rules
+from harp_plugin.made_from import OverwriteRules
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def test_anything_else_of_ours_is_made_again_when_asked(run, tmp_path, damage):
         stored_run(path, given, make, versions=versions)
     assert make.calls == 1 and path.read_bytes() == before
     if damage == "other versions":
-        stored_run(path, given, make, versions=versions, rules=Rules(keep=True))
+        stored_run(path, given, make, versions=versions, rules=OverwriteRules(keep=True))
         assert make.calls == 1
-    result = stored_run(path, given, make, versions=versions, rules=Rules(overwrite=True))
+    result = stored_run(path, given, make, versions=versions, rules=OverwriteRules(overwrite=True))
     assert make.calls == 2
     pd.testing.assert_frame_equal(result, ranked(run))
 
@@ -113,7 +113,7 @@ def test_what_may_be_a_strangers_is_left(run, tmp_path, damage, overwrite):
         note.write_text('{"settings": {}}')
     before = path.read_bytes()
     with pytest.raises(HarpError, match="name another --output"):
-        stored_run(path, {}, make, rules=Rules(overwrite=overwrite))
+        stored_run(path, {}, make, rules=OverwriteRules(overwrite=overwrite))
     assert path.read_bytes() == before
 
 

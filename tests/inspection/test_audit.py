@@ -12,7 +12,8 @@ from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.lights import Light
 from harp_plugin.inspection.phrases import QueryParts
 from harp_plugin.inspection.tracing import TracedData
-from harp_plugin.storage import Existing, read_table
+from harp_plugin.made_from import OverwriteRules
+from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     HARP_TASKS,
     TASKS,
@@ -88,7 +89,7 @@ def planted(encyclopedia_build, tmp_path_factory):
     tasks = {"longer": Longer, "swapped": Swapped}
     for name, task in tasks.items():
         TASKS.register(name)(task)
-    build_examples(directory, list(tasks), existing=Existing(overwrite=True))
+    build_examples(directory, list(tasks), rules=OverwriteRules(overwrite=True))
     yield directory
     for name in tasks:
         del TASKS._items[name]

@@ -16,8 +16,9 @@ from transformers import HfArgumentParser
 from harp_plugin.errors import HarpError
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.tracing import TracedData
+from harp_plugin.made_from import OverwriteRules
 from harp_plugin.models import load_tokenizer
-from harp_plugin.storage import Existing, read_table
+from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     HARP_TASKS,
     PRESETS,
@@ -262,7 +263,7 @@ def registered():
 def test_tasks_of_other_packages_are_shown(build, tmp_path, registered):
     other = tmp_path / "build"
     shutil.copytree(build, other)
-    build_examples(other, registered, existing=Existing(overwrite=True))
+    build_examples(other, registered, rules=OverwriteRules(overwrite=True))
     report = inspect(other, InspectOptions(quiet=True))
     assert [(row.examples, row.pairs) for row in report.rows] == [(6, 18), (0, 0), (6, 0)]
     assert report.rows[1].query is None

@@ -9,8 +9,8 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.files import read_record, write_record
+from harp_plugin.made_from import OverwriteRules
 from harp_plugin.storage import (
-    Existing,
     Stage,
     read_content,
     read_manifest,
@@ -23,10 +23,10 @@ from harp_plugin.storage import stage as stage_module
 SCHEMA = pa.schema([("id", pa.int64())])
 
 
-def stage(folder, existing=None, **options):
+def stage(folder, rules=None, **options):
     inputs = {"0:dump.xml": "abc"}
     packages = ("numpy", "no-such-package")
-    return Stage(folder / "corpus", options, inputs, packages, existing=existing)
+    return Stage(folder / "corpus", options, inputs, packages, rules=rules)
 
 
 def write_shard(work, name, ids=(1, 2, 3), drops=None):
@@ -78,14 +78,14 @@ def test_finished_shards_are_kept(tmp_path):
     assert list(manifest["files"]) == ["pages/part-0.parquet", "pages/part-1.parquet"]
 
 
-def other_options(folder, existing=None):
-    return stage(folder, existing, a=2)
+def other_options(folder, rules=None):
+    return stage(folder, rules, a=2)
 
 
-def other_inputs(folder, existing=None):
+def other_inputs(folder, rules=None):
     packages = ("numpy", "no-such-package")
     inputs = {"0:dump.xml": "other"}
-    return Stage(folder / "corpus", {"a": 1}, inputs, packages, existing=existing)
+    return Stage(folder / "corpus", {"a": 1}, inputs, packages, rules=rules)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_other_work_is_replaced_only_when_asked(tmp_path, other, difference, who
             getattr(other(tmp_path), act)()
         assert difference in str(caught.value) and "\n" not in str(caught.value)
     assert content(tmp_path) == before
-    new = other(tmp_path, Existing(overwrite=True))
+    new = other(tmp_path, OverwriteRules(overwrite=True))
     assert not new.is_finished()
     new.start()
     assert not new.shard_done("part-0")
@@ -135,7 +135,7 @@ def test_a_folder_of_unknown_origin_is_refused(tmp_path, name, overwrite):
     file.write_text("precious")
     for act in ("check", "start"):
         with pytest.raises(HarpError, match=r"files that harp did not write.*move them away"):
-            getattr(stage(tmp_path, Existing(overwrite=overwrite), a=1), act)()
+            getattr(stage(tmp_path, OverwriteRules(overwrite=overwrite), a=1), act)()
     assert content(tmp_path) == {f"corpus/{name}": b"precious"}
 
 
@@ -145,7 +145,7 @@ def test_overwriting_never_deletes_a_strange_file(tmp_path, name):
     (done.folder / name).write_text("precious")
     before = content(tmp_path)
     with pytest.raises(HarpError, match=rf"1 files that harp did not write, such as {name}"):
-        stage(tmp_path, Existing(overwrite=True), a=2).start()
+        stage(tmp_path, OverwriteRules(overwrite=True), a=2).start()
     assert content(tmp_path) == before
 
 
@@ -154,7 +154,7 @@ def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "elsewhere" / "file").write_text("precious")
     (tmp_path / "corpus").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(HarpError, match="is no folder"):
-        stage(tmp_path, Existing(overwrite=True)).start()
+        stage(tmp_path, OverwriteRules(overwrite=True)).start()
     assert (tmp_path / "elsewhere" / "file").exists()
 
 
@@ -164,7 +164,7 @@ def test_links_inside_are_removed_and_not_followed(tmp_path):
     (tmp_path / "far" / "part-0.parquet").write_text("precious")
     (done.folder / "far").symlink_to(tmp_path / "far")
     with pytest.raises(HarpError, match="such as far"):
-        stage(tmp_path, Existing(overwrite=True), a=2).start()
+        stage(tmp_path, OverwriteRules(overwrite=True), a=2).start()
     assert (tmp_path / "far" / "part-0.parquet").read_text() == "precious"
 
 
@@ -183,11 +183,11 @@ def test_other_versions_ask(tmp_path, monkeypatch, whole):
     with pytest.raises(HarpError, match=r"numpy: 1\.0 then, 1\.1 now.*give --keep.*or --overwrite"):
         stage(tmp_path, a=1).start()
     assert content(tmp_path) == before
-    kept = stage(tmp_path, Existing(keep=True), a=1)
+    kept = stage(tmp_path, OverwriteRules(keep=True), a=1)
     assert kept.is_finished() == whole
     kept.start()
     assert kept.shard_done("part-0")
-    replaced = stage(tmp_path, Existing(overwrite=True), a=1)
+    replaced = stage(tmp_path, OverwriteRules(overwrite=True), a=1)
     assert not replaced.is_finished()
     replaced.start()
     assert not replaced.shard_done("part-0")
@@ -250,7 +250,7 @@ def test_both_records_damaged(tmp_path):
         (done.folder / name).write_text("{")
     with pytest.raises(HarpError, match=r"damaged manifest\.json or started\.json: give --over"):
         stage(tmp_path, a=1).start()
-    stage(tmp_path, Existing(overwrite=True), a=1).start()
+    stage(tmp_path, OverwriteRules(overwrite=True), a=1).start()
     assert not (done.folder / "pages").exists()
 
 
@@ -347,7 +347,9 @@ def test_content_is_of_the_files_and_not_of_the_settings(tmp_path):
 def test_a_stage_that_was_made_from_other_tables_is_refused(tmp_path):
     corpus = read_manifest(finished(tmp_path, a=1).folder)["content"]
     for input, accepted in ((corpus, True), ("0" * 32, False)):
-        graph = Stage(tmp_path / "graph", {}, {"corpus": input}, existing=Existing(overwrite=True))
+        graph = Stage(
+            tmp_path / "graph", {}, {"corpus": input}, rules=OverwriteRules(overwrite=True)
+        )
         graph.start()
         write_shard(graph, "part-0")
         graph.finish()
