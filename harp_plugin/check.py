@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tqdm import tqdm
 
 from .errors import HarpError
-from .files import read_record
+from .files import CHECKSUM, changed_file, file_hash, read_record
 from .model_folder import MANIFEST as MODEL_MANIFEST
-from .model_folder import changed_file, listed_files
+from .model_folder import listed_files
+from .noted import Ledger
 from .storage.mapped import damaged_copies
 from .storage.stage import MANIFEST, STARTED, read_content, read_manifest, table_files
+
+_OF_FOLDERS = (MANIFEST, STARTED, MODEL_MANIFEST)
+_RECORDS = ("harp_run.json", "harp_index.json", "results.json", Ledger.NAME)
+_RESTORE = "restore it, or train again"
 
 
 @dataclass
@@ -28,26 +33,25 @@ class Checked:
     """What was found.
 
     Attributes:
-        folders: stages of builds, datasets and models whose files were compared.
+        parts: stages of builds, datasets, models, runs, results and indexes that were compared.
         damages: one line for each damage: the file, what is wrong, and what to do.
     """
 
-    folders: int
+    parts: int
     damages: list[str]
 
     def __str__(self) -> str:
-        said = f"{self.folders:,} folders checked, {len(self.damages):,} damages"
+        said = f"{self.parts:,} parts checked, {len(self.damages):,} damages"
         return "\n".join([*self.damages, said])
 
 
 def check(directory: str | Path, options: CheckOptions | None = None) -> Checked:
-    """Compare all files of builds, datasets and models in a folder with their checksums.
+    """Compare all that our commands have written to a folder with its checksums.
 
     Nothing is changed.
 
     Args:
-        directory: what `harp build`, `harp export`, `harp train` or `harp finetune` wrote, or a
-            folder that holds such folders.
+        directory: what a command wrote, or a folder that holds such folders.
         options: how it is done.
 
     Raises:
@@ -58,17 +62,19 @@ def check(directory: str | Path, options: CheckOptions | None = None) -> Checked
         raise HarpError(f"no folder {directory}: check the path")
     stages = sorted({*_parents(directory, MANIFEST), *_parents(directory, STARTED)})
     models = sorted(_parents(directory, MODEL_MANIFEST))
-    builds = sorted({stage.parent for stage in stages})
-    if not stages and not models:
-        raise HarpError(f"{directory} holds no build, dataset or model of ours: name its folder")
+    records = [path for path in sorted(directory.rglob("*.json")) if _is_record(path)]
+    work: list[tuple[Callable[[Path], Iterable[str]], Path]] = [
+        *((_of_stage, folder) for folder in stages),
+        *((_of_build, folder) for folder in sorted({stage.parent for stage in stages})),
+        *((_of_model, folder) for folder in models),
+        *((_of_record, path) for path in records),
+    ]
+    if not work:
+        raise HarpError(f"{directory} holds nothing that harp has written: name its folder")
     damages: list[str] = []
-    with tqdm(total=len(stages) + len(models), desc="check", disable=options.quiet) as bar:
-        for folder in [*stages, *models]:
-            damages += _of_model(folder) if folder in models else _of_stage(folder)
-            bar.update()
-    for build in builds:
-        damages += _of_build(build, [stage for stage in stages if stage.parent == build])
-    return Checked(len(stages) + len(models), damages)
+    for find, path in tqdm(work, desc="check", disable=options.quiet):
+        damages += find(path)
+    return Checked(len(stages) + len(models) + len(records), damages)
 
 
 def _parents(directory: Path, name: str) -> Iterator[Path]:
@@ -88,13 +94,14 @@ def _of_stage(folder: Path) -> Iterator[str]:
             yield str(error)
 
 
-def _of_build(build: Path, stages: list[Path]) -> Iterator[str]:
-    """Damage between the stages, and of the copies for look-ups."""
+def _of_build(build: Path) -> Iterator[str]:
+    """Damage between the stages of a build, and of its copies for look-ups."""
+    names = [path.parent.name for path in sorted(build.glob(f"*/{MANIFEST}"))]
+    whole = [name for name, content in read_content(build, *names, needed=False).items() if content]
     try:
-        read_content(build, *(stage.name for stage in stages))
+        read_content(build, *whole)
     except HarpError as error:
-        if all((stage / MANIFEST).is_file() for stage in stages) and "another" in str(error):
-            yield str(error)
+        yield str(error)
     for path in damaged_copies(build / "mapped"):
         yield f"{path} is damaged or missing: the next command that needs it makes it anew"
 
@@ -102,7 +109,34 @@ def _of_build(build: Path, stages: list[Path]) -> Iterator[str]:
 def _of_model(folder: Path) -> Iterator[str]:
     try:
         if damage := changed_file(folder, listed_files(folder)):
-            yield f"{damage}: restore it, or train again"
-        read_record(folder / MODEL_MANIFEST)
+            yield f"{damage}: {_RESTORE}"
     except (HarpError, OSError) as error:
-        yield f"{error}: restore it, or train again"
+        yield f"{error}: {_RESTORE}"
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a file is a record of ours outside of builds and models, or should be one."""
+    beside = path.parent.name in ("shards", "mapped") or path.name in _OF_FOLDERS
+    if beside or not path.is_file():
+        return False
+    return path.name in _RECORDS or f'"{CHECKSUM}"'.encode() in path.read_bytes()
+
+
+def _of_record(path: Path) -> Iterator[str]:
+    """Damage of a record, and of the files whose hashes it holds."""
+    try:
+        record = read_record(path)
+    except HarpError as error:
+        yield f"{error}: run its command again with --overwrite"
+        return
+    if damage := changed_file(path.parent, record.get("files", {})):
+        yield f"{damage}: run its command again with --overwrite"
+    hashes = record if path.name == Ledger.NAME else {}
+    if isinstance(record.get("sha256"), str):
+        hashes = {path.name.removesuffix(".json"): [record["sha256"]]}
+    for name, known in sorted(hashes.items()):
+        file = path.parent / name
+        if not file.is_file():
+            yield f"{file} is missing: run its command again"
+        elif file_hash(file) not in known:
+            yield f"{file} is not as it was written: run its command again with --overwrite"

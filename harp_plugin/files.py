@@ -7,9 +7,9 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .errors import HarpError
@@ -73,6 +73,40 @@ def file_hash(path: Path) -> str:
     """The SHA-256 of a file's whole content, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def describe_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Size and SHA-256 of some files of a folder, as a record lists them."""
+    return {
+        name: {"size": (folder / name).stat().st_size, "sha256": file_hash(folder / name)}
+        for name in sorted(names)
+    }
+
+
+def changed_file(
+    folder: Path, listed: Mapping[str, Any], largest_hashed: int | None = None
+) -> str | None:
+    """The first file that is missing or not as a record lists it, with what is wrong.
+
+    Args:
+        folder: where the files lie.
+        listed: what `describe_files` gave.
+        largest_hashed: bytes of the largest file whose content is compared; None for any.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    for name, entry in sorted(listed.items()):
+        path = folder / name
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            return f"{name!r} is listed, which lies outside of {folder}"
+        if not path.is_file():
+            return f"{path} is missing"
+        size = path.stat().st_size
+        is_hashed = largest_hashed is None or size <= largest_hashed
+        if entry["size"] != size or (is_hashed and entry["sha256"] != file_hash(path)):
+            return f"{path} is not as it was written"
+    return None
 
 
 def sync(path: Path) -> None:

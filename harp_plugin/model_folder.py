@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
 from .errors import HarpError
-from .files import file_hash, read_record
+from .files import changed_file, read_record
 
 MANIFEST = "harp_manifest.json"
 """Lists the files of a model that training wrote, with their hashes."""
@@ -116,31 +116,6 @@ def shapes_of(folder: Path) -> dict[str, list[int]]:
                 f"cannot load model {folder}, damaged {path.name}: {str(error)[:120]}; restore it"
             ) from error
     return shapes
-
-
-def hashes(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Size and SHA-256 of some files of a folder, as a manifest lists them."""
-    return {
-        name: {"size": (folder / name).stat().st_size, "sha256": file_hash(folder / name)}
-        for name in sorted(names)
-    }
-
-
-def changed_file(folder: Path, listed: Mapping[str, Any]) -> str | None:
-    """The first file that is missing or not as a manifest lists it, with what is wrong.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    for name, entry in sorted(listed.items()):
-        path = folder / name
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            return f"{MANIFEST} lists {name!r}, which is outside of the folder"
-        if not path.is_file():
-            return f"{path} is missing"
-        if entry != {"size": path.stat().st_size, "sha256": file_hash(path)}:
-            return f"{path} is not as it was written"
-    return None
 
 
 def listed_files(folder: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from .. import __version__
 from ..errors import HarpError
-from ..files import file_hash, read_record, write_record
+from ..files import changed_file, describe_files, read_record, write_record
 from .collection import Collection
 
 STEMMER = "porter2"
@@ -122,8 +122,8 @@ class Bm25(pt.Transformer):
 
     def _remove_if_damaged(self, index: Path) -> None:
         record = self._record_of(index)
-        if wrong := _first_difference(index, record["files"]):
-            logger.warning("%s: %s is damaged or missing: the index is built anew", index, wrong)
+        if wrong := changed_file(index, record["files"], LARGEST_HASHED):
+            logger.warning("%s: the index is built anew", wrong)
             for name in (*record["files"], RECORD, LOG):
                 (index / name).unlink(missing_ok=True)
             try:
@@ -157,7 +157,8 @@ class Bm25(pt.Transformer):
         temporary.mkdir()
         try:
             self._fill(temporary)
-            record = {"made_from": self._made_from, "files": _described(temporary)}
+            names = [path.name for path in temporary.iterdir() if path.name != LOG]
+            record = {"made_from": self._made_from, "files": describe_files(temporary, names)}
             write_record(temporary / RECORD, record)
             temporary.rename(index)
         except BaseException:
@@ -179,26 +180,6 @@ class Bm25(pt.Transformer):
             pisa.index(iter(bar))
             feed.check(pisa.num_docs())
             self._retriever(temporary)  # writes the score bounds, which must be whole too
-
-
-def _described(index: Path) -> dict[str, list[Any]]:
-    """Size and SHA-256 of each file of an index."""
-    return {
-        path.name: [path.stat().st_size, file_hash(path)]
-        for path in sorted(index.iterdir())
-        if path.name != LOG
-    }
-
-
-def _first_difference(index: Path, files: dict[str, list[Any]]) -> str | None:
-    """The first file that is not as it was written; large ones are known by their size alone."""
-    for name, (size, digest) in files.items():
-        path = index / name
-        if not path.is_file() or path.stat().st_size != size:
-            return name
-        if size <= LARGEST_HASHED and file_hash(path) != digest:
-            return name
-    return None
 
 
 class Feed:

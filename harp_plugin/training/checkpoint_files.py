@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files import sync
-from ..model_folder import MANIFEST, changed_file, hashes, listed_files
+from ..files import changed_file, describe_files, sync
+from ..model_folder import MANIFEST, listed_files
 from .card import CARD
 
 UNFINISHED = ".harp_unfinished"
@@ -52,7 +52,7 @@ def synced_hashes(checkpoint: Path) -> dict[str, Any]:
     for path in paths:
         sync(path)
     names = [path.relative_to(checkpoint).as_posix() for path in paths]
-    return hashes(checkpoint, [name for name in names if name not in _NOT_LISTED])
+    return describe_files(checkpoint, [name for name in names if name not in _NOT_LISTED])
 
 
 def is_ours(checkpoint: Path) -> bool:

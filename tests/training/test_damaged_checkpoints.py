@@ -13,9 +13,8 @@ import pytest
 import torch
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files import read_record, write_record
+from harp_plugin.files import describe_files, read_record, write_record
 from harp_plugin.locks import LOCK, one_writer
-from harp_plugin.model_folder import hashes
 from harp_plugin.models import load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.checkpoint_files import UNFINISHED, fault
@@ -292,7 +291,7 @@ def test_pickles_run_no_code(name, save, runs, tmp_path, monkeypatch):
     last = shutil.copytree(runs[0] / "first" / "checkpoint-2", tmp_path / "checkpoint-2")
     save(Hostile(), last / name)
     manifest = read_record(last / MANIFEST)
-    manifest["files"] = hashes(last, manifest["files"])
+    manifest["files"] = describe_files(last, manifest["files"])
     write_record(last / MANIFEST, manifest)
     assert fault(last, 1) is None
     if name == "training_args.bin":
