@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby
 from operator import itemgetter
@@ -124,28 +123,43 @@ def _base(name: str | Path) -> str:
 def _fingerprint(found: list[Source]) -> str:
     """A hash of names and whole contents: the same wherever the files lie.
 
-    A collection of ir_datasets is known by its name and the release of ir_datasets only.
+    A collection of ir_datasets is known by its name and the release of ir_datasets only. Files are
+    read once a process, unless the size or the time of one of them changes.
     """
+    indexes = ((source, index_of(source)) for source in found)
+    files = [
+        file
+        for source, index in indexes
+        for file in ([source] if index is None else [source, Source(index.name, index)])
+    ]
+    state = _digest(f"{file.path}\0{_status(file)}\0" for file in files)
+    if state not in _known:
+        _known[state] = _digest(f"{file.name}\0{_content(file)}\0" for file in files)
+    return _known[state]
+
+
+_known: dict[str, str] = {}
+
+
+def _digest(parts: Iterable[str]) -> str:
     digest = hashlib.sha256()
-    for source in found:
-        index = index_of(source)
-        files = [source] if index is None else [source, Source(index.name, index)]
-        for file in files:
-            content = version("ir-datasets") if file.path is None else _content(file, file.path)
-            digest.update(f"{file.name}\0{content}\0".encode())
+    for part in parts:
+        digest.update(part.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:32]
 
 
-def _content(source: Source, path: Path) -> str:
+def _status(source: Source) -> tuple[int, ...]:
+    if source.path is None:
+        return ()
+    status = source.path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _content(source: Source) -> str:
+    if source.path is None:
+        return version("ir-datasets")
     with source.open(decompress=False):  # tells in one line what cannot be read
-        status = path.stat()
-    return _hash_of(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=1 << 16)
-def _hash_of(path: Path, size: int, modified: int) -> str:
-    """The hash of a file, read once a process unless its size or its time changes."""
-    return file_hash(path)
+        return file_hash(source.path)
 
 
 def find_runs(found: list[list[Source]], reader: str) -> tuple[list[Run], int]:
