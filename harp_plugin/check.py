@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,9 @@ from .storage.mapped import damaged_copies
 from .storage.stage import MANIFEST, STARTED, read_content, read_manifest, table_files
 
 _OF_FOLDERS = (MANIFEST, STARTED, MODEL_MANIFEST)
-_RECORDS = ("harp_run.json", "harp_index.json", "results.json", Ledger.NAME)
+_RECORDS = ("harp_run.json", "harp_index.json", Ledger.NAME)
+_OURS = re.compile(rb'^  "%b": "[0-9a-f]{64}"' % CHECKSUM.encode(), re.MULTILINE)
+_HEAD = 1 << 20
 _RESTORE = "restore it, or train again"
 
 
@@ -35,14 +38,21 @@ class Checked:
     Attributes:
         parts: stages of builds, datasets, models, runs, results and indexes that were compared.
         damages: one line for each damage: the file, what is wrong, and what to do.
+        unfinished: folders of stages that can be gone on with.
     """
 
     parts: int
     damages: list[str]
+    unfinished: list[Path]
 
     def __str__(self) -> str:
-        said = f"{self.parts:,} parts checked, {len(self.damages):,} damages"
-        return "\n".join([*self.damages, said])
+        return "\n".join(
+            [
+                *self.damages,
+                *(f"{folder} is unfinished: run its command again" for folder in self.unfinished),
+                f"{self.parts:,} parts checked, {len(self.damages):,} damages",
+            ]
+        )
 
 
 def check(directory: str | Path, options: CheckOptions | None = None) -> Checked:
@@ -60,25 +70,39 @@ def check(directory: str | Path, options: CheckOptions | None = None) -> Checked
     directory, options = Path(directory), options or CheckOptions()
     if not directory.is_dir():
         raise HarpError(f"no folder {directory}: check the path")
-    stages = sorted({*_parents(directory, MANIFEST), *_parents(directory, STARTED)})
+    started = {*_parents(directory, MANIFEST), *_parents(directory, STARTED)}
+    unfinished = sorted(folder for folder in started if not (folder / MANIFEST).exists())
+    stages = sorted(started - set(unfinished))
     models = sorted(_parents(directory, MODEL_MANIFEST))
-    records = [path for path in sorted(directory.rglob("*.json")) if _is_record(path)]
+    records = [path for path in sorted(directory.rglob("*.json")) if _is_other_record(path)]
     work: list[tuple[Callable[[Path], Iterable[str]], Path]] = [
         *((_of_stage, folder) for folder in stages),
         *((_of_build, folder) for folder in sorted({stage.parent for stage in stages})),
         *((_of_model, folder) for folder in models),
         *((_of_record, path) for path in records),
     ]
-    if not work:
+    if not work and not unfinished:
         raise HarpError(f"{directory} holds nothing that harp has written: name its folder")
     damages: list[str] = []
     for find, path in tqdm(work, desc="check", disable=options.quiet):
         damages += find(path)
-    return Checked(len(stages) + len(models) + len(records), damages)
+    return Checked(len(stages) + len(models) + len(records), damages, unfinished)
 
 
 def _parents(directory: Path, name: str) -> Iterator[Path]:
-    return (path.parent for path in directory.rglob(name) if path.is_file())
+    """Folders with a record of this name that is ours, or that stands beside one of ours."""
+    for path in directory.rglob(name):
+        others = (path.with_name(other) for other in (MANIFEST, STARTED) if other != name)
+        if name == MODEL_MANIFEST or any(_is_ours(file) for file in (path, *others)):
+            yield path.parent
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file has a checksum where our records have it."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _OURS.search(file.read(_HEAD)) is not None
 
 
 def _of_stage(folder: Path) -> Iterator[str]:
@@ -108,18 +132,19 @@ def _of_build(build: Path) -> Iterator[str]:
 
 def _of_model(folder: Path) -> Iterator[str]:
     try:
-        if damage := changed_file(folder, listed_files(folder)):
+        files = listed_files(folder)
+        was_discarded = not any((folder / name).exists() for name in files)
+        if not was_discarded and (damage := changed_file(folder, files)):
             yield f"{damage}: {_RESTORE}"
     except (HarpError, OSError) as error:
         yield f"{error}: {_RESTORE}"
 
 
-def _is_record(path: Path) -> bool:
-    """Whether a file is a record of ours outside of builds and models, or should be one."""
-    beside = path.parent.name in ("shards", "mapped") or path.name in _OF_FOLDERS
-    if beside or not path.is_file():
+def _is_other_record(path: Path) -> bool:
+    """Whether a file is a record of ours outside of builds and models."""
+    if path.parent.name in ("shards", "mapped") or path.name in _OF_FOLDERS:
         return False
-    return path.name in _RECORDS or f'"{CHECKSUM}"'.encode() in path.read_bytes()
+    return path.is_file() and (path.name in _RECORDS or _is_ours(path))
 
 
 def _of_record(path: Path) -> Iterator[str]:

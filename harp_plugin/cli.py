@@ -42,8 +42,18 @@ _SAID = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status."""
+def console() -> int:
+    """Run the command of this process's arguments, which ends the process."""
+    return main(is_console=True)
+
+
+def main(argv: Sequence[str] | None = None, *, is_console: bool = False) -> int:
+    """Run a command and return its exit status.
+
+    Args:
+        argv: the command and its arguments; this process's by default.
+        is_console: whether the process ends with the command.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_USAGE)
@@ -51,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[0] == "--version":
         print(f"harp {__version__}")
         return 0
-    with interruptible() as interruption:
+    with interruptible(until_exit=is_console) as interruption:
         try:
             return _run(arguments)
         except BrokenPipeError:
@@ -338,4 +348,4 @@ def _recipe_of(argv: list[str]) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(console())

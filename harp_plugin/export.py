@@ -22,6 +22,7 @@ from .tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from .tasks.registry import needed_stages
 from .tasks.terms import stop_words_hash
 
+_CARD = "README.md"
 _SHARD = 10_000
 
 
@@ -93,6 +94,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         ("numpy",),
         rules=OverwriteRules(options.overwrite, options.keep),
         kind="export",
+        others=(_CARD,),
     )
     stage.check()
     with one_writer(stage.folder):
@@ -113,7 +115,8 @@ def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> No
             bar.update(total - sum(len(shard.slots) for shard in todo))
             for written in shard_map(_write_shard, todo, options.workers):
                 bar.update(written)
-        _write_card(stage, data)
+        if not (stage.folder / _CARD).exists():  # it may have been edited since
+            _write_card(stage, data)
         stage.finish()
 
 
@@ -163,6 +166,4 @@ def _write_card(stage: Stage, data: PreTrainingData) -> None:
         name.partition(":")[2] for name in read_manifest(data.directory / "corpus")["inputs"]
     )
     text = card.substitute(counts=table, options=options, sources=sources)
-    path = stage.folder / "README.md"
-    write_text(path, text)
-    stage.finish_shard("card", {}, {}, [ShardFile.of(path, text.count("\n"))])
+    write_text(stage.folder / _CARD, text)

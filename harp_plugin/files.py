@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,8 @@ from .errors import HarpError
 
 CHECKSUM = "checksum"
 """Key of a record for the SHA-256 of all its other entries."""
-_TEMPORARY = re.compile(r".*\.\d+\.tmp")
+TEMPORARY = ".harp-tmp"
+"""How the name of each of our temporary files and folders ends."""
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     After an error, nothing is left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_path(path)
     try:
         yield temporary
         sync(temporary)
@@ -38,6 +38,11 @@ def whole_file(path: Path) -> Iterator[Path]:
             error.filename = str(path)
         raise
     sync(path.parent)
+
+
+def temporary_path(path: Path) -> Path:
+    """Where this process writes a file or folder before it gets its name."""
+    return path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY}")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -83,15 +88,12 @@ def describe_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, An
     }
 
 
-def changed_file(
-    folder: Path, listed: Mapping[str, Any], largest_hashed: int | None = None
-) -> str | None:
+def changed_file(folder: Path, listed: Mapping[str, Any]) -> str | None:
     """The first file that is missing or not as a record lists it, with what is wrong.
 
     Args:
         folder: where the files lie.
         listed: what `describe_files` gave.
-        largest_hashed: bytes of the largest file whose content is compared; None for any.
 
     Raises:
         OSError: a file cannot be read.
@@ -102,9 +104,7 @@ def changed_file(
             return f"{name!r} is listed, which lies outside of {folder}"
         if not path.is_file():
             return f"{path} is missing"
-        size = path.stat().st_size
-        is_hashed = largest_hashed is None or size <= largest_hashed
-        if entry["size"] != size or (is_hashed and entry["sha256"] != file_hash(path)):
+        if entry["size"] != path.stat().st_size or entry["sha256"] != file_hash(path):
             return f"{path} is not as it was written"
     return None
 
@@ -123,7 +123,7 @@ def sync(path: Path) -> None:
 def remove_temporary(folder: Path) -> None:
     """Remove what a killed process left unfinished in a folder; to be called by its only writer."""
     for path in folder.iterdir() if folder.is_dir() else ():
-        if _TEMPORARY.fullmatch(path.name):
+        if path.name.endswith(TEMPORARY):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:

@@ -25,11 +25,15 @@ class Interruption:
     never sees a Ctrl-C of the terminal: the main process ends it. A second signal ends the process
     at once, together with its children.
 
+    Args:
+        until_exit: after an interruption, go on waiting for a second signal until the process ends.
+
     Attributes:
         status: the exit status that the first signal asks for; None before any.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, until_exit: bool = False) -> None:
+        self._until_exit = until_exit
         self.status: int | None = None
         self._process = os.getpid()
         self._main = threading.main_thread().ident or 0
@@ -40,6 +44,7 @@ class Interruption:
     def begin(self) -> None:
         """Take both signals, but for one that this process was started to ignore."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._hooks = sys.unraisablehook, threading.excepthook
         for number in self._handlers:
             if number == _WAKE or self._handlers[number] is not signal.SIG_IGN:
                 signal.signal(number, self._told)
@@ -50,8 +55,8 @@ class Interruption:
             self._waiting.start()
 
     def end(self) -> None:
-        """Leave the signals as they were; after an interruption, go on waiting for a second."""
-        if self.status is not None:
+        """Leave the signals as they were, unless the process is about to end."""
+        if self.status is not None and self._until_exit:
             return
         if self._waiting is not None and self._waiting.ident is not None:
             self._over = True
@@ -59,6 +64,7 @@ class Interruption:
             self._waiting.join()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+        sys.unraisablehook, threading.excepthook = self._hooks
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _wait(self) -> None:
@@ -92,9 +98,13 @@ def leave(status: int) -> None:
 
 
 @contextmanager
-def interruptible() -> Iterator[Interruption]:
-    """Handle the signals of a command while it runs in the main thread."""
-    interruption = Interruption()
+def interruptible(*, until_exit: bool = False) -> Iterator[Interruption]:
+    """Handle the signals of a command while it runs in the main thread.
+
+    Args:
+        until_exit: as in `Interruption`.
+    """
+    interruption = Interruption(until_exit=until_exit)
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "pthread_sigmask"):
         yield interruption

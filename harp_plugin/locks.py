@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -41,18 +41,25 @@ def one_writer(folder: str | Path, file: str | None = None) -> Iterator[None]:
             f"another process is writing to {folder / (file or '')} ({_holder(path)}): wait for "
             f"it to end, or name another {'folder' if file is None else 'file'}"
         ) from None
+    name = _name_of(path)
     try:
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
         started = time.strftime("%Y-%m-%d %H:%M:%S")
-        path.write_text(f"process {os.getpid()}, started {started}: {command}", errors="replace")
+        name.write_text(f"process {os.getpid()}, started {started}: {command}", errors="replace")
         yield
     finally:
-        path.write_text("")
+        with suppress(OSError):
+            name.unlink(missing_ok=True)
         lock.release()
 
 
-def _holder(path: Path) -> str:
+def _name_of(lock: Path) -> Path:
+    """Where the holder of a lock writes who it is; the lock file itself is filelock's."""
+    return lock.with_name(f"{lock.name}.by")
+
+
+def _holder(lock: Path) -> str:
     try:
-        return path.read_text(errors="replace") or "it has not told its name yet"
+        return _name_of(lock).read_text(errors="replace") or "it has not written its name yet"
     except OSError:
-        return "its name cannot be read"
+        return "it has not written its name yet"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import HarpError
-from .files import file_hash, read_record, whole_file, write_record
+from .files import TEMPORARY, file_hash, read_record, whole_file, write_record
 from .made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
 
 
@@ -231,7 +231,8 @@ def refuse_input(output: Path, inputs: Mapping[str, str | Path], option: str) ->
 
 def remove_temporary_of(path: Path) -> None:
     """Remove what killed processes left of a file and of its notes; for its only writer."""
-    name = re.compile(re.escape(path.name) + r"(\.part|\.input)?(\.json)?\.\d+\.tmp")
+    start, end = re.escape(path.name), re.escape(TEMPORARY)
+    name = re.compile(rf"{start}(\.part|\.input)?(\.json)?\.\d+{end}")
     for left in path.parent.iterdir() if path.parent.is_dir() else ():
         if name.fullmatch(left.name) and left.is_file() and not left.is_symlink():
             left.unlink(missing_ok=True)

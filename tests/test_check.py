@@ -92,16 +92,36 @@ def test_damaged_copies(work, ending):
 
 
 def test_missing_files(work):
-    for name in ("wiki/corpus/pages/part-0.parquet", "model/data", "index/data", "table.txt"):
+    for name in ("wiki/corpus/pages/part-0.parquet", "index/data", "table.txt"):
         (work / name).unlink()
     damages = check(work, QUIET).damages
-    assert len(damages) == 4 and all("is missing" in damage for damage in damages)
+    assert len(damages) == 3 and all("is missing" in damage for damage in damages)
 
 
 def test_a_stage_of_other_tables(work):
     write_stage(work / "wiki" / "words", {"corpus": "0" * 32})
     (damage,) = check(work, QUIET).damages
     assert "words was made from another corpus" in damage
+
+
+def test_files_of_others_are_not_damages(work):
+    (work / "data").mkdir()
+    for name in ("manifest.json", "results.json", "dataset_info.json"):
+        content = {"name": "mine", "download": {"checksum": "f" * 64}, "checksum": "none"}
+        (work / "data" / name).write_text(json.dumps(content))
+    assert check(work, QUIET).damages == []
+
+
+def test_an_unfinished_stage_is_no_damage(work):
+    (work / "wiki" / "graph" / "manifest.json").unlink()
+    found = check(work, QUIET)
+    assert found.damages == [] and found.unfinished == [work / "wiki" / "graph"]
+    assert "graph is unfinished: run its command again" in str(found)
+
+
+def test_weights_that_were_discarded_are_no_damage(work):
+    (work / "model" / "data").unlink()
+    assert check(work, QUIET).damages == []
 
 
 def test_nothing_to_check(tmp_path):

@@ -136,3 +136,25 @@ def test_interrupt_says_that_work_is_kept(harp, monkeypatch):
     status, _, error = harp("quickstart")
     assert status == 130
     assert "run again" in error
+
+
+def test_a_caller_in_python_keeps_its_own_signals():
+    """After an interrupted command, a Ctrl-C is the caller's again, as in a notebook."""
+    script = (
+        "import os, signal, time\n"
+        "from harp_plugin import cli\n"
+        "def wait(arguments):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(30)\n"
+        "cli._run = wait\n"
+        "assert cli.main(['build']) == 130\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(30)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('the caller was interrupted')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "the caller was interrupted\n"

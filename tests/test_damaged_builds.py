@@ -11,7 +11,7 @@ import pytest
 from dumps import write_dump
 from test_build import run, tree
 
-from harp_plugin.check import check
+from harp_plugin.check import CheckOptions, check
 from harp_plugin.errors import HarpError
 from harp_plugin.tasks import PreTrainingData
 
@@ -183,8 +183,8 @@ def test_harp_check_finds_every_damage(builds):
             path.unlink()
             if data is not None:
                 path.write_bytes(data)
-            found = check(build).damages
+            found = check(build, CheckOptions(quiet=True))
             path.write_bytes(before)
             gone_copy = path.parent.name == "mapped" and path.suffix == ".json" and data is None
-            assert found or gone_copy, (path, name)
+            assert found.damages or found.unfinished or gone_copy, (path, name)
     assert check(build).damages == []

@@ -23,7 +23,7 @@ def write_sorted(
     Returns:
         The files.
     """
-    for stale in folder.glob("*.parquet"):
+    for stale in folder.glob("part-*.parquet"):
         stale.unlink()
     schema = plain_schema(schema)
     chunks = even_chunks((batch.cast(schema) for batch in batches), schema)

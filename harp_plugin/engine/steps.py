@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from tqdm import tqdm
 
 from ..errors import HarpError
+from ..files import TEMPORARY
 from ..processes import start_worker
 from ..storage import Stage, parquet_files, table_files
 from ..storage.stage import MANIFEST
@@ -144,7 +145,7 @@ def _child(
     result: dict[str, int] | str
     try:
         with tempfile.TemporaryDirectory(
-            suffix=".tmp", dir=stage.folder, ignore_cleanup_errors=True
+            suffix=TEMPORARY, dir=stage.folder, ignore_cleanup_errors=True
         ) as scratch:
             size = sum(f.stat().st_size for folder in sources.values() for f in folder.glob("*"))
             with _engine(Path(scratch), options, workers, size) as engine:

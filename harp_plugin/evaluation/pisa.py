@@ -24,15 +24,21 @@ from tqdm import tqdm
 
 from .. import __version__
 from ..errors import HarpError
-from ..files import changed_file, describe_files, read_record, write_record
+from ..files import (
+    TEMPORARY,
+    changed_file,
+    describe_files,
+    read_record,
+    sync,
+    temporary_path,
+    write_record,
+)
 from .collection import Collection
 
 STEMMER = "porter2"
 STOP_WORDS = "terrier"
 RECORD = "harp_index.json"
 LOG = "pisa.log"
-LARGEST_HASHED = 1 << 28
-"""Bytes of a file; hashing so many takes a fraction of a second."""
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +128,7 @@ class Bm25(pt.Transformer):
 
     def _remove_if_damaged(self, index: Path) -> None:
         record = self._record_of(index)
-        if wrong := changed_file(index, record["files"], LARGEST_HASHED):
+        if wrong := changed_file(index, record["files"]):
             logger.warning("%s: the index is built anew", wrong)
             for name in (*record["files"], RECORD, LOG):
                 (index / name).unlink(missing_ok=True)
@@ -151,16 +157,19 @@ class Bm25(pt.Transformer):
         return record
 
     def _build(self, index: Path) -> None:
-        for left in index.parent.glob(f"{index.name}.*.tmp"):
+        for left in index.parent.glob(f"{index.name}.*{TEMPORARY}"):
             shutil.rmtree(left, ignore_errors=True)
-        temporary = index.with_name(f"{index.name}.{os.getpid()}.tmp")
+        temporary = temporary_path(index)
         temporary.mkdir()
         try:
             self._fill(temporary)
             names = [path.name for path in temporary.iterdir() if path.name != LOG]
             record = {"made_from": self._made_from, "files": describe_files(temporary, names)}
+            for name in names:
+                sync(temporary / name)
             write_record(temporary / RECORD, record)
             temporary.rename(index)
+            sync(index.parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise

@@ -152,7 +152,7 @@ class TracedData(PreTrainingData):
     @cached_property
     def source(self) -> TracedSource:
         """The build's texts, anchors and weights."""
-        return TracedSource(self.directory, list(self.tasks))
+        return TracedSource(self.directory, list(self.tasks), verify=False)
 
     def drawn(self, index: int) -> Drawn | None:
         """Draw group ``index`` of epoch 0, as `group` does; None where 100 examples give none."""

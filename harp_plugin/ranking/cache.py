@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
-from ..files import write_text
+from ..files import TEMPORARY, temporary_path, write_text
 
 COLUMNS = {"group": "query_sha256", "key": "text_sha256", "value": "kept_score"}
 LOCKED_SECONDS = 60
@@ -150,7 +150,7 @@ class ScoreCache:
 
     def _make(self) -> None:
         """Make an empty cache under a temporary name and rename it."""
-        temporary = self.folder.with_name(f"{self.folder.name}.{os.getpid()}.tmp")
+        temporary = temporary_path(self.folder)
         with _one_maker:
             if self._is_made():
                 return
@@ -163,7 +163,7 @@ class ScoreCache:
                 # Another process may have made the cache, and have removed what is left of others.
                 if not self._is_made():
                     raise
-            for left in self.folder.parent.glob(f"{self.folder.name}.*.tmp"):
+            for left in self.folder.parent.glob(f"{self.folder.name}.*{TEMPORARY}"):
                 shutil.rmtree(left, ignore_errors=True)
 
     def _check(self) -> None:

@@ -89,7 +89,12 @@ class GrowingRun:
         Raises:
             HarpError: something is there that may not be replaced.
         """
-        return self._run.is_finished()
+        if not self._run.is_finished():
+            return False
+        if self._part.stored_note() is not None:  # a kill came between the run and its end
+            self._part.path.unlink(missing_ok=True)
+            self._part.note.unlink()
+        return True
 
     @contextmanager
     def open(self) -> Iterator[GrowingRun]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shutil
 import sys
@@ -17,7 +16,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ..errors import HarpError
-from ..files import file_hash
+from ..files import file_hash, temporary_path
 from ..locks import one_writer
 from ..made_from import OverwriteRules
 from ..models import model_fingerprint
@@ -112,7 +111,7 @@ def _as_file(run: str, output: Path) -> Iterator[str]:
     if run != STDIN and not is_stream(run):
         yield run
         return
-    copy = output.with_name(f"{output.name}.input.{os.getpid()}.tmp")
+    copy = temporary_path(output.with_name(f"{output.name}.input"))
     try:
         _copy(run, copy)
         yield str(copy)

@@ -1,6 +1,6 @@
 """Tables on disk: stages that can be killed and go on, Parquet shards, memory-mapped look-ups."""
 
-from .mapped import MappedTable, open_table
+from .mapped import MappedTable, open_table, verify_tables
 from .parquet import (
     ShardFile,
     parquet_files,
@@ -27,5 +27,6 @@ __all__ = [
     "shard_map",
     "table_bytes",
     "table_files",
+    "verify_tables",
     "write_table",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from filelock import FileLock
 from ..errors import HarpError
 from ..files import file_hash, read_record, whole_file, write_record
 from .parquet import ShardFile, read_batches, read_schema
-from .stage import listed_files, table_files
+from .stage import listed_files, read_manifest, table_files
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +142,23 @@ def open_table(
     return MappedTable.of(find(directory / stage, table), cache, columns, verify=verify)
 
 
+def verify_tables(directory: Path, stages: Iterable[str]) -> None:
+    """Check all tables of some stages by their sizes, and whole copies of them that are there.
+
+    What opens the tables afterwards, here or in another process, need not verify them.
+
+    Raises:
+        HarpError: a stage is unfinished, or a file of it is missing or damaged.
+    """
+    for stage in stages:
+        files = read_manifest(directory / stage)["files"]
+        for table in sorted({name.rpartition("/")[0] for name in files}):
+            table_files(directory / stage, table)
+    for path in damaged_copies(directory / "mapped"):
+        logger.warning("%s is damaged or missing: the copy is made anew", path)
+        _Copy(path.with_suffix("")).record.unlink(missing_ok=True)
+
+
 def damaged_copies(folder: Path) -> Iterator[Path]:
     """The files of memory-mapped copies in a folder that are not as they were made."""
     for arrow in sorted(folder.glob("*.arrow")):
@@ -183,8 +201,8 @@ class _Copy:
             return
         for path in (self.arrow, self.index):
             file = written[path.suffix]
-            whole = path.is_file() and path.stat().st_size == file["bytes"]
-            if not whole or (verify and file_hash(path) != file["sha256"]):
+            has_size = path.is_file() and path.stat().st_size == file["bytes"]
+            if not has_size or (verify and _hash_once(path) != file["sha256"]):
                 yield path
 
     def make(self, files: list[ShardFile], columns: list[str] | None) -> None:
@@ -198,6 +216,17 @@ class _Copy:
             self.record,
             {p.suffix: {"bytes": p.stat().st_size, "sha256": file_hash(p)} for p in paths},
         )
+
+
+def _hash_once(path: Path) -> str:
+    """The hash of a file, which this process reads again only if the file changes."""
+    status = path.stat()
+    return _hash_of(path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@lru_cache(maxsize=256)
+def _hash_of(path: Path, *_status: int) -> str:
+    return file_hash(path)
 
 
 def _remove_copies(cache: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files import read_record, write_record
+from ..files import TEMPORARY, read_record, write_record
 from ..locks import LOCK
 from ..made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
 from .parquet import ShardFile
@@ -22,10 +22,10 @@ from .parquet import ShardFile
 MANIFEST = "manifest.json"
 STARTED = "started.json"
 _SHARDS = "shards"
-_LEFTOVER = re.compile(rf".*\.\d+\.tmp|{re.escape(LOCK)}")
+_LEFTOVER = re.compile(rf"(.*/)?[^/]*{re.escape(TEMPORARY)}(/.*)?|{re.escape(LOCK)}.*")
 _OURS = re.compile(
     rf"{_LEFTOVER.pattern}|{re.escape(MANIFEST)}|{re.escape(STARTED)}|{_SHARDS}/[^/]*\.json"
-    r"|[^/]+/(part|train|from)-[^/]*\.(parquet|jsonl)|tmp[^/]*\.tmp/.*"
+    r"|[^/]+/(part|train|from)-[^/]*\.(parquet|jsonl)"
 )
 """Paths that a stage writes in its folder, beside those that its manifest lists."""
 
@@ -47,6 +47,7 @@ class Stage:
         packages: distributions whose versions decide the bytes.
         rules: what may be done with other work in the folder.
         kind: what the folder holds; its name by default.
+        others: names of files that are written beside the shards, and may be edited later.
         temporary: tables that are removed when the stage is finished.
     """
 
@@ -59,6 +60,7 @@ class Stage:
         *,
         rules: OverwriteRules | None = None,
         kind: str | None = None,
+        others: tuple[str, ...] = (),
         temporary: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
@@ -67,6 +69,7 @@ class Stage:
         self.packages = ("harp-plugin", *packages)
         self.rules = rules or OverwriteRules()
         self.kind = kind or folder.name
+        self.others = others
         self.temporary = temporary
 
     @property
@@ -99,19 +102,20 @@ class Stage:
                 package versions that ``rules`` does not allow to replace or to keep.
         """
         if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
-            raise HarpError(f"{self.folder} is no folder: name another --output")
+            kind = "symbolic link" if self.folder.is_symlink() else "file"
+            raise HarpError(f"{self.folder} is a {kind}, not a folder: name another --output")
         stored = self._stored()
         if stored is None and not self._has_records():
             self._refuse_foreign(_LEFTOVER)
             return
         if stored is not None and self._continues(stored):
             return
-        if not self.rules.overwrite and stored is None:
+        if stored is None:
             raise HarpError(
-                f"{self.folder} has a damaged {MANIFEST} or {STARTED}: give --overwrite to make "
-                "it anew"
+                f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not written "
+                "by harp: move the folder away, or name another --output"
             )
-        if not self.rules.overwrite and stored is not None and self._has_work(stored):
+        if not self.rules.overwrite and self._has_work(stored):
             refuse_other_settings(self.folder, _settings(stored), self._settings(stored))
             refuse_other_versions(self.folder, stored["versions"], self.versions)
         self._refuse_foreign(_OURS)
@@ -142,7 +146,7 @@ class Stage:
         if _record(self.folder / STARTED) is None:
             write_record(self.folder / STARTED, {name: stored[name] for name in self._asked()})
         (self.folder / MANIFEST).unlink(missing_ok=True)
-        for leftover in list(self.folder.rglob("*.tmp")):
+        for leftover in list(self.folder.rglob(f"*{TEMPORARY}")):
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
         self._forget_damaged_shards()
 
@@ -269,7 +273,7 @@ class Stage:
         return self.rules.keep or stored["versions"] == self.versions
 
     def _refuse_foreign(self, ours: re.Pattern[str]) -> None:
-        listed = (_record(self.folder / MANIFEST) or {}).get("files", {})
+        listed = {*self.others, *(_record(self.folder / MANIFEST) or {}).get("files", {})}
         names = (path.relative_to(self.folder).as_posix() for path in _files_below(self.folder))
         foreign = [name for name in names if not ours.fullmatch(name) and name not in listed]
         if foreign:

@@ -74,16 +74,23 @@ class Source:
     def __init__(self, directory: str | Path, tasks: list[str], *, verify: bool = True) -> None:
         self.directory = Path(directory)
         self._verify = verify
-        if tasks:
-            self._check(tasks)
+        self.check(self.directory, tasks)
         self.examples = {task: self._table("examples", task) for task in tasks}
         self._language_model: tuple[DrawOptions, LanguageModel] | None = None
 
-    def _check(self, tasks: list[str]) -> None:
-        built = read_manifest(self.directory / "examples")["options"].get("tasks", tasks)
+    @staticmethod
+    def check(directory: Path, tasks: list[str]) -> None:
+        """Find that a build has examples of some tasks.
+
+        Raises:
+            HarpError: it was built without one of them, or is unfinished.
+        """
+        if not tasks:
+            return
+        built = read_manifest(directory / "examples")["options"].get("tasks", tasks)
         if missing := [task for task in tasks if task not in built]:
             raise HarpError(
-                f"{self.directory} was built without {', '.join(missing)}: run `harp build` again "
+                f"{directory} was built without {', '.join(missing)}: run `harp build` again "
                 f"with --overwrite --tasks {' '.join([*built, *missing])}"
             )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import HarpError
 from ..sampling import generator
-from ..storage import read_content, read_manifest
+from ..storage import read_content, read_manifest, verify_tables
 from .base import Source
 from .groups import PairGroup
 from .options import DrawOptions
@@ -57,7 +57,9 @@ class PreTrainingData:
         self.draw_options = draw or DrawOptions()
         self.seed = seed
         self.directory = Path(directory)
-        self._verify = True
+        Source.check(self.directory, list(self.tasks))
+        read_content(self.directory, *needed_stages(self.tasks))
+        verify_tables(self.directory, needed_stages(self.tasks))
         self._drawers = {name: TASKS[name]() for name in self.tasks}
         self.examples = {name: len(self.source.examples[name]) for name in self.tasks}
         empty = [name for name, count in self.examples.items() if not count]
@@ -66,20 +68,17 @@ class PreTrainingData:
                 f"{directory} has no examples of {', '.join(empty)}: leave the task out of the "
                 "recipe, or build from a larger corpus"
             )
-        read_content(self.directory, *needed_stages(self.tasks))
         self._length = groups_per_epoch or sum(self.groups.values())
         self._plan: tuple[int, np.ndarray, np.ndarray] | None = None
 
     def __getstate__(self):
-        """What another process needs; it does not verify the build's tables again."""
         hidden = ("source", "_plan")
-        kept = {name: value for name, value in self.__dict__.items() if name not in hidden}
-        return {**kept, "_plan": None, "_verify": False}
+        return {k: v for k, v in self.__dict__.items() if k not in hidden} | {"_plan": None}
 
     @cached_property
     def source(self) -> Source:
         """The build's texts, anchors and weights."""
-        return Source(self.directory, list(self.tasks), verify=self._verify)
+        return Source(self.directory, list(self.tasks), verify=False)
 
     def __len__(self) -> int:
         return self._length

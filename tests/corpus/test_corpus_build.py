@@ -132,7 +132,7 @@ def test_damaged_input_is_named_and_leaves_nothing_whole(tmp_path, long_dump, ki
         assert not list(tmp_path.rglob("manifest.json"))
     source.write_text(long_dump)
     assert build(source, tmp_path / "out", pages_per_shard=20)["rows"]["pages"] == 120
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert not list(tmp_path.rglob("*.harp-tmp"))
 
 
 def test_missing_file(tmp_path):

@@ -519,7 +519,7 @@ def test_a_folder_of_good_and_hostile_files(tmp_path):
     with pytest.raises(HarpError, match=r"^bad\.warc, byte \d+: .*") as caught:
         build([folder], options)
     assert "\n" not in str(caught.value)
-    assert not [path for name in ("manifest.json", "*.tmp") for path in out.rglob(name)]
+    assert not [path for name in ("manifest.json", "*.harp-tmp") for path in out.rglob(name)]
     (folder / "bad.warc").write_bytes(SEEDS["warc"][0])
     manifests = build([folder], options)
     drops = manifests["corpus"]["drops"]

@@ -97,7 +97,7 @@ def test_nothing_is_printed(bm25, capfd):
 def test_what_is_left_of_a_killed_build_is_no_index(bm25):
     expected = bm25(topics("index"))
     (index,) = shown(bm25.folder)
-    half_built = index.with_name(f"{index.name}.99999.tmp")
+    half_built = index.with_name(f"{index.name}.99999.harp-tmp")
     index.rename(half_built)
     (half_built / "fwd.termlex").write_bytes(b"half")
     pd.testing.assert_frame_equal(anew(bm25)(topics("index")), expected)

@@ -252,7 +252,7 @@ def test_an_interrupted_creation_is_no_hindrance(model, results, tmp_path):
     HarpReranker(model, cache=cache)(results)
     (folder,) = cache.iterdir()
     shutil.rmtree(folder)
-    left = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+    left = folder.with_name(f"{folder.name}.{os.getpid()}.harp-tmp")
     left.mkdir()
     HarpReranker(model, cache=cache)(results)
     assert [entry.name for entry in cache.iterdir()] == [folder.name]

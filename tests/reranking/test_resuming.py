@@ -229,8 +229,8 @@ def test_a_run_that_was_changed_is_told(rerank, run_file, tmp_path, whole, score
 
 def test_what_a_killed_start_leaves_is_removed(rerank, run_file, tmp_path):
     names = ["out.run", "out.run.json", "out.run.part.json", "out.run.input"]
-    left = [tmp_path / f"{name}.99999.tmp" for name in names]
-    other = tmp_path / "another.run.99999.tmp"
+    left = [tmp_path / f"{name}.99999.harp-tmp" for name in names]
+    other = tmp_path / "another.run.99999.harp-tmp"
     for path in (*left, other):
         path.write_text("half")
     assert rerank(run_file, "--output", tmp_path / "out.run") == 0

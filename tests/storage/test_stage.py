@@ -54,15 +54,15 @@ def test_finished_shards_are_kept(tmp_path):
     first = stage(tmp_path, a=1)
     first.start()
     write_shard(first, "part-0", drops={"short": 1})
-    (first.folder / "pages" / "part-1.parquet.77.tmp").write_text("half")
-    (first.folder / "tmpdb.tmp").mkdir()
-    (first.folder / "tmpdb.tmp" / "work.tmp").write_text("x")
+    (first.folder / "pages" / "part-1.parquet.77.harp-tmp").write_text("half")
+    (first.folder / "tmpdb.harp-tmp").mkdir()
+    (first.folder / "tmpdb.harp-tmp" / "work.tmp").write_text("x")
 
     again = stage(tmp_path, a=1)
     again.start()
     assert again.shard_done("part-0") and not again.shard_done("part-1")
     assert [path.name for path in (again.folder / "pages").iterdir()] == ["part-0.parquet"]
-    assert not list(again.folder.rglob("*.tmp"))
+    assert not list(again.folder.rglob("*.harp-tmp"))
     assert not again.is_finished()
     with pytest.raises(HarpError, match="no finished stage"):
         read_manifest(again.folder)
@@ -153,7 +153,7 @@ def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "file").write_text("precious")
     (tmp_path / "corpus").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(HarpError, match="is no folder"):
+    with pytest.raises(HarpError, match="is a symbolic link, not a folder"):
         stage(tmp_path, OverwriteRules(overwrite=True)).start()
     assert (tmp_path / "elsewhere" / "file").exists()
 
@@ -248,10 +248,36 @@ def test_both_records_damaged(tmp_path):
     done = finished(tmp_path, a=1)
     for name in ("manifest.json", "started.json"):
         (done.folder / name).write_text("{")
-    with pytest.raises(HarpError, match=r"damaged manifest\.json or started\.json: give --over"):
-        stage(tmp_path, a=1).start()
-    stage(tmp_path, OverwriteRules(overwrite=True), a=1).start()
-    assert not (done.folder / "pages").exists()
+    before = content(tmp_path)
+    for rules in (None, OverwriteRules(overwrite=True)):
+        with pytest.raises(HarpError, match="is damaged or was not written by harp"):
+            stage(tmp_path, rules, a=1).start()
+    assert content(tmp_path) == before
+
+
+def test_the_dataset_of_another_library_is_not_ours(tmp_path):
+    """It may have a file of the same name, and shards that are named like ours."""
+    for name in ("manifest.json", "data/train-00000-of-00001.parquet"):
+        (tmp_path / "corpus" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "corpus" / name).write_text('{"name": "mine"}')
+    before = content(tmp_path)
+    for overwrite in (True, False):
+        with pytest.raises(HarpError, match="not written by harp"):
+            stage(tmp_path, OverwriteRules(overwrite=overwrite), a=1).start()
+    assert content(tmp_path) == before
+
+
+def test_only_our_temporary_files_are_removed(tmp_path):
+    first = stage(tmp_path, a=1)
+    first.start()
+    for name in ("notes.tmp", "scan.20240101.tmp"):
+        (first.folder / name).mkdir()
+        (first.folder / name / "thesis.txt").write_text("mine")
+    stage(tmp_path, a=1).start()
+    assert {name for name in content(first.folder) if "thesis" in name} == {
+        "notes.tmp/thesis.txt",
+        "scan.20240101.tmp/thesis.txt",
+    }
 
 
 def flip(path, place=-200):
