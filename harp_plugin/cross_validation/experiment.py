@@ -37,7 +37,7 @@ from .folds import Fold, draw_parts, folds_of, read_parts
 from .options import CrossValidationOptions, label
 from .plot import draw
 from .results import CrossValidation, mean_and_deviation, over_seeds
-from .trials import Cell, Trial, Trials
+from .trials import Cell, Trial, Trials, check_finetuning
 
 PerQuery = dict[str, dict[str, float]]
 FOLDERS = ("runs", "folds", "finetuning")
@@ -67,6 +67,7 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
 
 def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     measures = parse_measures(options.measures)
+    check_finetuning(options)
     collection = Collection(options.dataset, options.fields)
     folds = _folds(options, collection)
     models = {

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from ..errors import HarpError
 from ..evaluation.options import ENSEMBLE_KEYS, ExperimentOptions, by_name, check_model
+from ..limits import MOST, NUMBER, SEED, Limits, check_limits
 from ..training.judged_arguments import FinetuneDataArguments
 
 SYSTEM_KEYS = {"model", "finetuning", "allow_untrained"} | ENSEMBLE_KEYS
@@ -25,6 +26,12 @@ OF_A_TRIAL = {
 }
 """Options of fine-tuning that the cross-validation sets."""
 ALL = "all"
+LIMITS = {
+    "folds": Limits(most=MOST),
+    "min_steps": NUMBER,
+    "seed": SEED,
+    "seeds": SEED,
+}
 
 
 @dataclass
@@ -108,14 +115,13 @@ class CrossValidationOptions(ExperimentOptions):
         self._check_numbers()
 
     def _check_numbers(self) -> None:
+        check_limits(self, LIMITS)
         least = 3 if self.grid else 2
         if (len(self.fold_files) if self.fold_files else self.folds) < least:
             why = "training, validation and held-out" if self.grid else "training and held-out"
             raise HarpError(f"folds are fewer than {least}: queries are needed for {why}")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise HarpError(f"seeds is {self.seeds}: name at least one, each once")
-        if self.min_steps < 0:
-            raise HarpError(f"min_steps is {self.min_steps}: it must be at least 0")
         if not self.counts or len(set(self.counts)) < len(self.counts):
             raise HarpError(f"train_queries is {self.train_queries}: name some, each once")
 

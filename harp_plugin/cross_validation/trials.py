@@ -305,6 +305,29 @@ class Trials:
         }
 
 
+def check_finetuning(options: CrossValidationOptions) -> None:
+    """Find that every choice of options of fine-tuning makes sense, before anything is ranked.
+
+    Raises:
+        HarpError: an option is unknown or has a wrong value.
+    """
+    for system in options.row_names:
+        for candidate in options.candidates:
+            given = {
+                "run_file": options.output_dir,
+                **options.finetuning_of(system),
+                **candidate,
+                "model_name_or_path": options.models(system)[0],
+                "dataset": options.dataset,
+                "output_dir": options.output_dir,
+            }
+            _, data, _ = _read({name: v for name, v in given.items() if v is not None})
+            try:
+                data.check()
+            except HarpError as error:
+                raise HarpError(f"finetuning: {error}") from error
+
+
 def _read(recipe: dict[str, Any]) -> Arguments:
     """Read a recipe as `harp finetune` does.
 

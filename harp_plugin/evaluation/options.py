@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import HarpError
+from ..limits import COUNT, PAIR, SEED, Limits, check_limits
 from ..made_from import OverwriteRules
+from ..ranking.loading import DTYPES
 
 FIRST_STAGE = "first stage"
 OF_THE_START = {
@@ -18,6 +20,23 @@ OF_THE_START = {
 """Options that change no result; the last two change the last bits of scores, by rounding."""
 ENSEMBLE_KEYS = {"weights", "normalisation"}
 RERANKER_KEYS = {"model", "allow_untrained", "max_length", "dtype", "seed"} | ENSEMBLE_KEYS
+KINDS: dict[str, tuple[type, str]] = {
+    "allow_untrained": (bool, "true or false"),
+    "max_length": (int, "a whole number"),
+    "dtype": (str, "a text"),
+    "seed": (int, "a whole number"),
+    "weights": (list, "a list of numbers"),
+    "normalisation": (str, "a text"),
+}
+"""What a row's options must be; null leaves each to its default."""
+LIMITS = {
+    "depth": Limits(least=1, most=10**7),
+    "batch_tokens": COUNT,
+    "bm25_k1": Limits(least=0, most=1e6),
+    "bm25_b": Limits(least=0, most=1),
+}
+ROW_LIMITS = {"max_length": PAIR, "seed": SEED}
+WEIGHT_LIMITS = {"weights": Limits(least=0, most=1e9)}
 
 
 @dataclass
@@ -106,8 +125,8 @@ class ExperimentOptions:
     def __post_init__(self) -> None:
         self.dataset = self.dataset.removeprefix("irds:")
         self.output_dir = str(self.output_dir)
-        if self.depth < 1:
-            raise HarpError(f"depth is {self.depth}: it must be at least 1")
+        check_limits(self, LIMITS)
+        check_dtype(self.dtype)
         if not self.measures:
             raise HarpError("measures is empty: name one, such as nDCG@10")
         if self.correction not in ("none", "holm"):
@@ -185,6 +204,7 @@ class EvaluationOptions(ExperimentOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_limits(self, ROW_LIMITS)
         given = by_name("rerankers", self.rerankers)
         self.rerankers = {name: _reranker(name, value) for name, value in given.items()}
         self.check_rows("rerankers")
@@ -198,7 +218,10 @@ class EvaluationOptions(ExperimentOptions):
         """Arguments of each reranker, by the name of its row."""
         assert isinstance(self.rerankers, dict)
         common = {"max_length": self.max_length, "dtype": self.dtype, "seed": self.seed}
-        return {name: common | given for name, given in self.rerankers.items()}
+        return {
+            name: common | {key: value for key, value in given.items() if value is not None}
+            for name, given in self.rerankers.items()
+        }
 
 
 def by_name(option: str, given: Any) -> dict[str, Any]:
@@ -245,7 +268,31 @@ def check_model(kind: str, name: str, arguments: Any, known: set[str]) -> dict[s
         )
     if not isinstance(model, list) and ENSEMBLE_KEYS & set(given):
         raise HarpError(f"{kind} {name!r} is one model: weights and normalisation need several")
+    _check_values(f"{kind} {name!r}: ", given)
     return given
+
+
+def _check_values(where: str, given: dict[str, Any]) -> None:
+    for name, (kind, words) in KINDS.items():
+        value = given.get(name)
+        numbers = value if isinstance(value, list) else []
+        fits = type(value) is kind and all(type(one) in (int, float) for one in numbers)
+        if value is not None and not fits:
+            raise HarpError(f"{where}{name} is {value!r:.60}: it must be {words}")
+    limits = ROW_LIMITS | WEIGHT_LIMITS
+    check_limits({name: given.get(name) for name in limits}, limits, where)
+    if given.get("dtype") is not None:
+        check_dtype(given["dtype"], where)
+
+
+def check_dtype(dtype: str, where: str = "") -> None:
+    """Find that a reranker's dtype is known.
+
+    Raises:
+        HarpError: it is not.
+    """
+    if dtype not in DTYPES:
+        raise HarpError(f"{where}unknown dtype {dtype!r:.60}: choose one of {', '.join(DTYPES)}")
 
 
 def _reranker(name: str, value: Any) -> dict[str, Any]:

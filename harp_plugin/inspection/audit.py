@@ -17,6 +17,7 @@ from .findings import Finding
 from .histograms import Histogram, histograms
 from .lights import Light
 from .observations import Observation
+from .ours import GENERATOR
 from .rules import RULES, Outcome
 
 _LEARNT = {
@@ -145,6 +146,7 @@ def as_json(
     limits = {"rules": lights.RULE._asdict()}
     limits |= {name: each._asdict() for name, each in lights.FIGURES.items()}
     content = {
+        "generator": GENERATOR,
         "build": {stage: manifest["fingerprint"] for stage, manifest in manifests.items()},
         "seed": seed,
         "draw": asdict(draw),

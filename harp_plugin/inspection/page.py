@@ -17,6 +17,7 @@ from .advice import NOTHING
 from .charts import Chart
 from .explanations import explain
 from .lights import RULE
+from .ours import GENERATOR
 from .passages import LEVELS
 from .table import figure
 
@@ -39,6 +40,7 @@ def render(report: InspectionReport) -> str:
     default = PRESETS["default"]
     return template.render(
         report=report,
+        generator=GENERATOR,
         sources=[name.partition(":")[2] for name in inputs],
         levels=range(1, LEVELS + 1),
         share=lambda level: round(level / LEVELS, 2),

@@ -20,6 +20,7 @@ from ..weights.options import WeightOptions
 from .audit import TaskAudit, as_json, audit, audit_path
 from .observations import Observation, observe
 from .options import InspectOptions
+from .ours import AUDIT_MARK, PAGE_MARK, refuse_others
 from .samples import Sample, make_sample
 from .table import (
     PAPER_NOTE,
@@ -125,11 +126,15 @@ def inspect(
         draw: how pairs are drawn.
 
     Raises:
-        HarpError: the build is unfinished, or the model for counting tokens is missing.
+        HarpError: the build is unfinished, the model for counting tokens is missing, or the page
+            would replace a file that is not ours.
     """
     from .page import render
 
     directory, options, draw = Path(directory), options or InspectOptions(), draw or DrawOptions()
+    path = Path(options.output) if options.output else directory / "inspect.html"
+    refuse_others(path, PAGE_MARK)
+    refuse_others(audit_path(path), AUDIT_MARK)
     tasks = read_manifest(directory / "examples")["options"]["tasks"]
     manifests = {stage: read_manifest(directory / stage) for stage in needed_stages(tasks)}
     weighed = manifests["weights"]["options"] if "weights" in manifests else {}
@@ -151,7 +156,7 @@ def inspect(
         options=options,
         model=model,
         manifests=manifests,
-        path=Path(options.output) if options.output else directory / "inspect.html",
+        path=path,
     )
     try:
         report.path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import HarpError
+from ..limits import COUNT, PAIR, check_limits
+
+LIMITS = {
+    **dict.fromkeys(("depth", "batch_tokens", "passage_length", "passage_stride"), COUNT),
+    "max_length": PAIR,
+}
 
 
 @dataclass
@@ -84,7 +90,6 @@ class RerankOptions:
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
 
     def __post_init__(self) -> None:
-        if self.depth is not None and self.depth < 1:
-            raise HarpError(f"depth is {self.depth}: it must be at least 1")
+        check_limits(self, LIMITS)
         if len(self.tag.split()) != 1:
             raise HarpError(f"tag is {self.tag!r}: it must be one word")

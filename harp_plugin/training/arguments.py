@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from ..errors import HarpError
+from ..limits import COUNT, MAX_LENGTH, MOST, NUMBER, SEED, SHARE, Limits, check_limits
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .data import query_limits
 from .losses import WeightedSum, checked_weights
@@ -26,6 +27,36 @@ EXAMPLE = {
     "losses": '{"hinge": 1, "mlm": 1}',
     "max_query_length": '30 or {"srr": 30, "ltm": 255}',
 }
+DATA_LIMITS = {"groups_per_epoch": COUNT, "max_length": MAX_LENGTH, "mlm_probability": SHARE}
+_LARGE = 1e30
+TRAINING_LIMITS = {
+    **dict.fromkeys(("learning_rate", "weight_decay"), Limits(least=0, most=_LARGE)),
+    **dict.fromkeys(("adam_beta1", "adam_beta2"), Limits(least=0, below=1)),
+    "adam_epsilon": Limits(least=0, most=_LARGE),
+    "max_grad_norm": Limits(least=0),
+    "max_steps": Limits(least=1, most=MOST, also=-1, meaning="for num_train_epochs"),
+    "warmup_steps": NUMBER,
+    "warmup_ratio": Limits(least=0, below=1),
+    "seed": SEED,
+    "save_total_limit": Limits(least=-1),
+    "dataloader_num_workers": Limits(least=0, most=1000),
+    **dict.fromkeys(("per_device_train_batch_size", "per_device_eval_batch_size"), COUNT),
+    **dict.fromkeys(("gradient_accumulation_steps", "dataloader_prefetch_factor"), COUNT),
+    **dict.fromkeys(("ddp_timeout", "ddp_bucket_cap_mb"), COUNT),
+    "eval_delay": Limits(least=0),
+}
+EPOCH_LIMITS = {"num_train_epochs": Limits(above=0, most=MOST)}
+"""Where max_steps does not say how long it trains."""
+STEP_LIMITS = {
+    "logging": {"logging_steps": Limits(above=0)},
+    "eval": {"eval_steps": Limits(least=0)},
+    "save": {"save_steps": Limits(above=0)},
+}
+"""Where the strategy is steps; eval_steps of 0 are logging_steps."""
+WITHOUT_MEANING = (
+    *("negatives_x_device", "grad_cache", "do_encode"),
+    *("label_smoothing_factor", "neftune_noise_alpha", "use_liger_kernel"),
+)
 
 
 SHOWN = frozenset(
@@ -106,8 +137,10 @@ class HarpDataArguments(DrawOptions):
         """Find what is wrong without opening the build.
 
         Raises:
-            HarpError: as `weighted_sum`, `task_weights` and `query_limits` say.
+            HarpError: a number has no sense, or as `weighted_sum`, `task_weights` and
+                `query_limits` say.
         """
+        check_limits(self, DATA_LIMITS)
         self.weighted_sum()
         _ = self.query_limits
 
@@ -187,6 +220,21 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     disable_tqdm: bool | None = field(
         default=False, metadata={"help": "Show no progress bar and no log lines."}
     )
+    fsdp: Annotated[str | None, bool | str | list[str] | None] = field(
+        default=None,
+        metadata={
+            "help": "Shard the model over processes with PyTorch's FSDP.",
+            "nargs": "?",
+            "const": True,
+        },
+    )
+    include_num_input_tokens_seen: Annotated[str, str | bool] = field(
+        default="no",
+        metadata={"help": "Log tokens read: all, non_padding or no.", "nargs": "?", "const": "all"},
+    )
+    debug: Annotated[str, str | list[str] | None] = field(
+        default="", metadata={"help": "Of transformers; underflow_overflow has no meaning here."}
+    )
     remove_unused_columns: bool = field(
         default=False, metadata={"help": "Has no effect: batches are made of pair groups."}
     )
@@ -195,13 +243,23 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     )
 
     def __post_init__(self) -> None:
+        self._check_numbers()
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
-        for name in ("negatives_x_device", "grad_cache", "do_encode"):
+        for name in WITHOUT_MEANING:
             if getattr(self, name, None) not in (False, "no", None):
                 raise HarpError(
                     f"{name} has no meaning when a cross-encoder is trained: leave it out"
                 )
+        if "underflow_overflow" in (self.debug or ()):
+            raise HarpError(
+                "debug names underflow_overflow, which cannot follow a joint model: leave it out, "
+                "a loss that is not finite ends the run"
+            )
+        seen = str(self.include_num_input_tokens_seen).lower()
+        self.include_num_input_tokens_seen = {"true": "all", "false": "no"}.get(seen, seen)
+        if getattr(self, "report_to", None) is None:
+            self.report_to = "none"
         if self.validation_dataset is not None:
             self.validation_dataset = self.validation_dataset.removeprefix("irds:")
         metric = self.metric_for_best_model
@@ -210,6 +268,16 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         except (ValueError, TypeError) as error:
             raise HarpError(f"training options: {' '.join(str(error).split())}") from error
         self._check_validation(metric)
+
+    def _check_numbers(self) -> None:
+        limits = TRAINING_LIMITS | (EPOCH_LIMITS if self.max_steps < 1 else {})
+        for name, of_steps in STEP_LIMITS.items():
+            if getattr(self, f"{name}_strategy") == "steps":
+                limits |= of_steps
+        check_limits(self, limits)
+        # PyTorch refuses one beta of 0, as JSON writes it, beside one of 0.999.
+        for name in ("adam_beta1", "adam_beta2"):
+            setattr(self, name, float(getattr(self, name)))
 
     def _check_validation(self, metric: str | None) -> None:
         is_best = self.save_strategy == "best"

@@ -72,11 +72,26 @@ class StopAtNonFinite(TrainerCallback):
             HarpError: a loss was not finite.
         """
         if control.should_log or control.should_save or control.should_evaluate:
-            found = self.trainer.non_finite.earliest(self.trainer.accelerator)
-            if found is not None:
-                raise HarpError(self._told(found))
+            self._check()
 
     on_epoch_end = on_step_end
+
+    def on_train_end(self, args, state, control, **_: object) -> None:
+        """Look before the trained model is saved, at the weights of the last step too.
+
+        Raises:
+            HarpError: a loss was not finite, or a weight is not.
+        """
+        self._check()
+        accelerator = self.trainer.accelerator
+        flag = torch.tensor([self._broken() is not None], device=accelerator.device)
+        if accelerator.gather(flag).any():
+            raise HarpError(f"after the last step {self._told_weights()}")
+
+    def _check(self) -> None:
+        found = self.trainer.non_finite.earliest(self.trainer.accelerator)
+        if found is not None:
+            raise HarpError(self._told(found))
 
     def _told(self, found: list[int]) -> str:
         groups = self.trainer.train_dataset.groups
@@ -95,12 +110,16 @@ class StopAtNonFinite(TrainerCallback):
             return "others were well: look at this example's texts and scores"
         if found[STEP] == self.started:
             return "the run began so: look at the weights that it started from"
-        broken = (
-            name
-            for name, weight in self.trainer.model.named_parameters()
-            if not weight.detach().isfinite().all()
-        )
-        weight = f" ({name})" if (name := next(broken, "")) else ""
+        return self._told_weights()
+
+    def _broken(self) -> str | None:
+        """The name of a weight that is not finite."""
+        named = self.trainer.model.named_parameters()
+        return next((name for name, w in named if not w.detach().isfinite().all()), None)
+
+    def _told_weights(self) -> str:
+        name = self._broken()
+        weight = f" ({name})" if name else ""
         return (
             f"the weights are no longer finite{weight}: lower learning_rate, or train in fp32 or "
             "bf16"

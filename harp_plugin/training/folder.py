@@ -166,7 +166,7 @@ class RunFolder:
         stored = self._stored()
         names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
         if stored is None:
-            if names - {LOCK}:
+            if names - {LOCK, f"{LOCK}.by"}:
                 raise HarpError(
                     f"{self.path} is not empty and no training run of ours: choose another "
                     "output_dir"
@@ -233,13 +233,13 @@ class RunFolder:
         """Remove old checkpoints, but neither the last nor the best.
 
         Args:
-            limit: how many are kept; None or 0 keeps all.
+            limit: how many are kept; None, 0 or less keeps all.
             best: the best checkpoint.
         """
         found = checkpoint_files.checkpoints(self.path)
         kept = {found[0].name, Path(best).name} if found and best else {p.name for p in found[:1]}
         others = [path for path in found if path.name not in kept]
-        for path in others[max((limit or 0) - len(kept), 0) :] if limit else ():
+        for path in others[max(limit - len(kept), 0) :] if limit and limit > 0 else ():
             if checkpoint_files.is_ours(path):
                 checkpoint_files.remove(path)
 

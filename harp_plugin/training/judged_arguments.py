@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ..errors import HarpError
+from ..limits import COUNT, MAX_LENGTH, NUMBER, SHARE, check_limits
 from .arguments import weights
 from .data import query_limits
 from .judged import TASK, JudgedGroups
@@ -15,7 +16,12 @@ from .judged_lines import JudgedLines
 from .losses import WeightedSum
 
 OF_A_DATASET = ("run_file", "teacher_run", "min_label", "depth", "skip_top", "judged_negatives")
-LEAST = {"negatives": 1, "depth": 1, "skip_top": 0, "queries": 1}
+LIMITS = {
+    **dict.fromkeys(("negatives", "depth", "queries"), COUNT),
+    "skip_top": NUMBER,
+    "max_length": MAX_LENGTH,
+    "mlm_probability": SHARE,
+}
 SHOWN = frozenset(
     {
         *(
@@ -122,8 +128,9 @@ class FinetuneDataArguments:
 
         Raises:
             HarpError: there are two sources or none, an option has no sense for the source or the
-                losses, a number is too small, or as `weighted_sum` and `query_limits` say.
+                losses, a number has no sense, or as `weighted_sum` and `query_limits` say.
         """
+        check_limits(self, LIMITS)
         of_teacher = self.weighted_sum().of_teacher
         _ = self.query_limits
         if bool(self.dataset) == bool(self.train_file):
@@ -139,10 +146,6 @@ class FinetuneDataArguments:
             )
         if self.teacher_run and not of_teacher:
             raise HarpError("teacher_run is read by no loss: add margin_mse or kl, or leave it out")
-        for name, least in LEAST.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise HarpError(f"{name} is {value}: it must be at least {least}")
         if self.fields == []:
             raise HarpError("fields is empty: name one, or leave it out")
 

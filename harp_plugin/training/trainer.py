@@ -58,8 +58,8 @@ class HarpTrainer(TevatronTrainer):
         validation: measures the ranking in evaluations.
 
     Raises:
-        HarpError: there are fewer groups than one global batch takes, or one process would split
-            its batches over several GPUs.
+        HarpError: there are fewer groups than one global batch takes, one process would split
+            its batches over several GPUs, or a training option has no sense.
     """
 
     control: TrainerControl
@@ -87,15 +87,16 @@ class HarpTrainer(TevatronTrainer):
         self.sampler = EpochSampler(len(train_dataset), args.seed)
         self.speed = Speed(model, args.device)
         self.early_stopping = EarlyStopping(args.early_stopping_patience or 1)
-        super().__init__(
-            model=model,
-            args=args,
-            train_dataset=train_dataset,
-            eval_dataset=held_out or validation,
-            data_collator=data_collator,
-            processing_class=tokenizer,
-            callbacks=[RunMoments(self)],
-        )
+        with _options_make_sense():
+            super().__init__(
+                model=model,
+                args=args,
+                train_dataset=train_dataset,
+                eval_dataset=held_out or validation,
+                data_collator=data_collator,
+                processing_class=tokenizer,
+                callbacks=[RunMoments(self)],
+            )
         self.eval_dataset = held_out
         self.remove_callback(ProgressCallback)
         self.remove_callback(PrinterCallback)
@@ -278,6 +279,24 @@ class HarpTrainer(TevatronTrainer):
             unwrapped = self.accelerator.unwrap_model(model or self.model)
             unwrapped.load_weights(resume_from_checkpoint, self.untrained)
 
+    def create_optimizer(self, *given: Any, **named: Any) -> Any:
+        """The optimiser that ``optim`` and ``optim_args`` ask for.
+
+        Raises:
+            HarpError: they have no sense, or a package is missing.
+        """
+        with _options_make_sense():
+            return super().create_optimizer(*given, **named)
+
+    def create_scheduler(self, *given: Any, **named: Any) -> Any:
+        """The schedule that ``lr_scheduler_type`` and ``lr_scheduler_kwargs`` ask for.
+
+        Raises:
+            HarpError: they have no sense.
+        """
+        with _options_make_sense():
+            return super().create_scheduler(*given, **named)
+
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         with _readable(checkpoint):
             super()._load_optimizer_and_scheduler(checkpoint)
@@ -297,6 +316,18 @@ class HarpTrainer(TevatronTrainer):
             super()._load_best_model()
         else:
             self._load_from_checkpoint(str(self.state.best_model_checkpoint))
+
+
+@contextmanager
+def _options_make_sense() -> Iterator[None]:
+    """Turn what libraries say of an option's value into one line."""
+    try:
+        yield
+    except HarpError:
+        raise
+    except (ValueError, TypeError, ImportError) as error:
+        reason = one_line(" ".join(str(error).split())[:400])
+        raise HarpError(f"training options do not make sense: {reason}") from error
 
 
 @contextmanager

@@ -23,9 +23,15 @@ from transformers import (
 )
 
 from ..errors import HarpError
+from ..limits import COUNT, check_limits
 
 if TYPE_CHECKING:
     from .trainer import HarpTrainer
+
+LIMITS = dict.fromkeys(
+    ("validation_depth", "validation_queries", "validation_groups", "early_stopping_patience"),
+    COUNT,
+)
 
 
 class Validation(Protocol):
@@ -114,7 +120,7 @@ class ValidationOptions:
 
         Raises:
             HarpError: an evaluation has nothing to evaluate or never takes place, the metric is not
-                measured, or a number is below 1.
+                measured, or a number has no sense.
         """
         sources = [self.validation_dataset, self.validation_build_dir]
         if evaluates and not any(sources):
@@ -124,14 +130,12 @@ class ValidationOptions:
         for name in ("validation_dataset", "validation_build_dir", "early_stopping_patience"):
             if getattr(self, name) is not None and not evaluates:
                 raise HarpError(f"{name} has no effect: set eval_strategy to steps or epoch")
-        counts = (
-            *("validation_depth", "validation_queries", "validation_groups"),
-            "early_stopping_patience",
-        )
-        for name in counts:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise HarpError(f"{name} is {value}: it must be at least 1")
+        if chooses and not evaluates:
+            raise HarpError(
+                "a best checkpoint is asked for and nothing is evaluated: set eval_strategy to "
+                "steps or epoch"
+            )
+        check_limits(self, LIMITS)
         if self.validation_dataset and not self.validation_measures:
             raise HarpError("validation_measures is empty: name one, such as nDCG@10")
         known = self.validation_measures
