@@ -273,7 +273,7 @@ def test_runs_that_cannot_be_read(name, run, tmp_path):
     write_run(cut)
     cut.write_bytes(cut.read_bytes()[:-20])
     for path in (cut, tmp_path / "none.run", tmp_path):
-        with pytest.raises(HarpError, match="cannot read run|is no file: name one"):
+        with pytest.raises(HarpError, match=r"cannot read run|is no file: name one"):
             JudgedCollection(name, run=str(path))
 
 
