@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,30 @@ _ATTENTIONS = (None, "eager", "sdpa")
 _MOST_BYTES_OF_CONFIG = 1 << 24
 _LEAST_LAYERS_ALLOWED = 200
 _MOST_COUNTED = 100_000
-_LARGEST_NUMBER = 10**8
-_COUNT = re.compile("^num_|^n_|_size$")
+_LARGEST_SIZE = 10**8
+_LAYERS = frozenset(
+    {
+        *("num_hidden_layers", "num_layers", "n_layers", "n_layer"),
+        *("encoder_layers", "decoder_layers", "num_encoder_layers", "num_decoder_layers"),
+        *("num_hidden_groups", "inner_group_num"),
+    }
+)
+_COUNTS = frozenset(
+    {
+        *("num_attention_heads", "num_key_value_heads", "num_heads", "n_heads", "n_head"),
+        *("encoder_attention_heads", "decoder_attention_heads", "type_vocab_size", "num_labels"),
+        *("num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts"),
+        *("num_shared_experts", "moe_num_experts"),
+    }
+)
+_SIZES = frozenset(
+    {
+        *("hidden_size", "d_model", "dim", "emb_dim", "n_embd", "embedding_size", "embed_dim"),
+        *("intermediate_size", "hidden_dim", "d_ff", "d_inner", "n_inner", "ffn_dim"),
+        *("encoder_ffn_dim", "decoder_ffn_dim", "moe_intermediate_size", "head_dim", "d_kv"),
+        *("vocab_size", "n_words", "n_token", "max_position_embeddings", "n_positions", "n_ctx"),
+    }
+)
 
 
 def check_model_folder(folder: Path, *, weights: bool) -> None:
@@ -88,10 +109,21 @@ def check_config(config: Mapping[str, Any], name: str) -> None:
 
 
 def tokenizer_class_of(folder: Path) -> str | None:
-    """The class that ``tokenizer_config.json`` names, None where it names none."""
+    """The class that ``tokenizer_config.json`` names, None where it names none.
+
+    Raises:
+        HarpError: the file cannot be read, or what it names is no name.
+    """
     path = folder / "tokenizer_config.json"
-    settings = json.loads(path.read_bytes()) if path.is_file() else {}
-    return settings.get("tokenizer_class")
+    if not path.is_file():
+        return None
+    try:
+        name = json.loads(path.read_bytes()).get("tokenizer_class")
+    except (OSError, ValueError, RecursionError, AttributeError) as error:
+        raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
+    if not isinstance(name, str | None):
+        raise HarpError(f"{path}: tokenizer_class is no name: restore the file")
+    return name
 
 
 def has_vocabulary(folder: Path) -> bool:
@@ -125,7 +157,7 @@ def listed_files(folder: Path) -> dict[str, Any]:
         HarpError: the manifest is damaged, or lists none.
     """
     files = read_record(folder / MANIFEST).get("files")
-    if not isinstance(files, dict):
+    if not isinstance(files, dict) or not all(map(_is_description, files.values())):
         raise HarpError(f"{folder / MANIFEST} lists no files")
     return files
 
@@ -166,6 +198,10 @@ def is_model_file(name: str) -> bool:
     return name.endswith(MODEL_FILES) and "/" not in name and not own
 
 
+def _is_description(entry: Any) -> bool:
+    return isinstance(entry, dict) and {"size", "sha256"} <= entry.keys()
+
+
 def _check_kinds(folder: Path) -> None:
     """A pipe or a device would keep its reader waiting; an adapter would load another model."""
     if (folder / "adapter_config.json").exists():
@@ -201,16 +237,17 @@ def _weight_files(folder: Path) -> list[Path]:
 
 def _check_counts(config: Mapping[str, Any], tensors: int, path: Path) -> None:
     """Each layer has at least one tensor, so that more layers than tensors cannot be."""
+    most_layers = max(tensors, _LEAST_LAYERS_ALLOWED)
+    limits = {
+        **dict.fromkeys(_LAYERS, most_layers),
+        **dict.fromkeys(_COUNTS, _MOST_COUNTED),
+        **dict.fromkeys(_SIZES, _LARGEST_SIZE),
+    }
     for key, value in _leaves(config):
-        if isinstance(value, bool) or not isinstance(value, int | float) or "theta" in key:
+        if key not in limits or isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        least, most = -_LARGEST_NUMBER, _LARGEST_NUMBER
-        if "layer" in key:
-            most = max(tensors, _LEAST_LAYERS_ALLOWED)
-        elif _COUNT.search(key):
-            least, most = 0, _LARGEST_NUMBER if key.endswith("_size") else _MOST_COUNTED
-        if not least <= value <= most:
-            raise HarpError(f"{path}: {key} is {value:.6g}, which cannot be: restore the file")
+        if not 0 <= value <= limits[key]:
+            raise HarpError(f"{path}: {key} is {str(value)[:20]}, which cannot be: restore it")
 
 
 def _leaves(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import HarpError, one_line
+from .files import file_hash
 from .model_folder import (
     MODEL_FILES,
     check_config,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 PACKAGE_PREFIX = "package:"
-_LAYER = re.compile(r"^(?!mtp\.)(.*\.)?layers?\.\d+\.")
+_LAYER = re.compile(r"^(?!mtp\.)(?:.*\.)?layers?\.(\d+)\.")
 _MOST_TIMES_LARGER = 8
 _HEAD = 10_000_000
 
@@ -79,8 +80,10 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     folder = Path(resolve_model(name))
     tokenizer = load_pretrained(AutoTokenizer, name)
     with usable(name):
-        reason = _folder_fault(tokenizer, folder) if folder.is_dir() else None
-        reason = reason or _tokenizer_fault(tokenizer)
+        largest = max(tokenizer.get_vocab().values(), default=-1)
+        is_empty = len(tokenizer) <= len(tokenizer.all_special_ids)
+    reason = _folder_fault(tokenizer, folder, largest) if folder.is_dir() else None
+    reason = reason or _tokenizer_fault(tokenizer.model_max_length, is_empty=is_empty)
     if reason:
         raise HarpError(f"the tokenizer of model {name} cannot be used: {reason}")
     return tokenizer
@@ -97,37 +100,49 @@ def load_pretrained(auto_class, name: str, **options):
     """
     is_model = auto_class.__name__.startswith("AutoModel")
     options["trust_remote_code"] = False
-    with usable(name, auto_class.__name__):
+    with usable(name, errors=OSError):
         source = resolve_model(name)
         if Path(source).is_dir():
             check_model_folder(Path(source), weights=is_model)
-        if not is_model:
-            return auto_class.from_pretrained(source, **options)
-        _check_implied_size(auto_class, source)
-        wants_info = options.pop("output_loading_info", False)
-        model, info = auto_class.from_pretrained(
-            source, use_safetensors=True, output_loading_info=True, **options
-        )
-        _check_loaded(model, info["unexpected_keys"], name)
-        return (model, info) if wants_info else model
+    if is_model:
+        return _load_model(auto_class, name, source, options)
+    with usable(name, auto_class.__name__):
+        return auto_class.from_pretrained(source, **options)
+
+
+def _load_model(auto_class, name: str, source: str, options: dict[str, Any]):
+    wants_info = options.pop("output_loading_info", False)
+    options |= {"use_safetensors": True, "output_loading_info": True}
+    _check_implied_size(auto_class, name, source)
+    with usable(name, auto_class.__name__):
+        model, info = auto_class.from_pretrained(source, **options)
+    _check_layers(model, info["unexpected_keys"], name)
+    if broken := _not_finite(model):
+        with usable(name, auto_class.__name__):
+            wide, _ = auto_class.from_pretrained(source, **options | {"dtype": "float32"})
+        raise HarpError(_told(broken, name, is_too_large=_not_finite(wide) is None))
+    return (model, info) if wants_info else model
 
 
 @contextmanager
-def usable(name: str, kind: str = "model") -> Iterator[None]:
-    """Turn any error of the block into one line that says that the model cannot be loaded.
+def usable(name: str, kind: str = "model", errors: type[Exception] = Exception) -> Iterator[None]:
+    """Turn an error of the block into one line that says that the model cannot be loaded.
+
+    Only calls of other packages belong in the block: an error of ours keeps its traceback.
 
     Args:
         name: of the model.
         kind: what is loaded, such as ``AutoModelForMaskedLM``.
+        errors: which errors are turned.
 
     Raises:
-        HarpError: in place of every other error, except `MemoryError`.
+        HarpError: in place of these errors, except `MemoryError`.
     """
     try:
         yield
     except (HarpError, MemoryError):
         raise
-    except Exception as error:
+    except errors as error:
         reason = one_line(" ".join(str(error).split())[:200]) or type(error).__name__
         if found := re.search(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
@@ -136,7 +151,7 @@ def usable(name: str, kind: str = "model") -> Iterator[None]:
         raise HarpError(f"cannot load model {name}: {reason}") from error
 
 
-def _check_implied_size(auto_class, source: str) -> None:
+def _check_implied_size(auto_class, name: str, source: str) -> None:
     """Find that a model of this configuration is not far larger than its file, before it is made.
 
     The model is made without memory for its weights.
@@ -145,12 +160,18 @@ def _check_implied_size(auto_class, source: str) -> None:
     from transformers import AutoConfig
     from transformers.configuration_utils import PreTrainedConfig
 
-    check_config(PreTrainedConfig.get_config_dict(source)[0], source)
+    with usable(name, auto_class.__name__):
+        content = PreTrainedConfig.get_config_dict(source)[0]
+    check_config(content, source)
     if not Path(source).is_dir():
         return
-    config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     stored = sum(math.prod(shape) for shape in shapes_of(Path(source)).values())
-    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+    with (
+        usable(name, auto_class.__name__),
+        torch.random.fork_rng(devices=[]),
+        torch.device("meta"),
+    ):
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         model = auto_class.from_config(config, trust_remote_code=False)
     implied = sum(weight.numel() for weight in model.parameters())
     if implied > _MOST_TIMES_LARGER * stored + _HEAD:
@@ -160,21 +181,34 @@ def _check_implied_size(auto_class, source: str) -> None:
         )
 
 
-def _check_loaded(model: PreTrainedModel, unused: Iterable[str], name: str) -> None:
-    """Find that no layer was left out, and that every weight is a number."""
-    if layers := sorted(key for key in unused if _LAYER.search(key)):
-        raise HarpError(
-            f"model {name} stores {layers[0]}, for which its config.json has no layer: restore "
-            "config.json"
-        )
-    for key, weight in model.named_parameters():
-        if not weight.isfinite().all():
+def _check_layers(model: PreTrainedModel, unused: Iterable[str], name: str) -> None:
+    """Find that no layer was left out; buffers that layers of older releases had may be."""
+    made = {found[1] for key in model.state_dict() if (found := _LAYER.search(key))}
+    for key in sorted(unused):
+        found = _LAYER.search(key)
+        if found and found[1] not in made:
             raise HarpError(
-                f"model {name}: the weights of {key} are not all finite: name another model"
+                f"model {name} stores {key}, for which its config.json has no layer: restore "
+                "config.json"
             )
 
 
-def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path) -> str | None:
+def _not_finite(model: PreTrainedModel) -> str | None:
+    """The first parameter with a value that is no finite number."""
+    named = model.named_parameters()
+    return next((key for key, weight in named if not weight.isfinite().all()), None)
+
+
+def _told(weight: str, name: str, *, is_too_large: bool) -> str:
+    if is_too_large:
+        return (
+            f"model {name}: the weights of {weight} are too large for float16: choose float32 or "
+            "bfloat16"
+        )
+    return f"model {name}: the weights of {weight} are not all finite: name another model"
+
+
+def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path, largest: int) -> str | None:
     """Where files are missing or a class is not known, transformers takes others in silence."""
     import transformers
 
@@ -185,15 +219,13 @@ def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path) -> str | Non
     if name and not any(hasattr(transformers, each) for each in classes):
         return f"transformers has no class {name[:60]!r}, and code of a model is not run"
     size = read_config(folder).get("vocab_size")
-    largest = max(tokenizer.get_vocab().values(), default=-1)
     if isinstance(size, int) and largest >= size:
         return f"its largest token is {largest}, but vocab_size in config.json is {size}"
     return None
 
 
-def _tokenizer_fault(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    limit = tokenizer.model_max_length
-    if len(tokenizer) <= len(tokenizer.all_special_ids):
+def _tokenizer_fault(limit: Any, *, is_empty: bool) -> str | None:
+    if is_empty:
         return "its vocabulary is empty"
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
         return f"model_max_length is {str(limit)[:40]}"
@@ -214,8 +246,7 @@ def model_fingerprint(name: str) -> str:
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
         if file.suffix in MODEL_FILES and file.is_file():
-            with file.open("rb") as content:
-                digest.update(hashlib.file_digest(content, "sha256").digest())
+            digest.update(bytes.fromhex(file_hash(file)))
             digest.update(file.name.encode())
     return digest.hexdigest()
 
