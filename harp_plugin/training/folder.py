@@ -203,31 +203,54 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_record(self.path / RECORD, self.record | {"versions": run_versions()})
 
-    def last_checkpoint(self, given: str | None = None) -> str | None:
+    def last_checkpoint(self, given: str | None = None, *, overwrite: bool = False) -> str | None:
         """The last whole checkpoint, None if there is none.
 
-        Half-written ones and damaged ones are removed, which is told.
+        Half-written ones are removed and damaged ones are renamed, which is told.
 
         Args:
             given: a checkpoint to go on from instead.
+            overwrite: whether training begins anew where all checkpoints are damaged.
 
         Raises:
-            HarpError: ``given`` is not a whole checkpoint, or one in the folder is of another run.
+            HarpError: ``given`` is not a whole checkpoint, one in the folder is of another run, or
+                all are damaged and ``overwrite`` is off.
         """
         if given is not None:
             if reason := checkpoint_files.fault(Path(given), self.processes):
                 raise HarpError(f"{given} is not a whole checkpoint ({reason}): name another")
             self._check_given(Path(given))
             return given
-        for path in checkpoint_files.checkpoints(self.path):
+        whole, damaged = self._whole_and_damaged()
+        if whole is None and damaged and not overwrite:
+            reason = next(iter(damaged.values()))
+            raise HarpError(
+                f"{reason}, and no whole checkpoint is left: restore it, or give --overwrite to "
+                "train anew"
+            )
+        for path, reason in damaged.items():
+            place = checkpoint_files.set_aside(path)
+            logger.warning("%s: the checkpoint is passed over and renamed to %s", reason, place)
+        if whole is None:
+            return None
+        logger.info("going on from %s", whole)
+        return str(whole)
+
+    def _whole_and_damaged(self) -> tuple[Path | None, dict[Path, str]]:
+        """The last whole checkpoint, and what is wrong with those after it."""
+        damaged: dict[Path, str] = {}
+        found = checkpoint_files.checkpoints(self.path)
+        for path in filter(checkpoint_files.is_ours, found):
             reason = checkpoint_files.fault(path, self.processes)
             if reason is None:
                 self._check_owner(path)
-                logger.info("going on from %s", path)
-                return str(path)
-            logger.warning("%s: the checkpoint is removed, and training goes on without it", reason)
-            checkpoint_files.remove(path)
-        return None
+                return path, damaged
+            if checkpoint_files.is_half_written(path):
+                logger.warning("%s: it is removed, and training goes on without it", reason)
+                checkpoint_files.remove(path)
+            else:
+                damaged[path] = reason
+        return None, damaged
 
     def keep_newest(self, limit: int | None, best: str | None) -> None:
         """Remove old checkpoints, but neither the last nor the best.

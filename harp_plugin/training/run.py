@@ -131,7 +131,9 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
     """Train from the folder's last checkpoint to its end, and publish the model there."""
     with training_args.main_process_first(local=False):
         folder.claim()
-        checkpoint = folder.last_checkpoint(training_args.resume_from_checkpoint)
+        checkpoint = folder.last_checkpoint(
+            training_args.resume_from_checkpoint, overwrite=training_args.overwrite_output_dir
+        )
     trainer.add_callback(DescribedCheckpoints(folder, trainer))
     trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model(str(folder.partial))

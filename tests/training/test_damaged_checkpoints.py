@@ -17,7 +17,14 @@ from harp_plugin.files import describe_files, read_record, write_record
 from harp_plugin.locks import LOCK, one_writer
 from harp_plugin.models import load_tokenizer
 from harp_plugin.ranking import Scorer
-from harp_plugin.training.checkpoint_files import UNFINISHED, fault
+from harp_plugin.training.checkpoint_files import (
+    UNFINISHED,
+    begin,
+    fault,
+    is_ours,
+    remove,
+    synced_hashes,
+)
 from harp_plugin.training.folder import LOG, MANIFEST, RECORD, RunFolder
 from harp_plugin.training.run import fit
 
@@ -155,7 +162,7 @@ def test_damaged_checkpoint_is_not_gone_on_from(damage, name, unfinished, runs, 
     (warning,) = [record.getMessage() for record in caplog.records]
     assert str(last / name) in warning and "\n" not in warning
     assert content(unfinished / "checkpoint-2") == kept
-    assert not (last / MANIFEST).exists()
+    assert not last.exists() and (unfinished / "checkpoint-4.damaged" / MANIFEST).is_file()
 
 
 @pytest.mark.parametrize("name", OF_A_CHECKPOINT)
@@ -258,7 +265,12 @@ def test_resumed_run_ends_in_the_same_bytes(name, runs, tmp_path):
     last = tmp_path / "run" / "checkpoint-2"
     assert fault(last, 1) is None
     flip(last / name, None)
-    run(tmp_path / "run")
+    before = content(tmp_path / "run")
+    with pytest.raises(HarpError, match=rf"{name} is not as it was.*no whole .*--overwrite"):
+        run(tmp_path / "run")
+    assert content(tmp_path / "run") == before
+    run(tmp_path / "run", overwrite_output_dir=True)
+    assert (tmp_path / "run" / "checkpoint-2.damaged" / name).is_file()
     for each in SAME:
         assert (tmp_path / "run" / each).read_bytes() == (parent / "first" / each).read_bytes()
 
@@ -396,3 +408,51 @@ def test_old_checkpoints_are_removed_after_the_new_one_is_whole(runs, tmp_path, 
     out = runs[1](tmp_path / "out", save_total_limit=1, max_steps=6)
     assert removed == [1, 2, 2]
     assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-6"]
+
+
+def test_damaged_checkpoints_of_one_step_stay(unfinished, runs):
+    for _ in range(2):
+        flip(unfinished / "checkpoint-4" / "rng_state.pth", None)
+        folder_of(unfinished).last_checkpoint()
+        shutil.copytree(runs[0] / "first" / "checkpoint-4", unfinished / "checkpoint-4")
+    assert (unfinished / "checkpoint-4.damaged-2" / "rng_state.pth").is_file()
+    folder = folder_of(unfinished)
+    folder.check(overwrite=False)
+    folder.keep_newest(1, None)
+    assert {path.name for path in unfinished.glob("checkpoint-*")} == {
+        *("checkpoint-4", "checkpoint-4.damaged", "checkpoint-4.damaged-2")
+    }
+
+
+@pytest.mark.parametrize("name", ["bpe.codes", "model-00001-of-00002.safetensors", "a/b.own"])
+def test_every_listed_file_is_removed(name, tmp_path):
+    checkpoint = tmp_path / "checkpoint-5"
+    begin(checkpoint)
+    (checkpoint / name).parent.mkdir(exist_ok=True)
+    (checkpoint / name).write_text("ours")
+    write_record(checkpoint / MANIFEST, {"files": synced_hashes(checkpoint)})
+    remove(checkpoint)
+    assert not checkpoint.exists()
+
+
+def test_what_was_there_before_is_not_listed(tmp_path):
+    checkpoint = tmp_path / "checkpoint-5"
+    checkpoint.mkdir()
+    (checkpoint / "notes.txt").write_text("mine")
+    begin(checkpoint)
+    (checkpoint / "own.codes").write_text("ours")
+    remove(checkpoint)
+    assert is_ours(checkpoint)
+    begin(checkpoint)
+    assert list(synced_hashes(checkpoint)) == ["own.codes"]
+
+
+def test_manifest_is_removed_last(tmp_path, monkeypatch):
+    checkpoint = tmp_path / "checkpoint-5"
+    begin(checkpoint)
+    (checkpoint / "own.codes").write_text("ours")
+    write_record(checkpoint / MANIFEST, {"files": synced_hashes(checkpoint)})
+    monkeypatch.setattr(Path, "unlink", lambda path, **_: (_ for _ in ()).throw(Killed))
+    with pytest.raises(Killed):
+        remove(checkpoint)
+    assert (checkpoint / MANIFEST).is_file()
