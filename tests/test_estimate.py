@@ -91,10 +91,11 @@ def test_report(dump, tmp_path, tiny_bert):
 def test_what_is_missing_is_told(tmp_path, tiny_bert):
     with pytest.raises(HarpError, match="no source at"):
         told(tmp_path / "absent.xml", tmp_path, tiny_bert, 10)
-    empty = tmp_path / "d.xml"
+    (tmp_path / "source").mkdir()
+    empty = tmp_path / "source" / "d.xml"
     empty.write_text(dump_xml({}))
     with pytest.raises(HarpError, match="nothing came out"):
-        told(empty, tmp_path, tiny_bert, 10)
+        told(empty, tmp_path / "out", tiny_bert, 10)
 
 
 @pytest.mark.integration

@@ -18,6 +18,8 @@ import pytest
 from harp_plugin.cli import _OneLine, _show, main
 from harp_plugin.failures import message_of
 
+pytestmark = pytest.mark.integration
+
 
 def raised(function, *arguments):
     try:

@@ -10,7 +10,6 @@ from typing import Any
 from ..errors import HarpError
 from ..limits import COUNT, PAIR, SEED, Limits, check_limits
 from ..made_from import OverwriteRules
-from ..ranking.loading import DTYPES
 
 FIRST_STAGE = "first stage"
 OF_THE_START = {
@@ -291,6 +290,8 @@ def check_dtype(dtype: str, where: str = "") -> None:
     Raises:
         HarpError: it is not.
     """
+    from ..ranking.loading import DTYPES  # it imports torch
+
     if dtype not in DTYPES:
         raise HarpError(f"{where}unknown dtype {dtype!r:.60}: choose one of {', '.join(DTYPES)}")
 

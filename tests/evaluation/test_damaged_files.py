@@ -16,6 +16,8 @@ from harp_plugin.files import write_record
 from harp_plugin.reranking import service
 from harp_plugin.reranking.options import RerankOptions
 
+pytestmark = pytest.mark.integration
+
 RUN = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
 
 

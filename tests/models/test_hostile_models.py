@@ -24,6 +24,8 @@ from harp_plugin.ranking import Scorer
 from harp_plugin.training.model import JointModel
 from harp_plugin.weights.encoders import load_encoder
 
+pytestmark = pytest.mark.integration
+
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 SECONDS = 10

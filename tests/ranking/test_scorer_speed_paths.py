@@ -22,6 +22,8 @@ from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
 from harp_plugin.ranking.quantised import QuantisedLinear
 
+pytestmark = pytest.mark.integration
+
 WORDS = [*"abcdefgh", "the", "web", "link", "page", "rank", "text", "query", "anchor"]
 
 

@@ -16,6 +16,8 @@ from harp_plugin.documents import Documents
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
 
+pytestmark = pytest.mark.integration
+
 ROUNDS = 10
 WORDS = [*"abcdefgh", "the", "web", "link", "page", "rank", "text", "query", "anchor"]
 

@@ -17,6 +17,8 @@ from harp_plugin.reranking.options import RerankOptions
 from harp_plugin.reranking.service import rerank
 from harp_plugin.trec_run import LONGEST_LINE, count_lines, run_lines
 
+pytestmark = pytest.mark.integration
+
 DATASET = "harp-encyclopedia"
 SECONDS = 10
 GOOD = b"{q} Q0 {d} 0 1.5 x\n"
