@@ -54,7 +54,7 @@ def folder_of_workers() -> Iterator[None]:
     """
     process: Any = multiprocessing.current_process()
     before = process._config.get("tempdir")
-    with temporary_folder("harp-workers-") as folder:
+    with temporary_folder("harp-") as folder:  # short: the path of a socket has 107 bytes
         process._config["tempdir"] = str(folder)
         try:
             yield

@@ -143,6 +143,7 @@ def test_a_caller_in_python_keeps_its_own_signals():
     script = (
         "import os, signal, time\n"
         "from harp_plugin import cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def wait(arguments):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    time.sleep(30)\n"

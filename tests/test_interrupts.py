@@ -6,7 +6,10 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -22,31 +25,44 @@ STATUSES = {
 
 
 @pytest.fixture
-def start(tmp_path):
+def temporary():
+    """A temporary folder for commands, with a path that is short enough for sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="h", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def start(temporary):
     """Starts a command in a process group of its own, as a shell does in a terminal."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"}
 
+    started = []
+
     def run(*argv):
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "harp_plugin.cli", *map(str, argv)],
             start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=environment,
+            # A command that was started in the background of a script ignores Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
+        started.append(process)
+        return process
 
-    return run
+    yield run
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture
-def left(tmp_path):
+def left(temporary):
     """What commands have left in the temporary folder, but for PyTorch's own cache."""
 
     def names():
-        folder = tmp_path / "temporary"
-        found = [path.name for path in folder.iterdir()]
+        found = [path.name for path in temporary.iterdir()]
         return [name for name in found if not name.startswith(CACHE_OF_TORCH)]
 
     return names

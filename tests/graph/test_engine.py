@@ -239,12 +239,13 @@ def test_no_orphan_is_left(tmp_path):
 
 def test_a_million_rows_a_file(tmp_path):
     ids = pa.record_batch({"id": pa.array(range(1_100_000), pa.int64())})
-    assert write_sorted(tmp_path, ids.schema, [ids]) == 1_100_000
+    written = write_sorted(tmp_path, ids.schema, [ids])
+    assert [file.rows for file in written] == [2**20, 1_100_000 - 2**20]
     files = parquet_files(tmp_path)
     assert [file.name for file in files] == ["part-00000.parquet", "part-00001.parquet"]
     assert [pq.read_metadata(file).num_rows for file in files] == [2**20, 1_100_000 - 2**20]
     (tmp_path / "part-00007.parquet").write_text("stale")
-    assert write_sorted(tmp_path, ids.schema, []) == 0
+    assert [file.rows for file in write_sorted(tmp_path, ids.schema, [])] == [0]
     assert [file.name for file in parquet_files(tmp_path)] == ["part-00000.parquet"]
     assert read_table(tmp_path).num_rows == 0
 

@@ -13,6 +13,7 @@ from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
+from harp_plugin.made_from import OverwriteRules
 from harp_plugin.models import model_fingerprint
 from harp_plugin.storage import open_table, read_manifest
 from harp_plugin.weights.attention import AttentionWeigher
@@ -137,7 +138,8 @@ def test_words_that_cannot_be_stored_are_counted(tmp_path, tiny_bert):
     build_graph(tmp_path, GraphOptions(min_words=0))
     for weighting in ("attention", "contrastive"):
         options = WeightOptions(str(tiny_bert), weighting=weighting)
-        manifest = build_weights(tmp_path, options, device="cpu", quiet=True)
+        rules = OverwriteRules(overwrite=True)
+        manifest = build_weights(tmp_path, options, device="cpu", quiet=True, rules=rules)
         assert manifest["drops"] == {"page with words beyond 65,535 characters, left out": 1}
 
 
@@ -174,7 +176,11 @@ def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
     here = WeightOptions(str(tiny_bert))
     assert build_weights(directory, here, device="cpu", quiet=True) == first
     here = WeightOptions(str(tiny_bert), dtype="float32")
-    assert build_weights(directory, here, device="cpu", quiet=True)["options"]["dtype"] == "float32"
+    with pytest.raises(HarpError, match="dtype: bfloat16 then, float32 now"):
+        build_weights(directory, here, device="cpu", quiet=True)
+    rules = OverwriteRules(overwrite=True)
+    again = build_weights(directory, here, device="cpu", quiet=True, rules=rules)
+    assert again["options"]["dtype"] == "float32"
 
 
 def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):

@@ -23,6 +23,7 @@ from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.estimate import estimate
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.inspection import InspectOptions, inspect
+from harp_plugin.made_from import OverwriteRules
 from harp_plugin.sampling import linear
 from harp_plugin.storage import Stage, open_table, read_manifest
 from harp_plugin.tasks import DrawOptions, PreTrainingData
@@ -244,7 +245,9 @@ def test_finished_work_is_kept_and_left_overs_go(linked, tmp_path):
     assert tree(directory / "weights") == before
     assert not (directory / "weights" / "counted").exists()
     other = WeightOptions(weighting="language-model", dirichlet_mu=7.0)
-    assert build_weights(directory, other, quiet=True)["collection"]["dirichlet_mu"] == 7
+    rules = OverwriteRules(overwrite=True)
+    again = build_weights(directory, other, quiet=True, rules=rules)
+    assert again["collection"]["dirichlet_mu"] == 7
 
 
 def test_a_dry_run_needs_no_model_either(linked, tmp_path):
