@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +46,13 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     try:
         yield Path(folder)
     finally:
-        remover.communicate()  # its input ends with this process, too
+        shutil.rmtree(folder, ignore_errors=True)
+        if Path(folder).exists():
+            # The remover tries again when no forked process holds its input any more.
+            remover.stdin.close()  # type: ignore[union-attr]
+        else:
+            remover.kill()
+            remover.communicate()
 
 
 @contextmanager
@@ -60,3 +69,16 @@ def folder_of_workers() -> Iterator[None]:
             yield
         finally:
             process._config["tempdir"] = before
+            _end_children()
+
+
+def _end_children() -> None:
+    """End processes that an interrupted command has left, before their folder goes."""
+    children = multiprocessing.active_children()
+    if children and threading.current_thread() is threading.main_thread():
+        # PyTorch's handler raises an error where a process that loads data ends early.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for child in children:
+        child.terminate()
+    for child in children:
+        child.join(5)
