@@ -13,7 +13,7 @@ from .engine import EngineOptions
 from .errors import HarpError
 from .graph import GraphOptions
 from .locks import one_writer
-from .made_from import OverwriteRules
+from .made_from import OverwriteRules, keep_option, overwrite_option
 from .models import model_fingerprint
 from .storage import Stage
 from .tasks.registry import HARP_TASKS, STAGES, needed_stages
@@ -49,14 +49,8 @@ class BuildOptions:
         metadata={"help": "Read a sample and tell what to expect; build nothing."},
     )
     sample_pages: int = field(default=2000, metadata={"help": "Pages that a dry run reads."})
-    overwrite: bool = field(
-        default=False,
-        metadata={"help": "Replace stages that other options, sources or versions have made."},
-    )
-    keep: bool = field(
-        default=False,
-        metadata={"help": "Use stages that other package versions have made as they are."},
-    )
+    overwrite: bool = overwrite_option("a stage")
+    keep: bool = keep_option()
 
     @property
     def rules(self) -> OverwriteRules:

@@ -38,7 +38,7 @@ class Checked:
     Attributes:
         parts: stages of builds, datasets, models, runs, results and indexes that were compared.
         damages: one line for each damage: the file, what is wrong, and what to do.
-        unfinished: folders of stages that can be gone on with.
+        unfinished: folders of stages that their command will continue.
     """
 
     parts: int

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from .errors import HarpError
 from .files import write_text
 from .locks import one_writer
-from .made_from import OverwriteRules
+from .made_from import OverwriteRules, keep_option, overwrite_option
 from .sampling import stable_id
 from .storage import ShardFile, Stage, read_content, read_manifest, shard_map
 from .tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
@@ -42,14 +42,8 @@ class ExportOptions:
     seed: int = field(default=42, metadata={"help": "Seed of all draws."})
     workers: int = field(default=1, metadata={"help": "Worker processes; the same bytes."})
     quiet: bool = field(default=False, metadata={"help": "No progress bar."})
-    overwrite: bool = field(
-        default=False,
-        metadata={"help": "Replace a dataset that other options or another build made."},
-    )
-    keep: bool = field(
-        default=False,
-        metadata={"help": "Use what other package versions have made as it is."},
-    )
+    overwrite: bool = overwrite_option("a dataset")
+    keep: bool = keep_option()
 
 
 class _Shard(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,18 @@ class OverwriteRules:
     overwrite: bool = False
     keep: bool = False
     output: str = "--output"
+
+
+def overwrite_option(work: str = "work of ours") -> Any:
+    """The field of a command's options that lets it replace other work."""
+    text = f"Replace {work} that was made from something else or was changed since."
+    return field(default=False, metadata={"help": text})
+
+
+def keep_option() -> Any:
+    """The field of a command's options that lets it use work of other package versions."""
+    text = "Use work of other package versions as it is."
+    return field(default=False, metadata={"help": text})
 
 
 def difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from .errors import HarpError
 from .files import remove_temporary
 from .locks import one_writer
-from .made_from import OverwriteRules
+from .made_from import OverwriteRules, keep_option, overwrite_option
 from .noted import Ledger
 from .options import OptionsParser, read_recipe
 
@@ -32,16 +32,8 @@ class QuickstartOptions:
     workers: int = field(
         default=os.cpu_count() or 1, metadata={"help": "Worker processes of the build."}
     )
-    overwrite: bool = field(
-        default=False,
-        metadata={
-            "help": "Replace work of ours that was made from something else or was changed since."
-        },
-    )
-    keep: bool = field(
-        default=False,
-        metadata={"help": "Use finished work of other package versions as it is."},
-    )
+    overwrite: bool = overwrite_option()
+    keep: bool = keep_option()
     quiet: bool = field(default=False, metadata={"help": "No progress bars."})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import HarpError
 from ..limits import COUNT, PAIR, SEED, Limits, check_limits
-from ..made_from import OverwriteRules
+from ..made_from import OverwriteRules, keep_option, overwrite_option
 
 FIRST_STAGE = "first stage"
 OF_THE_START = {
@@ -109,16 +109,8 @@ class ExperimentOptions:
     dtype: str = field(
         default="float32", metadata={"help": "float32, bfloat16, float16, or int8 on a CPU."}
     )
-    overwrite: bool = field(
-        default=False,
-        metadata={
-            "help": "Replace work of ours that was made from something else or was changed since."
-        },
-    )
-    keep: bool = field(
-        default=False,
-        metadata={"help": "Use finished work of other package versions as it is."},
-    )
+    overwrite: bool = overwrite_option()
+    keep: bool = keep_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
 
     def __post_init__(self) -> None:

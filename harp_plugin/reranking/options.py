@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ..errors import HarpError
 from ..limits import COUNT, PAIR, check_limits
+from ..made_from import keep_option, overwrite_option
 
 LIMITS = {
     **dict.fromkeys(("depth", "batch_tokens", "passage_length", "passage_stride"), COUNT),
@@ -77,16 +78,8 @@ class RerankOptions:
         default=None, metadata={"help": "Folder in which scores are kept across runs."}
     )
     tag: str = field(default="harp", metadata={"help": "Last column of the run."})
-    overwrite: bool = field(
-        default=False,
-        metadata={
-            "help": "Replace a run of ours that was made from something else or was changed since."
-        },
-    )
-    keep: bool = field(
-        default=False,
-        metadata={"help": "Use finished work of other package versions as it is."},
-    )
+    overwrite: bool = overwrite_option("a run of ours")
+    keep: bool = keep_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
 
     def __post_init__(self) -> None:
