@@ -20,13 +20,13 @@ from typing import Any
 
 import torch
 
-from harp_plugin.models import load_tokenizer
+from harp_plugin.models.cross_encoder import JointModel
+from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.storage import read_manifest
 from harp_plugin.tasks import PreTrainingData
 from harp_plugin.training.data import Example, PairCollator
 from harp_plugin.training.losses import LossInputs, WeightedSum
 from harp_plugin.training.masking import TokenMasker
-from harp_plugin.training.model import JointModel
 from harp_plugin.training.trainer import in_groups
 
 

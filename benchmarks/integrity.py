@@ -21,8 +21,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harp_plugin.build import BuildOptions, build
-from harp_plugin.files import file_hash, sync
+from harp_plugin.commands.build import BuildOptions, build
+from harp_plugin.files.writing import file_hash, sync
 from harp_plugin.graph import GraphOptions
 from harp_plugin.storage.parquet import ROW_GROUP_SIZE
 from harp_plugin.tasks import PreTrainingData

@@ -215,8 +215,8 @@ def _first_stage(
     dataset: str, options: argparse.Namespace, folder: Path
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows to rerank, with texts, and the judgements."""
+    from harp_plugin.collections.collection import Collection
     from harp_plugin.evaluation import EvaluationOptions
-    from harp_plugin.evaluation.collection import Collection
     from harp_plugin.evaluation.first_stage import FirstStage
 
     evaluation = EvaluationOptions(

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 
-from harp_plugin.models import resolve_model
+from harp_plugin.models.loading import resolve_model
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
 from harp_plugin.training.speed import Speed
 

@@ -32,8 +32,8 @@ import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from harp_plugin.models import resolve_model
-from harp_plugin.packing import Packing, encode
+from harp_plugin.models.loading import resolve_model
+from harp_plugin.models.packing import Packing, encode
 from harp_plugin.storage import parquet_files
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import graph_tables, lead_chunks, sentence_chunks

@@ -12,8 +12,8 @@ from pathlib import Path
 from . import __version__
 from .errors import HarpError, one_line
 from .failures import message_of
+from .files.temporary import folder_of_workers
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
-from .temporary import folder_of_workers
 
 _USAGE = """\
 usage: harp COMMAND [OPTION ...]
@@ -140,7 +140,7 @@ def _calm() -> None:
 
 
 def _build(argv: list[str]) -> None:
-    from .build import BuildOptions, build, summary
+    from .commands.build import BuildOptions, build, summary
     from .corpus.options import CorpusOptions
     from .engine import EngineOptions
     from .graph import GraphOptions
@@ -162,7 +162,7 @@ def _build(argv: list[str]) -> None:
     options = parser.read(argv, _recipe_of(argv))
     *stages, rest = options
     if stages[0].dry_run:
-        from .estimate import estimate, report
+        from .commands.estimate import estimate, report
 
         _show(report(estimate(rest.sources, *stages[:-1]), Path(stages[0].output)))
     else:
@@ -204,7 +204,7 @@ def _train(argv: list[str]) -> None:
     parser.add_argument("--help-all", action="help", help="show every option")
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     *arguments, _rest = parser.read(argv, recipe)
-    from .train import train
+    from .commands.train import train
 
     _show(f"checkpoint: {train(*arguments)}")
 
@@ -227,7 +227,7 @@ def _finetune(argv: list[str]) -> None:
     parser.add_argument("--help-all", action="help", help="show every option")
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     *arguments, _rest = parser.read(argv, recipe)
-    from .train import finetune
+    from .commands.train import finetune
 
     _show(f"checkpoint: {finetune(*arguments)}")
 
@@ -250,7 +250,7 @@ def _evaluate(argv: list[str]) -> None:
 
 
 def _cross_validate(argv: list[str]) -> None:
-    from .cross_validation import CrossValidationOptions, cross_validate
+    from .evaluation.cross_validation import CrossValidationOptions, cross_validate
     from .options import OptionsParser
 
     parser = OptionsParser(
@@ -269,8 +269,8 @@ def _cross_validate(argv: list[str]) -> None:
 
 
 def _rerank(argv: list[str]) -> None:
+    from .evaluation.reranking.options import RerankOptions
     from .options import OptionsParser
-    from .reranking.options import RerankOptions
 
     parser = OptionsParser(
         (RerankOptions,),
@@ -281,7 +281,7 @@ def _rerank(argv: list[str]) -> None:
     )
     parser.add_argument("run", metavar="RUN", help="TREC run, .gz too, or - for standard input")
     options, rest = parser.read(argv)
-    from .reranking.service import rerank
+    from .evaluation.reranking.service import rerank
 
     output = rerank(rest.run, options)
     if output is not None:
@@ -289,7 +289,7 @@ def _rerank(argv: list[str]) -> None:
 
 
 def _export(argv: list[str]) -> None:
-    from .export import ExportOptions, export
+    from .commands.export import ExportOptions, export
     from .options import OptionsParser
     from .tasks.options import DrawOptions
 
@@ -306,7 +306,7 @@ def _export(argv: list[str]) -> None:
 
 
 def _check(argv: list[str]) -> int:
-    from .check import CheckOptions, check
+    from .commands.check import CheckOptions, check
     from .options import OptionsParser
 
     parser = OptionsParser(
@@ -325,8 +325,8 @@ def _check(argv: list[str]) -> int:
 
 
 def _quickstart(argv: list[str]) -> None:
+    from .commands.quickstart import QuickstartOptions, quickstart
     from .options import OptionsParser
-    from .quickstart import QuickstartOptions, quickstart
 
     parser = OptionsParser(
         (QuickstartOptions,),

@@ -67,7 +67,7 @@ def tiny_bert(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def encyclopedia_build(tmp_path_factory, tiny_bert) -> Path:
     """A finished build of the encyclopedia, weighed by the tiny BERT."""
-    from harp_plugin.build import BuildOptions, build
+    from harp_plugin.commands.build import BuildOptions, build
     from harp_plugin.weights.options import WeightOptions
 
     folder = tmp_path_factory.mktemp("encyclopedia")

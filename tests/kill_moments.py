@@ -21,7 +21,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from harp_plugin.locks import LOCK
+from harp_plugin.files.locks import LOCK
 
 KILLS_PER_BUILD = 8
 

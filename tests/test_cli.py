@@ -132,7 +132,7 @@ def test_interrupt_says_that_work_is_kept(harp, monkeypatch):
     def interrupted(_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("harp_plugin.quickstart.quickstart", interrupted)
+    monkeypatch.setattr("harp_plugin.commands.quickstart.quickstart", interrupted)
     status, _, error = harp("quickstart")
     assert status == 130
     assert "run again" in error

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harp_plugin.build import BuildOptions, build
+from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.readers import READERS
 from harp_plugin.tasks import TASKS, PreTrainingData
 from harp_plugin.training.losses import LOSSES, WeightedSum

@@ -37,7 +37,7 @@ def fails(capsys, monkeypatch):
         def raising(_options):
             raise error
 
-        monkeypatch.setattr("harp_plugin.quickstart.quickstart", raising)
+        monkeypatch.setattr("harp_plugin.commands.quickstart.quickstart", raising)
         assert main(["quickstart"]) == 2
         line = capsys.readouterr().err
         assert line.startswith("harp: error: ") and line.count("\n") == 1
@@ -108,7 +108,7 @@ def test_mistakes_of_the_program_keep_their_traceback(monkeypatch):
     def raising(_options):
         raise KeyError("a mistake")
 
-    monkeypatch.setattr("harp_plugin.quickstart.quickstart", raising)
+    monkeypatch.setattr("harp_plugin.commands.quickstart.quickstart", raising)
     with pytest.raises(KeyError, match="a mistake"):
         main(["quickstart"])
 

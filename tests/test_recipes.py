@@ -8,9 +8,9 @@ import torch
 from tevatron.arguments import DenseTrainingArguments, ModelArguments
 from transformers import get_scheduler
 
-from harp_plugin.cross_validation import CrossValidationOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
+from harp_plugin.evaluation.cross_validation import CrossValidationOptions
 from harp_plugin.options import OptionsParser, read_recipe, recipe_folder
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.arguments import (

@@ -6,12 +6,12 @@ import pytest
 from training.judged_data import register, write_run
 
 from harp_plugin.cli import main
-from harp_plugin.cross_validation import CrossValidationOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
+from harp_plugin.evaluation.cross_validation import CrossValidationOptions
+from harp_plugin.evaluation.reranking.options import RerankOptions
 from harp_plugin.limits import MOST, Limits, check_limits
 from harp_plugin.options import OptionsParser
-from harp_plugin.reranking.options import RerankOptions
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,

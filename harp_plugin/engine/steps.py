@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..files import TEMPORARY
+from ..files.writing import TEMPORARY
 from ..processes import start_worker
 from ..storage import Stage, parquet_files, table_files
 from ..storage.stage import MANIFEST

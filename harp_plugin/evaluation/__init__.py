@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..encyclopedia import register
+from ..collections.encyclopedia import register
 from .options import EvaluationOptions
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ import pandas as pd
 import pyterrier as pt
 from tqdm.auto import tqdm
 
+from ..collections.collection import Collection
 from ..errors import HarpError, one_line
-from ..files import remove_temporary, write_record
-from ..locks import one_writer
-from ..models import model_fingerprint
-from ..noted import NotedFile, note_of, own_record, refuse_input, refuse_special
+from ..files.locks import one_writer
+from ..files.noted import NotedFile, note_of, own_record, refuse_input, refuse_special
+from ..files.writing import remove_temporary, write_record
+from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
 from ..ranking.versions import scoring_versions
-from .collection import Collection
 from .first_stage import FirstStage
 from .options import EvaluationOptions, ExperimentOptions, slug
 from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
+from ..collections.collection import Collection
 from ..errors import HarpError
-from ..files import file_hash
-from .collection import Collection
+from ..files.writing import file_hash
 from .options import ExperimentOptions
 from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import HarpError
+from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..limits import COUNT, PAIR, SEED, Limits, check_limits
-from ..made_from import OverwriteRules, keep_option, overwrite_option
 
 FIRST_STAGE = "first stage"
 OF_THE_START = {

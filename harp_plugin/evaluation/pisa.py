@@ -23,8 +23,9 @@ from pyterrier_pisa import PisaIndex
 from tqdm import tqdm
 
 from .. import __version__
+from ..collections.collection import Collection
 from ..errors import HarpError
-from ..files import (
+from ..files.writing import (
     TEMPORARY,
     changed_file,
     describe_files,
@@ -33,7 +34,6 @@ from ..files import (
     temporary_path,
     write_record,
 )
-from .collection import Collection
 
 STEMMER = "porter2"
 STOP_WORDS = "terrier"

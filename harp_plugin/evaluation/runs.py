@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from ..collections.trec_run import run_lines
 from ..errors import HarpError
-from ..made_from import OverwriteRules
-from ..noted import NotedFile
-from ..trec_run import run_lines
+from ..files.made_from import OverwriteRules
+from ..files.noted import NotedFile
 
 COLUMNS = ["qid", "docno", "score", "rank"]
 

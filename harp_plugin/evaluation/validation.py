@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..collections.collection import Collection
 from ..errors import HarpError
 from ..ranking import Scorer
 from ..sampling import stable_id
 from ..training.judged import wanted_ids
 from ..training.validation import ValidationOptions
-from .collection import Collection
 from .first_stage import FirstStage
 from .options import EvaluationOptions
 from .results import averages, measure_runs, parse_measures

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import HarpError
-from ..noted import refuse_special
+from ..files.noted import refuse_special
 
 GENERATOR = f"harp_plugin {__version__}"
 """What the page and `audit.json` name as their origin."""

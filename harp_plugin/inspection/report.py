@@ -11,8 +11,8 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..files import write_text
-from ..models import load_tokenizer
+from ..files.writing import write_text
+from ..models.loading import load_tokenizer
 from ..storage import read_manifest
 from ..tasks import DrawOptions, PairGroup
 from ..tasks.registry import needed_stages

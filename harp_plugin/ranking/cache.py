@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
-from ..files import TEMPORARY, temporary_path, write_text
+from ..files.writing import TEMPORARY, temporary_path, write_text
 
 COLUMNS = {"group": "query_sha256", "key": "text_sha256", "value": "kept_score"}
 LOCKED_SECONDS = 60

@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ..packing import PackedClassifier, Packing, encode
-from ..packing.classifier import without_encoder
+from ..models.packing import PackedClassifier, Packing, encode
+from ..models.packing.classifier import without_encoder
 
 BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
 

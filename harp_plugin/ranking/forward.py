@@ -19,8 +19,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
-from ..models import longest_input
-from ..packing import can_pack, prepare
+from ..models.loading import longest_input
+from ..models.packing import can_pack, prepare
 from .first_tokens import FirstTokenClassifier
 from .pairs import Batch
 
@@ -42,7 +42,7 @@ _models: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary
 class Forward:
     """A model on its device, with the budget of a batch.
 
-    Texts are packed where the architecture is known (see `harp_plugin.packing.PACKED`), else
+    Texts are packed where the architecture is known (see `harp_plugin.models.packing.PACKED`), else
     padded. Calls from several threads wait for each other: those on the CPU, which one call keeps
     busy, and those of one model on any device.
 

@@ -10,9 +10,9 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from transformers.utils import logging
 
 from ..errors import HarpError
-from ..models import load_pretrained
-from ..packing.encoder import can_pack
-from ..packing.products import multiplies_bfloat16
+from ..models.loading import load_pretrained
+from ..models.packing.encoder import can_pack
+from ..models.packing.products import multiplies_bfloat16
 from .prepacked import can_prepack, prepack
 from .quantised import can_quantise, quantise
 

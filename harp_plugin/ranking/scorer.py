@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
-from ..models import load_tokenizer
+from ..models.loading import load_tokenizer
 from .forward import Forward, one_at_a_time
 from .loading import DTYPES, choose_device, load_cross_encoder
 from .pairs import Batch, PairTemplate, TokenPairs, cut_sizes, distinct, distinct_pairs
@@ -52,7 +52,7 @@ class Scorer:
     threads, which wait for each other.
 
     Args:
-        model: a folder, a hub name, or ``package:NAME`` (see `harp_plugin.models.resolve_model`).
+        model: a folder, a hub name, or ``package:NAME`` (see `resolve_model`).
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
             several, each gets a process of its own, such as ``["cuda:0", "cuda:1"]``.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` on a CPU: its linear layers

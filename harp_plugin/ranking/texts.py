@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..documents import Documents, reading
+from ..collections.documents import Documents, reading
 from ..errors import HarpError
 from .pairs import distinct
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
-from ..models import model_fingerprint
+from ..models.loading import model_fingerprint
 from .cache import ScoreCache
 from .frames import reranked
 from .passages import Passages

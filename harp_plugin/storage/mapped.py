@@ -15,7 +15,7 @@ import pyarrow as pa
 from filelock import FileLock
 
 from ..errors import HarpError
-from ..files import file_hash, read_record, whole_file, write_record
+from ..files.writing import file_hash, read_record, whole_file, write_record
 from .parquet import ShardFile, read_batches, read_schema
 from .stage import listed_files, read_manifest, table_files
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files import TEMPORARY, read_record, write_record
-from ..locks import LOCK
-from ..made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
+from ..files.locks import LOCK
+from ..files.made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
+from ..files.writing import TEMPORARY, read_record, write_record
 from .parquet import ShardFile
 
 MANIFEST = "manifest.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..made_from import OverwriteRules
+from ..files.made_from import OverwriteRules
 from ..storage import Stage, read_content, read_manifest
 from .registry import TASKS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
-from ..models import PACKAGE_PREFIX
+from ..models.loading import PACKAGE_PREFIX
 from .losses import WeightedSum
 
 CARD = "README.md"

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import HarpError
-from ..files import TEMPORARY, changed_file, describe_files, sync, write_text
-from ..model_folder import MANIFEST, listed_files
+from ..files.writing import TEMPORARY, changed_file, describe_files, sync, write_text
+from ..models.folder import MANIFEST, listed_files
 from .card import CARD
 
 UNFINISHED = ".harp_unfinished"

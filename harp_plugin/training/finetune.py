@@ -28,8 +28,8 @@ def finetune(
         model_args: which model is trained.
         data_args: what is learnt.
         training_args: how.
-        validation: measures the ranking where ``validation_dataset`` is named; `harp_plugin.train`
-            puts one together.
+        validation: measures the ranking where ``validation_dataset`` is named;
+            `harp_plugin.commands.train` puts one together.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.

@@ -15,10 +15,17 @@ from typing import Any
 
 from .. import __version__
 from ..errors import HarpError
-from ..files import changed_file, read_record, remove_temporary, sync, write_record, write_text
-from ..locks import LOCK
-from ..made_from import difference, refuse_other_versions
-from ..model_folder import MANIFEST, is_model_file, listed_files
+from ..files.locks import LOCK
+from ..files.made_from import difference, refuse_other_versions
+from ..files.writing import (
+    changed_file,
+    read_record,
+    remove_temporary,
+    sync,
+    write_record,
+    write_text,
+)
+from ..models.folder import MANIFEST, is_model_file, listed_files
 from . import checkpoint_files
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .card import CARD, cited, model_card

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files import file_hash
-from ..models import model_fingerprint, resolve_model
+from ..files.writing import file_hash
+from ..models.loading import model_fingerprint, resolve_model
 
 _MODELS = ("model_name_or_path", "tokenizer_name")
 _FOLDERS = ("build_dir", "validation_build_dir")

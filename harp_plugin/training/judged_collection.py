@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 
 from tqdm import tqdm
 
-from ..documents import Documents, reading
+from ..collections.documents import Documents, reading
+from ..collections.trec_run import Retrieved, run_lines
 from ..errors import HarpError
-from ..trec_run import Retrieved, run_lines
 from .judged import Judged, check_left, few_shot_order, wanted_ids
 from .judged_run import TopDocuments
 

@@ -7,8 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from ..errors import HarpError
-from ..locks import one_writer
-from ..models import load_tokenizer
+from ..files.locks import one_writer
+from ..models.cross_encoder import JointModel
+from ..models.loading import load_tokenizer
 from ..tasks import PreTrainingData
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .checkpoints import DescribedCheckpoints, state_of
@@ -19,7 +20,6 @@ from .inputs import check_output_dir, fingerprints
 from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
 from .masking import TokenMasker
-from .model import JointModel
 from .trainer import HarpTrainer
 from .validation import Validation
 
@@ -41,8 +41,8 @@ def train(
         model_args: which model is trained.
         data_args: what is learnt.
         training_args: how.
-        validation: measures the ranking where ``validation_dataset`` is named; `harp_plugin.train`
-            puts one together.
+        validation: measures the ranking where ``validation_dataset`` is named;
+            `harp_plugin.commands.train` puts one together.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
@@ -88,7 +88,9 @@ def fit(
 ) -> Path:
     """Train on any source of pair groups, evaluate on any other; `train` says how."""
     if training_args.validation_dataset is not None and validation is None:
-        raise HarpError("validation_dataset is named: start from harp_plugin.train, not training")
+        raise HarpError(
+            "validation_dataset is named: start from harp_plugin.commands.train, not training"
+        )
     loss = data_args.weighted_sum()
     if loss.of_teacher and not getattr(groups, "has_teacher_scores", False):
         raise HarpError(

@@ -11,7 +11,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from .model import JointModel
+from ..models.cross_encoder import JointModel
 
 SPEEDS = ("tokens_per_second", "pairs_per_second", "model_flops_utilisation")
 """What is logged here; it depends on the clock."""

@@ -17,6 +17,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, one_line
+from ..models.cross_encoder import JointModel
 from .arguments import HarpTrainingArguments
 from .callbacks import EarlyStopping, RunMoments
 from .checkpoint_files import begin, fault
@@ -26,7 +27,6 @@ from .finite import NonFinite, StopAtNonFinite
 from .held_out import losses_on
 from .losses import LossInputs, WeightedSum
 from .meters import Meters
-from .model import JointModel
 from .progress import StepBar
 from .speed import Speed
 from .tevatron import TevatronTrainer

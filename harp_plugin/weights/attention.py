@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ..errors import HarpError
-from ..models import load_tokenizer, longest_input
+from ..models.loading import load_tokenizer, longest_input
 from .encoders import load_encoder
 from .texts import WeighedTexts
 from .tokens import Span, TokenisedTexts, Tokeniser, ragged
@@ -33,7 +33,7 @@ class AttentionWeigher:
     covers several words, as an unknown one may, belongs to the first.
 
     Args:
-        model: checkpoint of an encoder, as in `harp_plugin.models.resolve_model`.
+        model: checkpoint of an encoder, as in `harp_plugin.models.loading.resolve_model`.
         device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         batch_tokens: tokens per forward pass; None takes 2,048 on a CPU and 65,536 on a GPU.
         unit: ``word``, or ``wordpiece`` as in the HARP authors' released code.

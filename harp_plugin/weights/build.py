@@ -15,8 +15,8 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..made_from import OverwriteRules
-from ..models import model_fingerprint
+from ..files.made_from import OverwriteRules
+from ..models.loading import model_fingerprint
 from ..storage import (
     ShardFile,
     Stage,

@@ -11,8 +11,8 @@ import torch
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from ..errors import HarpError
-from ..models import load_pretrained
-from ..packing import Packing, can_pack, encode, prepare
+from ..models.loading import load_pretrained
+from ..models.packing import Packing, can_pack, encode, prepare
 
 NO_FAST_PATH = "no fast path, weights come from output_attentions"
 _MOST_SCORES = 1 << 26

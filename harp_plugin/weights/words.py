@@ -10,7 +10,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..made_from import OverwriteRules
+from ..files.made_from import OverwriteRules
 from ..storage import Stage, open_table, read_content, read_manifest, shard_map
 from .collection import WordCounts, summed_counts
 from .language_model import find_words

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from reading import read, read_bytes
 from seeds import CONTAINERS, SEEDS
 
-from harp_plugin.build import BuildOptions, build
+from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.markup import Link, LinkedText
 from harp_plugin.corpus.options import CorpusOptions

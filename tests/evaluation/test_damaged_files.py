@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from harp_plugin import HarpReranker
+from harp_plugin.collections.collection import Collection
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
-from harp_plugin.evaluation.collection import Collection
 from harp_plugin.evaluation.pisa import Bm25
-from harp_plugin.files import write_record
-from harp_plugin.reranking import service
-from harp_plugin.reranking.options import RerankOptions
+from harp_plugin.evaluation.reranking import service
+from harp_plugin.evaluation.reranking.options import RerankOptions
+from harp_plugin.files.writing import write_record
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ import ir_datasets
 import pyterrier as pt
 import pytest
 
-from harp_plugin import encyclopedia
+from harp_plugin.collections import encyclopedia
 
 
 @pytest.fixture(scope="module")

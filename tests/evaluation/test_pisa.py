@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
+from harp_plugin.collections.collection import Collection
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
-from harp_plugin.evaluation.collection import Collection
 from harp_plugin.evaluation.pisa import Bm25, plain
 
 HARD_QUERIES = [

@@ -6,7 +6,7 @@ from transformers import AutoModelForSequenceClassification
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.validation import RankingValidation
-from harp_plugin.models import load_tokenizer
+from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.training.validation import ValidationOptions
 
 MEASURES = ["nDCG@10", "RR@10", "NDCG@3"]

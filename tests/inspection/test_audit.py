@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.lights import Light
 from harp_plugin.inspection.phrases import QueryParts
 from harp_plugin.inspection.tracing import TracedData
-from harp_plugin.made_from import OverwriteRules
 from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     HARP_TASKS,
@@ -299,7 +299,7 @@ def test_audit_is_the_same_bytes_and_lies_beside_the_page(build, tmp_path):
 
 
 def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
-    from harp_plugin.build import BuildOptions, build
+    from harp_plugin.commands.build import BuildOptions, build
     from harp_plugin.weights.options import WeightOptions
 
     source = shared_data / "wiki" / "simplewiki-20100814-999.xml.bz2"

@@ -14,10 +14,10 @@ from shown_samples import PageReader
 from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
+from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.tracing import TracedData
-from harp_plugin.made_from import OverwriteRules
-from harp_plugin.models import load_tokenizer
+from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     HARP_TASKS,

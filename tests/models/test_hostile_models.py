@@ -18,10 +18,10 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files import write_record
-from harp_plugin.models import load_pretrained, load_tokenizer
+from harp_plugin.files.writing import write_record
+from harp_plugin.models.cross_encoder import JointModel
+from harp_plugin.models.loading import load_pretrained, load_tokenizer
 from harp_plugin.ranking import Scorer
-from harp_plugin.training.model import JointModel
 from harp_plugin.weights.encoders import load_encoder
 
 pytestmark = pytest.mark.integration
@@ -496,7 +496,7 @@ def test_errors_of_ours_keep_their_traceback(name, copy, monkeypatch):
     def fail(*_, **__):
         raise KeyError("ours")
 
-    monkeypatch.setattr(f"harp_plugin.models.{name}", fail)
+    monkeypatch.setattr(f"harp_plugin.models.loading.{name}", fail)
     with pytest.raises(KeyError, match="ours"):
         scores_of(copy)
 

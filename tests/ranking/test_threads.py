@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from harp_plugin import HarpReranker, Scorer
-from harp_plugin.documents import Documents
+from harp_plugin.collections.documents import Documents
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
 

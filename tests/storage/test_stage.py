@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files import read_record, write_record
-from harp_plugin.made_from import OverwriteRules
+from harp_plugin.files.made_from import OverwriteRules
+from harp_plugin.files.writing import read_record, write_record
 from harp_plugin.storage import (
     Stage,
     read_content,

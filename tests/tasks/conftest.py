@@ -11,7 +11,7 @@ import pytest
 from orchard_wiki import TASKS as STRUCTURE_TASKS
 from orchard_wiki import Orchard, write_orchard
 
-from harp_plugin.build import BuildOptions, build
+from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.storage import Stage, write_table
 from harp_plugin.tasks.base import Source

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from dumps import write_dump
 
-from harp_plugin.build import BuildOptions, build
+from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.graph import GraphOptions
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import TASKS as TASKS_BY_NAME

@@ -8,8 +8,8 @@ import pytest
 from chi_square import agrees
 from orchard_wiki import LEADS, draws
 
+from harp_plugin.commands.export import ExportOptions, as_tevatron, export
 from harp_plugin.errors import HarpError
-from harp_plugin.export import ExportOptions, as_tevatron, export
 from harp_plugin.tasks import DrawOptions, Pair, PairGroup, PreTrainingData
 
 GROUPS = {"prop": 60, "srr": 4, "rwi": 17, "ati": 7, "ltm": 1, "ict": 15, "bfs": 5, "wlp": 2}

@@ -85,7 +85,7 @@ def groups() -> SentenceGroups:
 
 @pytest.fixture
 def tokenizer(tiny_bert):
-    from harp_plugin.models import load_tokenizer
+    from harp_plugin.models.loading import load_tokenizer
 
     return load_tokenizer(str(tiny_bert))
 

@@ -5,8 +5,8 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from harp_plugin.models.cross_encoder import JointModel
 from harp_plugin.ranking.scorer import Scorer
-from harp_plugin.training.model import JointModel
 from harp_plugin.training.run import fit
 
 from .conftest import SentenceGroups

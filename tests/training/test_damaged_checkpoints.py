@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files import describe_files, read_record, write_record
-from harp_plugin.locks import LOCK, one_writer
-from harp_plugin.models import load_tokenizer
+from harp_plugin.files.locks import LOCK, one_writer
+from harp_plugin.files.writing import describe_files, read_record, write_record
+from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.checkpoint_files import (
     UNFINISHED,
@@ -381,7 +381,7 @@ def test_output_apart_from_inputs(output, option, tiny_bert, runs, tmp_path):
 
 
 def test_second_training_is_told_of_the_first(runs, tmp_path):
-    script = "import sys, time; from harp_plugin.locks import one_writer\n"
+    script = "import sys, time; from harp_plugin.files.locks import one_writer\n"
     script += "with one_writer(sys.argv[1]): print('ready', flush=True); time.sleep(60)"
     line = [sys.executable, "-c", script, str(tmp_path / "out")]
     with subprocess.Popen(line, stdout=subprocess.PIPE) as first:

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file
 
-from harp_plugin import HarpReranker, encyclopedia
+from harp_plugin import HarpReranker
 from harp_plugin.cli import main
+from harp_plugin.collections import encyclopedia
+from harp_plugin.collections.trec_run import run_lines
 from harp_plugin.errors import HarpError
 from harp_plugin.options import OptionsParser, read_recipe
 from harp_plugin.training.arguments import HarpModelArguments, HarpTrainingArguments
 from harp_plugin.training.judged_arguments import SHOWN, FinetuneDataArguments
-from harp_plugin.trec_run import run_lines
 
 from .judged_data import write_run
 

@@ -300,7 +300,7 @@ def test_wrong_datasets_are_named(name, run):
 
 
 def test_fields_are_joined_as_the_evaluation_joins_them(irds_home, tmp_path):
-    from harp_plugin.evaluation.collection import Collection
+    from harp_plugin.collections.collection import Collection
 
     fields = ["title", "author", "text"]
     lines = [("1", str(n), -n) for n in range(1, 40)]

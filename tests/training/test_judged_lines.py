@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from harp_plugin.commands.export import ExportOptions, export
 from harp_plugin.errors import HarpError
-from harp_plugin.export import ExportOptions, export
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
 from harp_plugin.training.judged import JudgedGroups
 from harp_plugin.training.judged_lines import JudgedLines

@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from harp_plugin.errors import HarpError
-from harp_plugin.training.model import JointModel
+from harp_plugin.models.cross_encoder import JointModel
 
 PAIRS = [("anchor text", "A document about links."), ("query", "Another one, rather longer.")]
 SMALL = {

@@ -4,7 +4,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from harp_plugin.training.model import JointModel
+from harp_plugin.models.cross_encoder import JointModel
 from harp_plugin.training.speed import SPEEDS, Speed, Work, peak_of
 
 from .test_trainer import trainer_of

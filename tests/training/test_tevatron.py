@@ -16,6 +16,7 @@ from torch import multiprocessing
 from transformers import AutoModelForSequenceClassification, HfArgumentParser
 
 from harp_plugin.errors import HarpError
+from harp_plugin.models.cross_encoder import JointModel
 from harp_plugin.tasks import Pair, PairGroup
 from harp_plugin.training.arguments import (
     HarpDataArguments,
@@ -25,7 +26,6 @@ from harp_plugin.training.arguments import (
 from harp_plugin.training.data import Example, GroupDataset, PairCollator
 from harp_plugin.training.folder import LOG, MANIFEST
 from harp_plugin.training.held_out import shares
-from harp_plugin.training.model import JointModel
 from harp_plugin.training.run import fit
 from harp_plugin.training.tevatron import IS_MAIN, TevatronTrainer
 from harp_plugin.training.trainer import HarpTrainer

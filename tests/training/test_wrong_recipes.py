@@ -21,10 +21,10 @@ from transformers import (
 )
 
 from harp_plugin.cli import main
+from harp_plugin.models.cross_encoder import JointModel
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
 from harp_plugin.training.data import EpochSampler
 from harp_plugin.training.finite import NonFinite
-from harp_plugin.training.model import JointModel
 
 from .test_processes import free_port
 

@@ -10,7 +10,7 @@ from eager import agree, reference
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.models import resolve_model
+from harp_plugin.models.loading import resolve_model
 from harp_plugin.storage import open_table
 from harp_plugin.weights.attention import AttentionWeigher
 

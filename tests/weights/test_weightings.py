@@ -17,13 +17,13 @@ import pytest
 from dumps import write_dump
 from test_contrast import contrast_by_loops
 
-from harp_plugin.build import BuildOptions, build
+from harp_plugin.commands.build import BuildOptions, build
+from harp_plugin.commands.estimate import estimate
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.estimate import estimate
+from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.inspection import InspectOptions, inspect
-from harp_plugin.made_from import OverwriteRules
 from harp_plugin.sampling import linear
 from harp_plugin.storage import Stage, open_table, read_manifest
 from harp_plugin.tasks import DrawOptions, PreTrainingData

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from dumps import write_dump
 
-from harp_plugin.build import BuildOptions, build
 from harp_plugin.cli import main
+from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
+from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.made_from import OverwriteRules
 from harp_plugin.sampling import stable_id
 from harp_plugin.storage import Stage, read_manifest
 from harp_plugin.tasks.registry import HARP_TASKS, TASKS, needed_stages

@@ -1,0 +1,1 @@
+"""Judged queries and runs: collections of ir_datasets, and TREC runs on disk."""

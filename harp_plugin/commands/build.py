@@ -1,0 +1,252 @@
+"""`harp build`: sources become corpus, link graph, term weights and examples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..corpus.options import CorpusOptions
+from ..engine import EngineOptions
+from ..errors import HarpError
+from ..files.locks import one_writer
+from ..files.made_from import OverwriteRules, keep_option, overwrite_option
+from ..graph import GraphOptions
+from ..models.loading import model_fingerprint
+from ..storage import Stage
+from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
+from ..weights.options import WeightOptions
+
+
+@dataclass
+class BuildOptions:
+    """What `harp build` runs, and with how much of the machine."""
+
+    output: str = field(metadata={"help": "Folder for the result; what is finished is kept."})
+    stages: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "Run only these stages (default: those that the tasks need).",
+            "choices": list(STAGES),
+        },
+    )
+    tasks: list[str] = field(
+        default_factory=lambda: list(HARP_TASKS),
+        metadata={"help": "Tasks whose examples are made."},
+    )
+    workers: int = field(
+        default=os.cpu_count() or 1,
+        metadata={"help": "Worker processes; the result is the same for any number."},
+    )
+    device: str | None = field(
+        default=None, metadata={"help": "Device of the weights stage (default: a GPU if any)."}
+    )
+    quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+    dry_run: bool = field(
+        default=False,
+        metadata={"help": "Read a sample and tell what to expect; build nothing."},
+    )
+    sample_pages: int = field(default=2000, metadata={"help": "Pages that a dry run reads."})
+    overwrite: bool = overwrite_option("a stage")
+    keep: bool = keep_option()
+
+    @property
+    def rules(self) -> OverwriteRules:
+        """What may be done with other work in the output folder."""
+        return OverwriteRules(overwrite=self.overwrite, keep=self.keep)
+
+    @property
+    def chosen_stages(self) -> tuple[str, ...]:
+        """The stages to run, in order.
+
+        Raises:
+            HarpError: a task is unknown.
+        """
+        needed = needed_stages(self.tasks)
+        return tuple(s for s in STAGES if s in self.stages) if self.stages else needed
+
+
+def build(
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions | None = None,
+    graph: GraphOptions | None = None,
+    weights: WeightOptions | None = None,
+    engine: EngineOptions | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Run the stages of a build that are not finished yet.
+
+    Args:
+        sources: dumps and other hyperlinked sources, folders of them, and collections such as
+            ``irds:kilt``; needed by the corpus stage only.
+        options: what to run.
+        corpus: options of reading.
+        graph: which pages and links count.
+        weights: how terms are weighed.
+        engine: memory cap of the relational work.
+
+    Returns:
+        The manifest of each stage, by name.
+
+    Raises:
+        HarpError: a source or model is missing or damaged, a task is unknown, nothing comes out,
+            the output folder holds other work or other files, or another process writes to it.
+    """
+    corpus, graph = corpus or CorpusOptions(), graph or GraphOptions()
+    weights = weights or WeightOptions()
+    check(sources, options, weights)
+    _check_stages(sources, options, corpus, graph, weights)
+    with one_writer(options.output):
+        return _run_stages(sources, options, corpus, graph, weights, engine)
+
+
+def _check_stages(
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions,
+    graph: GraphOptions,
+    weights: WeightOptions,
+) -> None:
+    """Tell of other work or other files in the output folder before hours of reading.
+
+    Raises:
+        HarpError: a stage may not work in its folder.
+    """
+    upstream_is_kept = True
+    for name in options.chosen_stages:
+        stage = _stage(name, sources, options, corpus, graph, weights)
+        if not upstream_is_kept:
+            # What a stage will read is not known before the stages above it have run.
+            stage.inputs |= dict.fromkeys(stage.inputs.keys() & set(STAGES))
+        stage.check()
+        upstream_is_kept = upstream_is_kept and stage.finished
+
+
+def _stage(
+    name: str,
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions,
+    graph: GraphOptions,
+    weights: WeightOptions,
+) -> Stage:
+    """A stage, not started."""
+    directory, rules = Path(options.output), options.rules
+    if name == "corpus":
+        from ..corpus.build import corpus_stage
+
+        return corpus_stage(sources, directory, corpus, rules)
+    if name == "graph":
+        from ..graph.build import graph_stage
+
+        return graph_stage(directory, graph, rules)
+    if name == "words":
+        from ..weights.words import words_stage
+
+        return words_stage(directory, rules)
+    if name == "weights":
+        from ..weights.build import weights_stage
+
+        return weights_stage(directory, weights, options.device, rules)
+    from ..tasks.build import examples_stage
+
+    return examples_stage(directory, options.tasks, rules)
+
+
+def _run_stages(
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    corpus: CorpusOptions,
+    graph: GraphOptions,
+    weights: WeightOptions,
+    engine: EngineOptions | None,
+) -> dict[str, dict[str, Any]]:
+    directory = Path(options.output)
+    shared: dict[str, Any] = {
+        "workers": options.workers,
+        "quiet": options.quiet,
+        "rules": options.rules,
+    }
+    manifests: dict[str, dict[str, Any]] = {}
+    for stage in options.chosen_stages:
+        if stage == "corpus":
+            from ..corpus.build import build_corpus
+
+            manifest = build_corpus(sources, directory, corpus, **shared)
+        elif stage == "graph":
+            from ..graph import build_graph
+
+            manifest = build_graph(directory, graph, engine, **shared)
+        elif stage == "words":
+            from ..weights.words import build_words
+
+            manifest = build_words(directory, engine, **shared)
+        elif stage == "weights":
+            from ..weights.build import build_weights
+
+            manifest = build_weights(directory, weights, engine, device=options.device, **shared)
+        else:
+            from ..tasks.build import build_examples
+
+            manifest = build_examples(directory, options.tasks, engine, **shared)
+        manifests[stage] = manifest
+    return manifests
+
+
+def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightOptions) -> None:
+    """Tell what is missing before hours of reading.
+
+    Raises:
+        HarpError: a source, model or device is missing, a task is unknown, or the output folder
+            holds a source or lies inside one.
+    """
+    stages = options.chosen_stages
+    if options.workers < 1:
+        raise HarpError(f"--workers {options.workers}: give 1 or more")
+    if "corpus" in stages:
+        from ..corpus.readers import sources as find_sources
+
+        if not sources:
+            raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
+        for source in sources:
+            find_sources(source)
+            _refuse_shared_folder(source, Path(options.output))
+    if "weights" in stages and weights.needs_model:
+        model_fingerprint(weights.model)
+        if options.device is not None:
+            from ..weights.attention import find_device
+
+            find_device(options.device)
+
+
+def _refuse_shared_folder(source: str | Path, output: Path) -> None:
+    """Keep what is read and what is written apart.
+
+    Raises:
+        HarpError: the output folder holds the source, or lies inside it.
+    """
+    from ..corpus.readers.source import COLLECTION
+
+    if str(source).startswith(COLLECTION):
+        return
+    read, written = Path(source).resolve(), output.resolve()
+    if read.is_relative_to(written):
+        raise HarpError(f"--output {output} holds the source {source}: name another folder")
+    if written.is_relative_to(read):
+        raise HarpError(f"--output {output} lies inside the source {source}: name another folder")
+
+
+def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:
+    """Rows, the most frequent reasons of dropping, and counts: lines of at most 80 columns."""
+    lines = []
+    for stage, manifest in manifests.items():
+        for table, rows in manifest["rows"].items():
+            lines.append(f"{stage:<9} {table:<20} {rows:>12,}")
+        drops = sorted(manifest["drops"].items(), key=lambda drop: (-drop[1], drop[0]))
+        for reason, count in drops[:reasons]:
+            lines.append(f"{stage:<9} dropped {count:>10,}  {reason}"[:80])
+        for name, count in manifest.get("counts", {}).items():
+            lines.append(f"{stage:<9} counted {count:>10,}  {name}"[:80])
+    return "\n".join(lines)

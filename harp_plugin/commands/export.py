@@ -1,0 +1,163 @@
+"""`harp export`: drawn pairs as JSON lines for stock Tevatron and Hugging Face datasets."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from ..errors import HarpError
+from ..files.locks import one_writer
+from ..files.made_from import OverwriteRules, keep_option, overwrite_option
+from ..files.writing import write_text
+from ..sampling import stable_id
+from ..storage import ShardFile, Stage, read_content, read_manifest, shard_map
+from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
+from ..tasks.registry import needed_stages
+from ..tasks.terms import stop_words_hash
+
+_CARD = "README.md"
+_SHARD = 10_000
+
+
+@dataclass
+class ExportOptions:
+    """What to draw."""
+
+    output: str = field(metadata={"help": "Folder of the dataset."})
+    tasks: list[str] = field(
+        default_factory=lambda: list(HARP_TASKS), metadata={"help": "Tasks, in equal parts."}
+    )
+    groups: int | None = field(
+        default=None,
+        metadata={"help": "Groups of pairs to draw (default: as many as examples)."},
+    )
+    epochs: int = field(default=1, metadata={"help": "Epochs of so many groups."})
+    seed: int = field(default=42, metadata={"help": "Seed of all draws."})
+    workers: int = field(default=1, metadata={"help": "Worker processes; the same bytes."})
+    quiet: bool = field(default=False, metadata={"help": "No progress bar."})
+    overwrite: bool = overwrite_option("a dataset")
+    keep: bool = keep_option()
+
+
+class _Shard(NamedTuple):
+    name: str
+    data: PreTrainingData
+    stage: Stage
+    slots: range
+
+
+def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | None = None) -> Path:
+    """Draw pairs from a finished build and write them as a dataset.
+
+    ``data/train-*.jsonl`` holds one group a line: Tevatron's ``query``, ``positive_passages`` and
+    ``negative_passages``, and the pairs themselves as ``positive`` and ``negatives``. Where a
+    task's members differ in the query (RQP), Tevatron's fields hold the document as ``query`` and
+    the pseudo queries as passages, told by ``"swapped": true``. ``README.md`` is the data card.
+
+    Returns:
+        The folder.
+
+    Raises:
+        HarpError: the build is unfinished, damaged, or lacks examples of a task; or the folder
+            holds another dataset or other files.
+    """
+    draw = draw or DrawOptions()
+    if options.epochs < 1 or (options.groups is not None and options.groups < 1):
+        raise HarpError("--groups and --epochs must be 1 or more")
+    data = PreTrainingData(
+        directory,
+        dict.fromkeys(options.tasks, 1),
+        seed=options.seed,
+        draw=draw,
+        groups_per_epoch=options.groups,
+    )
+    inputs = read_content(Path(directory), *needed_stages(options.tasks))
+    inputs["stop words"] = stop_words_hash(draw.stop_words or "none")
+    asked = {key: getattr(options, key) for key in ("tasks", "groups", "epochs", "seed")}
+    stage = Stage(
+        Path(options.output),
+        {**asked, **asdict(draw)},
+        inputs,
+        ("numpy",),
+        rules=OverwriteRules(options.overwrite, options.keep),
+        kind="export",
+        others=(_CARD,),
+    )
+    stage.check()
+    with one_writer(stage.folder):
+        _draw_all(stage, data, options)
+    return stage.folder
+
+
+def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> None:
+    if not stage.is_finished():
+        stage.start()
+        total = options.epochs * len(data)
+        slots = [range(start, min(start + _SHARD, total)) for start in range(0, total, _SHARD)]
+        shards = [
+            _Shard(f"train-{number:05d}", data, stage, part) for number, part in enumerate(slots)
+        ]
+        todo = [shard for shard in shards if not stage.shard_done(shard.name)]
+        with tqdm(total=total, unit="group", desc="export", disable=options.quiet) as bar:
+            bar.update(total - sum(len(shard.slots) for shard in todo))
+            for written in shard_map(_write_shard, todo, options.workers):
+                bar.update(written)
+        if not (stage.folder / _CARD).exists():  # it may have been edited since
+            _write_card(stage, data)
+        stage.finish()
+
+
+def _write_shard(shard: _Shard) -> int:
+    lines = []
+    counts: Counter[str] = Counter()
+    for slot in shard.slots:
+        epoch, index = divmod(slot, len(shard.data))
+        group = shard.data.group(epoch, index)
+        counts[group.task] += 1
+        row = as_tevatron(group, f"{group.task}-{epoch}-{index}")
+        lines.append(json.dumps(row, ensure_ascii=False))
+    folder = shard.stage.folder / "data"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{shard.name}.jsonl"
+    write_text(path, "\n".join(lines) + "\n")
+    shard.stage.finish_shard(shard.name, counts, {}, [ShardFile.of(path, len(lines))])
+    return len(lines)
+
+
+def as_tevatron(group: PairGroup, id: str) -> dict[str, Any]:
+    """One group as a row: Tevatron's fields, and the pairs themselves."""
+    positive, negatives = group.positive, group.negatives
+    swapped = any(negative.query != positive.query for negative in negatives)
+    return {
+        "query_id": id,
+        "query": positive.document if swapped else positive.query,
+        "positive_passages": [_passage(positive.query if swapped else positive.document)],
+        "negative_passages": [_passage(n.query if swapped else n.document) for n in negatives],
+        "task": group.task,
+        "swapped": swapped,
+        "positive": positive._asdict(),
+        "negatives": [negative._asdict() for negative in negatives],
+    }
+
+
+def _passage(text: str) -> dict[str, str]:
+    return {"docid": f"{stable_id(text):016x}", "title": "", "text": text}
+
+
+def _write_card(stage: Stage, data: PreTrainingData) -> None:
+    rows, _ = stage.counts()
+    card = Template((files("harp_plugin") / "data" / "dataset-card.md").read_text("utf-8"))
+    table = "\n".join(f"| {task} | {count:,} |" for task, count in sorted(rows.items()))
+    options = "\n".join(f"| {name} | {value} |" for name, value in stage.options.items())
+    sources = ", ".join(
+        name.partition(":")[2] for name in read_manifest(data.directory / "corpus")["inputs"]
+    )
+    text = card.substitute(counts=table, options=options, sources=sources)
+    write_text(stage.folder / _CARD, text)

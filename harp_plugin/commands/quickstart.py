@@ -1,0 +1,131 @@
+"""`harp quickstart`: the whole road on the encyclopedia in the package."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import HarpError
+from ..files.locks import one_writer
+from ..files.made_from import OverwriteRules, keep_option, overwrite_option
+from ..files.noted import Ledger
+from ..files.writing import remove_temporary
+from ..options import OptionsParser, read_recipe
+
+RECIPES = ("quickstart", "evaluate-quickstart")
+
+
+@dataclass
+class QuickstartOptions:
+    """Where the quickstart writes, and how long it trains."""
+
+    output: str = field(
+        default="harp-output/quickstart", metadata={"help": "Folder for everything it makes."}
+    )
+    max_steps: int | None = field(
+        default=None, metadata={"help": "Training steps (default: as the recipe says)."}
+    )
+    workers: int = field(
+        default=os.cpu_count() or 1, metadata={"help": "Worker processes of the build."}
+    )
+    overwrite: bool = overwrite_option()
+    keep: bool = keep_option()
+    quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+
+
+def quickstart(options: QuickstartOptions) -> None:
+    """Build, inspect, train and evaluate; print the table and the report's path.
+
+    Raises:
+        HarpError: a part of the package is not installed, or the folder cannot be written, or it
+            holds something that may not be replaced.
+    """
+    output = Path(options.output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HarpError(f"cannot write to {output} ({error}): name another --output") from error
+    with one_writer(output):
+        remove_temporary(output)
+        _quickstart(output, options)
+
+
+def _quickstart(output: Path, options: QuickstartOptions) -> None:
+    recipe = {name: _located(read_recipe(name), output) for name in RECIPES}
+    build_dir, model = _build(recipe["quickstart"], options)
+    _say("inspect", "sample pairs of each task")
+    report = _inspect(build_dir, options)
+    _say("train", f"{model}, the four tasks and masked language modelling")
+    _train(recipe["quickstart"], output, options)
+    _say("evaluate", "BM25's top 20, reranked before and after pre-training")
+    print(_evaluate(recipe["evaluate-quickstart"], options))
+    print(f"report of the pairs: {report}")
+
+
+def _located(recipe: dict[str, Any], output: Path) -> dict[str, Any]:
+    """Put a recipe's paths under the output folder."""
+    text = json.dumps(recipe).replace("harp-output/quickstart", str(output))
+    return json.loads(text)
+
+
+def _say(stage: str, what: str) -> None:
+    print(f"== {stage}: {what}", flush=True)
+
+
+def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, str]:
+    from ..corpus.options import CorpusOptions
+    from ..weights.options import WeightOptions
+    from .build import BuildOptions, build, summary
+
+    model = recipe["model_name_or_path"]
+    _say("build", f"pages, links, term weights by {model}, examples")
+    source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
+    building = BuildOptions(
+        output=recipe["build_dir"],
+        workers=options.workers,
+        overwrite=options.overwrite,
+        keep=options.keep,
+        quiet=options.quiet,
+    )
+    corpus = CorpusOptions(pages_per_shard=40)
+    print(summary(build([source], building, corpus, weights=WeightOptions(model=model))))
+    return Path(recipe["build_dir"]), model
+
+
+def _inspect(build_dir: Path, options: QuickstartOptions) -> Path:
+    from ..inspection import InspectOptions, inspect
+    from ..tasks import DrawOptions
+
+    report = inspect(build_dir, InspectOptions(quiet=options.quiet), DrawOptions())
+    print(report)
+    return report.path
+
+
+def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> None:
+    from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+    from ..training.run import train
+
+    parser = OptionsParser(
+        (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp quickstart", ""
+    )
+    located = output / "quickstart.json"
+    rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
+    Ledger(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")
+    flags = [] if options.max_steps is None else ["--max_steps", str(options.max_steps)]
+    flags += ["--disable_tqdm", "true"] if options.quiet else []
+    flags += ["--overwrite_output_dir", "true"] if options.overwrite else []
+    flags += ["--keep", "true"] if options.keep else []
+    model, data, training, _rest = parser.read(flags, str(located))
+    print(f"checkpoint: {train(model, data, training)}")
+
+
+def _evaluate(recipe: dict[str, Any], options: QuickstartOptions):
+    from ..evaluation import EvaluationOptions, evaluate
+
+    recipe.pop("about", None)
+    recipe |= {"overwrite": options.overwrite, "keep": options.keep, "quiet": options.quiet}
+    return evaluate(EvaluationOptions(**recipe))

@@ -1,0 +1,73 @@
+"""Queries in folds: each is held out once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...errors import HarpError
+from ...sampling import generator
+from ...training.judged import wanted_ids
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Which queries one held-out fold is learnt from, chosen by and measured on.
+
+    Attributes:
+        number: from 1.
+        train: ids of the queries that may be learnt from.
+        validation: of those by which options are chosen; none without a grid.
+        test: of the held-out ones.
+    """
+
+    number: int
+    train: tuple[str, ...]
+    validation: tuple[str, ...]
+    test: tuple[str, ...]
+
+
+def draw_parts(ids: Sequence[str], count: int, seed: int) -> list[tuple[str, ...]]:
+    """Deal the ids, in an order drawn by the seed, to parts whose sizes differ by one at most.
+
+    Raises:
+        HarpError: there are fewer ids than parts.
+    """
+    if count > len(ids):
+        raise HarpError(f"{count} folds of {len(ids)} queries: ask for at most {len(ids)}")
+    known = sorted(ids)
+    order = [known[place] for place in generator(seed, "folds").permutation(len(known))]
+    return [tuple(sorted(order[part::count])) for part in range(count)]
+
+
+def read_parts(paths: Sequence[str], ids: Sequence[str], source: str) -> list[tuple[str, ...]]:
+    """The parts that files list.
+
+    Raises:
+        HarpError: a file cannot be read or is empty, a query is in two files or in none, or one is
+            not in the source.
+    """
+    parts = [wanted_ids(path, set(ids), source) for path in paths]
+    owner: dict[str, str] = {}
+    for path, part in zip(paths, parts, strict=True):
+        for query in sorted(part):
+            if query in owner:
+                raise HarpError(f"query {query} is in {owner[query]} and in {path}: keep one")
+            owner[query] = path
+    if missing := sorted(set(ids) - owner.keys()):
+        raise HarpError(
+            f"{len(missing)} judged queries of {source} are in no fold file, such as {missing[0]}:"
+            " put each in one"
+        )
+    return [tuple(sorted(part)) for part in parts]
+
+
+def folds_of(parts: Sequence[tuple[str, ...]], *, validate: bool) -> list[Fold]:
+    """Hold each part out once; with ``validate`` the part after it, in turn, is for validation."""
+    folds = []
+    for place, test in enumerate(parts):
+        validation = parts[(place + 1) % len(parts)] if validate else ()
+        aside = {*test, *validation}
+        train = sorted(query for part in parts for query in part if query not in aside)
+        folds.append(Fold(place + 1, tuple(train), validation, test))
+    return folds

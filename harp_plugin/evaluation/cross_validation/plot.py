@@ -1,0 +1,101 @@
+"""The plot: measures over the number of training queries, as HARP's Figure 4."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import matplotlib
+
+from ..results import star_note, starred
+from .results import CrossValidation
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""Okabe and Ito's, which colour-blind readers tell apart."""
+MARKERS = "osD^vP*X"
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "harp",
+    "svg.fonttype": "none",
+}
+
+
+def draw(results: CrossValidation, kind: str) -> bytes:
+    """One panel a measure: a line a system, the first stage dashed, stars for significance.
+
+    With several seeds a bar shows one standard deviation over them.
+
+    Args:
+        results: what is drawn.
+        kind: ``png`` or ``svg``.
+
+    Returns:
+        The file's content, the same bytes for the same results.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        measures = results.measures
+        figure = Figure(figsize=(3.4 * len(measures) + 0.4, 3.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        for panel, measure in zip(
+            figure.subplots(1, len(measures), squeeze=False)[0], measures, strict=True
+        ):
+            _panel(panel, results, measure)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)))
+        figure.suptitle(_caption(results), fontsize=8, y=0.0, va="top")
+        content = io.BytesIO()
+        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        figure.savefig(content, format=kind, dpi=200, bbox_inches="tight", metadata=metadata)
+    return content.getvalue()
+
+
+def _panel(panel, results: CrossValidation, measure: str) -> None:
+    first, *systems = results.rows
+    means, tests = results.by_count(measure), results.tests(measure)
+    places = range(len(results.counts))
+    panel.axhline(means[first][results.counts[0]], color="0.4", linestyle="--", label=first)
+    for number, row in enumerate(systems):
+        colour = COLOURS[number % len(COLOURS)]
+        heights = list(means[row].values())
+        bars = [results.deviations.get(c, {}).get(row, {}).get(measure) for c in results.counts]
+        panel.errorbar(
+            places,
+            heights,
+            yerr=bars if any(bars) else None,
+            capsize=3,
+            color=colour,
+            marker=MARKERS[number % len(MARKERS)],
+            label=row,
+        )
+        for place, height, p_value in zip(
+            places, heights, tests.get(row, {}).values(), strict=False
+        ):
+            if starred(p_value):
+                panel.annotate(
+                    "*",
+                    (place, height),
+                    (0, 2),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=12,
+                    color=colour,
+                )
+    panel.set_xticks(list(places), [_tick(results, count) for count in results.counts])
+    panel.set_xlabel("training queries")
+    panel.set_ylabel(measure)
+    panel.margins(x=0.08, y=0.12)
+    panel.grid(axis="y", color="0.9")
+
+
+def _tick(results: CrossValidation, count: str) -> str:
+    learnt = results.learnt[count]
+    return count if learnt == count else f"{count} ({learnt})"
+
+
+def _caption(results: CrossValidation) -> str:
+    return f"{results.title}. {star_note(results.baseline, results.correction)}"

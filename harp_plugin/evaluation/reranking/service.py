@@ -1,0 +1,213 @@
+"""Rerank a TREC run, a few queries at a time."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from ...collections.trec_run import count_lines, is_stream
+from ...errors import HarpError
+from ...files.locks import one_writer
+from ...files.made_from import OverwriteRules
+from ...files.noted import refuse_input, remove_temporary_of
+from ...files.writing import file_hash, temporary_path
+from ...models.loading import model_fingerprint
+from ...ranking import HarpReranker
+from ...ranking.loading import choose_device
+from ...ranking.texts import DatasetTexts
+from ...ranking.versions import scoring_versions
+from .growing_run import GrowingRun, Sink, StandardOutput
+from .options import RerankOptions
+from .queries import STDIN, Results, results_by_query
+
+logger = logging.getLogger(__name__)
+
+PAIRS_AT_ONCE = 1024
+NO_MATTER = {"output", "overwrite", "keep", "quiet"}
+"""Options that change no line of a run. Others do, if only the last bit of a score: a cache, a
+device and a budget decide which pairs are scored together."""
+
+
+def rerank(run: str, options: RerankOptions) -> Path | None:
+    """Rerank a run by a model and write the new one.
+
+    Few queries are in memory at once. Whole queries are appended to ``OUTPUT.part``; after a kill,
+    a later start with the same run, model and options goes on from there. A run that is there
+    already, made from the same, is not made again; what was made from something else, or is not
+    ours, is not replaced.
+
+    Args:
+        run: a TREC run of any engine, plain or ``.gz``, its lines of a query together; or ``-``
+            for standard input.
+        options: what to rerank it by and where to write.
+
+    Returns:
+        The new run; None for standard output.
+
+    Raises:
+        HarpError: the run, the dataset or the model cannot be read, the run has a query or a
+            document that the dataset lacks, or the output cannot be written or may not be replaced.
+    """
+    output = _output(run, options.output)
+    if output is None:
+        source = "/dev/stdin" if run == STDIN else run
+        _write(_queries(source, options), options, StandardOutput(), count_lines(source))
+        return None
+    with one_writer(output.parent, output.name):
+        remove_temporary_of(output)
+        with _as_file(run, output) as source:
+            _write_file(source, output, options)
+    return output
+
+
+def _write_file(run: str, output: Path, options: RerankOptions) -> None:
+    rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
+    lines = count_lines(run)
+    growing = GrowingRun(output, _settings(run, options), scoring_versions(), rules)
+    for file in growing.files:
+        refuse_input(file, {"the run to be reranked": run}, rules.output)
+    if growing.is_finished():
+        logger.info("%s is there, made from the same run, model and options", output)
+        return
+    with growing.open():
+        _write(_queries(run, options), options, growing, lines)
+
+
+class _Queries(NamedTuple):
+    """The queries' texts, and the results to be reranked."""
+
+    texts: dict[str, str]
+    results: _Counted
+
+
+def _queries(run: str, options: RerankOptions) -> _Queries:
+    texts = DatasetTexts(options.dataset, None).queries()
+    collection = f"dataset {options.dataset}"
+    return _Queries(texts, _Counted(results_by_query(run, options.depth, texts, collection)))
+
+
+def _write(queries: _Queries, options: RerankOptions, sink: Sink, lines: int | None) -> None:
+    reranker = _reranker(options)
+    with tqdm(total=lines, desc="rerank", unit="line", disable=options.quiet) as bar:
+        for some in _few_queries(sink.remaining(queries.results)):
+            sink.write(_lines(reranker.transform(_frame(some, queries.texts)), options.tag))
+            bar.update(queries.results.lines - bar.n)
+    sink.finish()
+
+
+@contextmanager
+def _as_file(run: str, output: Path) -> Iterator[str]:
+    """A run that can be read several times: what can be read once is copied, and removed later."""
+    if run != STDIN and not is_stream(run):
+        yield run
+        return
+    copy = temporary_path(output.with_name(f"{output.name}.input"))
+    try:
+        _copy(run, copy)
+        yield str(copy)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _copy(run: str, path: Path) -> None:
+    try:
+        with (
+            nullcontext(sys.stdin.buffer) if run == STDIN else Path(run).open("rb") as source,
+            path.open("wb") as file,
+        ):
+            shutil.copyfileobj(source, file)
+    except OSError as error:
+        raise HarpError(f"cannot read run {run}: {error}") from error
+
+
+def _reranker(options: RerankOptions) -> HarpReranker:
+    return HarpReranker(
+        options.model,
+        dataset=options.dataset,
+        text_field=options.fields,
+        passages=options.passages,
+        passage_length=options.passage_length,
+        passage_stride=options.passage_stride,
+        max_length=options.max_length,
+        batch_tokens=options.batch_tokens,
+        device=options.device[0] if options.device and len(options.device) == 1 else options.device,
+        dtype=options.dtype,
+        cache=options.cache,
+    )
+
+
+def _output(run: str, named: str | None) -> Path | None:
+    if named == "-":
+        return None
+    if named is not None:
+        return Path(named).expanduser()
+    if run == STDIN:
+        raise HarpError("a run from standard input has no name: add --output")
+    path = Path(run)
+    stem = re.sub(r"(\.(run|trec|res|txt))?(\.gz)?$", "", path.name)
+    return path.with_name(f"{stem}.reranked.run.gz")
+
+
+def _settings(run: str, options: RerankOptions) -> dict[str, Any]:
+    given = {name: value for name, value in asdict(options).items() if name not in NO_MATTER}
+    return {
+        "run": file_hash(Path(run)),
+        **given,
+        "cache": options.cache is not None,
+        "device": options.device or [str(choose_device(None))],
+        "dataset": options.dataset.removeprefix("irds:"),
+        "model": model_fingerprint(options.model),
+    }
+
+
+class _Counted:
+    """Passes queries on and counts the lines of the run that they stand for."""
+
+    def __init__(self, results: Iterator[Results]) -> None:
+        self._results = results
+        self.lines = 0
+
+    def __iter__(self) -> Iterator[Results]:
+        for query in self._results:
+            self.lines += query.lines
+            yield query
+
+
+def _few_queries(queries: Iterable[Results]) -> Iterator[list[Results]]:
+    few: list[Results] = []
+    for query in queries:
+        few.append(query)
+        if sum(len(query.docnos) for query in few) >= PAIRS_AT_ONCE:
+            yield few
+            few = []
+    if few:
+        yield few
+
+
+def _frame(results: list[Results], queries: dict[str, str]) -> pd.DataFrame:
+    rows = [
+        (query.qid, queries[query.qid], docno, rank)
+        for query in results
+        for rank, docno in enumerate(query.docnos)
+    ]
+    return pd.DataFrame(rows, columns=["qid", "query", "docno", "rank"])
+
+
+def _lines(reranked: pd.DataFrame, tag: str) -> str:
+    place = reranked.groupby("qid", sort=False).ngroup().rename("place")
+    ordered = reranked.assign(place=place).sort_values(["place", "rank"])
+    columns = (ordered[name].tolist() for name in ("qid", "docno", "rank", "score"))
+    return "".join(
+        f"{qid} Q0 {docno} {rank} {score!r} {tag}\n"
+        for qid, docno, rank, score in zip(*columns, strict=True)
+    )

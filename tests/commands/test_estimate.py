@@ -1,0 +1,111 @@
+"""`harp build --dry-run`: what it tells against what a build gives."""
+
+import bz2
+import random
+
+import pytest
+from dumps import dump_xml
+
+from harp_plugin.commands.build import BuildOptions, build
+from harp_plugin.commands.estimate import estimate, report
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.errors import HarpError
+from harp_plugin.graph import GraphOptions
+from harp_plugin.weights.options import WeightOptions
+
+PAGES = 800
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory):
+    """Pages in random order; of five links each, two dangle; two in a sentence, one alone."""
+    rng = random.Random(7)
+
+    def page(number):
+        targets = [f"Page {rng.randrange(PAGES)}" for _ in range(3)]
+        words = " ".join(rng.choices(["apple", "pear", "plum"], k=rng.randrange(20, 60)))
+        return (
+            f"The {words} of [[{targets[0]}|one]] is near [[{targets[1]}]]. "
+            f"Some [[No such page {number}|none]] is [[Nowhere {number}]]. A [[{targets[2]}]]."
+        )
+
+    numbers = rng.sample(range(PAGES), PAGES)
+    path = tmp_path_factory.mktemp("dump") / "d.xml.bz2"
+    pages = {f"Page {number}": page(number) for number in numbers}
+    redirects = {f"Moved {number}": f"Page {number}" for number in range(50)}
+    path.write_bytes(bz2.compress(dump_xml(pages, redirects).encode(), compresslevel=1))
+    return path
+
+
+def told(dump, tmp_path, model, pages):
+    options = BuildOptions(output=str(tmp_path), dry_run=True, sample_pages=pages, device="cpu")
+    options.workers = 1
+    graph, weights = GraphOptions(min_words=0), WeightOptions(model=str(model))
+    return options, graph, weights, estimate([dump], options, CorpusOptions(), graph, weights)
+
+
+@pytest.mark.integration
+def test_all_of_it_is_counted(dump, tmp_path, tiny_bert):
+    options, graph, weights, found = told(dump, tmp_path, tiny_bert, 10_000)
+    assert found.fraction == 1
+    manifests = build([dump], options, graph=graph, weights=weights)
+    real = {**manifests["corpus"]["rows"], **manifests["examples"]["rows"]}
+    for name in ("pages", "links", "redirects", "rqp"):
+        assert found.rows[name] == real[name]
+    for task in ("rdp", "acm", "qdm"):
+        assert found.rows[task] == pytest.approx(real[task], rel=0.35)
+    folder = sum(path.stat().st_size for path in tmp_path.rglob("*.parquet"))
+    assert folder / 3 < found.size < folder * 6
+
+
+def test_a_quarter_tells_the_whole(dump, tmp_path, tiny_bert):
+    *_, whole = told(dump, tmp_path, tiny_bert, 10_000)
+    *_, found = told(dump, tmp_path, tiny_bert, PAGES // 4)
+    assert 0.1 < found.fraction < 0.45
+    for name in ("pages", "links", "documents", "rqp", "rdp"):
+        assert found.rows[name] == pytest.approx(whole.rows[name], rel=0.3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_small_files(tmp_path, tiny_bert):
+    """As many files are read as the asked number of pages needs."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    for number in range(120):
+        text = f'One <a href="{(number * 7) % 120}.html">page</a> leads to another. ' * 3
+        (folder / f"{number}.html").write_text(f"<html><body><p>{text}</p></body></html>")
+    *_, found = told(folder, tmp_path / "out", tiny_bert, 60)
+    assert 0.4 < found.fraction < 0.7
+    assert found.rows["pages"] == pytest.approx(120, rel=0.1)
+    assert found.rows["rqp"] == pytest.approx(357, rel=0.3)
+
+
+def test_report(dump, tmp_path, tiny_bert):
+    *_, found = told(dump, tmp_path, tiny_bert, 100)
+    lines = report(found, tmp_path / "not" / "there").splitlines()
+    assert max(map(len, lines)) <= 80
+    for word in ("pages", "rqp", "qdm", "weights", "disk", "free"):
+        assert any(word in line for line in lines)
+
+
+def test_what_is_missing_is_told(tmp_path, tiny_bert):
+    with pytest.raises(HarpError, match="no source at"):
+        told(tmp_path / "absent.xml", tmp_path, tiny_bert, 10)
+    (tmp_path / "source").mkdir()
+    empty = tmp_path / "source" / "d.xml"
+    empty.write_text(dump_xml({}))
+    with pytest.raises(HarpError, match="nothing came out"):
+        told(empty, tmp_path / "out", tiny_bert, 10)
+
+
+@pytest.mark.integration
+def test_tasks_outside_of_harp_are_counted_without_a_model(dump, tmp_path):
+    options = BuildOptions(output=str(tmp_path), tasks=["prop", "ict", "wlp"], workers=1)
+    options.sample_pages, options.quiet = 10_000, True
+    graph = GraphOptions(min_words=0, min_lead_words=30, functional_anchors="drop")
+    found = estimate([dump], options, CorpusOptions(), graph, WeightOptions())
+    manifests = build([dump], options, graph=graph)
+    real = manifests["examples"]["rows"]
+    assert {task: found.rows[task] for task in options.tasks} == real
+    assert found.rows["documents"] == manifests["graph"]["rows"]["documents"]
+    assert "rqp" not in found.rows and "weights" not in found.seconds

@@ -1,0 +1,86 @@
+"""Exported pairs, read by those they are for."""
+
+import json
+
+import datasets
+import pytest
+from tevatron.arguments import DataArguments
+from tevatron.datasets import HFTrainDataset
+
+from harp_plugin.commands.export import ExportOptions, export
+from harp_plugin.errors import HarpError
+from harp_plugin.models.loading import load_tokenizer
+from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
+
+
+@pytest.fixture(scope="module")
+def exported(encyclopedia_build, tmp_path_factory):
+    options = ExportOptions(
+        output=str(tmp_path_factory.mktemp("export") / "pairs"), groups=60, epochs=2, quiet=True
+    )
+    return export(encyclopedia_build, options)
+
+
+@pytest.fixture(scope="module")
+def rows(exported):
+    files = sorted((exported / "data").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.open(encoding="utf-8")]
+
+
+def test_every_row_is_the_group_drawn(rows, encyclopedia_build):
+    data = PreTrainingData(
+        encyclopedia_build, dict.fromkeys(HARP_TASKS, 1), groups_per_epoch=60, draw=DrawOptions()
+    )
+    assert len(rows) == 120
+    for slot, row in enumerate(rows):
+        group = data.group(*divmod(slot, 60))
+        assert row["task"] == group.task
+        assert row["positive"] == group.positive._asdict()
+        assert row["negatives"] == [negative._asdict() for negative in group.negatives]
+
+
+def test_tevatron_fields_say_the_same_as_the_pairs(rows):
+    for row in rows:
+        query, passage = row["query"], row["positive_passages"][0]["text"]
+        pair = (passage, query) if row["swapped"] else (query, passage)
+        assert pair == (row["positive"]["query"], row["positive"]["document"])
+        assert row["swapped"] == (row["task"] == "rqp")
+
+
+def test_datasets_reads_it(exported, rows, tmp_path):
+    loaded = datasets.load_dataset(str(exported), cache_dir=str(tmp_path))["train"]
+    assert list(loaded["query_id"]) == [row["query_id"] for row in rows]
+    assert loaded[0]["positive"] == rows[0]["positive"]
+
+
+def test_stock_tevatron_reads_it(exported, rows, tiny_bert, tmp_path):
+    tokenizer = load_tokenizer(str(tiny_bert))
+    arguments = DataArguments(dataset_name=str(exported), dataset_proc_num=1)
+    read = HFTrainDataset(tokenizer, arguments, cache_dir=str(tmp_path)).process()
+    assert len(read) == len(rows)
+    ids = tokenizer(rows[0]["query"], add_special_tokens=False)["input_ids"]
+    assert read[0]["query"] == ids[: arguments.q_max_len]
+    assert len(read[0]["positives"]) == len(read[0]["negatives"]) == 1
+
+
+@pytest.mark.integration
+def test_same_bytes_for_any_number_of_workers(encyclopedia_build, tmp_path, monkeypatch):
+    monkeypatch.setattr("harp_plugin.commands.export._SHARD", 10)
+    folders = []
+    for workers in (1, 2):
+        options = ExportOptions(
+            output=str(tmp_path / str(workers)), groups=30, workers=workers, quiet=True
+        )
+        folders.append(export(encyclopedia_build, options))
+    names = [sorted(p.name for p in (folder / "data").iterdir()) for folder in folders]
+    assert names[0] == names[1] == [f"train-{n:05d}.jsonl" for n in range(3)]
+    for name in names[0]:
+        first, second = ((folder / "data" / name).read_bytes() for folder in folders)
+        assert first == second
+
+
+def test_other_peoples_files_are_left_alone(encyclopedia_build, tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(HarpError, match="files that harp did not write"):
+        export(encyclopedia_build, ExportOptions(output=str(tmp_path), quiet=True))
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
