@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from ..collections.collection import Collection
 from ..errors import HarpError, one_line
 from ..files.locks import one_writer
 from ..files.noted import NotedFile, note_of, own_record, refuse_input, refuse_special
+from ..files.versions import package_versions
 from ..files.writing import remove_temporary, write_record
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
@@ -203,11 +202,4 @@ def written_options(options: ExperimentOptions) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of everything that decides what an experiment computes."""
-    return {"python": platform.python_version()} | {p: _version(p) for p in PACKAGES}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+    return package_versions("python", *PACKAGES)

@@ -12,7 +12,6 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,9 +21,9 @@ from filelock import FileLock
 from pyterrier_pisa import PisaIndex
 from tqdm import tqdm
 
-from .. import __version__
 from ..collections.collection import Collection
 from ..errors import HarpError
+from ..files.versions import package_versions
 from ..files.writing import (
     TEMPORARY,
     changed_file,
@@ -85,7 +84,7 @@ class Bm25(pt.Transformer):
     @property
     def versions(self) -> dict[str, str]:
         """Of the packages that the ranking depends on."""
-        return {"harp_plugin": __version__, "pyterrier-pisa": version("pyterrier-pisa")}
+        return package_versions("harp_plugin", "pyterrier-pisa")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for each query; queries come back as they were given."""

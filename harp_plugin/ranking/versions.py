@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
-from .. import __version__
+from ..files.versions import package_versions
 
 
 def scoring_versions() -> dict[str, str]:
     """The version of each package that makes scores, by its name."""
-    packages = ("tokenizers", "torch", "transformers")
-    return {"harp_plugin": __version__} | {package: version(package) for package in packages}
+    return package_versions("harp_plugin", "tokenizers", "torch", "transformers")

@@ -9,13 +9,13 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
 from ..files.locks import LOCK
 from ..files.made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
+from ..files.versions import package_versions
 from ..files.writing import TEMPORARY, read_record, write_record
 from .parquet import ShardFile
 
@@ -81,7 +81,7 @@ class Stage:
     @property
     def versions(self) -> dict[str, str]:
         """The installed versions of the packages that decide the bytes."""
-        return {name: _version(name) for name in self.packages}
+        return package_versions(*self.packages)
 
     @property
     def finished(self) -> bool:
@@ -432,10 +432,3 @@ def _remove_empty_folders(folder: Path) -> None:
             path.rmdir()
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "not installed"

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from enum import Enum
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..errors import HarpError
 from ..files.locks import LOCK
 from ..files.made_from import difference, refuse_other_versions
+from ..files.versions import package_versions
 from ..files.writing import (
     changed_file,
     read_record,
@@ -398,12 +396,10 @@ class RunFolder:
 
 def versions() -> dict[str, str]:
     """Versions of everything that decides what a run computes."""
-    packages = ("accelerate", "numpy", "tevatron", "tokenizers", "torch", "transformers")
-    return {
-        "harp_plugin": __version__,
-        "python": platform.python_version(),
-        **{package: version(package) for package in packages},
-    }
+    return package_versions(
+        *("harp_plugin", "python", "accelerate", "numpy", "tevatron"),
+        *("tokenizers", "torch", "transformers"),
+    )
 
 
 def run_versions() -> dict[str, str]:

@@ -127,10 +127,12 @@ def test_other_versions_ask_in_one_line(built, tmp_path, tiny_bert, monkeypatch)
     source, output = built
     shutil.copytree(output, tmp_path / "out")
     before = content(tmp_path)
-    real = stage_module._version
-    monkeypatch.setattr(
-        stage_module, "_version", lambda name: "99.0" if name == "sentencex" else real(name)
-    )
+    real = stage_module.package_versions
+
+    def other(*names):
+        return {name: "99.0" if name == "sentencex" else real(name)[name] for name in names}
+
+    monkeypatch.setattr(stage_module, "package_versions", other)
     tasks = ["rqp", "ict"]
     with pytest.raises(HarpError, match=r"corpus was made by .*sentencex: .* then, 99\.0 now") as e:
         run(source, tmp_path / "out", tiny_bert, tasks=tasks)

@@ -169,7 +169,9 @@ def test_links_inside_are_removed_and_not_followed(tmp_path):
 
 
 def of_version(monkeypatch, number):
-    monkeypatch.setattr(stage_module, "_version", lambda name: number)
+    monkeypatch.setattr(
+        stage_module, "package_versions", lambda *names: dict.fromkeys(names, number)
+    )
 
 
 @pytest.mark.parametrize("whole", [True, False])
