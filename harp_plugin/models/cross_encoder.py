@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,9 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers.utils import ModelOutput
-from transformers.utils import logging as transformers_logging
 
 from ..errors import HarpError
-from .loading import load_pretrained, longest_input
+from .loading import load_pretrained, longest_input, without_notices
 from .packing import GivenHiddenStates, PackedClassifier, can_pack
 
 logger = logging.getLogger(__name__)
@@ -240,7 +238,7 @@ class JointModel(nn.Module):
 
 def _load(auto_class, name: str, seed: int, **options) -> tuple[PreTrainedModel, set[str]]:
     """Load a model in fp32 with the names of its weights that had to be drawn anew."""
-    with torch.random.fork_rng(), _quiet():
+    with torch.random.fork_rng(), without_notices():
         torch.manual_seed(seed)
         model, info = load_pretrained(
             auto_class,
@@ -291,18 +289,3 @@ def _tied_names(model: nn.Module) -> frozenset[str]:
 
 def _plain(name: str) -> str:
     return name.partition(".")[2]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from warning of heads that a checkpoint rightly lacks."""
-    level = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        if bars:
-            transformers_logging.enable_progress_bar()

@@ -151,6 +151,25 @@ def usable(name: str, kind: str = "model", errors: type[Exception] = Exception) 
         raise HarpError(f"cannot load model {name}: {reason}") from error
 
 
+@contextmanager
+def without_notices() -> Iterator[None]:
+    """Hold back the notices of transformers about missing weights, and its progress bars.
+
+    A checkpoint may rightly lack a head; where it may not, an error of ours says so.
+    """
+    from transformers.utils import logging
+
+    level, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if has_bars:
+            logging.enable_progress_bar()
+
+
 def _check_implied_size(auto_class, name: str, source: str) -> None:
     """Find that a model of this configuration is not far larger than its file, before it is made.
 

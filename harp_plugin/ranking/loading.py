@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
-from transformers.utils import logging
 
 from ..errors import HarpError
-from ..models.loading import load_pretrained
+from ..models.loading import load_pretrained, without_notices
 from ..models.packing.encoder import can_pack
 from ..models.packing.products import multiplies_bfloat16
 from .prepacked import can_prepack, prepack
@@ -42,7 +38,7 @@ def load_cross_encoder(
         raise HarpError(f"int8 is for a CPU: choose bfloat16 or float16 on {device}")
     if dtype == "int8" and not can_quantise():
         raise HarpError(f"torch {torch.__version__} has no products of int8: choose bfloat16")
-    with _quiet(), torch.random.fork_rng(devices=[]):
+    with without_notices(), torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
         model, info = load_pretrained(
             AutoModelForSequenceClassification,
@@ -68,31 +64,3 @@ def load_cross_encoder(
     if device.type == "cpu" and can_prepack(model.dtype):
         prepack(model.base_model)
     return model
-
-
-def choose_device(name: str | None) -> torch.device:
-    """The named device, or CUDA where there is one, else the CPU.
-
-    Raises:
-        HarpError: no such device here.
-    """
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise HarpError(f"device {name!r} cannot be used: {reason}") from error
-    return device
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Hold back the report of missing weights: our error or the user's wish replaces it."""
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)

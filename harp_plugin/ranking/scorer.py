@@ -18,9 +18,10 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
+from ..models.devices import choose_device
 from ..models.loading import load_tokenizer
 from .forward import Forward, one_at_a_time
-from .loading import DTYPES, choose_device, load_cross_encoder
+from .loading import DTYPES, load_cross_encoder
 from .pairs import Batch, PairTemplate, TokenPairs, cut_sizes, distinct, distinct_pairs
 from .tokens import LazyTokens, ahead, tokenise, tokenizer_key
 from .workers import Workers

@@ -21,9 +21,9 @@ from ...files.locks import one_writer
 from ...files.made_from import OverwriteRules
 from ...files.noted import refuse_input, remove_temporary_of
 from ...files.writing import file_hash, temporary_path
+from ...models.devices import choose_device
 from ...models.loading import model_fingerprint
 from ...ranking import HarpReranker
-from ...ranking.loading import choose_device
 from ...ranking.texts import DatasetTexts
 from ...ranking.versions import scoring_versions
 from .growing_run import GrowingRun, Sink, StandardOutput
