@@ -14,7 +14,7 @@ from argparse import (
     ArgumentTypeError,
     Namespace,
 )
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from enum import Enum
 from importlib.resources import files
@@ -25,6 +25,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from transformers.hf_argparser import HfArgumentParser
 
 from .errors import HarpError
+from .option_names import OLD_NAMES, OTHER_NAMES, OptionNames, flag
+
+__all__ = ["ABOUT", "OptionsParser", "read_recipe", "recipe_folder"]
 
 ABOUT = "about"
 """Key of a recipe for a remark to its reader."""
@@ -44,6 +47,8 @@ class OptionsParser(HfArgumentParser):
     """Reads dataclasses from flags and a recipe, as Tevatron's own drivers do.
 
     A flag wins over the recipe, the recipe over the default. Every key of the recipe must be known.
+    A flag is shown with dashes and is accepted with underscores too. The names that an option had
+    before, or has in other projects, are accepted as `harp_plugin.option_names` says.
 
     Args:
         dataclasses: the options; each field's help is its ``metadata["help"]``.
@@ -62,7 +67,7 @@ class OptionsParser(HfArgumentParser):
         shown: frozenset[str] | None = None,
     ) -> None:
         self._types = _recipe_types(dataclasses)
-        self._names = set(self._types)
+        self._option_names = OptionNames(dataclasses)
         self._count = len(dataclasses)
         super().__init__(
             list(dataclasses),
@@ -75,8 +80,16 @@ class OptionsParser(HfArgumentParser):
         for action in self._actions:
             if action.type is float:
                 action.type = _number
-            if shown is not None and action.dest in self._names - shown:
+            if shown is not None and action.dest in self._types.keys() - shown:
                 action.help = SUPPRESS
+
+    def add_argument(self, *names: Any, **settings: Any) -> Action:
+        """Add an argument; of a flag's two spellings a person is shown the one with dashes."""
+        for key in (OLD_NAMES, OTHER_NAMES):
+            settings.pop(key, None)
+        action = super().add_argument(*names, **settings)
+        action.option_strings = list(dict.fromkeys(map(_with_dashes, action.option_strings)))
+        return action
 
     def error(self, message: str) -> Any:
         """Turn a usage error into a `HarpError`."""
@@ -89,14 +102,17 @@ class OptionsParser(HfArgumentParser):
             One object per dataclass, then the namespace of arguments added besides them.
 
         Raises:
-            HarpError: a flag or a key of the recipe is unknown or has a wrong value, or the values
-                do not go together.
+            HarpError: a flag or a key of the recipe is unknown or has a wrong value, an option is
+                given under two names, or the values do not go together.
         """
         if recipe is not None:
-            self._take(read_recipe(recipe), recipe)
+            values = read_recipe(recipe)
+            self._take(self._option_names.values(values, f"{recipe}: "), recipe)
         try:
             *options, unknown = self.parse_args_into_dataclasses(
-                list(argv), look_for_args_file=False, return_remaining_strings=True
+                self._option_names.arguments(argv),
+                look_for_args_file=False,
+                return_remaining_strings=True,
             )
         except ArgumentError as error:
             raise HarpError(str(error)) from error
@@ -105,22 +121,22 @@ class OptionsParser(HfArgumentParser):
             reason = " ".join(str(error).split())
             raise HarpError(f"{place} do not make sense ({reason}): mend them") from error
         if unknown:
-            flag = unknown[0].partition("=")[0]
-            name = flag.lstrip("-").replace("-", "_")
-            raise HarpError(f"unknown argument {flag}: {self._hint(name, '--')}")
+            argument = unknown[0].partition("=")[0]
+            name = argument.lstrip("-").replace("-", "_")
+            raise HarpError(f"unknown argument {argument}: {self._hint(name, flag)}")
         rest = () if len(options) > self._count else (Namespace(),)
         return (*options, *rest)
 
-    def _hint(self, name: str, dashes: str = "") -> str:
-        close = difflib.get_close_matches(name, self._names, n=1)
-        return f"did you mean {dashes}{close[0]}?" if close else f"see `{self.prog} --help`"
+    def _hint(self, name: str, written: Callable[[str], str] = str) -> str:
+        close = difflib.get_close_matches(name, self._types, n=1)
+        return f"did you mean {written(close[0])}?" if close else f"see `{self.prog} --help`"
 
     def _take(self, values: dict[str, Any], recipe: str) -> None:
         about = values.pop(ABOUT, "")
         if not isinstance(about, str):
             raise HarpError(f"{recipe}: {ABOUT} is {about!r:.60}: it must be a text")
         for key in values:
-            if key not in self._names:
+            if key not in self._types:
                 raise HarpError(f"{recipe}: unknown key {key!r:.60}: {self._hint(key)}")
         for action in self._actions:
             if action.dest in values:
@@ -140,15 +156,18 @@ class _Formatter(ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action)
 
     def _format_action_invocation(self, action: Action) -> str:
-        """Show ``--min-words VALUE`` only; ``--min_words`` works as well."""
+        """Show ``--min-words VALUE``, and a choice's values in place of ``VALUE``."""
         if not action.option_strings or action.nargs == 0:
             return super()._format_action_invocation(action)
-        dashed = [option for option in action.option_strings if "_" not in option]
-        name = (dashed or action.option_strings)[0]
+        name = action.option_strings[0]
         if action.choices:
             return f"{name} {'|'.join(map(str, action.choices))}"
         more = " ..." if action.nargs in ("+", "*") else ""
         return f"{name} {'true|false' if action.nargs == '?' else 'VALUE'}{more}"
+
+
+def _with_dashes(option: str) -> str:
+    return flag(option.removeprefix("--")) if option.startswith("--") else option
 
 
 class _NoNumber(ArgumentTypeError, ValueError):

@@ -74,7 +74,7 @@ def test_unknown_command(harp):
 
 
 def test_unknown_flag_is_told_with_the_nearest(harp):
-    fails(harp("build", "x.xml", "--output", "y", "--min-word", "3"), "--min_words")
+    fails(harp("build", "x.xml", "--output", "y", "--min-word", "3"), "--min-words")
 
 
 def test_missing_source(harp, tmp_path):
