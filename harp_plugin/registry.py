@@ -1,4 +1,4 @@
-"""Registries of readers, tasks and losses: a dictionary, a decorator, and entry points."""
+"""Registries of readers, tasks and losses, which other packages can add to."""
 
 from __future__ import annotations
 
@@ -9,31 +9,38 @@ from typing import Any, Generic, TypeVar
 
 from .errors import HarpError
 
+__all__ = ["Registry"]
+
 T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Named things of one kind, open to other packages.
+    """Items of one kind by their names: those of this package, and those of other packages.
+
+    Another package adds an item through an entry point, which is loaded when its name is looked up
+    for the first time. An item that was registered in this process comes before an entry point of
+    the same name.
 
     Args:
-        group: entry point group through which other packages add theirs, such as
-            ``harp_plugin.tasks``. An entry point is loaded when its name is first looked up.
-        kind: what an item is called in error messages, such as ``task``.
+        group: the entry point group of the registry, such as ``harp_plugin.tasks``.
+        kind: what error messages call an item, such as ``task``.
+        items: the items of this package.
 
     Raises:
         HarpError: a name that is looked up is unknown, or its entry point cannot be loaded.
     """
 
-    def __init__(self, group: str, kind: str) -> None:
+    def __init__(self, group: str, kind: str, items: Mapping[str, T] | None = None) -> None:
         self.group = group
         self.kind = kind
-        self._items: dict[str, T] = {}
+        self._items: dict[str, T] = dict(items or {})
+        self._hidden: set[str] = set()
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorator that adds the decorated object under ``name``.
+        """Make a decorator that adds the decorated object under ``name``.
 
         Raises:
-            HarpError: ``name`` is taken by another object.
+            HarpError: another object has this name.
         """
 
         def add(item: T) -> T:
@@ -43,26 +50,46 @@ class Registry(Mapping[str, T], Generic[T]):
 
         return add
 
+    def unregister(self, name: str) -> None:
+        """Remove the item of this name, so that another can be registered under it.
+
+        An entry point of this name stays installed, but this process no longer sees it.
+
+        Raises:
+            HarpError: the name is unknown.
+        """
+        if name not in self:
+            raise HarpError(self._unknown(name))
+        self._items.pop(name, None)
+        self._hidden.add(name)
+
     def __getitem__(self, name: str) -> T:
         if name not in self._items:
-            found = [point for point in entry_points(group=self.group) if point.name == name]
-            if not found:
+            point = self._entry_points().get(name)
+            if point is None:
                 raise HarpError(self._unknown(name))
-            self._items[name] = self._loaded(found[0])
+            self._items[name] = self._load(point)
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:
         return name in set(self)
 
     def __iter__(self) -> Iterator[str]:
-        installed = [point.name for point in entry_points(group=self.group)]
-        return iter(dict.fromkeys([*self._items, *installed]))
+        return iter(dict.fromkeys([*self._items, *self._entry_points()]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def _loaded(self, point: EntryPoint) -> Any:
-        """Import what another package offers; whatever that raises is the package's mistake."""
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        """The entry points by name; the first of several with one name counts."""
+        points: dict[str, EntryPoint] = {}
+        for point in entry_points(group=self.group):
+            if point.name not in self._hidden:
+                points.setdefault(point.name, point)
+        return points
+
+    def _load(self, point: EntryPoint) -> Any:
+        """Import an item of another package; an error in it is that package's mistake."""
         try:
             return point.load()
         except (Exception, SystemExit) as error:

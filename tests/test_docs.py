@@ -40,10 +40,10 @@ def my_package(tmp_path_factory):
     sys.path.insert(0, str(site))
     importlib.invalidate_caches()
     yield site
+    TASKS.unregister("anchor-only")
+    READERS.unregister("json-pages")
+    LOSSES.unregister("exponential")
     sys.path.remove(str(site))
-    for registry in (TASKS, READERS, LOSSES):
-        for name in ("anchor-only", "json-pages", "exponential"):
-            registry._items.pop(name, None)
 
 
 def test_examples_are_short(my_package):

@@ -33,6 +33,23 @@ def test_a_name_is_given_once(fruits):
     assert fruits["apple"] == "an apple"
 
 
+def test_items_given_at_the_start():
+    registry = Registry("harp_plugin.tests.fruits", "fruit", {"apple": "an apple"})
+    registry.register("pear")("a pear")
+    assert dict(registry) == {"apple": "an apple", "pear": "a pear"}
+
+
+def test_an_item_is_removed_and_its_name_is_free_again(fruits):
+    fruits.unregister("apple")
+    assert list(fruits) == ["pear"] and "apple" not in fruits
+    with pytest.raises(HarpError, match=r"^unknown fruit 'apple': known are pear$"):
+        fruits["apple"]
+    with pytest.raises(HarpError, match=r"^unknown fruit 'apple': known are pear$"):
+        fruits.unregister("apple")
+    fruits.register("apple")("another apple")
+    assert fruits["apple"] == "another apple"
+
+
 def test_unknown_name(fruits):
     with pytest.raises(HarpError, match=r"^unknown fruit 'aple': did you mean 'apple'\?.*pear$"):
         fruits["aple"]
@@ -63,6 +80,17 @@ def test_entry_points(fruits, other_package):
     assert fruits["apple"] == "an apple"  # our own wins
     with pytest.raises(HarpError, match=r"did you mean 'plum'\?"):
         fruits["plumm"]
+
+
+def test_an_entry_point_is_hidden_when_it_is_removed(fruits, other_package):
+    assert fruits["plum"].sweet
+    for name in ("plum", "broken", "apple"):  # loaded, not loaded, and behind an item of ours
+        fruits.unregister(name)
+    assert list(fruits) == ["pear"]
+    with pytest.raises(HarpError, match=r"^unknown fruit 'plum': known are pear$"):
+        fruits["plum"]
+    fruits.register("plum")("a plum of ours")
+    assert fruits["plum"] == "a plum of ours" and list(fruits) == ["pear", "plum"]
 
 
 def test_entry_points_that_cannot_be_loaded(fruits, other_package):

@@ -92,7 +92,7 @@ def planted(encyclopedia_build, tmp_path_factory):
     build_examples(directory, list(tasks), rules=OverwriteRules(overwrite=True))
     yield directory
     for name in tasks:
-        del TASKS._items[name]
+        TASKS.unregister(name)
 
 
 @pytest.mark.parametrize(

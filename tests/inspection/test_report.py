@@ -257,7 +257,7 @@ def registered():
         TASKS.register(name)(task)
     yield list(tasks)
     for name in tasks:
-        del TASKS._items[name]
+        TASKS.unregister(name)
 
 
 def test_tasks_of_other_packages_are_shown(build, tmp_path, registered):

@@ -265,4 +265,4 @@ def test_loss_that_asks_for_what_is_not_there_is_named():
         with pytest.raises(HarpError, match="loss 'distance' asks for embeddings"):
             WeightedSum({"distance": 1})
     finally:
-        LOSSES._items.pop("distance")
+        LOSSES.unregister("distance")
