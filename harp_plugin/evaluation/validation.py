@@ -9,10 +9,10 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..collections.collection import Collection
+from ..collections.query_ids import read_query_ids
 from ..errors import HarpError
 from ..ranking import Scorer
 from ..sampling import stable_id
-from ..training.judged import wanted_ids
 from ..training.validation import ValidationOptions
 from .first_stage import FirstStage
 from .options import EvaluationOptions
@@ -63,7 +63,7 @@ class RankingValidation:
             )
         )
         collection = Collection(self.dataset, options.validation_fields)
-        known = wanted_ids(
+        known = read_query_ids(
             options.validation_query_ids or query_ids,
             set(collection.topics["qid"]),
             f"dataset {self.dataset}",

@@ -2,59 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
 
 import numpy as np
 
+from ..collections.judged_queries import JudgedQueries, drop_phrases
 from ..errors import HarpError
-from ..sampling import generator, stable_id
+from ..sampling import generator
 from ..tasks import Pair, PairGroup
 
 TASK = "finetune"
 """Name of the groups' task in log lines."""
-
-
-class Judged(NamedTuple):
-    """A query with the documents that may be drawn for it, by their ids or their texts.
-
-    ``swapped`` tells that the documents stand in the query's place, as in HARP's RQP.
-    ``teacher_scores`` has a teacher's score of each document, where a loss reads it.
-    """
-
-    id: str
-    query: str
-    positives: Sequence[str]
-    negatives: Sequence[str]
-    swapped: bool = False
-    teacher_scores: Mapping[str, float] | None = None
-
-
-class JudgedSource(Protocol):
-    """Judged queries, such as `JudgedCollection` and `JudgedLines`.
-
-    Attributes:
-        fingerprint: changes when what is drawn from does.
-        drops: number of queries left out, by reason.
-        has_teacher_scores: whether each document has a teacher's score.
-        without_teacher_score: number of documents left out because they have none.
-    """
-
-    fingerprint: str
-    drops: Counter[str]
-    has_teacher_scores: bool
-    without_teacher_score: int
-
-    def __len__(self) -> int:
-        """Number of queries."""
-
-    def judged(self, index: int) -> Judged:
-        """The query at an index."""
-
-    def texts(self, documents: Sequence[str]) -> list[str]:
-        """The texts of documents that `judged` gave, in their order."""
 
 
 class JudgedGroups:
@@ -72,7 +30,7 @@ class JudgedGroups:
     """
 
     def __init__(
-        self, source: JudgedSource, *, negatives: int = 7, seed: int = 42, fresh: bool = True
+        self, source: JudgedQueries, *, negatives: int = 7, seed: int = 42, fresh: bool = True
     ) -> None:
         self.source = source
         self.negatives = negatives
@@ -104,7 +62,7 @@ class JudgedGroups:
 
     def shortages(self) -> list[str]:
         """One sentence for each reason for which queries or documents are left out."""
-        lines = told(self.source.drops)
+        lines = drop_phrases(self.source.drops)
         if count := self.source.without_teacher_score:
             lines.append(f"{count:,} document{'s' * (count > 1)} without a teacher score")
         return [f"left out: {line}" for line in lines]
@@ -156,51 +114,3 @@ class JudgedGroups:
                 if text.strip() and text != other_than
             ]
         return drawn
-
-
-def told(drops: Mapping[str, int]) -> list[str]:
-    """One phrase for each reason for which queries were dropped."""
-    return [
-        f"{count:,} {'query' if count == 1 else 'queries'} {reason}"
-        for reason, count in sorted(drops.items())
-    ]
-
-
-def few_shot_order(ids: Iterable[str], seed: int) -> list[str]:
-    """Query ids in a drawn order that no other query changes, so that fewer nest in more."""
-    return sorted(set(ids), key=lambda id: (stable_id(seed, "few-shot", id), id))
-
-
-def wanted_ids(path: str | None, known: Collection[str], source: str) -> set[str]:
-    """The query ids that a file lists, one a line; all known ones without a file.
-
-    Raises:
-        HarpError: the file cannot be read, is empty, or lists a query that the source lacks.
-    """
-    if path is None:
-        return set(known)
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise HarpError(f"cannot read query_ids {path}: {error}") from error
-    wanted: set[str] = set()
-    for number, line in enumerate(lines, start=1):
-        if line.strip() and line.strip() not in known:
-            raise HarpError(f"{path}, line {number}: no query {line.strip()!r} in {source}")
-        wanted |= {line.strip()} - {""}
-    if not wanted:
-        raise HarpError(f"query_ids {path} is empty: list one query id a line")
-    return wanted
-
-
-def check_left(left: int, asked: int | None, drops: Mapping[str, int], source: str) -> None:
-    """Find that there are queries, and as many as were asked for.
-
-    Raises:
-        HarpError: there are not.
-    """
-    if left >= (asked or 1):
-        return
-    reasons = ", ".join(told(drops)) or "there are no others"
-    short = f"only {left} of {asked} queries" if left else "no query"
-    raise HarpError(f"{source} has {short} to learn from: {reasons}")

@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from ..collections.dataset_queries import DatasetQueries
+from ..collections.json_lines_queries import JsonLinesQueries
 from ..errors import HarpError
 from ..limits import COUNT, MAX_LENGTH, NUMBER, SHARE, check_limits
 from .arguments import weights
 from .data import query_limits
 from .judged import TASK, JudgedGroups
-from .judged_collection import JudgedCollection
-from .judged_lines import JudgedLines
 from .losses import WeightedSum
 
 OF_A_DATASET = ("run_file", "teacher_run", "min_label", "depth", "skip_top", "judged_negatives")
@@ -171,14 +171,14 @@ class FinetuneDataArguments:
         """Open the data, without the queries of the dataset whose ids are left out.
 
         Raises:
-            HarpError: a file is missing, or as `JudgedCollection` and `JudgedLines` say.
+            HarpError: a file is missing, or as `DatasetQueries` and `JsonLinesQueries` say.
         """
         for name in ("run_file", "teacher_run", "query_ids"):
             if (path := getattr(self, name)) is not None and not Path(path).is_file():
                 raise HarpError(f"{name} {path}: there is no such file")
-        source: JudgedCollection | JudgedLines
+        source: DatasetQueries | JsonLinesQueries
         if self.train_file:
-            source = JudgedLines(
+            source = JsonLinesQueries(
                 self.train_file,
                 fields=self.fields or ("title", "text"),
                 teacher=bool(self.weighted_sum().of_teacher),
@@ -187,7 +187,7 @@ class FinetuneDataArguments:
                 seed=seed,
             )
         else:
-            source = JudgedCollection(
+            source = DatasetQueries(
                 self.dataset or "",
                 run=self.run_file,
                 teacher=self.teacher_run,

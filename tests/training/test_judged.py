@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 from torch.utils.data import DataLoader
 
+from harp_plugin.collections.dataset_queries import DatasetQueries
+from harp_plugin.collections.run import Retrieved, TopDocuments
 from harp_plugin.errors import HarpError
 from harp_plugin.training.data import GroupDataset
 from harp_plugin.training.judged import JudgedGroups
-from harp_plugin.training.judged_collection import JudgedCollection
-from harp_plugin.training.judged_run import Retrieved, TopDocuments
 
 from .judged_data import DOCUMENTS, QRELS, QUERIES, RUN, allowed, register, write_run
 
@@ -29,7 +29,7 @@ def run(tmp_path_factory):
 
 
 def groups_of(name, run, negatives=7, seed=42, fresh=True, **options):
-    source = JudgedCollection(name, run=run, seed=seed, **options)
+    source = DatasetQueries(name, run=run, seed=seed, **options)
     return JudgedGroups(source, negatives=negatives, seed=seed, fresh=fresh)
 
 
@@ -128,7 +128,7 @@ def test_same_groups_for_any_worker(context, irds_home, tmp_path):
 
 def test_few_shot_subsets_nest(name, run):
     def chosen(count, seed=42):
-        source = JudgedCollection(name, run=run, queries=count, seed=seed)
+        source = DatasetQueries(name, run=run, queries=count, seed=seed)
         assert [j.id for j in source._judged] == [q for q in QUERIES if q in set(ids(source))]
         return set(ids(source))
 
@@ -159,15 +159,15 @@ def test_equal_scores_keep_the_order_of_the_run():
 def test_query_ids_limit_what_is_taken(name, run, tmp_path):
     file = tmp_path / "ids.txt"
     file.write_text("q3\n\n q7 \n")
-    source = JudgedCollection(name, run=run, query_ids=str(file))
+    source = DatasetQueries(name, run=run, query_ids=str(file))
     assert [source.judged(index).id for index in range(len(source))] == ["q3", "q7"]
-    assert len(JudgedCollection(name, run=run, query_ids=str(file), queries=1)) == 1
+    assert len(DatasetQueries(name, run=run, query_ids=str(file), queries=1)) == 1
     for content, message in [("q3\nq99\n", "line 2: no query 'q99' in dataset"), ("", "is empty")]:
         file.write_text(content)
         with pytest.raises(HarpError, match=message):
-            JudgedCollection(name, run=run, query_ids=str(file))
+            DatasetQueries(name, run=run, query_ids=str(file))
     with pytest.raises(HarpError, match="cannot read query_ids"):
-        JudgedCollection(name, run=run, query_ids=str(tmp_path / "none"))
+        DatasetQueries(name, run=run, query_ids=str(tmp_path / "none"))
 
 
 def test_queries_left_out_are_counted_by_reason(tmp_path):
@@ -201,7 +201,7 @@ def test_judged_documents_that_the_collection_lacks_are_not_drawn(tmp_path):
     documents = {"d1": "one", "d2": "two", "d3": "three"}
     qrels = [("q", doc, int(doc in ("d1", "gone"))) for doc in ("d1", "d2", "gone", "away")]
     name = register(tmp_path, documents, {"q": "query"}, qrels, [("q", "d3", 1.0)])
-    (judged,) = JudgedCollection(name, judged_negatives=True)._judged
+    (judged,) = DatasetQueries(name, judged_negatives=True)._judged
     assert (judged.positives, judged.negatives) == (["d1"], ["d3", "d2"])
 
 
@@ -236,7 +236,7 @@ def test_queries_that_the_teacher_lacks_are_left_out(name, run, tmp_path):
     lines = [(query, doc, 1.0) for query, doc, _ in {*RUN, *QRELS} if query not in ("q1", "q2")]
     lines += [("q2", doc, 1.0) for doc in positives]
     lines = sorted({(query, doc): (query, doc, score) for query, doc, score in lines}.values())
-    source = JudgedCollection(name, run=run, teacher=write_run(tmp_path / "t.run", lines))
+    source = DatasetQueries(name, run=run, teacher=write_run(tmp_path / "t.run", lines))
     assert source.drops == {
         "without a relevant document that has a teacher score": 1,
         "without a negative that has a teacher score": 1,
@@ -245,7 +245,7 @@ def test_queries_that_the_teacher_lacks_are_left_out(name, run, tmp_path):
     for text, message in [("q77 Q0 d1 1 2 x\n", "line 1: query 'q77'"), ("", "is empty")]:
         (tmp_path / "t.run").write_text(text)
         with pytest.raises(HarpError, match=message):
-            JudgedCollection(name, run=run, teacher=str(tmp_path / "t.run"))
+            DatasetQueries(name, run=run, teacher=str(tmp_path / "t.run"))
 
 
 WRONG_RUNS = {
@@ -265,7 +265,7 @@ def test_wrong_runs_are_named(text, name, tmp_path):
     path = tmp_path / "wrong.run"
     path.write_text(text)
     with pytest.raises(HarpError, match=WRONG_RUNS[text]):
-        JudgedCollection(name, run=str(path))
+        DatasetQueries(name, run=str(path))
 
 
 def test_runs_that_cannot_be_read(name, run, tmp_path):
@@ -274,7 +274,7 @@ def test_runs_that_cannot_be_read(name, run, tmp_path):
     cut.write_bytes(cut.read_bytes()[:-20])
     for path in (cut, tmp_path / "none.run", tmp_path):
         with pytest.raises(HarpError, match=r"cannot read run|is no file: name one"):
-            JudgedCollection(name, run=str(path))
+            DatasetQueries(name, run=str(path))
 
 
 @pytest.mark.parametrize(
@@ -287,16 +287,16 @@ def test_runs_that_cannot_be_read(name, run, tmp_path):
 )
 def test_wrong_options_are_named(options, message, name, run):
     with pytest.raises(HarpError, match=message):
-        JudgedCollection(name, run=run, **options)
+        DatasetQueries(name, run=run, **options)
 
 
 def test_wrong_datasets_are_named(name, run):
     with pytest.raises(HarpError, match=r"unknown dataset 'vaswany'"):
-        JudgedCollection("vaswany", run=run)
+        DatasetQueries("vaswany", run=run)
     with pytest.raises(HarpError, match=r"has no scoreddocs: name a first-stage run_file"):
-        JudgedCollection(name)
+        DatasetQueries(name)
     with pytest.raises(HarpError, match=r"msmarco-document has no queries: name a judged subset"):
-        JudgedCollection("msmarco-document", run=run)
+        DatasetQueries("msmarco-document", run=run)
 
 
 def test_fields_are_joined_as_the_evaluation_joins_them(irds_home, tmp_path):
@@ -305,7 +305,7 @@ def test_fields_are_joined_as_the_evaluation_joins_them(irds_home, tmp_path):
     fields = ["title", "author", "text"]
     lines = [("1", str(n), -n) for n in range(1, 40)]
     run = write_run(tmp_path / "c.run", lines)
-    source = JudgedCollection("cranfield", run=run, fields=fields)
+    source = DatasetQueries("cranfield", run=run, fields=fields)
     judged = source.judged(0)
     assert len(source) == 1 and len(judged.negatives) > 9
     expected = Collection("cranfield", fields).texts(judged.negatives)

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
+from harp_plugin.collections.json_lines_queries import JsonLinesQueries
 from harp_plugin.commands.export import ExportOptions, export
 from harp_plugin.errors import HarpError
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
 from harp_plugin.training.judged import JudgedGroups
-from harp_plugin.training.judged_lines import JudgedLines
 
 
 def row(query, positives, negatives, **more):
@@ -37,7 +37,7 @@ def files(tmp_path):
 
 
 def test_what_is_drawn(files):
-    groups = JudgedGroups(JudgedLines(files), negatives=2)
+    groups = JudgedGroups(JsonLinesQueries(files), negatives=2)
     assert len(groups) == 3
     found = [groups.group(epoch, 0) for epoch in range(60)]
     assert {group.positive for group in found} == {("what is q1?", "p1"), ("what is q1?", "p2")}
@@ -48,24 +48,24 @@ def test_what_is_drawn(files):
 
 
 def test_fields_that_are_joined(files):
-    groups = JudgedGroups(JudgedLines(files, fields=["text", "docid"]))
+    groups = JudgedGroups(JsonLinesQueries(files, fields=["text", "docid"]))
     assert groups.group(0, 2).positive.document == "p4 p4"
 
 
 def test_few_queries_and_named_ones(files, tmp_path):
-    one, two = (JudgedLines(files, queries=count, seed=3) for count in (1, 2))
+    one, two = (JsonLinesQueries(files, queries=count, seed=3) for count in (1, 2))
     assert one.judged(0) in [two.judged(0), two.judged(1)] and len(two) == 2
     assert one.fingerprint != two.fingerprint
     (tmp_path / "ids").write_text("q3\n")
-    assert JudgedLines(files, query_ids=str(tmp_path / "ids")).judged(0).id == "q3"
+    assert JsonLinesQueries(files, query_ids=str(tmp_path / "ids")).judged(0).id == "q3"
     with pytest.raises(HarpError, match="only 3 of 4 queries to learn from"):
-        JudgedLines(files, queries=4)
+        JsonLinesQueries(files, queries=4)
 
 
 def test_another_text_is_another_fingerprint(files, tmp_path):
-    before = JudgedLines(files).fingerprint
+    before = JsonLinesQueries(files).fingerprint
     write(tmp_path / "b.jsonl", row("q3", ["p4"], ["n6"]))
-    assert JudgedLines(files).fingerprint != before
+    assert JsonLinesQueries(files).fingerprint != before
 
 
 def test_lines_left_out_are_counted(tmp_path):
@@ -76,7 +76,7 @@ def test_lines_left_out_are_counted(tmp_path):
         row("q4", "p", "n"),
     ]
     rows.append(row("q5", ["A p"], ["p"]))
-    source = JudgedLines([write(tmp_path / "x.jsonl", *rows)])
+    source = JsonLinesQueries([write(tmp_path / "x.jsonl", *rows)])
     assert len(source) == 1 and source.judged(0).id == "q4"
     assert source.drops == {
         "without a positive passage that has text": 2,
@@ -98,7 +98,7 @@ def test_passages_carry_their_teachers_scores(tmp_path):
         with_scores(row("q3", ["p4"], ["n5"]), [None], [1.0]),
     ]
     path = write(tmp_path / "x.jsonl", *rows)
-    groups = JudgedGroups(JudgedLines([path], teacher=True))
+    groups = JudgedGroups(JsonLinesQueries([path], teacher=True))
     scores = {"p1": 9, "p2": 8.5, "A n1": 1, "A n3": -2.0}
     drawn = set()
     for epoch in range(30):
@@ -112,7 +112,7 @@ def test_passages_carry_their_teachers_scores(tmp_path):
         "without a positive passage that has a teacher's `score`": 1,
         "without a negative passage that has a teacher's `score`": 1,
     }
-    plain = JudgedGroups(JudgedLines([path]))
+    plain = JudgedGroups(JsonLinesQueries([path]))
     assert len(plain) == 3 and plain.group(0, 0).teacher_scores is None
 
 
@@ -120,8 +120,8 @@ def test_passages_carry_their_teachers_scores(tmp_path):
 def test_a_score_that_is_no_number_is_named(score, tmp_path):
     path = write(tmp_path / "x.jsonl", with_scores(row("q", ["p"], ["n"]), [1], [score]))
     with pytest.raises(HarpError, match=r"x.jsonl, line 1: score .* of a passage is no number"):
-        JudgedLines([path], teacher=True)
-    assert len(JudgedLines([path])) == 1
+        JsonLinesQueries([path], teacher=True)
+    assert len(JsonLinesQueries([path])) == 1
 
 
 @pytest.mark.parametrize(
@@ -148,21 +148,21 @@ def test_malformed_lines_are_named(line, message, tmp_path):
     good = json.dumps(row("q1", ["p"], ["n"]))
     path.write_text(f"{good}\n\n{line}\n", errors="surrogateescape")
     with pytest.raises(HarpError, match=message):
-        JudgedLines([str(path)])
+        JsonLinesQueries([str(path)])
 
 
 def test_files_without_a_line_to_learn_from(tmp_path):
     (tmp_path / "x.jsonl").touch()
     for name, message in [("x.jsonl", "is empty|no query to learn"), ("y.jsonl", "cannot read")]:
         with pytest.raises(HarpError, match=message):
-            JudgedLines([str(tmp_path / name)])
+            JsonLinesQueries([str(tmp_path / name)])
 
 
 def test_round_trip_of_what_harp_export_writes(encyclopedia_build, tmp_path):
     options = ExportOptions(output=str(tmp_path / "pairs"), groups=60, quiet=True)
     files = sorted(map(str, (export(encyclopedia_build, options) / "data").glob("*.jsonl")))
     data = PreTrainingData(encyclopedia_build, dict.fromkeys(HARP_TASKS, 1), groups_per_epoch=60)
-    groups = JudgedGroups(JudgedLines(files))
+    groups = JudgedGroups(JsonLinesQueries(files))
     assert len(groups) == 60 and not groups.shortages()
     tasks = Counter()
     for index in range(60):

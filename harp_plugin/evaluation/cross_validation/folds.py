@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...collections.query_ids import read_query_ids
 from ...errors import HarpError
 from ...sampling import generator
-from ...training.judged import wanted_ids
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def read_parts(paths: Sequence[str], ids: Sequence[str], source: str) -> list[tu
         HarpError: a file cannot be read or is empty, a query is in two files or in none, or one is
             not in the source.
     """
-    parts = [wanted_ids(path, set(ids), source) for path in paths]
+    parts = [read_query_ids(path, set(ids), source) for path in paths]
     owner: dict[str, str] = {}
     for path, part in zip(paths, parts, strict=True):
         for query in sorted(part):

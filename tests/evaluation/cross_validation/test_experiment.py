@@ -16,11 +16,11 @@ from statsmodels.stats.multitest import multipletests
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
 from harp_plugin.collections.collection import Collection
+from harp_plugin.collections.query_ids import few_shot_order
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.cross_validation import cross_validate, trials
 from harp_plugin.evaluation.results import measure_runs
 from harp_plugin.evaluation.runs import read_run
-from harp_plugin.training.judged import few_shot_order
 
 from .conftest import FINETUNING
 

@@ -8,8 +8,8 @@ from itertools import groupby, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from ..collections.trec_run import Retrieved
 from ..errors import HarpError
+from .trec_run import Retrieved
 
 _AT_ONCE = 10_000
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import HarpError
-from .judged import Judged, check_left, few_shot_order, wanted_ids
+from .judged_queries import JudgedQuery, check_enough_queries
+from .query_ids import few_shot_order, read_query_ids
 
 
 class _Place(NamedTuple):
@@ -21,7 +22,7 @@ class _Place(NamedTuple):
     id: str
 
 
-class JudgedLines:
+class JsonLinesQueries:
     """Lines of ``query``, ``positive_passages`` and ``negative_passages``, read when drawn.
 
     ``query_id`` names a line, else its number. A line of `harp export` with ``"swapped": true``
@@ -66,9 +67,9 @@ class JudgedLines:
             place for number in range(len(self.files)) for place in self._places(number, digest)
         ]
         source = ", ".join(self.files)
-        wanted = wanted_ids(query_ids, {place.id for place in found}, source)
+        wanted = read_query_ids(query_ids, {place.id for place in found}, source)
         ids = few_shot_order(wanted, seed)[:queries]
-        check_left(len(ids), queries, self.drops, source)
+        check_enough_queries(len(ids), queries, self.drops, source)
         chosen = set(ids)
         self._kept = [place for place in found if place.id in chosen]
         digest.update("\n".join(ids).encode("utf-8", "surrogatepass"))
@@ -77,7 +78,7 @@ class JudgedLines:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def judged(self, index: int) -> Judged:
+    def judged(self, index: int) -> JudgedQuery:
         """The line at an index, its documents by their texts."""
         place = self._kept[index]
         path = self.files[place.file]
@@ -108,7 +109,7 @@ class JudgedLines:
             raise HarpError(f"cannot read train_file {path}: {error}") from error
         return places
 
-    def _usable(self, judged: Judged) -> bool:
+    def _usable(self, judged: JudgedQuery) -> bool:
         scored = _scored(judged)
         self.without_teacher_score += len(judged.positives) - len(scored.positives)
         self.without_teacher_score += len(judged.negatives) - len(scored.negatives)
@@ -123,7 +124,7 @@ class JudgedLines:
             return True
         return False
 
-    def _parsed(self, line: bytes, name: str, where: str) -> Judged:
+    def _parsed(self, line: bytes, name: str, where: str) -> JudgedQuery:
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -134,7 +135,7 @@ class JudgedLines:
         negatives = self._passages(row, "negative_passages", where)
         scores = {text: score for text, score in negatives + positives if score is not None}
         texts = [text for text, _ in positives]
-        return Judged(
+        return JudgedQuery(
             str(row.get("query_id", name)),
             row["query"],
             texts,
@@ -166,7 +167,7 @@ class JudgedLines:
         return [(text, score) for text, score in found if text.strip()]
 
 
-def _scored(judged: Judged) -> Judged:
+def _scored(judged: JudgedQuery) -> JudgedQuery:
     """Only the documents that have a teacher's score, where scores are read."""
     known = judged.teacher_scores
     if known is None:

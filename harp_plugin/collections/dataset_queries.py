@@ -8,18 +8,19 @@ from collections.abc import Collection, Sequence
 
 from tqdm import tqdm
 
-from ..collections.documents import Documents, reading
-from ..collections.trec_run import Retrieved, run_lines
 from ..errors import HarpError
-from .judged import Judged, check_left, few_shot_order, wanted_ids
-from .judged_run import TopDocuments
+from .documents import Documents, reading
+from .judged_queries import JudgedQuery, check_enough_queries
+from .query_ids import few_shot_order, read_query_ids
+from .run import TopDocuments
+from .trec_run import Retrieved, run_lines
 
 Labels = dict[str, int]
 _LOOKED_UP = 100_000
 _AT_ONCE = 10_000
 
 
-class JudgedCollection:
+class DatasetQueries:
     """The queries of a dataset that have a relevant document and a negative.
 
     Positives have a label of at least ``min_label``. Negatives are the run's documents to
@@ -76,13 +77,13 @@ class JudgedCollection:
         self._check(run)
         with reading(self.name):
             topics = {q.query_id: q.default_text() for q in self._documents.dataset.queries_iter()}
-        wanted = wanted_ids(query_ids, topics, f"dataset {name}") - set(left_out)
+        wanted = read_query_ids(query_ids, topics, f"dataset {name}") - set(left_out)
         top = self._top(run, topics)
         self._teacher = None if teacher is None else self._run(teacher, topics, None)
         self.has_teacher_scores = teacher is not None
         self.without_teacher_score = 0
         found = self._candidates(topics, wanted, top, queries, seed)
-        check_left(len(found), queries, self.drops, f"dataset {name}")
+        check_enough_queries(len(found), queries, self.drops, f"dataset {name}")
         self._judged = [found[query] for query in topics if query in found]
         self._look_up()
         self.fingerprint = self._fingerprint()
@@ -90,7 +91,7 @@ class JudgedCollection:
     def __len__(self) -> int:
         return len(self._judged)
 
-    def judged(self, index: int) -> Judged:
+    def judged(self, index: int) -> JudgedQuery:
         """The query at an index, its documents by id."""
         judged = self._judged[index]
         if self._teacher is None:
@@ -126,12 +127,12 @@ class JudgedCollection:
         top: TopDocuments,
         count: int | None,
         seed: int,
-    ) -> dict[str, Judged]:
+    ) -> dict[str, JudgedQuery]:
         labels = self._labels(wanted)
         self.drops["without a judgement"] += len(wanted - labels.keys())
         order = few_shot_order(labels, seed) if count else list(labels)
         self._digest = hashlib.sha256()
-        found: dict[str, Judged] = {}
+        found: dict[str, JudgedQuery] = {}
         for query in tqdm(order, "judged queries", unit="query", leave=False, disable=None):
             if len(found) == count:
                 break
@@ -145,7 +146,7 @@ class JudgedCollection:
 
     def _candidate(
         self, query: str, text: str, labels: Labels, top: TopDocuments
-    ) -> tuple[str, Judged | None]:
+    ) -> tuple[str, JudgedQuery | None]:
         relevant = sorted(doc for doc, label in labels.items() if label >= self.min_label)
         if not relevant:
             return f"without a document of label {self.min_label} or more", None
@@ -163,7 +164,7 @@ class JudgedCollection:
             return "without a relevant document that has text", None
         for part in (query, text, *(texts[doc] for doc in positives)):
             self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))
-        return "", Judged(query, text, positives, negatives)
+        return "", JudgedQuery(query, text, positives, negatives)
 
     def _negatives(self, labels: Labels, ranked: list[str]) -> list[str]:
         unjudged = [doc for doc in ranked if doc not in labels]
