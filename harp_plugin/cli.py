@@ -153,7 +153,7 @@ def _build(argv: list[str]) -> None:
         description="Read hyperlinked sources, resolve their links, weigh their terms and make "
         "the examples of the pre-training tasks. A finished stage is kept; an interrupted one "
         "goes on where it was.",
-        arguments="SOURCE [SOURCE ...] --output DIR ",
+        arguments="SOURCE [SOURCE ...] --output-dir DIR ",
     )
     parser.add_argument(
         "sources", nargs="*", metavar="SOURCE", help="file, folder or irds:COLLECTION"
@@ -164,7 +164,7 @@ def _build(argv: list[str]) -> None:
     if stages[0].dry_run:
         from .commands.estimate import estimate, report
 
-        _show(report(estimate(rest.sources, *stages[:-1]), Path(stages[0].output)))
+        _show(report(estimate(rest.sources, *stages[:-1]), Path(stages[0].output_dir)))
     else:
         _show(summary(build(rest.sources, *stages)))
 
@@ -298,7 +298,7 @@ def _export(argv: list[str]) -> None:
         prog="harp export",
         description="Draw pairs from a build and write them as JSON lines that stock Tevatron and "
         "datasets.load_dataset read, with a data card.",
-        arguments="DIR --output DIR ",
+        arguments="DIR --output-dir DIR ",
     )
     parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
     exporting, draw, rest = parser.read(argv)

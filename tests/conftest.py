@@ -72,6 +72,6 @@ def encyclopedia_build(tmp_path_factory, tiny_bert) -> Path:
 
     folder = tmp_path_factory.mktemp("encyclopedia")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
-    options = BuildOptions(output=str(folder), workers=1, device="cpu", quiet=True)
+    options = BuildOptions(output_dir=str(folder), workers=1, device="cpu", quiet=True)
     build([source], options, weights=WeightOptions(model=str(tiny_bert)))
     return folder

@@ -28,7 +28,7 @@ KILLS_PER_BUILD = 8
 
 def build(source: Path, output: Path, model: str, workers: int) -> subprocess.Popen[bytes]:
     """Start `harp build` in a process group of its own."""
-    line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output", output]
+    line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output-dir", output]
     line += ["--model", model, "--min-words", "0", "--workers", str(workers), "--device", "cpu"]
     line += ["--pages-per-shard", "40", "--quiet", "--tasks", "rqp", "qdm", "rdp", "acm", "prop"]
     return subprocess.Popen(

@@ -74,21 +74,23 @@ def test_unknown_command(harp):
 
 
 def test_unknown_flag_is_told_with_the_nearest(harp):
-    fails(harp("build", "x.xml", "--output", "y", "--min-word", "3"), "--min-words")
+    fails(harp("build", "x.xml", "--output-dir", "y", "--min-word", "3"), "--min-words")
 
 
 def test_missing_source(harp, tmp_path):
-    fails(harp("build", tmp_path / "no.xml", "--output", tmp_path / "out"), "no.xml")
+    fails(harp("build", tmp_path / "no.xml", "--output-dir", tmp_path / "out"), "no.xml")
     assert not (tmp_path / "out" / "corpus" / "manifest.json").exists()
 
 
 def test_no_source(harp, tmp_path):
-    fails(harp("build", "--output", tmp_path), "no source")
+    fails(harp("build", "--output-dir", tmp_path), "no source")
 
 
 def test_missing_model(harp, tmp_path, shared_data):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    result = harp("build", source, "--output", tmp_path, "--model", tmp_path / "none", "--quiet")
+    result = harp(
+        "build", source, "--output-dir", tmp_path, "--model", tmp_path / "none", "--quiet"
+    )
     fails(result, "none")
     assert not (tmp_path / "weights" / "manifest.json").exists()
 
@@ -106,7 +108,7 @@ def test_broken_dumps(harp, tmp_path, shared_data):
     for name, content in broken.items():
         source, output = tmp_path / name, tmp_path / f"{name}-out"
         source.write_bytes(content)
-        build = ["build", source, "--output", output, "--stages", "corpus", "--quiet"]
+        build = ["build", source, "--output-dir", output, "--stages", "corpus", "--quiet"]
         fails(harp(*build), name)
         assert not (output / "corpus" / "manifest.json").exists()
 
@@ -125,7 +127,7 @@ def test_recipe_that_is_no_json(harp, tmp_path):
 
 def test_unfinished_build(harp, tmp_path):
     fails(harp("inspect", tmp_path), "harp build")
-    fails(harp("export", tmp_path, "--output", tmp_path / "out"), "harp build")
+    fails(harp("export", tmp_path, "--output-dir", tmp_path / "out"), "harp build")
 
 
 def test_interrupt_says_that_work_is_kept(harp, monkeypatch):

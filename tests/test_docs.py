@@ -53,7 +53,7 @@ def test_examples_are_short(my_package):
 
 def test_the_task(my_package, tmp_path, tiny_bert):
     options = BuildOptions(
-        output=str(tmp_path), tasks=["rqp", "anchor-only"], workers=1, device="cpu", quiet=True
+        output_dir=str(tmp_path), tasks=["rqp", "anchor-only"], workers=1, device="cpu", quiet=True
     )
     build([ENCYCLOPEDIA], options, weights=WeightOptions(model=str(tiny_bert)))
     data = PreTrainingData(tmp_path, {"anchor-only": 1})
@@ -74,7 +74,9 @@ def test_the_reader(my_package, tmp_path):
     source = tmp_path / "pages.jsonl"
     lines = [{"title": t, "text": x, "links": links} for t, (x, links) in pages.items()]
     source.write_text("\n".join(map(json.dumps, lines)))
-    options = BuildOptions(output=str(tmp_path / "out"), stages=["corpus"], workers=1, quiet=True)
+    options = BuildOptions(
+        output_dir=str(tmp_path / "out"), stages=["corpus"], workers=1, quiet=True
+    )
     manifest = build([source], options)["corpus"]
     rows = {"links": 2, "pages": 2, "redirects": 0, "sections": 2, "sentences": 2}
     assert manifest["rows"] == rows

@@ -122,7 +122,7 @@ def test_an_output_that_cannot_be_written(obstacle, tmp_path, capsys):
         output.write_text("mine")
     elif obstacle != "long":
         output.symlink_to(output if obstacle == "circle" else tmp_path / "none" / "absent")
-    argv = ["build", source, "--output", output / "inner", "--stages", "corpus", "--quiet"]
+    argv = ["build", source, "--output-dir", output / "inner", "--stages", "corpus", "--quiet"]
     for target in (output / "inner", output):
         argv[3] = target
         if obstacle == "dangling" and target == output:
@@ -138,7 +138,7 @@ def test_a_full_disk_and_a_name_that_is_no_text(tmp_path):
     """A limit on the size of files stands for the disk's."""
     name = os.fsdecode(b"d\xff\x1b.html")
     (tmp_path / name).write_text("<html><p>A <a href='b'>b</a>.")
-    line = [sys.executable, "-m", "harp_plugin.cli", "build", name, "--output", "out"]
+    line = [sys.executable, "-m", "harp_plugin.cli", "build", name, "--output-dir", "out"]
     line += ["--stages", "corpus", "--quiet", "--workers", "1"]
     full = subprocess.run(
         ["bash", "-c", 'ulimit -f 0; "$@"', "-", *line], cwd=tmp_path, capture_output=True

@@ -11,7 +11,7 @@ from harp_plugin.cli import main
 LONGEST = 10
 DEEP = 10**5
 NEEDED = {
-    "build": {"output": "out"},
+    "build": {"output_dir": "out"},
     "train": {"model_name_or_path": "no-model", "build_dir": "no-build", "output_dir": "out"},
     "finetune": {"model_name_or_path": "no-model", "dataset": "vaswani", "output_dir": "out"},
     "evaluate": {"dataset": "vaswani", "output_dir": "out"},
@@ -46,25 +46,28 @@ def nested(opening, closing):
 FILES = {
     "empty": (b"", "is no recipe"),
     "white space": (b" \n\t ", "is no recipe"),
-    "cut": (b'{"output": ', "is no recipe"),
+    "cut": (b'{"output_dir": ', "is no recipe"),
     "two objects": (b"{}{}", "is no recipe"),
     "null": (b"null", "one JSON object"),
     "a list": (b"[1, 2]", "one JSON object"),
     "a number": (b"7", "one JSON object"),
-    "a text": (b'"output"', "one JSON object"),
+    "a text": (b'"output_dir"', "one JSON object"),
     "deep lists": (nested("[", "]").encode(), "nested too deeply"),
     "deep objects": (nested('{"tasks":', "}").encode(), "nested too deeply"),
-    "no UTF-8": (b'{"output": "\xff\xfe"}', "is no recipe"),
-    "UTF-16": (json.dumps({"output": "out"}).encode("utf-16"), "is no recipe"),
-    "a key that stands twice": (b'{"output": "a", "output": "b"}', "'output' stands in it twice"),
+    "no UTF-8": (b'{"output_dir": "\xff\xfe"}', "is no recipe"),
+    "UTF-16": (json.dumps({"output_dir": "out"}).encode("utf-16"), "is no recipe"),
+    "a key that stands twice": (
+        b'{"output_dir": "a", "output_dir": "b"}',
+        "'output_dir' stands in it twice",
+    ),
     "an inner key twice": (b'{"tasks": {"rqp": 1, "rqp": 2}}', "'rqp' stands in it twice"),
     "NaN": (b'{"title_anchors": NaN}', "'NaN' is no finite number"),
     "Infinity": (b'{"learning_rate": -Infinity}', "'-Infinity' is no finite number"),
     "beyond floats": (b'{"learning_rate": 1e999}', "'1e999' is no finite number"),
     "too many digits": (b'{"workers": 1' + b"0" * 5000 + b"}", "is no recipe"),
-    "half a surrogate pair": (b'{"output": "a\\ud800"}', "half a surrogate pair"),
+    "half a surrogate pair": (b'{"output_dir": "a\\ud800"}', "half a surrogate pair"),
     "half a pair in a key": (b'{"\\udfff": 1}', "half a surrogate pair"),
-    "NUL in a path": (b'{"output": "a\\u0000b"}', "NUL"),
+    "NUL in a path": (b'{"output_dir": "a\\u0000b"}', "NUL"),
     "NUL deep inside": (b'{"tasks": {"a": [{"\\u0000": 1}]}}', "NUL"),
     "escape sequences": (b'{"\\u001b[2J\\nrm": 1}', "unknown key '\\x1b[2J\\nrm'"),
     "a program": (b"\x7fELF\x00\x01", "is no recipe"),
@@ -103,9 +106,9 @@ def test_a_recipe_that_may_not_be_read(line, tmp_path, monkeypatch):
 
 
 WRONG = [
-    *(("build", key, None) for key in ("workers", "output", "tasks", "quiet", "memory")),
-    ("build", "output", 5),
-    ("build", "output", ["out"]),
+    *(("build", key, None) for key in ("workers", "output_dir", "tasks", "quiet", "memory")),
+    ("build", "output_dir", 5),
+    ("build", "output_dir", ["out"]),
     ("build", "workers", "2"),
     ("build", "workers", 1.5),
     ("build", "workers", True),
@@ -195,9 +198,9 @@ FLAGS = [
     ("build", "--workers", "9" * 5000),
     ("build", "--title-anchors", "nan"),
     ("build", "--quiet", "perhaps"),
-    ("build", "--output"),
+    ("build", "--output-dir"),
     ("build", "--recipe"),
-    ("build", "--output", "a\0b"),
+    ("build", "--output-dir", "a\0b"),
     ("train", "--learning_rate", "inf"),
     ("train", "--max_steps", "1.5"),
     ("train", "--lr_scheduler_type", "foo"),
@@ -225,7 +228,7 @@ def test_what_is_no_mistake(tmp_path):
     from harp_plugin.commands.build import BuildOptions
     from harp_plugin.options import OptionsParser
 
-    recipe = {"about": "why", "output": "out", "workers": 1e1, "device": None}
+    recipe = {"about": "why", "output_dir": "out", "workers": 1e1, "device": None}
     path = tmp_path / "recipe.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(recipe).encode())
     options, _ = OptionsParser((BuildOptions,), "harp build", "").read([], str(path))

@@ -98,7 +98,7 @@ def interrupt(process, *numbers, between=0.2):
 
 def build_of(shared_data, output, *more):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    line = ["build", source, "--output", output, "--model", MODEL, "--device", "cpu"]
+    line = ["build", source, "--output-dir", output, "--model", MODEL, "--device", "cpu"]
     return [*line, "--workers", "2", "--pages-per-shard", "40", *more]
 
 

@@ -23,7 +23,15 @@ def checkpoint(shared_data, tmp_path_factory):
     """MiniLM after some steps on the densest 150 articles of the Simple English Wikipedia."""
     folder = tmp_path_factory.mktemp("road")
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build = ["build", str(source), "--output", str(folder / "build"), "--model", MINILM, "--quiet"]
+    build = [
+        "build",
+        str(source),
+        "--output-dir",
+        str(folder / "build"),
+        "--model",
+        MINILM,
+        "--quiet",
+    ]
     assert main(build) == 0
     recipe = {
         "model_name_or_path": MINILM,
@@ -99,7 +107,7 @@ def test_it_reranks_vaswani(checkpoint, irds_home, tmp_path, capsys):
 
 @pytest.mark.integration
 def test_the_quickstart_goes_from_data_to_table(tmp_path, capsys):
-    arguments = ["quickstart", "--output", str(tmp_path), "--max-steps", "2", "--quiet"]
+    arguments = ["quickstart", "--output-dir", str(tmp_path), "--max-steps", "2", "--quiet"]
     assert main(arguments) == 0
     output = capsys.readouterr().out
     assert max(map(len, output.splitlines())) <= 80 + len(str(tmp_path))

@@ -244,7 +244,9 @@ def test_what_training_arguments_write_is_read(tmp_path):
     recipe, unread = tmp_path / "recipe.json", {"accelerator_config", "parallelism_config"}
     parser = OptionsParser(OPTIONS, "harp train", "")
     written = of_training().to_dict()
-    known = {name: value for name, value in written.items() if name in parser._names - unread}
+    known = {
+        name: value for name, value in written.items() if name in parser._types.keys() - unread
+    }
     required = {"model_name_or_path": "m", "build_dir": "built"}
     recipe.write_text(json.dumps(required | known))
     assert parser.read([], str(recipe))[2].learning_rate == 5e-5

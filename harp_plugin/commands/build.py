@@ -15,16 +15,23 @@ from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..graph import GraphOptions
 from ..models.loading import model_fingerprint
+from ..option_names import OLD_NAMES, takes_old_names
 from ..storage import Stage
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
 
 
+@takes_old_names
 @dataclass
 class BuildOptions:
     """What `harp build` runs, and with how much of the machine."""
 
-    output: str = field(metadata={"help": "Folder for the result; what is finished is kept."})
+    output_dir: str = field(
+        metadata={
+            "help": "Folder for the result. What is finished in it is kept.",
+            OLD_NAMES: ("output",),
+        }
+    )
     stages: list[str] = field(
         default_factory=list,
         metadata={
@@ -98,7 +105,7 @@ def build(
     weights = weights or WeightOptions()
     check(sources, options, weights)
     _check_stages(sources, options, corpus, graph, weights)
-    with one_writer(options.output):
+    with one_writer(options.output_dir):
         return _run_stages(sources, options, corpus, graph, weights, engine)
 
 
@@ -133,7 +140,7 @@ def _stage(
     weights: WeightOptions,
 ) -> Stage:
     """A stage, not started."""
-    directory, rules = Path(options.output), options.rules
+    directory, rules = Path(options.output_dir), options.rules
     if name == "corpus":
         from ..corpus.build import corpus_stage
 
@@ -163,7 +170,7 @@ def _run_stages(
     weights: WeightOptions,
     engine: EngineOptions | None,
 ) -> dict[str, dict[str, Any]]:
-    directory = Path(options.output)
+    directory = Path(options.output_dir)
     shared: dict[str, Any] = {
         "workers": options.workers,
         "quiet": options.quiet,
@@ -212,7 +219,7 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
             raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
         for source in sources:
             find_sources(source)
-            _refuse_shared_folder(source, Path(options.output))
+            _refuse_shared_folder(source, Path(options.output_dir))
     if "weights" in stages and weights.needs_model:
         model_fingerprint(weights.model)
         if options.device is not None:
@@ -233,9 +240,11 @@ def _refuse_shared_folder(source: str | Path, output: Path) -> None:
         return
     read, written = Path(source).resolve(), output.resolve()
     if read.is_relative_to(written):
-        raise HarpError(f"--output {output} holds the source {source}: name another folder")
+        raise HarpError(f"--output-dir {output} holds the source {source}: name another folder")
     if written.is_relative_to(read):
-        raise HarpError(f"--output {output} lies inside the source {source}: name another folder")
+        raise HarpError(
+            f"--output-dir {output} lies inside the source {source}: name another folder"
+        )
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:

@@ -216,7 +216,7 @@ def report(found: Estimate, output: Path) -> str:
     free = shutil.disk_usage(next(p for p in (output, *output.absolute().parents) if p.exists()))
     lines.append(f"  {'disk':<18} {found.size / 1e9:>20.2f} GB, free: {free.free / 1e9:.0f} GB")
     if found.size > free.free:
-        lines.append("  the disk is too small: name another --output")
+        lines.append("  the disk is too small: name another --output-dir")
     return "\n".join(lines)
 
 

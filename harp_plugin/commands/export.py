@@ -16,6 +16,7 @@ from ..errors import HarpError
 from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..files.writing import write_text
+from ..option_names import OLD_NAMES, takes_old_names
 from ..sampling import stable_id
 from ..storage import ShardFile, Stage, read_content, read_manifest, shard_map
 from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
@@ -26,11 +27,12 @@ _CARD = "README.md"
 _SHARD = 10_000
 
 
+@takes_old_names
 @dataclass
 class ExportOptions:
     """What to draw."""
 
-    output: str = field(metadata={"help": "Folder of the dataset."})
+    output_dir: str = field(metadata={"help": "Folder for the dataset.", OLD_NAMES: ("output",)})
     tasks: list[str] = field(
         default_factory=lambda: list(HARP_TASKS), metadata={"help": "Tasks, in equal parts."}
     )
@@ -82,7 +84,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     inputs["stop words"] = stop_words_hash(draw.stop_words or "none")
     asked = {key: getattr(options, key) for key in ("tasks", "groups", "epochs", "seed")}
     stage = Stage(
-        Path(options.output),
+        Path(options.output_dir),
         {**asked, **asdict(draw)},
         inputs,
         ("numpy",),

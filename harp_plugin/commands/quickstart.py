@@ -14,17 +14,20 @@ from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..files.noted import Ledger
 from ..files.writing import remove_temporary
+from ..option_names import OLD_NAMES, takes_old_names
 from ..options import OptionsParser, read_recipe
 
 RECIPES = ("quickstart", "evaluate-quickstart")
 
 
+@takes_old_names
 @dataclass
 class QuickstartOptions:
     """Where the quickstart writes, and how long it trains."""
 
-    output: str = field(
-        default="harp-output/quickstart", metadata={"help": "Folder for everything it makes."}
+    output_dir: str = field(
+        default="harp-output/quickstart",
+        metadata={"help": "Folder for everything that it makes.", OLD_NAMES: ("output",)},
     )
     max_steps: int | None = field(
         default=None, metadata={"help": "Training steps (default: as the recipe says)."}
@@ -44,11 +47,11 @@ def quickstart(options: QuickstartOptions) -> None:
         HarpError: a part of the package is not installed, or the folder cannot be written, or it
             holds something that may not be replaced.
     """
-    output = Path(options.output)
+    output = Path(options.output_dir)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise HarpError(f"cannot write to {output} ({error}): name another --output") from error
+        raise HarpError(f"cannot write to {output} ({error}): name another --output-dir") from error
     with one_writer(output):
         remove_temporary(output)
         _quickstart(output, options)
@@ -85,7 +88,7 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
     _say("build", f"pages, links, term weights by {model}, examples")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     building = BuildOptions(
-        output=recipe["build_dir"],
+        output_dir=recipe["build_dir"],
         workers=options.workers,
         overwrite=options.overwrite,
         keep=options.keep,

@@ -145,7 +145,7 @@ class ExperimentOptions:
     @property
     def rules(self) -> OverwriteRules:
         """What may be replaced in the output folder."""
-        return OverwriteRules(overwrite=self.overwrite, keep=self.keep, output="--output-dir")
+        return OverwriteRules(overwrite=self.overwrite, keep=self.keep)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def stored_run(
     Raises:
         HarpError: what is there is not ours, or may not be replaced.
     """
-    file = NotedFile(path, settings, versions or {}, rules or OverwriteRules(output="--output-dir"))
+    file = NotedFile(path, settings, versions or {}, rules or OverwriteRules())
     if not file.is_finished():
         text = run_text(make(), tag=path.stem)
         with file.writing() as temporary:

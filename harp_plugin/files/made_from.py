@@ -25,7 +25,7 @@ class OverwriteRules:
 
     overwrite: bool = False
     keep: bool = False
-    output: str = "--output"
+    output: str = "--output-dir"
 
 
 def overwrite_option(work: str = "work of ours") -> Any:
@@ -56,7 +56,7 @@ def difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def refuse_other_settings(
-    path: Path, then: Mapping[str, Any], now: Mapping[str, Any], output: str = "--output"
+    path: Path, then: Mapping[str, Any], now: Mapping[str, Any], output: str = "--output-dir"
 ) -> None:
     """Refuse to replace work that was made from other settings.
 

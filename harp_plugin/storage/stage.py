@@ -103,7 +103,7 @@ class Stage:
         """
         if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
             kind = "symbolic link" if self.folder.is_symlink() else "file"
-            raise HarpError(f"{self.folder} is a {kind}, not a folder: name another --output")
+            raise HarpError(f"{self.folder} is a {kind}, not a folder: name another --output-dir")
         stored = self._stored()
         if stored is None and not self._has_records():
             self._refuse_foreign(_LEFTOVER)
@@ -113,7 +113,7 @@ class Stage:
         if stored is None:
             raise HarpError(
                 f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not written "
-                "by harp: move the folder away, or name another --output"
+                "by harp: move the folder away, or name another --output-dir"
             )
         if not self.rules.overwrite and self._has_work(stored):
             refuse_other_settings(self.folder, _settings(stored), self._settings(stored))
@@ -279,7 +279,7 @@ class Stage:
         if foreign:
             raise HarpError(
                 f"{self.folder} holds {len(foreign):,} files that harp did not write, such as "
-                f"{foreign[0]}: name another --output, or move them away"
+                f"{foreign[0]}: name another --output-dir, or move them away"
             )
 
     def _clear(self) -> None:

@@ -39,7 +39,7 @@ def run(source, output, model, workers=1, pages_per_shard=40, **options):
     options = {"tasks": TASKS, "workers": workers, "device": "cpu", "quiet": True, **options}
     return build(
         [source],
-        BuildOptions(output=str(output), **options),
+        BuildOptions(output_dir=str(output), **options),
         CorpusOptions(pages_per_shard=pages_per_shard),
         GraphOptions(min_words=0),
         WeightOptions(model=str(model)),

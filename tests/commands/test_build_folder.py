@@ -37,15 +37,15 @@ def harp_build(capsys, *arguments) -> str:
 
 class TestFilesOfOthers:
     def test_a_folder_named_corpus_beside_the_dump(self, tmp_path, tiny_bert, monkeypatch, capsys):
-        """`mkdir corpus; cp DUMP corpus/; harp build corpus/DUMP --output .`"""
+        """`mkdir corpus; cp DUMP corpus/; harp build corpus/DUMP --output-dir .`"""
         dump = write_dump(tmp_path / "corpus" / "d.xml", PAGES)
         (tmp_path / "corpus" / "thesis.tex").write_text("mine")
         before = content(tmp_path)
         monkeypatch.chdir(tmp_path)
         for more in ([], ["--overwrite"]):
             source = dump.relative_to(tmp_path)
-            error = harp_build(capsys, source, "--output", ".", "--model", tiny_bert, *more)
-            assert "--output . holds the source corpus/d.xml" in error
+            error = harp_build(capsys, source, "--output-dir", ".", "--model", tiny_bert, *more)
+            assert "--output-dir . holds the source corpus/d.xml" in error
         assert content(tmp_path) == before
 
     @pytest.mark.parametrize("name", ["corpus", "graph", "weights", "examples"])
@@ -55,7 +55,7 @@ class TestFilesOfOthers:
         (tmp_path / "out" / name / "thesis.tex").write_text("mine")
         for more in ([], ["--overwrite"]):
             error = harp_build(
-                capsys, dump, "--output", tmp_path / "out", "--model", tiny_bert, *more
+                capsys, dump, "--output-dir", tmp_path / "out", "--model", tiny_bert, *more
             )
             assert f"{name} holds 1 files that harp did not write, such as thesis.tex" in error
         assert content(tmp_path / "out") == {f"{name}/thesis.tex": b"mine"}
@@ -65,14 +65,14 @@ class TestFilesOfOthers:
         write_dump(tmp_path / "dumps" / "d.xml", PAGES)
         (tmp_path / "link").symlink_to(tmp_path / "dumps")
         before = content(tmp_path)
-        error = harp_build(capsys, tmp_path / "dumps", "--output", tmp_path / output)
+        error = harp_build(capsys, tmp_path / "dumps", "--output-dir", tmp_path / output)
         assert "name another folder" in error
         assert content(tmp_path) == before
 
     def test_an_output_that_is_a_file(self, tmp_path, tiny_bert, capsys):
         dump = write_dump(tmp_path / "d.xml", PAGES)
         (tmp_path / "out").write_text("mine")
-        harp_build(capsys, dump, "--output", tmp_path / "out", "--model", tiny_bert)
+        harp_build(capsys, dump, "--output-dir", tmp_path / "out", "--model", tiny_bert)
         assert (tmp_path / "out").read_text() == "mine"
 
 
@@ -175,7 +175,9 @@ class TestOneWriter:
     def test_the_second_is_told_of_the_first(self, tmp_path, tiny_bert, capsys):
         source = write_dump(tmp_path / "d.xml", PAGES)
         with one_writer(tmp_path / "out"):
-            error = harp_build(capsys, source, "--output", tmp_path / "out", "--model", tiny_bert)
+            error = harp_build(
+                capsys, source, "--output-dir", tmp_path / "out", "--model", tiny_bert
+            )
         assert "another process is writing to" in error and f"process {os.getpid()}" in error
         run(source, tmp_path / "out", tiny_bert)
 
@@ -242,7 +244,15 @@ def build_and_tell(said, source, output, model, size) -> None:
 def test_no_worker_outlives_a_killed_build(shared_data, tmp_path, tiny_bert):
     """One that did would write beside the next build."""
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output", tmp_path / "out"]
+    line = [
+        sys.executable,
+        "-m",
+        "harp_plugin.cli",
+        "build",
+        source,
+        "--output-dir",
+        tmp_path / "out",
+    ]
     line += ["--model", tiny_bert, "--workers", "2", "--pages-per-shard", "5", "--quiet"]
     child = subprocess.Popen(list(map(str, line)), start_new_session=True)
     while child.poll() is None and not any(tmp_path.glob("out/corpus/shards/*.json")):

@@ -38,7 +38,7 @@ def dump(tmp_path_factory):
 
 
 def told(dump, tmp_path, model, pages):
-    options = BuildOptions(output=str(tmp_path), dry_run=True, sample_pages=pages, device="cpu")
+    options = BuildOptions(output_dir=str(tmp_path), dry_run=True, sample_pages=pages, device="cpu")
     options.workers = 1
     graph, weights = GraphOptions(min_words=0), WeightOptions(model=str(model))
     return options, graph, weights, estimate([dump], options, CorpusOptions(), graph, weights)
@@ -100,7 +100,7 @@ def test_what_is_missing_is_told(tmp_path, tiny_bert):
 
 @pytest.mark.integration
 def test_tasks_outside_of_harp_are_counted_without_a_model(dump, tmp_path):
-    options = BuildOptions(output=str(tmp_path), tasks=["prop", "ict", "wlp"], workers=1)
+    options = BuildOptions(output_dir=str(tmp_path), tasks=["prop", "ict", "wlp"], workers=1)
     options.sample_pages, options.quiet = 10_000, True
     graph = GraphOptions(min_words=0, min_lead_words=30, functional_anchors="drop")
     found = estimate([dump], options, CorpusOptions(), graph, WeightOptions())

@@ -16,7 +16,7 @@ from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
 @pytest.fixture(scope="module")
 def exported(encyclopedia_build, tmp_path_factory):
     options = ExportOptions(
-        output=str(tmp_path_factory.mktemp("export") / "pairs"), groups=60, epochs=2, quiet=True
+        output_dir=str(tmp_path_factory.mktemp("export") / "pairs"), groups=60, epochs=2, quiet=True
     )
     return export(encyclopedia_build, options)
 
@@ -69,7 +69,7 @@ def test_same_bytes_for_any_number_of_workers(encyclopedia_build, tmp_path, monk
     folders = []
     for workers in (1, 2):
         options = ExportOptions(
-            output=str(tmp_path / str(workers)), groups=30, workers=workers, quiet=True
+            output_dir=str(tmp_path / str(workers)), groups=30, workers=workers, quiet=True
         )
         folders.append(export(encyclopedia_build, options))
     names = [sorted(p.name for p in (folder / "data").iterdir()) for folder in folders]
@@ -82,5 +82,5 @@ def test_same_bytes_for_any_number_of_workers(encyclopedia_build, tmp_path, monk
 def test_other_peoples_files_are_left_alone(encyclopedia_build, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(HarpError, match="files that harp did not write"):
-        export(encyclopedia_build, ExportOptions(output=str(tmp_path), quiet=True))
+        export(encyclopedia_build, ExportOptions(output_dir=str(tmp_path), quiet=True))
     assert (tmp_path / "thesis.tex").read_text() == "mine"

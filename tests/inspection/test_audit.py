@@ -305,7 +305,7 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     source = shared_data / "wiki" / "simplewiki-20100814-999.xml.bz2"
     others = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"]
     options = BuildOptions(
-        output=str(tmp_path / "build"), tasks=[*HARP_TASKS, *others], device="cpu", quiet=True
+        output_dir=str(tmp_path / "build"), tasks=[*HARP_TASKS, *others], device="cpu", quiet=True
     )
     build([source], options, weights=WeightOptions(model=str(tiny_bert)))
     _, audits = audited(tmp_path / "build", tmp_path)

@@ -151,7 +151,7 @@ def test_language_model_of_each_option(orchard):
 @pytest.fixture(scope="module")
 def rows(orchard, tmp_path_factory):
     folder = tmp_path_factory.mktemp("export") / "pairs"
-    options = ExportOptions(output=str(folder), tasks=list(GROUPS), groups=160, quiet=True)
+    options = ExportOptions(output_dir=str(folder), tasks=list(GROUPS), groups=160, quiet=True)
     export(orchard.directory, options)
     lines = (folder / "data" / "train-00000.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]

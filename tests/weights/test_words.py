@@ -164,7 +164,7 @@ def test_every_task_says_what_it_needs():
 
 def test_tasks_without_weights_need_no_model(tmp_path, capsys):
     source = write_dump(tmp_path / "d.xml", PAGES)
-    line = ["build", source, "--output", tmp_path / "out", "--min-words", "0", "--quiet"]
+    line = ["build", source, "--output-dir", tmp_path / "out", "--min-words", "0", "--quiet"]
     line += ["--tasks", "ati", "--model", "/nowhere", "--workers", "1"]
     assert main([str(part) for part in line]) == 0
     found = {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()}

@@ -71,7 +71,7 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
 
 
 def _write_file(run: str, output: Path, options: RerankOptions) -> None:
-    rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
+    rules = OverwriteRules(options.overwrite, options.keep, output="--output")
     lines = count_lines(run)
     growing = GrowingRun(output, _settings(run, options), scoring_versions(), rules)
     for file in growing.files:
