@@ -1,4 +1,9 @@
-"""The names under which an option may be given: its own, those it had, those of other projects."""
+"""The names under which an option may be given: its own, those it had, those of other projects.
+
+A field of a dataclass of options lists its further names under ``aliases`` in its metadata, where
+transformers' `HfArgumentParser` looks for them too:
+``field(metadata={"help": "Folder for the result.", "aliases": old_names("output")})``.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +15,56 @@ from typing import Any, TypeVar
 
 from .errors import HarpError
 
-__all__ = ["OLD_NAMES", "OTHER_NAMES", "OptionNames", "flag", "takes_old_names"]
-
-_Options = TypeVar("_Options")
+__all__ = ["OptionNames", "flag", "old_names", "other_names", "takes_old_names"]
 
 logger = logging.getLogger(__name__)
 
-OLD_NAMES = "old_names"
-"""Key of a field's metadata: names that the option had before. They work, with a warning."""
-OTHER_NAMES = "other_names"
-"""Key of a field's metadata: names that other projects use. They work, without a warning."""
+_Options = TypeVar("_Options")
+
+
+class _OldFlag(str):
+    """A flag that works with a warning."""
+
+
+def old_names(*names: str) -> list[str]:
+    """The ``aliases`` of an option that had other names: they work, with a warning."""
+    return [_OldFlag(spelled) for name in names for spelled in _spellings(name)]
+
+
+def other_names(*names: str) -> list[str]:
+    """The ``aliases`` of an option that has other names in other projects, which work as well."""
+    return [spelled for name in names for spelled in _spellings(name)]
+
+
+def flag(name: str) -> str:
+    """The flag of an option as a person reads it, such as ``--output-dir``."""
+    return "--" + name.replace("_", "-")
 
 
 class OptionNames:
     """Translates the names of options to their present ones.
 
     Args:
-        dataclasses: the options. A field lists its further names in its metadata, as
-            ``{"old_names": ("output",)}`` or ``{"other_names": ("model_name_or_path",)}``.
+        dataclasses: the options.
     """
 
     def __init__(self, dataclasses: Iterable[Any]) -> None:
         self._present: dict[str, str] = {}
         self._old: set[str] = set()
         for option in (option for options in dataclasses for option in fields(options)):
-            old = option.metadata.get(OLD_NAMES, ())
-            for name in (*old, *option.metadata.get(OTHER_NAMES, ())):
-                self._present |= {name: option.name, f"no_{name}": f"no_{option.name}"}
-            self._old.update(f"{no}{name}" for name in old for no in ("", "no_"))
+            for alias in option.metadata.get("aliases", ()):
+                names = {_name(alias): option.name, f"no_{_name(alias)}": f"no_{option.name}"}
+                self._present |= names
+                if isinstance(alias, _OldFlag):
+                    self._old.update(names)
 
     def present(self, name: str) -> str:
         """The present name of an option, which may be given under another one."""
         return self._present.get(name, name)
+
+    def shown_flag(self, argument: str) -> str:
+        """A flag in any spelling as a person reads it: its present name with dashes."""
+        return flag(self.present(_name(argument))) if argument.startswith("--") else argument
 
     def values(self, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
         """Values by the present names of their options.
@@ -54,7 +77,7 @@ class OptionNames:
             HarpError: an option is given under two names.
         """
         self._check(values, where, str)
-        return {self.present(name): value for name, value in values.items()}
+        return self.recorded(values)
 
     def arguments(self, argv: Sequence[str]) -> list[str]:
         """The arguments of a command, with the present names of their flags.
@@ -95,15 +118,6 @@ class OptionNames:
                 )
 
 
-def flag(name: str) -> str:
-    """The flag of an option as a person reads it, such as ``--output-dir``."""
-    return "--" + name.replace("_", "-")
-
-
-def _name(argument: str) -> str:
-    return argument.partition("=")[0].removeprefix("--").replace("-", "_")
-
-
 def takes_old_names(options: type[_Options]) -> type[_Options]:
     """Let Python make a dataclass with any name of a field; a decorator above ``@dataclass``."""
     names = OptionNames([options])
@@ -115,3 +129,11 @@ def takes_old_names(options: type[_Options]) -> type[_Options]:
 
     setattr(options, "__init__", make_with_present_names)  # noqa: B010
     return options
+
+
+def _spellings(name: str) -> list[str]:
+    return list(dict.fromkeys([f"--{name}", flag(name)]))
+
+
+def _name(argument: str) -> str:
+    return argument.partition("=")[0].removeprefix("--").replace("-", "_")

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from transformers.hf_argparser import HfArgumentParser
 
 from .errors import HarpError
-from .option_names import OLD_NAMES, OTHER_NAMES, OptionNames, flag
+from .option_names import OptionNames, flag
 
 __all__ = ["ABOUT", "OptionsParser", "read_recipe", "recipe_folder"]
 
@@ -84,11 +84,10 @@ class OptionsParser(HfArgumentParser):
                 action.help = SUPPRESS
 
     def add_argument(self, *names: Any, **settings: Any) -> Action:
-        """Add an argument; of a flag's two spellings a person is shown the one with dashes."""
-        for key in (OLD_NAMES, OTHER_NAMES):
-            settings.pop(key, None)
+        """Add an argument; of a flag's names a person is shown the present one, with dashes."""
         action = super().add_argument(*names, **settings)
-        action.option_strings = list(dict.fromkeys(map(_with_dashes, action.option_strings)))
+        shown = map(self._option_names.shown_flag, action.option_strings)
+        action.option_strings = list(dict.fromkeys(shown))
         return action
 
     def error(self, message: str) -> Any:
@@ -164,10 +163,6 @@ class _Formatter(ArgumentDefaultsHelpFormatter):
             return f"{name} {'|'.join(map(str, action.choices))}"
         more = " ..." if action.nargs in ("+", "*") else ""
         return f"{name} {'true|false' if action.nargs == '?' else 'VALUE'}{more}"
-
-
-def _with_dashes(option: str) -> str:
-    return flag(option.removeprefix("--")) if option.startswith("--") else option
 
 
 class _NoNumber(ArgumentTypeError, ValueError):

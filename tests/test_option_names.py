@@ -4,20 +4,25 @@ import json
 from dataclasses import dataclass, field, replace
 
 import pytest
+from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
-from harp_plugin.option_names import OptionNames, takes_old_names
+from harp_plugin.option_names import OptionNames, old_names, other_names, takes_old_names
 from harp_plugin.options import OptionsParser
 
 
 @takes_old_names
 @dataclass
 class Options:
-    output_dir: str = field(metadata={"help": "A folder.", "old_names": ("output", "out_folder")})
-    model: str = field(
-        default="tiny", metadata={"help": "A model.", "other_names": ("model_name_or_path",)}
+    output_dir: str = field(
+        metadata={"help": "A folder.", "aliases": old_names("output", "out_folder")}
     )
-    new_draws: bool = field(default=True, metadata={"help": "Draws.", "old_names": ("fresh",)})
+    model: str = field(
+        default="tiny", metadata={"help": "A model.", "aliases": other_names("model_name_or_path")}
+    )
+    new_draws: bool = field(
+        default=True, metadata={"help": "Draws.", "aliases": old_names("fresh")}
+    )
     max_length: int = field(default=8, metadata={"help": "Tokens."})
 
 
@@ -42,6 +47,13 @@ WANTED = Options(output_dir="here", model="large", new_draws=False)
 @pytest.mark.parametrize("no_draws", ["--no-new-draws", "--no_fresh", "--fresh=false"])
 def test_flags_under_any_name(read, flag, model, no_draws):
     assert read(flag, "here", f"{model}=large", no_draws) == WANTED
+
+
+@pytest.mark.parametrize("flag", ["--output", "--out-folder", "--output-dir"])
+def test_flags_under_any_name_for_the_parser_of_transformers(flag):
+    parser = HfArgumentParser(Options)
+    given = [flag, "here", "--model_name_or_path", "large", "--fresh", "false"]
+    assert parser.parse_args_into_dataclasses(given, look_for_args_file=False)[0] == WANTED
 
 
 @pytest.mark.parametrize("output", ["output_dir", "output", "out_folder"])

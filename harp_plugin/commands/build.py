@@ -15,7 +15,7 @@ from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..graph import GraphOptions
 from ..models.loading import model_fingerprint
-from ..option_names import OLD_NAMES, takes_old_names
+from ..option_names import old_names, takes_old_names
 from ..storage import Stage
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
@@ -29,7 +29,7 @@ class BuildOptions:
     output_dir: str = field(
         metadata={
             "help": "Folder for the result. What is finished in it is kept.",
-            OLD_NAMES: ("output",),
+            "aliases": old_names("output"),
         }
     )
     stages: list[str] = field(

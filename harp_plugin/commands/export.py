@@ -16,7 +16,7 @@ from ..errors import HarpError
 from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..files.writing import write_text
-from ..option_names import OLD_NAMES, takes_old_names
+from ..option_names import old_names, takes_old_names
 from ..sampling import stable_id
 from ..storage import ShardFile, Stage, read_content, read_manifest, shard_map
 from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
@@ -32,7 +32,9 @@ _SHARD = 10_000
 class ExportOptions:
     """What to draw."""
 
-    output_dir: str = field(metadata={"help": "Folder for the dataset.", OLD_NAMES: ("output",)})
+    output_dir: str = field(
+        metadata={"help": "Folder for the dataset.", "aliases": old_names("output")}
+    )
     tasks: list[str] = field(
         default_factory=lambda: list(HARP_TASKS), metadata={"help": "Tasks, in equal parts."}
     )

@@ -14,7 +14,7 @@ from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..files.noted import Ledger
 from ..files.writing import remove_temporary
-from ..option_names import OLD_NAMES, takes_old_names
+from ..option_names import old_names, takes_old_names
 from ..options import OptionsParser, read_recipe
 
 RECIPES = ("quickstart", "evaluate-quickstart")
@@ -27,7 +27,7 @@ class QuickstartOptions:
 
     output_dir: str = field(
         default="harp-output/quickstart",
-        metadata={"help": "Folder for everything that it makes.", OLD_NAMES: ("output",)},
+        metadata={"help": "Folder for everything that it makes.", "aliases": old_names("output")},
     )
     max_steps: int | None = field(
         default=None, metadata={"help": "Training steps (default: as the recipe says)."}
