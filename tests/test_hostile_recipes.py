@@ -12,8 +12,8 @@ LONGEST = 10
 DEEP = 10**5
 NEEDED = {
     "build": {"output_dir": "out"},
-    "train": {"model_name_or_path": "no-model", "build_dir": "no-build", "output_dir": "out"},
-    "finetune": {"model_name_or_path": "no-model", "dataset": "vaswani", "output_dir": "out"},
+    "train": {"model": "no-model", "build_dir": "no-build", "output_dir": "out"},
+    "finetune": {"model": "no-model", "dataset": "vaswani", "output_dir": "out"},
     "evaluate": {"dataset": "vaswani", "output_dir": "out"},
     "cross-validate": {"dataset": "vaswani", "systems": {"a": "no-model"}, "output_dir": "out"},
 }
@@ -157,7 +157,7 @@ WRONG = [
     ("train", "report_to", {"a": 1}),
     ("train", "bf16", "true"),
     ("train", "bf16", 1),
-    ("train", "overwrite_output_dir", "no"),
+    ("train", "overwrite", "no"),
     ("train", "deepspeed", {"a": 1}),
     ("finetune", "dataset", 5),
     ("finetune", "train_file", "lines.jsonl"),

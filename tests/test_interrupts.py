@@ -149,7 +149,7 @@ def test_nothing_is_left_of_a_dry_run(number, shared_data, start, left, tmp_path
 @pytest.mark.parametrize("number", STATUSES)
 def test_training_is_interrupted(number, start, left, encyclopedia_build, tiny_bert, tmp_path):
     recipe = {
-        "model_name_or_path": str(tiny_bert),
+        "model": str(tiny_bert),
         "build_dir": str(encyclopedia_build),
         "output_dir": str(tmp_path / "out"),
         "max_length": 40,

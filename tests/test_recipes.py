@@ -115,14 +115,14 @@ def test_training_recipes_are_flat_and_keyed_as_tevatrons(name):
         for arguments in (ModelArguments, DenseTrainingArguments)
         for option in fields(arguments)
     }
-    assert recipe.keys() - ours <= theirs | {"about"}
-    assert {"model_name_or_path", "per_device_train_batch_size", "learning_rate"} <= recipe.keys()
+    assert recipe.keys() - ours <= theirs | {"about", "model"}
+    assert {"model", "per_device_train_batch_size", "learning_rate"} <= recipe.keys()
 
 
 @pytest.mark.parametrize("name", WIKIPEDIA)
 def test_recipes_of_the_papers_share_model_corpus_and_length(name):
     recipe = read_recipe(name)
-    assert recipe["model_name_or_path"] == "bert-base-uncased"
+    assert recipe["model"] == "bert-base-uncased"
     assert recipe["build_dir"] == "harp-output/enwiki"
     assert recipe["output_dir"] == f"harp-output/{name}"
     assert recipe["max_length"] == 512 and recipe["warmup_ratio"] == 0.1 and recipe["seed"] == 42

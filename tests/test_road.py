@@ -34,7 +34,7 @@ def checkpoint(shared_data, tmp_path_factory):
     ]
     assert main(build) == 0
     recipe = {
-        "model_name_or_path": MINILM,
+        "model": MINILM,
         "build_dir": str(folder / "build"),
         "output_dir": str(folder / "model"),
         "max_length": 64,

@@ -235,7 +235,7 @@ OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
 )
 def test_values_wider_than_their_annotation(given, tmp_path):
     recipe = tmp_path / "recipe.json"
-    required = {"model_name_or_path": "m", "build_dir": "built", "output_dir": "out"}
+    required = {"model": "m", "build_dir": "built", "output_dir": "out"}
     recipe.write_text(json.dumps({"use_cpu": True, "report_to": "none"} | required | given))
     OptionsParser(OPTIONS, "harp train", "").read([], str(recipe))
 
@@ -247,7 +247,7 @@ def test_what_training_arguments_write_is_read(tmp_path):
     known = {
         name: value for name, value in written.items() if name in parser._types.keys() - unread
     }
-    required = {"model_name_or_path": "m", "build_dir": "built"}
+    required = {"model": "m", "build_dir": "built"}
     recipe.write_text(json.dumps(required | known))
     assert parser.read([], str(recipe))[2].learning_rate == 5e-5
 
@@ -293,7 +293,7 @@ def fails(tmp_path, capsys):
 def test_fine_tuning_by_a_recipe(changes, message, judged, tiny_bert, fails, tmp_path):
     dataset, run = judged
     given = {
-        **{"model_name_or_path": str(tiny_bert), "dataset": dataset, "run_file": run},
+        **{"model": str(tiny_bert), "dataset": dataset, "run_file": run},
         **{"output_dir": str(tmp_path / "out"), "max_length": 48, "max_steps": 2},
         **{"per_device_train_batch_size": 4, "save_strategy": "no", "warmup_ratio": 0.4},
         **{"use_cpu": True, "disable_tqdm": True, "report_to": "none"},

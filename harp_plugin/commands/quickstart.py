@@ -84,7 +84,7 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
     from ..weights.options import WeightOptions
     from .build import BuildOptions, build, summary
 
-    model = recipe["model_name_or_path"]
+    model = recipe["model"]
     _say("build", f"pages, links, term weights by {model}, examples")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     building = BuildOptions(
@@ -118,10 +118,10 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
     located = output / "quickstart.json"
     rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
     Ledger(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")
-    flags = [] if options.max_steps is None else ["--max_steps", str(options.max_steps)]
-    flags += ["--disable_tqdm", "true"] if options.quiet else []
-    flags += ["--overwrite_output_dir", "true"] if options.overwrite else []
-    flags += ["--keep", "true"] if options.keep else []
+    flags = [] if options.max_steps is None else ["--max-steps", str(options.max_steps)]
+    flags += ["--quiet"] if options.quiet else []
+    flags += ["--overwrite"] if options.overwrite else []
+    flags += ["--keep"] if options.keep else []
     model, data, training, _rest = parser.read(flags, str(located))
     print(f"checkpoint: {train(model, data, training)}")
 

@@ -11,6 +11,7 @@ import torch
 
 from ..errors import HarpError
 from ..limits import COUNT, MAX_LENGTH, MOST, NUMBER, SEED, SHARE, Limits, check_limits
+from ..option_names import other_names, takes_old_names
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .data import query_limits
 from .losses import WeightedSum, checked_weights
@@ -61,11 +62,11 @@ WITHOUT_MEANING = (
 
 SHOWN = frozenset(
     {
-        *("model_name_or_path", "build_dir", "output_dir", "tasks", "losses", "preset", "mixing"),
+        *("model", "build_dir", "output_dir", "tasks", "losses", "preset", "mixing"),
         *("max_length", "mlm_probability", "groups_per_epoch", "per_device_train_batch_size"),
         *("gradient_accumulation_steps", "learning_rate", "num_train_epochs", "max_steps"),
         *("warmup_ratio", "lr_scheduler_type", "bf16", "dataloader_num_workers", "save_steps"),
-        *("logging_steps", "report_to", "seed", "overwrite_output_dir"),
+        *("logging_steps", "report_to", "seed", "overwrite", "keep", "quiet"),
         *("eval_strategy", "eval_steps", "validation_dataset", "validation_run"),
         *("load_best_model_at_end", "early_stopping_patience"),
     }
@@ -73,14 +74,17 @@ SHOWN = frozenset(
 """The options that a newcomer needs; the others are TrainingArguments' and of drawing."""
 
 
+@takes_old_names
 @dataclass
 class HarpModelArguments:
     """Which model is trained."""
 
-    model_name_or_path: str = field(
+    model: str = field(
         metadata={
-            "help": "Model to start from: a checkpoint folder, a name on the Hugging Face hub, or "
-            "package:NAME for a Python package that carries one."
+            "help": "Model that training starts from: a checkpoint folder, a name on the Hugging "
+            "Face hub, or package:NAME for a Python package that carries one. Tevatron's name for "
+            "it, model_name_or_path, works too.",
+            "aliases": other_names("model_name_or_path"),
         }
     )
     tokenizer_name: str | None = field(
@@ -177,6 +181,7 @@ class HarpDataArguments(DrawOptions):
         return WeightedSum(weights("losses", self.losses, {}))
 
 
+@takes_old_names
 @dataclass
 class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     """How it is trained: Tevatron's options, which are those of transformers' Trainer.
@@ -184,11 +189,12 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     ``per_device_train_batch_size`` counts pair groups: a batch of 8 groups of two is 16 pairs.
     """
 
-    overwrite_output_dir: bool = field(
+    overwrite: bool = field(
         default=False,
         metadata={
-            "help": "Replace what another recipe has trained in output_dir.",
-            "aliases": ["--overwrite"],
+            "help": "Replace what another recipe has trained in the output folder. The name in "
+            "transformers, overwrite_output_dir, works too.",
+            "aliases": other_names("overwrite_output_dir"),
         },
     )
     keep: bool = field(
@@ -217,8 +223,9 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         default_factory=torch.cuda.is_available,
         metadata={"help": "Keep batches in pinned memory (default: where there is a GPU)."},
     )
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bar and no log lines."})
     disable_tqdm: bool | None = field(
-        default=False, metadata={"help": "Show no progress bar and no log lines."}
+        default=False, metadata={"help": "The same as --quiet, by the name in transformers."}
     )
     fsdp: Annotated[str | None, bool | str | list[str] | None] = field(
         default=None,
@@ -244,6 +251,8 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
 
     def __post_init__(self) -> None:
         self._check_numbers()
+        if self.quiet:
+            self.disable_tqdm = True
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
         for name in WITHOUT_MEANING:

@@ -38,7 +38,7 @@ def model_card(manifest: Mapping[str, Any]) -> ModelCard:
     recipe = manifest["recipe"]
     loss = WeightedSum(recipe["losses"])
     ranks = loss.needs_scores or not manifest["untrained_weights"]
-    name = recipe["model_name_or_path"]
+    name = recipe["model"]
     tuned = "build_dir" not in recipe
     data = ModelCardData(
         base_model=name if is_on_the_hub(name) else None,

@@ -24,6 +24,7 @@ from ..files.writing import (
     write_text,
 )
 from ..models.folder import MANIFEST, is_model_file, listed_files
+from ..option_names import OptionNames
 from . import checkpoint_files
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .card import CARD, cited, model_card
@@ -51,15 +52,19 @@ OF_THE_START = (
     "log_",
     "logging_",
     "output_dir",
-    "overwrite_output_dir",
+    "overwrite",
     "project",
     "push_to_hub",
+    "quiet",
     "report_to",
     "resume_from_checkpoint",
     "run_name",
     "save_",
     "skip_memory_metrics",
     "trackio_",
+)
+_NAMES = OptionNames(
+    (HarpModelArguments, HarpDataArguments, FinetuneDataArguments, HarpTrainingArguments)
 )
 _OF_THE_RECORD = ("published", "versions")
 OF_THE_CLOCK = frozenset(
@@ -190,7 +195,7 @@ class RunFolder:
         if changes := self._difference(stored):
             raise HarpError(
                 f"{self.path} was trained by another recipe ({changes}): choose another "
-                "output_dir, or give overwrite_output_dir"
+                "output_dir, or give --overwrite"
             )
         self._check_versions(stored)
 
@@ -423,7 +428,11 @@ def _at(step: int | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's entries and those of its recipe and inputs, but for what the run itself notes."""
+    """A record's entries and those of its recipe and inputs, but for what the run itself notes.
+
+    The names of options are the present ones, so that a run of an earlier release can go on.
+    """
+    recipe = _NAMES.recorded(record.get("recipe") or {})
     rest = {k: v for k, v in record.items() if k not in ("recipe", "inputs", *_OF_THE_RECORD)}
-    inputs = {f"content of {k}": v for k, v in (record.get("inputs") or {}).items()}
-    return {**(record.get("recipe") or {}), **rest, **inputs}
+    inputs = {f"content of {k}": v for k, v in _NAMES.recorded(record.get("inputs") or {}).items()}
+    return {**recipe, **rest, **inputs}

@@ -10,7 +10,7 @@ from ..errors import HarpError
 from ..files.writing import file_hash
 from ..models.loading import model_fingerprint, resolve_model
 
-_MODELS = ("model_name_or_path", "tokenizer_name")
+_MODELS = ("model", "tokenizer_name")
 _FOLDERS = ("build_dir", "validation_build_dir")
 _FILES = ("run_file", "teacher_run", "train_file", "query_ids", "stop_words")
 _FILES_OF_VALIDATION = ("validation_run", "validation_query_ids")

@@ -25,7 +25,7 @@ LIMITS = {
 SHOWN = frozenset(
     {
         *(
-            "model_name_or_path",
+            "model",
             "dataset",
             "run_file",
             "teacher_run",
@@ -37,7 +37,15 @@ SHOWN = frozenset(
         *("min_label", "negatives", "depth", "skip_top", "judged_negatives", "output_dir"),
         *("losses", "max_length", "per_device_train_batch_size", "gradient_accumulation_steps"),
         *("learning_rate", "num_train_epochs", "max_steps", "warmup_ratio", "bf16", "save_steps"),
-        *("logging_steps", "dataloader_num_workers", "report_to", "seed", "overwrite_output_dir"),
+        *(
+            "logging_steps",
+            "dataloader_num_workers",
+            "report_to",
+            "seed",
+            "overwrite",
+            "keep",
+            "quiet",
+        ),
     }
 )
 """The options that a newcomer needs."""

@@ -110,7 +110,7 @@ def fit(
         counts=getattr(groups, "counts", None),
         keep=training_args.keep,
     )
-    overwrite = training_args.overwrite_output_dir
+    overwrite = training_args.overwrite
     if folder.is_finished(overwrite=overwrite):
         logger.info("%s is finished: nothing to train", folder.path)
         return folder.path
@@ -134,7 +134,7 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
     with training_args.main_process_first(local=False):
         folder.claim()
         checkpoint = folder.last_checkpoint(
-            training_args.resume_from_checkpoint, overwrite=training_args.overwrite_output_dir
+            training_args.resume_from_checkpoint, overwrite=training_args.overwrite
         )
     trainer.add_callback(DescribedCheckpoints(folder, trainer))
     trainer.train(resume_from_checkpoint=checkpoint)
@@ -157,11 +157,11 @@ def build_trainer(
 ) -> HarpTrainer:
     """Load model and tokenizer and put the trainer together."""
     seed = training_args.seed
-    tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model_name_or_path)
-    model = JointModel.load(model_args.model_name_or_path, seed=seed)
+    tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model)
+    model = JointModel.load(model_args.model, seed=seed)
     if model.max_length is not None and data_args.max_length > model.max_length:
         raise HarpError(
-            f"max_length is {data_args.max_length}, but {model_args.model_name_or_path} reads at "
+            f"max_length is {data_args.max_length}, but {model_args.model} reads at "
             f"most {model.max_length} tokens: lower it"
         )
     collator = PairCollator(

@@ -36,7 +36,7 @@ def recipe(tiny_bert, run_file, tmp_path):
 
     def write(**changes):
         options = {
-            "model_name_or_path": str(tiny_bert),
+            "model": str(tiny_bert),
             "output_dir": str(tmp_path / "out"),
             "max_length": 48,
             "per_device_train_batch_size": 8,
@@ -161,7 +161,7 @@ def test_the_documented_sharding_is_understood(documented):
 
 def test_the_documented_run(documented, encyclopedia_build, tiny_bert, tmp_path):
     write, _ = documented
-    flags = ["--model_name_or_path", str(tiny_bert), "--build_dir", str(encyclopedia_build)]
+    flags = ["--model", str(tiny_bert), "--build_dir", str(encyclopedia_build)]
     flags += [
         "--output_dir",
         str(tmp_path / "out"),

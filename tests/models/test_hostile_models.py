@@ -524,7 +524,7 @@ def test_memory_error_is_no_damage(copy, monkeypatch):
 def test_command_lines(name, copy, tmp_path):
     REFUSED[name][0](copy)
     (tmp_path / "recipe.json").write_text(
-        json.dumps({"model_name_or_path": str(copy), "train_file": ["lines.jsonl"]})
+        json.dumps({"model": str(copy), "train_file": ["lines.jsonl"]})
     )
     passages = [{"docid": "1", "title": "", "text": "An apple."}]
     line = {"query_id": "1", "query": "apple", "positive_passages": passages}

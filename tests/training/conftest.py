@@ -103,7 +103,7 @@ def options(tiny_bert, tmp_path):
 
     def make(**changes):
         recipe = {
-            "model_name_or_path": str(tiny_bert),
+            "model": str(tiny_bert),
             "build_dir": "unread",
             "tasks": {"rqp": 1, "qdm": 1},
             "output_dir": str(tmp_path / "out"),

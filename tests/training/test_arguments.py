@@ -7,6 +7,7 @@ import pytest
 from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
+from harp_plugin.options import OptionsParser
 from harp_plugin.tasks import HARP_TASKS, DrawOptions
 from harp_plugin.training.arguments import (
     HarpDataArguments,
@@ -141,4 +142,30 @@ def test_other_tevatron_is_one_line(monkeypatch):
 def test_both_names_of_overwriting(flag):
     parser = HfArgumentParser(HarpTrainingArguments)
     found, *_ = parser.parse_args_into_dataclasses(["--output_dir", "out", flag, "--keep"])
-    assert found.overwrite_output_dir and found.keep
+    assert found.overwrite and found.keep
+
+
+def test_training_is_quiet_by_our_name_and_by_that_of_transformers(tmp_path):
+    def read(**recipe):
+        (tmp_path / "recipe.json").write_text(json.dumps({"output_dir": "out", **recipe}))
+        parser = OptionsParser((HarpTrainingArguments,), "harp train", "")
+        return parser.read([], str(tmp_path / "recipe.json"))[0]
+
+    assert read(quiet=True).disable_tqdm and read(disable_tqdm=True).disable_tqdm
+    assert not read().disable_tqdm
+
+
+def test_names_of_tevatron_and_of_transformers_are_read_without_a_warning(tmp_path, caplog):
+    recipe = {
+        "model_name_or_path": "bert",
+        "build_dir": "built",
+        "output_dir": "out",
+        "overwrite_output_dir": True,
+    }
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe))
+    parser = OptionsParser(
+        (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp train", ""
+    )
+    model, _, training, _ = parser.read([], str(tmp_path / "recipe.json"))
+    assert model == HarpModelArguments(model_name_or_path="bert") and training.overwrite
+    assert not caplog.messages

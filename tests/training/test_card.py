@@ -77,7 +77,7 @@ def test_same_bytes_after_a_kill(options, tmp_path):
 
 def test_scoring_head_that_nothing_trained_is_told():
     manifest = {
-        "recipe": {"model_name_or_path": "google/bert_uncased_L-2_H-128_A-2", "tasks": {"ltm": 1}},
+        "recipe": {"model": "google/bert_uncased_L-2_H-128_A-2", "tasks": {"ltm": 1}},
         **{"untrained_weights": ["classifier.weight"], "seed": 1, "counts": {}, "metrics": {}},
         **{"groups_per_epoch": 9, "steps": 3, "best_step": None, "processes": 1, "versions": {}},
         "citations": cited({"tasks": ["ltm"], "losses": ["mlm"]}),
@@ -99,7 +99,7 @@ def test_a_fine_tuned_card_names_its_data(tiny_bert, tmp_path):
     }
     (tmp_path / "lines.jsonl").write_text((json.dumps(row) + "\n") * 4)
     recipe = {
-        "model_name_or_path": str(tiny_bert),
+        "model": str(tiny_bert),
         "train_file": [str(tmp_path / "lines.jsonl")],
         "output_dir": str(tmp_path / "out"),
         "per_device_train_batch_size": 2,

@@ -98,7 +98,7 @@ def runs(tiny_bert, tmp_path_factory):
 
     def run(folder, groups=None, **changes):
         recipe = {
-            "model_name_or_path": str(tiny_bert),
+            "model": str(tiny_bert),
             "build_dir": "unread",
             "tasks": {"rqp": 1, "qdm": 1},
             "output_dir": str(folder),
@@ -269,7 +269,7 @@ def test_resumed_run_ends_in_the_same_bytes(name, runs, tmp_path):
     with pytest.raises(HarpError, match=rf"{name} is not as it was.*no whole .*--overwrite"):
         run(tmp_path / "run")
     assert content(tmp_path / "run") == before
-    run(tmp_path / "run", overwrite_output_dir=True)
+    run(tmp_path / "run", overwrite=True)
     assert (tmp_path / "run" / "checkpoint-2.damaged" / name).is_file()
     for each in SAME:
         assert (tmp_path / "run" / each).read_bytes() == (parent / "first" / each).read_bytes()
@@ -279,7 +279,7 @@ def test_damaged_model_is_made_again_from_the_last_checkpoint(copy, runs):
     flip(copy / WEIGHTS, None)
     with pytest.raises(HarpError, match="is not as it was written"):
         runs[1](copy)
-    runs[1](copy, DyingGroups(0), overwrite_output_dir=True)
+    runs[1](copy, DyingGroups(0), overwrite=True)
     for each in SAME:
         assert (copy / each).read_bytes() == (runs[0] / "first" / each).read_bytes()
 
@@ -319,7 +319,7 @@ def test_what_others_wrote_survives_overwriting(name, copy, runs):
     (copy / name).parent.mkdir(exist_ok=True)
     (copy / name).write_text("mine")
     (copy / "checkpoint-2" / "notes.txt").write_text("mine")
-    runs[1](copy, overwrite_output_dir=True, seed=3, save_total_limit=1)
+    runs[1](copy, overwrite=True, seed=3, save_total_limit=1)
     assert (copy / name).read_text() == "mine"
     assert (copy / "checkpoint-2" / "notes.txt").read_text() == "mine"
     assert json.loads((copy / MANIFEST).read_text())["recipe"]["seed"] == 3
@@ -341,7 +341,7 @@ def test_digits_do_not_make_a_folder_ours(copy, runs):
     (copy / "checkpoint-99").mkdir()
     (copy / "checkpoint-99" / "config.json").write_text("mine")
     with pytest.raises(HarpError, match="checkpoint-99 has no"):
-        runs[1](copy, overwrite_output_dir=True, seed=3)
+        runs[1](copy, overwrite=True, seed=3)
     assert (copy / "checkpoint-99" / "config.json").read_text() == "mine"
 
 
@@ -353,23 +353,23 @@ def test_other_versions(finished, copy, unfinished, runs):
     with pytest.raises(HarpError, match=r"other package versions \(torch: 1\.0 then.*--keep"):
         runs[1](path)
     runs[1](path, DyingGroups(0), keep=True)
-    runs[1](path, overwrite_output_dir=True)
+    runs[1](path, overwrite=True)
     assert read_record(path / RECORD) == record
 
 
 def test_start_model_of_other_content(tiny_bert, runs, tmp_path):
     model = shutil.copytree(tiny_bert, tmp_path / "model")
-    runs[1](tmp_path / "out", model_name_or_path=str(model))
+    runs[1](tmp_path / "out", model=str(model))
     flip(model / WEIGHTS, None)
-    with pytest.raises(HarpError, match=r"another recipe \(content of model_name_or_path"):
-        runs[1](tmp_path / "out", model_name_or_path=str(model))
+    with pytest.raises(HarpError, match=r"another recipe \(content of model"):
+        runs[1](tmp_path / "out", model=str(model))
 
 
 @pytest.mark.parametrize("output", ["model", "model/out", "."])
-@pytest.mark.parametrize("option", ["model_name_or_path", "validation_run"])
+@pytest.mark.parametrize("option", ["model", "validation_run"])
 def test_output_apart_from_inputs(output, option, tiny_bert, runs, tmp_path):
     model = shutil.copytree(tiny_bert, tmp_path / "model")
-    value = model if option == "model_name_or_path" else model / "run.txt"
+    value = model if option == "model" else model / "run.txt"
     if option == "validation_run":
         value.write_text("")
         if output == "model/out":

@@ -46,7 +46,7 @@ def recipe(tiny_bert, tmp_path):
 
     def write(**changes):
         options = {
-            "model_name_or_path": str(tiny_bert),
+            "model": str(tiny_bert),
             "dataset": "harp-encyclopedia",
             "run_file": run,
             "negatives": 3,

@@ -18,7 +18,7 @@ BYTES = ("model.safetensors", "training_log.json", "harp_manifest.json", "config
 def start(encyclopedia_build, tiny_bert, tmp_path):
     """Starts `harp train` on four tasks with masked language modelling, in a process of its own."""
     recipe = {
-        "model_name_or_path": str(tiny_bert),
+        "model": str(tiny_bert),
         "build_dir": str(encyclopedia_build),
         "output_dir": "unread",
         "tasks": {"rqp": 1, "qdm": 1, "rdp": 1, "acm": 1},

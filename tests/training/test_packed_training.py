@@ -26,7 +26,7 @@ def trained(options, is_packed, **changes):
 def test_packed_and_padded_losses_are_equal(kind, options, tiny_bert, tmp_path):
     """Over twenty optimiser steps with joint masked language modelling, fp32, no dropout."""
     model = str(save_tiny_model(kind, tiny_bert, tmp_path / "base"))
-    more = {"model_name_or_path": model, "max_steps": 20, "learning_rate": 1e-4}
+    more = {"model": model, "max_steps": 20, "learning_rate": 1e-4}
     of_packed, packed = trained(options, True, **more)
     of_padded, padded = trained(options, False, **more)
     assert of_packed.shape == (20, 3)
@@ -42,12 +42,12 @@ def test_compiled_and_eager_losses_are_equal(is_packed, options, tmp_path):
     """By a backend that needs no compiler."""
     compiled = {"torch_compile": True, "torch_compile_backend": "aot_eager"}
     of_eager, eager = trained(options, is_packed, max_steps=3)
-    found, model = trained(options, is_packed, max_steps=3, overwrite_output_dir=True, **compiled)
+    found, model = trained(options, is_packed, max_steps=3, overwrite=True, **compiled)
     torch.testing.assert_close(found, of_eager, atol=1e-4, rtol=0)
     assert model.state_dict().keys() == eager.state_dict().keys()
 
 
 def test_checkpointed_activations_give_the_same_losses(options):
     found, _ = trained(options, True, max_steps=3, gradient_checkpointing=True)
-    expected, _ = trained(options, True, max_steps=3, overwrite_output_dir=True)
+    expected, _ = trained(options, True, max_steps=3, overwrite=True)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)

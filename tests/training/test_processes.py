@@ -103,7 +103,7 @@ def test_two_processes_train_what_one_trains_with_the_same_global_batch(
     losses, killed, options, still_bert, tmp_path
 ):
     common = {
-        "model_name_or_path": still_bert,
+        "model": still_bert,
         "losses": losses,
         "max_steps": 8,
         "optim": "sgd",
@@ -148,7 +148,7 @@ def test_fifty_steps_on_two_processes_see_the_pairs_of_one_and_none_twice(
     options, still_bert, tmp_path
 ):
     common = {
-        "model_name_or_path": still_bert,
+        "model": still_bert,
         "tasks": {"rqp": 1, "qdm": 1},
         "build_dir": "unread",
         "max_length": 40,
@@ -180,7 +180,7 @@ def test_fifty_steps_on_two_processes_see_the_pairs_of_one_and_none_twice(
 @pytest.mark.integration
 def test_the_first_process_validates_and_training_goes_on_unmoved(tiny_bert, tmp_path):
     recipe = {
-        "model_name_or_path": str(tiny_bert),
+        "model": str(tiny_bert),
         "build_dir": "unread",
         "tasks": {"rqp": 1, "qdm": 1},
         "output_dir": str(tmp_path / "alone"),

@@ -7,8 +7,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
+from harp_plugin.files.writing import read_record, write_record
 from harp_plugin.ranking import Scorer
-from harp_plugin.training.folder import LOG, MANIFEST
+from harp_plugin.training.folder import LOG, MANIFEST, RECORD
 from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
@@ -79,19 +80,31 @@ def test_finished_run_is_left_as_it_is(options):
     assert (out / WEIGHTS).stat().st_mtime_ns == before
 
 
+def test_a_run_goes_on_that_was_begun_under_the_old_names_of_options(options, tmp_path):
+    whole = run(options, output_dir=str(tmp_path / "whole"))
+    die(options, 22)
+    out = tmp_path / "out"
+    for path in (out / RECORD, *out.glob(f"checkpoint-*/{MANIFEST}")):
+        record = read_record(path)
+        for part in ("recipe", "inputs"):
+            record[part]["model_name_or_path"] = record[part].pop("model")
+        write_record(path, record)
+    assert same(whole, run(options))
+
+
 def test_other_recipe_needs_leave_to_overwrite(options):
     out = run(options, max_steps=2)
     with pytest.raises(HarpError, match=r"another recipe .*rate: 0\.001 then, 0\.01 now"):
         run(options, max_steps=2, learning_rate=0.01)
     before = load_file(out / WEIGHTS)["classifier.weight"]
-    run(options, max_steps=2, learning_rate=0.01, overwrite_output_dir=True)
+    run(options, max_steps=2, learning_rate=0.01, overwrite=True)
     assert (load_file(out / WEIGHTS)["classifier.weight"] != before).any()
     assert json.loads((out / MANIFEST).read_text())["recipe"]["learning_rate"] == 0.01
 
 
 def test_run_that_never_began_leaves_the_folder_free(options):
     with pytest.raises(HarpError, match="no model at"):
-        run(options, model_name_or_path="/no/such/model")
+        run(options, model="/no/such/model")
     die(options, 3, learning_rate=0.1)
     run(options, max_steps=1)
 
@@ -100,7 +113,7 @@ def test_folder_of_someone_else_is_never_touched(options, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("draft")
     with pytest.raises(HarpError, match="is not empty"):
-        run(options, overwrite_output_dir=True)
+        run(options, overwrite=True)
     assert (tmp_path / "out" / "thesis.txt").read_text() == "draft"
 
 
@@ -162,7 +175,7 @@ def heads(out):
 def test_a_head_that_nothing_trained_is_not_saved(
     losses, scorer_lacks, language_model_lacks, bare_bert, options
 ):
-    out = run(options, model_name_or_path=bare_bert, losses=losses, max_steps=2)
+    out = run(options, model=bare_bert, losses=losses, max_steps=2)
     scorer, language_model = heads(out)
     assert scorer == (SCORING if scorer_lacks else set())
     assert bool(language_model) == language_model_lacks
@@ -172,7 +185,7 @@ def test_a_head_that_nothing_trained_is_not_saved(
 
 
 def test_head_that_nothing_trained_is_refused_as_a_reranker(bare_bert, options):
-    out = run(options, model_name_or_path=bare_bert, losses={"mlm": 1}, max_steps=1)
+    out = run(options, model=bare_bert, losses={"mlm": 1}, max_steps=1)
     with pytest.raises(HarpError, match=r"no trained weights for bert\.pooler"):
         Scorer(str(out)).score(["query"], ["document"])
 
@@ -188,7 +201,7 @@ def test_head_that_came_with_the_model_is_kept(tiny_bert, options):
 def test_killed_run_with_an_untrained_head_ends_in_the_same_bits(
     losses, bare_bert, options, tmp_path
 ):
-    changes = {"model_name_or_path": bare_bert, "losses": losses, "max_steps": 6}
+    changes = {"model": bare_bert, "losses": losses, "max_steps": 6}
     whole = run(options, output_dir=str(tmp_path / "whole"), **changes)
     die(options, 22, **changes)
     assert (tmp_path / "out" / "checkpoint-2").is_dir()

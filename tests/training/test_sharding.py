@@ -61,7 +61,7 @@ def train_as_one_of_two(rank: int, port: int, recipe: dict) -> None:
 def test_sharded_training_is_unsharded_training_and_resumes(still_bert, tmp_path):
     def train(name, **changes):
         recipe = {
-            "model_name_or_path": still_bert,
+            "model": still_bert,
             "build_dir": "unread",
             "tasks": {"rqp": 1, "qdm": 1},
             "output_dir": str(tmp_path / name),

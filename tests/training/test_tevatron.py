@@ -187,7 +187,7 @@ def parse(recipe: dict):
 
 def short_recipe(model: Path, folder: Path) -> dict:
     return {
-        "model_name_or_path": str(model),
+        "model": str(model),
         "build_dir": "unread",
         "tasks": {"rqp": 1, "qdm": 1},
         "output_dir": str(folder),

@@ -40,7 +40,7 @@ def recipe(tiny_bert, encyclopedia_build, tmp_path):
 
     def write(**changes):
         options = {
-            "model_name_or_path": str(tiny_bert),
+            "model": str(tiny_bert),
             "build_dir": str(encyclopedia_build),
             "output_dir": str(tmp_path / "out"),
             "losses": {"hinge": 1},
@@ -109,7 +109,7 @@ def without_a_word(tokenizer, *words):
         ({"mlm_probability": 2, "losses": {"mlm": 1}}, "mlm_probability is 2"),
         ({"max_length": 600}, "reads at most 512 tokens: lower it"),
         ({"per_device_train_batch_size": 10**6}, "are fewer than one batch of 1000000"),
-        ({"model_name_or_path": "no/such/folder"}, "no model at no/such/folder"),
+        ({"model": "no/such/folder"}, "no model at no/such/folder"),
         ({"eval_strategy": "steps"}, "nothing to evaluate"),
     ],
 )
@@ -141,14 +141,14 @@ def test_models_without_a_masked_language_model(model, name, recipe, tiny_bert, 
     model(len(tokenizer)).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     capsys.readouterr()
-    line = error_of(capsys, "train", recipe(model_name_or_path=str(tmp_path / "model")))
+    line = error_of(capsys, "train", recipe(model=str(tmp_path / "model")))
     assert f"{name} has no AutoModelForMaskedLM; name an encoder such as BERT" in line
     assert not (tmp_path / "out").exists()
 
 
 def test_damaged_model_to_start_from(recipe, tiny_bert, tmp_path, capsys):
     model = damaged(tiny_bert, tmp_path / "model", cut)
-    line = error_of(capsys, "train", recipe(model_name_or_path=model))
+    line = error_of(capsys, "train", recipe(model=model))
     assert f"cannot load model {model}" in line
     assert not (tmp_path / "out").exists()
 
@@ -197,7 +197,7 @@ def test_pre_training_names_the_first_example_that_is_no_number(
     bad = [index for index in order[8:] if word in read(index)]
     assert 0 < len(bad) < 4
     model = damaged(tiny_bert, tmp_path / "model", without_a_word(tokenizer, word))
-    line = error_of(capsys, "train", recipe(model_name_or_path=model))
+    line = error_of(capsys, "train", recipe(model=model))
     group = data.group(0, bad[0])
     query = " ".join(group.positive.query.split())[:60]
     assert (
@@ -235,7 +235,7 @@ def test_fine_tuning_names_the_query(recipe, tiny_bert, tmp_path, capsys):
     words = ["mountain" if place == number else "river" for place in range(12)]
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     model = damaged(tiny_bert, tmp_path / "model", without_a_word(tokenizer, "mountain"))
-    path = of_lines(recipe, tmp_path, words, model_name_or_path=model, losses={"lce": 1})
+    path = of_lines(recipe, tmp_path, words, model=model, losses={"lce": 1})
     assert NAMED.format(number) in error_of(capsys, "finetune", path)
 
 
@@ -251,7 +251,7 @@ def test_a_masked_token_names_its_query(losses, recipe, tiny_bert, tmp_path, cap
     joint.save(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     model = str(tmp_path / "model")
-    path = of_lines(recipe, tmp_path, words, model_name_or_path=model, losses=losses)
+    path = of_lines(recipe, tmp_path, words, model=model, losses=losses)
     assert NAMED.format(number) in error_of(capsys, "finetune", path)
 
 
@@ -278,7 +278,7 @@ def test_one_processs_example_stops_both(place, recipe, tiny_bert, tmp_path):
     words = ["mountain" if place == number else "river" for place in range(12)]
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     model = damaged(tiny_bert, tmp_path / "model", without_a_word(tokenizer, "mountain"))
-    path = of_lines(recipe, tmp_path, words, model_name_or_path=model, losses={"lce": 1})
+    path = of_lines(recipe, tmp_path, words, model=model, losses={"lce": 1})
     spawn(finetune_one_of_two, args=(free_port(), path, str(tmp_path)), nprocs=2)
     for rank in range(2):
         lines = (tmp_path / f"errors-{rank}").read_text().splitlines()

@@ -8,23 +8,27 @@ from typing import Annotated, Any
 
 from ...errors import HarpError
 from ...limits import MOST, NUMBER, SEED, Limits, check_limits
+from ...option_names import OptionNames
+from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.judged_arguments import FinetuneDataArguments
 from ..options import ENSEMBLE_KEYS, ExperimentOptions, by_name, check_model
 
 SYSTEM_KEYS = {"model", "finetuning", "allow_untrained"} | ENSEMBLE_KEYS
 OF_A_TRIAL = {
-    *("model_name_or_path", "dataset", "train_file", "fields", "queries", "query_ids"),
+    *("model", "dataset", "train_file", "fields", "queries", "query_ids"),
     *(
         "validation_query_ids",
         "output_dir",
         "seed",
-        "overwrite_output_dir",
+        "overwrite",
         "keep",
         "resume_from_checkpoint",
+        "quiet",
         "disable_tqdm",
     ),
 }
 """Options of fine-tuning that the cross-validation sets."""
+_NAMES = OptionNames((HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments))
 ALL = "all"
 LIMITS = {
     "folds": Limits(most=MOST),
@@ -97,20 +101,15 @@ class CrossValidationOptions(ExperimentOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.finetuning = by_name("finetuning", self.finetuning)
-        self.grid = by_name("grid", self.grid)
-        _check_finetuning("finetuning", {**self.finetuning, **self.grid})
+        self.finetuning = _finetuning("finetuning", by_name("finetuning", self.finetuning))
+        self.grid = _finetuning("grid", by_name("grid", self.grid))
         for name, values in self.grid.items():
             if not isinstance(values, list) or not values:
                 raise HarpError(f"grid: {name} is {values!r:.60}: list the values to choose from")
         given = by_name("systems", self.systems)
-        self.systems = {
-            name: check_model("system", name, value, SYSTEM_KEYS) for name, value in given.items()
-        }
+        self.systems = {name: _checked_system(name, value) for name, value in given.items()}
         if not self.systems:
             raise HarpError("systems is empty: name a model to fine-tune")
-        for name in self.systems:
-            _check_finetuning(f"system {name!r}", self.finetuning_of(name))
         self.check_rows("systems")
         self._check_numbers()
 
@@ -163,10 +162,7 @@ class CrossValidationOptions(ExperimentOptions):
     def finetuning_of(self, system: str) -> dict[str, Any]:
         """Options of fine-tuning, the system's own over the common ones."""
         assert isinstance(self.finetuning, dict)
-        own = self._system(system).get("finetuning", {})
-        if not isinstance(own, dict):
-            raise HarpError(f"system {system!r}: finetuning is {own!r:.60}: it must map names")
-        return {**self.finetuning, **own}
+        return {**self.finetuning, **self._system(system).get("finetuning", {})}
 
     def ranking_of(self, system: str) -> dict[str, Any]:
         """Arguments of a system's reranker but for its model."""
@@ -191,7 +187,28 @@ def _count(given: Any) -> int | None:
     return int(given)
 
 
-def _check_finetuning(where: str, given: dict[str, Any]) -> None:
-    taken = sorted(OF_A_TRIAL & given.keys())
+def _checked_system(name: str, value: Any) -> dict[str, Any]:
+    """The options of a system, with those of its own fine-tuning by their present names.
+
+    Raises:
+        HarpError: an option is unknown or has a wrong value.
+    """
+    system = check_model("system", name, value, SYSTEM_KEYS)
+    own = system.get("finetuning", {})
+    if not isinstance(own, dict):
+        raise HarpError(f"system {name!r}: finetuning is {own!r:.60}: it must map names")
+    own = _finetuning(f"system {name!r}", own)
+    return {**system, "finetuning": own} if "finetuning" in system else system
+
+
+def _finetuning(where: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Options of fine-tuning by their present names.
+
+    Raises:
+        HarpError: the cross-validation sets one of them, or one is given under two names.
+    """
+    options = _NAMES.values(values, f"{where}: ")
+    taken = sorted(OF_A_TRIAL & options.keys())
     if taken:
         raise HarpError(f"{where} names {taken[0]}: the cross-validation sets it, leave it out")
+    return options

@@ -198,15 +198,15 @@ class Trials:
             "run_file": str(self._negatives),
             **options.finetuning_of(cell.system),
             **options.candidates[trial.candidate],
-            "model_name_or_path": models[member],
+            "model": models[member],
             "dataset": options.dataset,
             "fields": options.fields,
             "query_ids": str(self._train_ids(trial.fold)),
             "seed": cell.seed,
             "output_dir": str(folder / f"{trial.name}{part}"),
-            "overwrite_output_dir": options.overwrite,
+            "overwrite": options.overwrite,
             "keep": options.keep,
-            "disable_tqdm": True,
+            "quiet": True,
         }
         return {name: value for name, value in values.items() if value is not None}
 
@@ -293,7 +293,7 @@ class Trials:
                 raise HarpError(f"{trial}: {error}") from error
 
     def _settings_of(self, trial: Trial, recipes: list[dict[str, Any]]) -> dict[str, Any]:
-        places = ("query_ids", "run_file", "model_name_or_path", *OF_THE_START)
+        places = ("query_ids", "run_file", "model", *OF_THE_START)
         recipe = {k: value for k, value in recipes[0].items() if not k.startswith(places)}
         return {
             **self._settings,
@@ -317,7 +317,7 @@ def check_finetuning(options: CrossValidationOptions) -> None:
                 "run_file": options.output_dir,
                 **options.finetuning_of(system),
                 **candidate,
-                "model_name_or_path": options.models(system)[0],
+                "model": options.models(system)[0],
                 "dataset": options.dataset,
                 "output_dir": options.output_dir,
             }

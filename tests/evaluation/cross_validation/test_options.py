@@ -76,6 +76,7 @@ def test_the_grid_is_every_choice():
         ({"systems": {"x": {"model": "a", "finetuning": {"seed": 3}}}}, "system 'x' names seed"),
         ({"systems": {"a b": "m", "A/b": "m"}}, "share a file name"),
         ({"finetuning": {"output_dir": "x"}}, "finetuning names output_dir"),
+        ({"finetuning": {"model_name_or_path": "x"}}, "finetuning names model"),
         ({"finetuning": "{"}, "finetuning is no JSON"),
         ({"grid": {"learning_rate": 1e-5}}, "grid: learning_rate is 1e-05: list the values"),
         ({"grid": {"query_ids": ["x"]}}, "names query_ids"),
