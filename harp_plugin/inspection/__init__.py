@@ -1,6 +1,7 @@
-"""`harp inspect`: do the pairs of a build make sense? Counts, and sample pairs to look at."""
+"""`harp inspect` shows whether the pairs of a build make sense: counts, checks and samples."""
 
 from .options import InspectOptions
-from .report import InspectionReport, inspect
+from .report import InspectionReport
+from .run import inspect
 
 __all__ = ["InspectOptions", "InspectionReport", "inspect"]

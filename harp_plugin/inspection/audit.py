@@ -3,133 +3,88 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..tasks import DrawOptions
-from . import lights
-from .advice import BY_DESIGN, NOTHING, TOO_FEW, advise
-from .classifier import ask_bag_of_words
-from .figures import figures
-from .findings import Finding
+from .check import CheckResult, Level
+from .checks import CHECKS
+from .generator import GENERATOR
 from .histograms import Histogram, histograms
-from .lights import Light
-from .observations import Observation
-from .ours import GENERATOR
-from .rules import RULES, Outcome
+from .measurements import AuditedGroups
 
-_LEARNT = {
-    "document_alone": ("document", "document alone"),
-    "query_alone": ("query", "query alone"),
-}
+__all__ = ["TaskAudit", "audit", "audit_json", "audit_path"]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskAudit:
-    """What was found in one task's groups.
+    """What the checks say about the groups of one task.
 
     Attributes:
         task: its name.
-        groups: that were looked at.
-        rules: how often rules that do not read are right; those that apply.
-        figures: of the data; those that apply.
+        groups: number of groups that were audited.
+        results: of the checks that apply to the task, in their order.
         histograms: of lengths and ranks.
     """
 
     task: str
     groups: int
-    rules: tuple[Finding, ...]
-    figures: tuple[Finding, ...]
+    results: tuple[CheckResult, ...]
     histograms: tuple[Histogram, ...]
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Rules and figures."""
-        return (*self.rules, *self.figures)
+    def worst(self) -> CheckResult:
+        """The result that the task's level comes from.
+
+        Of several with that level it is the highest accuracy, or else the first result.
+        """
+        return max(
+            self.results,
+            key=lambda each: (
+                each.level.severity,
+                each.interval is not None,
+                each.value if each.interval is not None else 0.0,
+            ),
+        )
 
     @property
-    def light(self) -> Light:
-        """The worst of all its lights."""
-        return max((each.light for each in self.findings), key=lambda light: light.severity)
+    def level(self) -> Level:
+        """The worst level of all results."""
+        return self.worst.level
 
     @property
-    def worst_rule(self) -> Finding | None:
-        """The rule that is right most often, of those with the worst light."""
-        return max(self.rules, key=lambda r: (r.light.severity, r.judged), default=None)
-
-    @property
-    def notable(self) -> tuple[Finding, ...]:
-        """The worst rule, and all else that is not green; the worst first."""
-        kept = [f for f in self.findings if f is self.worst_rule or f.light is not Light.GREEN]
-        return tuple(sorted(kept, key=lambda f: (-f.light.severity, f is not self.worst_rule)))
+    def notable(self) -> tuple[CheckResult, ...]:
+        """The worst result, then all others that are not green: red before yellow."""
+        others = [
+            each
+            for each in self.results
+            if each is not self.worst and each.level is not Level.GREEN
+        ]
+        return self.worst, *sorted(others, key=lambda each: -each.level.severity)
 
     def as_json(self) -> dict[str, Any]:
         """Its entry in `audit.json`."""
         return {
             "groups": self.groups,
-            "light": self.light.value,
-            "rules": [each.as_json() for each in self.rules],
-            "figures": [each.as_json() for each in self.figures],
+            "level": self.level.value,
+            "worst": self.worst.name,
+            "checks": [each.as_json() for each in self.results],
             "histograms": [each.as_json() for each in self.histograms],
         }
 
 
-def audit(
-    task: str, observations: list[Observation], *, documents: int, seed: int
-) -> TaskAudit | None:
-    """Judge a task by some of its groups; None where there is none.
-
-    Args:
-        task: its name.
-        observations: of its groups.
-        documents: pages of the build that may be a document.
-        seed: of the classifier's halves.
-    """
-    if not observations:
+def audit(groups: AuditedGroups) -> TaskAudit | None:
+    """Run all checks on groups of a task; None where there is no group."""
+    if not groups.observations:
         return None
+    results = [check.run(name, groups) for name, check in CHECKS.items()]
     return TaskAudit(
-        task,
-        len(observations),
-        tuple(_rules(task, observations, seed)),
-        tuple(_figures(task, observations, documents)),
-        tuple(histograms(observations)),
+        groups.task,
+        len(groups.observations),
+        tuple(result for result in results if result is not None),
+        tuple(histograms(groups.observations)),
     )
-
-
-def _rules(task: str, observations: list[Observation], seed: int) -> Iterator[Finding]:
-    for rule in RULES:
-        if outcome := rule.ask(observations):
-            yield _judge_rule(task, rule.name, rule.label, outcome)
-    for name, (side, label) in _LEARNT.items():
-        if outcome := ask_bag_of_words(observations, side, seed):
-            yield _judge_rule(task, name, label, outcome)
-
-
-def _judge_rule(task: str, name: str, label: str, outcome: Outcome) -> Finding:
-    """A learnt rule is not reversed: below one half it has learnt nothing that holds."""
-    share = outcome.accuracy
-    is_reversed = share < 0.5 and name not in _LEARNT
-    light = lights.RULE.light(1 - share if is_reversed else share)
-    advice = advise(task, name, is_reversed=is_reversed)
-    low, high = outcome.interval
-    if (task, name) in BY_DESIGN:
-        light, advice = Light.GREEN, BY_DESIGN[task, name]
-    elif light is Light.GREEN:
-        advice = NOTHING
-    elif low <= 0.5 <= high:
-        light, advice = Light.YELLOW, TOO_FEW
-    return Finding(name, label, share, light, advice, outcome, is_reversed)
-
-
-def _figures(task: str, observations: list[Observation], documents: int) -> Iterator[Finding]:
-    for name, label, share, judged, negatives in figures(observations, documents):
-        light = lights.FIGURES[name].light(judged)
-        advice = NOTHING if light is Light.GREEN else advise(task, name)
-        if (task, name) in BY_DESIGN:
-            light, advice = Light.GREEN, BY_DESIGN[task, name]
-        yield Finding(name, label, share, light, advice, negatives=negatives)
 
 
 def audit_path(page: Path) -> Path:
@@ -139,18 +94,16 @@ def audit_path(page: Path) -> Path:
     return page.with_name(f"{page.stem}-audit.json")
 
 
-def as_json(
+def audit_json(
     audits: list[TaskAudit], manifests: dict[str, dict[str, Any]], draw: DrawOptions, seed: int
 ) -> str:
-    """The text of `audit.json`: what was judged, by which limits, and what was found."""
-    limits = {"rules": lights.RULE._asdict()}
-    limits |= {name: each._asdict() for name, each in lights.FIGURES.items()}
+    """The text of `audit.json`: what was checked, the limits, and the results of each task."""
     content = {
         "generator": GENERATOR,
         "build": {stage: manifest["fingerprint"] for stage, manifest in manifests.items()},
         "seed": seed,
         "draw": asdict(draw),
-        "limits": limits,
+        "limits": {name: check.limits._asdict() for name, check in CHECKS.items()},
         "tasks": {each.task: each.as_json() for each in audits},
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 from .histograms import Histogram
 
-WIDTH, HEIGHT = 320, 118
+__all__ = ["Bar", "Chart"]
+
+_WIDTH, _HEIGHT = 320, 118
 _TOP, _FLOOR = 14, 102
 _GAP = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart, in units of its picture: the left, the top, and its size."""
+    """A bar of a chart, in pixels: its left edge, its top edge, and its size."""
 
     series: str
     x: float
@@ -24,34 +26,34 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A histogram drawn: each series' share of every bin, side by side.
+    """A histogram as bars: the shares of each series in a bin stand side by side.
 
     Attributes:
-        histogram: what is drawn.
-        width: of the picture.
-        height: of the picture.
-        floor: where the bars stand.
+        histogram: the one that is drawn.
+        width: of the picture, in pixels.
+        height: of the picture, in pixels.
+        floor: distance of the bars' lower edge from the top, in pixels.
     """
 
     histogram: Histogram
-    width: int = WIDTH
-    height: int = HEIGHT
+    width: int = _WIDTH
+    height: int = _HEIGHT
     floor: int = _FLOOR
 
     @property
     def highest(self) -> float:
-        """The largest share, as high as the picture goes."""
+        """The largest share, which the highest bar shows."""
         return max(max(self.histogram.shares(series)) for series in self.histogram.counts)
 
     @property
     def bars(self) -> list[Bar]:
         """The bars that are not empty."""
         scale = (_FLOOR - _TOP) / self.highest
-        width = self._step * (1 - _GAP) / len(self.histogram.counts)
+        width = self._bin_width * (1 - _GAP) / len(self.histogram.counts)
         return [
             Bar(
                 series,
-                round(self._step * (place + _GAP / 2) + width * number, 1),
+                round(self._bin_width * (place + _GAP / 2) + width * number, 1),
                 round(_FLOOR - scale * share, 1),
                 round(width - 1, 1),
                 round(scale * share, 1),
@@ -63,11 +65,11 @@ class Chart:
 
     @property
     def labels(self) -> list[tuple[float, str]]:
-        """The first number of each bin, and the middle of where it stands."""
+        """The middle of each bin, in pixels, and its first number."""
         starts = [str(start) for start in self.histogram.starts]
         starts[-1] += "+"
-        return [(round(self._step * (n + 0.5), 1), text) for n, text in enumerate(starts)]
+        return [(round(self._bin_width * (n + 0.5), 1), text) for n, text in enumerate(starts)]
 
     @property
-    def _step(self) -> float:
+    def _bin_width(self) -> float:
         return self.width / len(self.histogram.starts)

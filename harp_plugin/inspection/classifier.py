@@ -3,77 +3,96 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
 from ..sampling import stable_id
 from ..text import words
-from .observations import Observation
-from .rules import Outcome, differ, tally
+from .measurements import AuditedGroups, Measurement, Scores, Side, accuracy, sides_differ
 
-_LEAST = 2
+__all__ = ["document_alone", "query_alone"]
+
+_CLASSES = 2
 
 
-def ask_bag_of_words(observations: list[Observation], side: str, seed: int) -> Outcome | None:
-    """How often a logistic regression on the words of one side finds the positive.
+def query_alone(groups: AuditedGroups) -> Measurement | None:
+    """How often a bag of words tells the positive by its query."""
+    return _bag_of_words_accuracy(groups, "query")
 
-    Pages are split into two halves. Members whose pages lie in one half train it, groups are asked
-    as far as both pages of a pair lie in the other; both ways.
+
+def document_alone(groups: AuditedGroups) -> Measurement | None:
+    """How often a bag of words tells the positive by its document."""
+    return _bag_of_words_accuracy(groups, "document")
+
+
+def _bag_of_words_accuracy(groups: AuditedGroups, side: Side) -> Measurement | None:
+    """How often a logistic regression on the words of one side tells the positive.
+
+    Pages are split into two halves. The members whose pages lie in one half train a classifier,
+    which is asked about the pairs whose two pages lie in the other half; and the other way round.
 
     Args:
-        observations: of the groups of a task.
+        groups: the groups of a task, and the seed of the split.
         side: ``query`` or ``document``.
-        seed: of the halves.
 
     Returns:
         None where all members are equal on that side, or the groups are too few to learn from.
     """
-    if not any(differ(observation, side) for observation in observations):
+    if not any(sides_differ(observation, side) for observation in groups.observations):
         return None
-    texts = [[getattr(pair, side) for pair in each.group.members] for each in observations]
-    halves = [
-        [stable_id("half", seed, unit) % 2 for unit in observation.units]
-        for observation in observations
+    texts = [
+        [getattr(pair, side) for pair in observation.group.members]
+        for observation in groups.observations
     ]
-    scores = _scores(texts, halves)
-    return tally(
-        [
-            (scores[half[0]][group[0]], scores[half[0]][negative])
-            for negative, its_half in zip(group[1:], half[1:], strict=True)
-            if its_half == half[0] and half[0] in scores
+    halves = [
+        [stable_id("half", groups.seed, unit) % 2 for unit in observation.units]
+        for observation in groups.observations
+    ]
+    return accuracy(_held_out_scores(texts, halves))
+
+
+def _held_out_scores(texts: list[list[str]], halves: list[list[int]]) -> Iterator[Scores]:
+    """Score the members of each group that lie in the half of the positive."""
+    classifiers = _scores_by_half(texts, halves)
+    for group, group_halves in zip(texts, halves, strict=True):
+        scores = classifiers.get(group_halves[0], {})
+        yield [
+            scores.get(text) if half == group_halves[0] else None
+            for text, half in zip(group, group_halves, strict=True)
         ]
-        for group, half in zip(texts, halves, strict=True)
-    )
 
 
-def _scores(texts: list[list[str]], halves: list[list[int]]) -> dict[int, dict[str, float]]:
-    """For each half of the pages every text's score, by the classifier of the other half."""
+def _scores_by_half(texts: list[list[str]], halves: list[list[int]]) -> dict[int, dict[str, float]]:
+    """For each half, the score of each text by the classifier that the other half trained."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     distinct = list(dict.fromkeys(text for group in texts for text in group))
-    places = {text: place for place, text in enumerate(distinct)}
-    bags = CountVectorizer(analyzer=_words, binary=True, dtype=np.float64).fit_transform(distinct)
+    rows = {text: row for row, text in enumerate(distinct)}
+    bags = CountVectorizer(analyzer=_lower_cased_words, binary=True, dtype=np.float64)
+    features = bags.fit_transform(distinct)
     scores = {}
-    for half in (0, 1):
+    for held_out in (0, 1):
         counts: Counter[tuple[int, bool]] = Counter(
-            (places[text], number == 0)
-            for group, its_halves in zip(texts, halves, strict=True)
-            for number, (text, its_half) in enumerate(zip(group, its_halves, strict=True))
-            if its_half != half
+            (rows[text], number == 0)
+            for group, group_halves in zip(texts, halves, strict=True)
+            for number, (text, half) in enumerate(zip(group, group_halves, strict=True))
+            if half != held_out
         )
-        if len({positive for _, positive in counts}) == _LEAST:
-            scores[half] = dict(zip(distinct, _learn(bags, counts), strict=True))
+        if len({is_positive for _, is_positive in counts}) == _CLASSES:
+            scores[held_out] = dict(zip(distinct, _classify(features, counts), strict=True))
     return scores
 
 
-def _learn(bags, counts: Counter[tuple[int, bool]]) -> list[float]:
+def _classify(features, counts: Counter[tuple[int, bool]]) -> list[float]:
+    """Train on rows with their labels, weighed by their counts, and score all rows."""
     from sklearn.linear_model import LogisticRegression
 
     rows, labels = zip(*counts, strict=True)
     model = LogisticRegression(class_weight="balanced", max_iter=1000)
-    model.fit(bags[list(rows)], labels, sample_weight=list(counts.values()))
-    return model.decision_function(bags).tolist()
+    model.fit(features[list(rows)], labels, sample_weight=list(counts.values()))
+    return model.decision_function(features).tolist()
 
 
-def _words(text: str) -> list[str]:
+def _lower_cased_words(text: str) -> list[str]:
     return words(text.lower())

@@ -1,4 +1,4 @@
-"""How long queries and documents are, and how heavy the sampled words."""
+"""How long queries and documents are, and how much weight the sampled words have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .observations import Observation, size
+from .measurements import word_count
+from .observations import Observation
+
+__all__ = ["Histogram", "histograms"]
 
 _BINS = 16
 _STEPS = (1, 2, 5)
@@ -21,9 +24,9 @@ class Histogram:
 
     Attributes:
         name: in `audit.json`.
-        label: for people.
-        starts: first number of each bin; the last bin is open.
-        counts: by name of a series, one number for each bin.
+        label: its name for people.
+        starts: first number of each bin; the last bin has no end.
+        counts: one number for each bin, by the name of a series.
     """
 
     name: str
@@ -36,8 +39,8 @@ class Histogram:
         """The bins as people read them."""
         ends = [start - 1 for start in self.starts[1:]]
         closed = zip(self.starts, ends, strict=False)
-        named = [f"{start}" if start == end else f"{start}–{end}" for start, end in closed]
-        return [*named, f"{self.starts[-1]}+"]
+        texts = [f"{start}" if start == end else f"{start}–{end}" for start, end in closed]
+        return [*texts, f"{self.starts[-1]}+"]
 
     def shares(self, series: str) -> list[float]:
         """Share of each bin in a series."""
@@ -46,12 +49,12 @@ class Histogram:
 
     @property
     def text(self) -> str:
-        """All of it in words."""
-        told = []
+        """The whole histogram in words."""
+        texts = []
         for place, name in enumerate(self.bins):
-            each = (f"{100 * self.shares(s)[place]:.0f} % of {s}s" for s in self.counts)
-            told.append(f"{name}: {', '.join(each)}")
-        return f"{self.label}. {'; '.join(told)}"
+            shares = (f"{100 * self.shares(s)[place]:.0f} % of {s}s" for s in self.counts)
+            texts.append(f"{name}: {', '.join(shares)}")
+        return f"{self.label}. {'; '.join(texts)}"
 
     def as_json(self) -> dict[str, Any]:
         """Its entry in `audit.json`."""
@@ -60,24 +63,24 @@ class Histogram:
 
 
 def histograms(observations: list[Observation]) -> Iterator[Histogram]:
-    """Lengths in words of both sides, and ranks of the sampled words where there are any."""
+    """Histograms of the words of both sides, and of the ranks of sampled words if there are any."""
     members = [each.group.members for each in observations]
     for name, side in (("query_words", "query"), ("document_words", "document")):
-        positives = [size(getattr(group[0], side)) for group in members]
-        negatives = [size(getattr(pair, side)) for group in members for pair in group[1:]]
+        positives = [word_count(getattr(group[0], side)) for group in members]
+        negatives = [word_count(getattr(pair, side)) for group in members for pair in group[1:]]
         series = {"positive": positives, "negative": negatives}
         yield _histogram(name, f"words in the {side}", _starts(positives + negatives), series)
     ranks = {
         "positive": [rank for each in observations for rank in each.ranks[0]],
-        "negative": [rank for each in observations for found in each.ranks[1:] for rank in found],
+        "negative": [rank for each in observations for query in each.ranks[1:] for rank in query],
     }
     if any(ranks.values()):
-        ranks = {name: found for name, found in ranks.items() if found}
+        ranks = {name: numbers for name, numbers in ranks.items() if numbers}
         yield _histogram("term_ranks", "rank of a sampled word in its text", _RANKS, ranks)
 
 
 def _starts(numbers: Sequence[int]) -> tuple[int, ...]:
-    """Starts of bins of one round width, so that all but the longest 1 % lie in closed ones."""
+    """Starts of bins of one round width; at most the longest 1 % lie in the last bin."""
     low, high = min(numbers), int(np.quantile(numbers, 0.99))
     step = next(
         step

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from ..errors import HarpError
 
+__all__ = ["InspectOptions"]
+
 
 @dataclass
 class InspectOptions:
-    """What is drawn from a build to judge it, and where the page goes.
+    """How many groups of a build are drawn to judge it, and where the page goes.
 
     Raises:
         HarpError: a number is too small.
@@ -21,7 +23,7 @@ class InspectOptions:
     samples: int = field(default=12, metadata={"help": "Groups of each task that are shown."})
     seed: int = field(
         default=42,
-        metadata={"help": "Seed of the draws; the groups are those that training draws with it."},
+        metadata={"help": "Seed of the draws; training draws the same groups with it."},
     )
     model: str | None = field(
         default=None,
@@ -31,7 +33,10 @@ class InspectOptions:
     )
     table_groups: int = field(
         default=1000,
-        metadata={"help": "Groups of each task that the mean lengths are taken over; at most all."},
+        metadata={
+            "help": "Groups of each task that are drawn for the mean lengths and the audit; at "
+            "most all that the task has."
+        },
     )
     quiet: bool = field(default=False, metadata={"help": "No progress bars."})
 

@@ -7,32 +7,30 @@ import hashlib
 import re
 from dataclasses import asdict
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from ..tasks import PRESETS
-from .advice import NOTHING
 from .charts import Chart
+from .check import ACCURACY_LIMITS, NOTHING_TO_DO, Level
 from .explanations import explain
-from .lights import RULE
-from .ours import GENERATOR
+from .generator import GENERATOR
 from .passages import LEVELS
-from .table import figure
+from .report import InspectionReport
+from .table import format_mean
 
-if TYPE_CHECKING:
-    from .report import InspectionReport
+__all__ = ["render"]
 
 _FLAG = re.compile(r"--[a-z-]+")
 
 
 def render(report: InspectionReport) -> str:
-    """Write the page; every text of the corpus is escaped, and the page may load nothing."""
+    """Write the page: it escapes every text of the corpus, and may load nothing."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["figure"] = figure
+    environment.filters["mean"] = format_mean
     environment.filters["flags"] = _flags
     environment.filters["source_hash"] = _source_hash
     template = environment.from_string((files(__package__) / "page.html").read_text("utf-8"))
@@ -42,10 +40,11 @@ def render(report: InspectionReport) -> str:
         report=report,
         generator=GENERATOR,
         sources=[name.partition(":")[2] for name in inputs],
-        levels=range(1, LEVELS + 1),
+        weight_levels=range(1, LEVELS + 1),
         share=lambda level: round(level / LEVELS, 2),
-        limits=RULE,
-        nothing=NOTHING,
+        accuracy_limits=ACCURACY_LIMITS,
+        nothing_to_do=NOTHING_TO_DO,
+        red_and_yellow=(Level.RED, Level.YELLOW),
         audits={audit.task: audit for audit in report.audits},
         chart=Chart,
         explanations={row.task: explain(row.task) for row in report.rows},
@@ -57,11 +56,11 @@ def render(report: InspectionReport) -> str:
 
 
 def _flags(text: str) -> Markup:
-    """A sentence whose command-line options are marked as code."""
+    """Mark the command-line options in a sentence as code."""
     return Markup(_FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", str(escape(text))))
 
 
 def _source_hash(source: str) -> str:
-    """What a content security policy names an inline style by."""
+    """The hash by which a content security policy names an inline style."""
     digest = hashlib.sha256(source.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"

@@ -12,12 +12,24 @@ from ..tasks import PairGroup
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+__all__ = [
+    "PAPER",
+    "PAPER_NOTE",
+    "TOKENS_NOTE",
+    "PaperRow",
+    "TaskRow",
+    "TokenCounter",
+    "format_mean",
+    "format_table",
+    "most_frequent",
+]
+
 TOKENS_NOTE = "Tokens are wordpieces of {model}, without special tokens, nothing cut."
 PAPER_NOTE = (
     "The paper's query lengths fit none of the three readings exactly: one anchor and "
     "Poisson words make 4.16 words on average, the paper prints 2.64 and 2.80."
 )
-_BATCH = 1000
+_BATCH_SIZE = 1000
 
 
 class PaperRow(NamedTuple):
@@ -42,10 +54,10 @@ class TaskRow:
 
     Attributes:
         task: its name.
-        examples: number in the build.
-        pairs: drawn for the means; each member of a group is one.
+        examples: number of its examples in the build.
+        pairs: number of pairs that were drawn for the means; each member of a group is one.
         query: mean tokens of their queries, None where nothing was drawn.
-        document: mean tokens of their documents.
+        document: mean tokens of their documents, None where nothing was drawn.
     """
 
     task: str
@@ -56,23 +68,23 @@ class TaskRow:
 
     @property
     def paper(self) -> PaperRow | None:
-        """The paper's figures, if it has this task."""
+        """The paper's row, if it has this task."""
         return PAPER.get(self.task)
 
 
 class TokenCounter:
-    """Counts wordpieces, each distinct text once.
+    """Counts the wordpieces of texts; each distinct text is counted once.
 
     Args:
-        tokenizer: of the model in question.
+        tokenizer: splits the texts.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
-        self._known: dict[str, int] = {}
+        self._lengths: dict[str, int] = {}
 
     def row(self, task: str, examples: int, groups: Iterable[PairGroup]) -> TaskRow:
-        """Count the groups of a task."""
+        """Count the pairs of a task and take their mean lengths."""
         queries: Counter[str] = Counter()
         documents: Counter[str] = Counter()
         for group in groups:
@@ -82,21 +94,21 @@ class TokenCounter:
         return TaskRow(task, examples, queries.total(), *means)
 
     def _mean(self, texts: Counter[str]) -> float | None:
-        new = [text for text in texts if text not in self._known]
-        for start in range(0, len(new), _BATCH):
-            batch = new[start : start + _BATCH]
+        new = [text for text in texts if text not in self._lengths]
+        for start in range(0, len(new), _BATCH_SIZE):
+            batch = new[start : start + _BATCH_SIZE]
             encoded = self._tokenizer(batch, add_special_tokens=False, verbose=False)
-            self._known.update(zip(batch, map(len, encoded["input_ids"]), strict=True))
+            self._lengths.update(zip(batch, map(len, encoded["input_ids"]), strict=True))
         if not texts:
             return None
-        return sum(self._known[text] * count for text, count in texts.items()) / texts.total()
+        return sum(self._lengths[text] * count for text, count in texts.items()) / texts.total()
 
 
 _COLUMNS = "{:<10}{:>12}{:>8}{:>9}{:>8}{:>10}{:>8}{:>10}"
 
 
 def format_table(rows: Iterable[TaskRow]) -> str:
-    """The rows as plain text, at most 80 columns wide."""
+    """Write the rows as plain text, at most 80 columns wide."""
     lines = [
         _COLUMNS.format("", "", "pairs", "query", "tokens", "document", "tokens", "pairs"),
         _COLUMNS.format("task", "examples", "drawn", "here", "paper", "here", "paper", "in paper"),
@@ -104,10 +116,10 @@ def format_table(rows: Iterable[TaskRow]) -> str:
     for row in rows:
         paper = row.paper
         cells = [
-            figure(row.query),
-            figure(paper and paper.query),
-            figure(row.document),
-            figure(paper and paper.document),
+            format_mean(row.query),
+            format_mean(paper and paper.query),
+            format_mean(row.document),
+            format_mean(paper and paper.document),
         ]
         pairs = paper.pairs if paper else "–"
         lines.append(
@@ -116,11 +128,11 @@ def format_table(rows: Iterable[TaskRow]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def figure(mean: float | None) -> str:
-    """A mean length as the paper prints it, or a dash."""
+def format_mean(mean: float | None) -> str:
+    """Write a mean length as the paper prints it, or a dash if there is none."""
     return "–" if mean is None else f"{mean:.2f}"
 
 
 def most_frequent(drops: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Reasons with their numbers, the most frequent first."""
+    """Sort reasons with their numbers, the most frequent first."""
     return sorted(drops.items(), key=lambda item: (-item[1], item[0]))

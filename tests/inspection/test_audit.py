@@ -10,7 +10,7 @@ import pytest
 
 from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.inspection import InspectOptions, inspect
-from harp_plugin.inspection.lights import Light
+from harp_plugin.inspection.check import Level
 from harp_plugin.inspection.phrases import QueryParts
 from harp_plugin.inspection.tracing import TracedData
 from harp_plugin.storage import read_table
@@ -29,7 +29,7 @@ from harp_plugin.text import words
 pytestmark = pytest.mark.integration
 
 LEFT_OPEN = {("acm", "more_shared_words")}
-"""Red rules of default data: pages that are linked from one sentence do share words."""
+"""Red accuracies of default data: pages that are linked from one sentence do share words."""
 
 
 def audited(directory, tmp_path, draw: DrawOptions | None = None, **options):
@@ -39,12 +39,16 @@ def audited(directory, tmp_path, draw: DrawOptions | None = None, **options):
     return report, {each.task: each for each in report.audits}
 
 
-def lights(audit) -> dict[str, Light]:
-    return {finding.name: finding.light for finding in audit.findings}
+def levels(audit) -> dict[str, Level]:
+    return {result.name: result.level for result in audit.results}
 
 
-def finding(audit, name: str):
-    return next(each for each in audit.findings if each.name == name)
+def result_of(audit, name: str):
+    return next(each for each in audit.results if each.name == name)
+
+
+def accuracies(audit):
+    return [each for each in audit.results if each.interval is not None]
 
 
 class Longer:
@@ -101,8 +105,8 @@ def planted(encyclopedia_build, tmp_path_factory):
 )
 def test_queries_of_unequal_length_are_found(encyclopedia_build, tmp_path, draw):
     _, audits = audited(encyclopedia_build, tmp_path, DrawOptions(**draw), table_groups=400)
-    found = finding(audits["rqp"], "longer_query")
-    assert found.light is Light.RED and found.share > 0.65
+    found = result_of(audits["rqp"], "longer_query")
+    assert found.level is Level.RED and found.value > 0.65
     assert "--negative-query-length equal" in found.advice
 
 
@@ -110,44 +114,44 @@ def test_queries_from_the_document_itself_are_found(encyclopedia_build, tmp_path
     _, audits = audited(
         encyclopedia_build, tmp_path, DrawOptions(rqp_negative_words="page"), table_groups=400
     )
-    found = finding(audits["rqp"], "more_shared_words")
-    assert found.light is Light.RED and found.is_reversed
+    found = result_of(audits["rqp"], "more_shared_words")
+    assert found.level is Level.RED and found.is_reversed
     assert "--rqp-negative-words mirrored" in found.advice
 
 
 def test_a_task_whose_positive_is_longer_is_found(planted, tmp_path):
     report, audits = audited(planted, tmp_path, table_groups=400)
     audit = audits["longer"]
-    found = finding(audit, "longer_document")
-    assert (found.share, found.light, audit.worst_rule) == (1.0, Light.RED, found)
+    found = result_of(audit, "longer_document")
+    assert (found.value, found.level, audit.worst) == (1.0, Level.RED, found)
     assert "--min-lead-words" in found.advice
-    assert lights(audit)["more_shared_words"] is not Light.RED
+    assert levels(audit)["more_shared_words"] is not Level.RED
     line = next(line for line in str(report).splitlines() if line.startswith("  longer "))
     assert line.split()[1:4] == ["RED", "longer", "document"]
 
 
 def test_swapped_labels_are_found(planted, tmp_path):
     _, audits = audited(planted, tmp_path, table_groups=400)
-    found = finding(audits["swapped"], "more_shared_words")
-    assert found.light is Light.RED and found.is_reversed and found.share < 0.35
+    found = result_of(audits["swapped"], "more_shared_words")
+    assert found.level is Level.RED and found.is_reversed and found.value > 0.65
     assert "not swapped" in found.advice
 
 
 def test_default_data_passes(encyclopedia_build, tmp_path):
     _, audits = audited(encyclopedia_build, tmp_path)
-    red = {(a.task, r.name) for a in audits.values() for r in a.rules if r.light is Light.RED}
+    red = {(a.task, r.name) for a in audits.values() for r in accuracies(a) if r.level is Level.RED}
     assert set(audits) == set(HARP_TASKS)
     assert red <= LEFT_OPEN
-    assert lights(audits["rqp"])["longer_query"] is Light.GREEN
+    assert levels(audits["rqp"])["longer_query"] is Level.GREEN
 
 
 def test_nothing_is_red_by_chance_in_a_small_build(build, tmp_path):
     _, audits = audited(build, tmp_path)
     for audit in audits.values():
-        for rule in audit.rules:
-            low, high = rule.interval
-            assert rule.light is not Light.RED or low > 0.5
-            assert rule.outcome.groups <= audit.groups < 100 and low < high
+        for result in accuracies(audit):
+            low, high = result.interval
+            assert result.level is not Level.RED or low > 0.5
+            assert result.measurement.groups <= audit.groups < 100 and low < high
 
 
 @pytest.mark.parametrize("task", HARP_TASKS)
@@ -162,8 +166,8 @@ def test_shared_words_are_those_of_the_groups_that_training_draws(build, tmp_pat
         )
         right += (good > bad) + (good == bad) / 2
     _, audits = audited(build, tmp_path)
-    outcome = finding(audits[task], "more_shared_words").outcome
-    assert (outcome.pairs, outcome.accuracy) == (len(data), pytest.approx(right / len(data)))
+    measured = result_of(audits[task], "more_shared_words").measurement
+    assert (measured.pairs, measured.value) == (len(data), pytest.approx(right / len(data)))
 
 
 def test_first_in_order_is_the_order_of_the_links(build, tmp_path):
@@ -179,9 +183,9 @@ def test_first_in_order_is_the_order_of_the_links(build, tmp_path):
         places = [order.index(pair.document) for pair in group.members]
         right += places[0] < places[1]
     _, audits = audited(build, tmp_path)
-    outcome = finding(audits["rdp"], "first_in_order").outcome
-    assert (outcome.pairs, outcome.accuracy) == (len(data), pytest.approx(right / len(data)))
-    assert "first_in_order" not in lights(audits["rqp"])
+    measured = result_of(audits["rdp"], "first_in_order").measurement
+    assert (measured.pairs, measured.value) == (len(data), pytest.approx(right / len(data)))
+    assert "first_in_order" not in levels(audits["rqp"])
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -250,26 +254,38 @@ def test_page_and_json_say_the_same(build, tmp_path):
     assert list(found["tasks"]) == list(HARP_TASKS)
     for task, audit in audits.items():
         entry = found["tasks"][task]
-        assert entry["light"] == audit.light.value
+        assert (entry["level"], entry["worst"]) == (audit.level.value, audit.worst.name)
         rows = {row[1]: row for row in shown.rows[task]}
-        for each, told in zip(audit.findings, entry["rules"] + entry["figures"], strict=True):
-            assert (told["name"], told["light"]) == (each.name, each.light.value)
+        for each, told in zip(audit.results, entry["checks"], strict=True):
+            assert (told["name"], told["level"]) == (each.name, each.level.value)
             label = next(label for label in rows if label.startswith(each.label))
-            assert rows[label][0].split()[-1] == each.light.value
+            assert rows[label][0].split()[-1] == each.level.value
             assert rows[label][0].split()[0] in "✓▲✕"
-            assert rows[label][2] == each.text
-            if each.light is not Light.GREEN:
+            assert rows[label][2] == each.value_text
+            if each.level is not Level.GREEN:
                 assert label == each.label + each.advice == each.label + told["advice"]
         assert len(shown.pictures[task]) == len(entry["histograms"])
         assert all("% of positives" in label for label in shown.pictures[task])
     assert {len(each["histograms"]) for each in found["tasks"].values()} == {2, 3}
-    overview = {row[0]: row for row in shown.rows["audit"][1:]}
-    assert {task: row[1].split()[-1] for task, row in overview.items()} == {
-        task: audit.light.value for task, audit in audits.items()
-    }
 
 
-def test_terminal_names_the_worst_rule_and_all_that_is_not_green(encyclopedia_build, tmp_path):
+@pytest.mark.parametrize("preset", ["default", "released"])
+def test_a_tasks_level_is_that_of_the_check_named_beside_it(encyclopedia_build, tmp_path, preset):
+    report, audits = audited(encyclopedia_build, tmp_path, DrawOptions(preset), table_groups=400)
+    assert any(audit.worst.interval is None for audit in audits.values())
+    shown = Tables(report.path.read_text(encoding="utf-8"))
+    overview = {row[0]: row[1:4] for row in shown.rows["audit"][1:]}
+    for task, audit in audits.items():
+        level, label, value = overview[task]
+        details = next(row for row in shown.rows[task] if row[1].startswith(label))
+        assert level.split()[-1] == details[0].split()[-1] == audit.level.value
+        assert value == details[2] == audit.worst.value_text
+        line = next(line for line in str(report).splitlines() if line.startswith(f"  {task} "))
+        assert line.split()[1].lower() == audit.level.value
+        assert f"{label[:31]:<32}{value}" in line
+
+
+def test_terminal_names_the_worst_check_and_all_that_are_not_green(encyclopedia_build, tmp_path):
     report, audits = audited(
         encyclopedia_build, tmp_path, DrawOptions("released"), table_groups=400
     )
@@ -277,11 +293,11 @@ def test_terminal_names_the_worst_rule_and_all_that_is_not_green(encyclopedia_bu
     lines = [line for line in text.splitlines() if "page.html" not in line]
     assert max(map(len, lines)) <= 80
     for audit in audits.values():
-        named = [f for f in audit.findings if f.light is not Light.GREEN]
-        for each in [*named, audit.worst_rule]:
-            assert f"{each.label[:31]:<32}{each.text}" in text
+        named = [each for each in audit.results if each.level is not Level.GREEN]
+        for each in [*named, audit.worst]:
+            assert f"{each.label[:31]:<32}{each.value_text}" in text
     assert text.count("  RED") + text.count(" YELLOW") == sum(
-        finding.light is not Light.GREEN for a in audits.values() for finding in a.findings
+        each.level is not Level.GREEN for audit in audits.values() for each in audit.results
     )
 
 
@@ -310,15 +326,15 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     build([source], options, weights=WeightOptions(model=str(tiny_bert)))
     _, audits = audited(tmp_path / "build", tmp_path)
     red = {
-        (task, rule.name)
+        (task, each.name)
         for task in HARP_TASKS
-        for rule in audits[task].rules
-        if rule.light is Light.RED
+        for each in accuracies(audits[task])
+        if each.level is Level.RED
     }
     assert red <= LEFT_OPEN
     assert set(audits) == {*HARP_TASKS, *others}
     for task in ("ict", "bfs", "wlp", "ltm", "prop", "srr", "rwi", "ati"):
-        assert "functional_anchors" not in lights(audits[task])
-        assert "pages_seen" in lights(audits[task])
+        assert "functional_anchors" not in levels(audits[task])
+        assert "pages_seen" in levels(audits[task])
     _, audits = audited(tmp_path / "build", tmp_path, DrawOptions("released"))
-    assert lights(audits["rqp"])["longer_query"] is Light.RED
+    assert levels(audits["rqp"])["longer_query"] is Level.RED

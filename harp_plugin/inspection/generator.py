@@ -1,4 +1,4 @@
-"""Which files `harp inspect` may replace: those that it wrote."""
+"""The mark of the files that `harp inspect` writes: it replaces no others."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from .. import __version__
 from ..errors import HarpError
 from ..files.noted import refuse_special
 
+__all__ = ["AUDIT_MARK", "GENERATOR", "PAGE_MARK", "refuse_other_files"]
+
 GENERATOR = f"harp_plugin {__version__}"
-"""What the page and `audit.json` name as their origin."""
+"""What the page and `audit.json` name as the program that wrote them."""
 PAGE_MARK = '<meta name="generator" content="harp_plugin '
 AUDIT_MARK = '"generator": "harp_plugin '
-_HEAD = 4096
+_HEAD_BYTES = 4096
 
 
-def refuse_others(path: Path, mark: str) -> None:
-    """Refuse to replace what `harp inspect` did not write.
+def refuse_other_files(path: Path, mark: str) -> None:
+    """Refuse to replace a file that `harp inspect` did not write.
 
     Args:
         path: a file to be written.
-        mark: stands near the beginning of each such file of ours.
+        mark: a text near the beginning of each such file that `harp inspect` writes.
 
     Raises:
-        HarpError: there is another file, or a folder or a link.
+        HarpError: another file stands there, or a folder or a link.
     """
     refuse_special(path, "--output")
     if path.exists():
         with path.open("rb") as file:
-            if mark.encode() not in file.read(_HEAD):
+            if mark.encode() not in file.read(_HEAD_BYTES):
                 raise HarpError(
                     f"{path} was not written by `harp inspect`, which leaves it as it is: name "
                     "another --output, or move it away"

@@ -1,0 +1,138 @@
+"""`harp inspect`: draws groups of a build, counts, checks and shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from ..errors import HarpError
+from ..files.writing import write_text
+from ..models.loading import load_tokenizer
+from ..storage import read_manifest
+from ..tasks import DrawOptions, PairGroup
+from ..tasks.registry import needed_stages
+from ..weights.options import WeightOptions
+from .audit import TaskAudit, audit, audit_json, audit_path
+from .generator import AUDIT_MARK, PAGE_MARK, refuse_other_files
+from .measurements import AuditedGroups
+from .observations import Observation, observe
+from .options import InspectOptions
+from .page import render
+from .report import InspectionReport
+from .samples import Sample, make_sample
+from .table import TaskRow, TokenCounter, most_frequent
+from .tracing import TracedData
+
+__all__ = ["inspect"]
+
+
+def inspect(
+    directory: str | Path, options: InspectOptions | None = None, draw: DrawOptions | None = None
+) -> InspectionReport:
+    """Count the pairs of a finished build, and write a page that shows some of each task.
+
+    The groups are those that training draws in its first epoch with the same seed and options. The
+    same build, options and seed give the same bytes.
+
+    Args:
+        directory: a folder written by ``harp build``.
+        options: how many groups are drawn, and where the page is written.
+        draw: how pairs are drawn.
+
+    Raises:
+        HarpError: the build is unfinished, the model for counting tokens is missing, or the page
+            would replace a file that another program wrote.
+    """
+    directory, options, draw = Path(directory), options or InspectOptions(), draw or DrawOptions()
+    path = Path(options.output) if options.output else directory / "inspect.html"
+    refuse_other_files(path, PAGE_MARK)
+    refuse_other_files(audit_path(path), AUDIT_MARK)
+    tasks = read_manifest(directory / "examples")["options"]["tasks"]
+    manifests = {stage: read_manifest(directory / stage) for stage in needed_stages(tasks)}
+    weighed = manifests["weights"]["options"] if "weights" in manifests else {}
+    model = options.model or weighed.get("model", WeightOptions.model)
+    weighting = weighed.get("weighting", WeightOptions.weighting)
+    counter = TokenCounter(load_tokenizer(model))
+    inspector = _Inspector(directory, options, draw, counter, weighting)
+    examples = manifests["examples"]["rows"]
+    rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
+    drops = {stage: most_frequent(manifests[stage]["drops"]) for stage in manifests}
+    drops["drawing"] = most_frequent(inspector.drops)
+    report = InspectionReport(
+        rows=rows,
+        counts=_counts(manifests),
+        drops=drops,
+        samples=inspector.samples,
+        audits=inspector.audits,
+        draw=draw,
+        options=options,
+        model=model,
+        manifests=manifests,
+        path=path,
+    )
+    try:
+        report.path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(report.audit_path, audit_json(report.audits, manifests, draw, options.seed))
+        write_text(report.path, render(report))
+    except OSError as error:
+        raise HarpError(f"cannot write {report.path} ({error.strerror}): give --output") from error
+    return report
+
+
+class _Inspector:
+    def __init__(
+        self,
+        directory: Path,
+        options: InspectOptions,
+        draw: DrawOptions,
+        counter: TokenCounter,
+        weighting: str,
+    ) -> None:
+        self.directory, self.options, self.draw = directory, options, draw
+        self.counter, self.weighting = counter, weighting
+        self.samples: dict[str, list[Sample]] = {}
+        self.audits: list[TaskAudit] = []
+        self.drops: dict[str, int] = {}
+
+    def row(self, task: str, examples: int) -> TaskRow:
+        self.samples[task] = []
+        return self.counter.row(task, examples, self._groups(task) if examples else ())
+
+    def _groups(self, task: str) -> Iterator[PairGroup]:
+        """Draw groups; the first of them become samples, all are audited."""
+        data = TracedData(self.directory, {task: 1}, seed=self.options.seed, draw=self.draw)
+        observations: list[Observation] = []
+        skipped: set[int] = set()
+        wanted = min(max(self.options.table_groups, self.options.samples), data.groups[task])
+        bar = tqdm(range(wanted), desc=task, unit="group", disable=self.options.quiet)
+        for index in bar:
+            drawn = data.drawn(index)
+            if drawn is None:
+                self.drops[f"{task}: no pair in 100 examples on end"] = 1
+                break
+            skipped.update(drawn.skipped)
+            if index < self.options.samples:
+                sample = make_sample(drawn, data.source, self.draw, self.weighting)
+                self.samples[task].append(sample)
+            observations.append(observe(drawn, data.source, self.draw))
+            yield drawn.group
+        if skipped:
+            self.drops[f"{task}: example that gives no pair (such as a tie)"] = len(skipped)
+        documents, seed = len(data.source.documents), self.options.seed
+        if task_audit := audit(AuditedGroups(task, observations, documents, seed)):
+            self.audits.append(task_audit)
+
+
+def _counts(manifests: dict[str, dict[str, Any]]) -> dict[str, int]:
+    corpus, graph = manifests["corpus"]["rows"], manifests["graph"]["rows"]
+    return {
+        "pages": corpus["pages"],
+        "redirects": corpus["redirects"],
+        "sentences with links": corpus["sentences"],
+        "links": corpus["links"],
+        "links that resolve": graph["anchors"],
+        "pages that may be a document": graph["documents"],
+    }
