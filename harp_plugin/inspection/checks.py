@@ -11,8 +11,6 @@ from .check import ACCURACY_LIMITS, Check, Limits
 
 __all__ = ["CHECKS"]
 
-CHECKS: Registry[Check] = Registry("harp_plugin.checks", "check")
-
 _SHARED_WORDS = (
     "Shared words alone tell much: mix in tasks where they do not, and compare with BM25 before "
     "you trust a gain."
@@ -148,5 +146,6 @@ _OURS = {
         "spread over all pages.",
     ),
 }
-for _name, _check in _OURS.items():
-    CHECKS.register(_name)(_check)
+
+CHECKS: Registry[Check] = Registry("harp_plugin.checks", "check", _OURS)
+"""The checks, in the order in which a report lists them."""

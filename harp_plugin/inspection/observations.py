@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -96,21 +95,3 @@ def _section(document: str, drawn: Drawn) -> tuple[int | None, int | None]:
 def vocabulary(text: str) -> frozenset[str]:
     """The distinct lower-cased words of a text."""
     return frozenset(words(text.lower()))
-
-
-@lru_cache(maxsize=1 << 12)
-def size(text: str) -> int:
-    """Number of words in a text."""
-    return len(words(text))
-
-
-def pairwise(
-    observations: Iterable[Observation], score: Callable[[Observation], list[float | None]]
-) -> list[list[tuple[float, float]]]:
-    """The positive's score beside each negative's, by group; pairs that lack one are left out."""
-    found = []
-    for observation in observations:
-        positive, *negatives = score(observation)
-        known = [(positive, n) for n in negatives if positive is not None and n is not None]
-        found.append(known)
-    return found

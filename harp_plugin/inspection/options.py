@@ -1,4 +1,4 @@
-"""What `harp inspect` draws and writes."""
+"""The options of `harp inspect`."""
 
 from __future__ import annotations
 

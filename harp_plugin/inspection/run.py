@@ -83,6 +83,8 @@ def inspect(
 
 
 class _Inspector:
+    """Draws the groups of one task after the other, and keeps what the report shows of them."""
+
     def __init__(
         self,
         directory: Path,
@@ -98,6 +100,7 @@ class _Inspector:
         self.drops: dict[str, int] = {}
 
     def row(self, task: str, examples: int) -> TaskRow:
+        """Draw groups of a task; the row of the table counts them."""
         self.samples[task] = []
         return self.counter.row(task, examples, self._groups(task) if examples else ())
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import random
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from harp_plugin.corpus.build import CorpusOptions
 from harp_plugin.graph import GraphOptions
 from harp_plugin.inspection import InspectOptions
 from harp_plugin.inspection.audit import TaskAudit, audit
-from harp_plugin.inspection.check import ACCURACY_LIMITS, Check, CheckResult, Level
+from harp_plugin.inspection.check import ACCURACY_LIMITS, CheckResult, Level
 from harp_plugin.inspection.checks import CHECKS
 from harp_plugin.inspection.histograms import histograms
 from harp_plugin.inspection.measurements import AuditedGroups, Measurement, accuracy
@@ -313,7 +315,7 @@ def test_what_a_task_is_speaks_not_against_it():
 
 
 def test_the_worst_check_has_the_level_of_the_task():
-    """A share is red where the accuracies are green; of two red accuracies the higher is named."""
+    """A red share is named before green accuracies; of two red accuracies the higher is named."""
     equal = observed(("q", "a b"), ("q", "a b"), linked=(True, True), pages=(1, 2))
     audit = audited([equal] * 30)
     assert (audit.level, audit.worst.level) == (Level.RED, Level.RED)
@@ -351,18 +353,25 @@ def test_advice_names_options_that_exist():
     assert len(flags) > 9 and flags <= known
 
 
-def test_another_package_adds_a_check_by_one_entry():
-    def exclaims(groups):
-        return accuracy(
-            [pair.query.count("!") for pair in observation.group.members]
-            for observation in groups.observations
-        )
+@pytest.fixture
+def installed_check(tmp_path, monkeypatch):
+    """The example of the documentation as an installed distribution with an entry point."""
+    text = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n# my_package/question.py\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "question_check.py").write_text(code)
+    info = tmp_path / "my_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[harp_plugin.checks]\nquestion_mark = question_check:QUESTION_MARK\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield "question_mark"
+    CHECKS._items.pop("question_mark", None)
 
-    advice = "Leave out exclamation marks."
-    check = Check(label="exclaims", measure=exclaims, limits=ACCURACY_LIMITS, advice=advice)
-    CHECKS.register("exclaims")(check)
-    try:
-        result = result_of("exclaims", [observed(("a!", "d"), ("b", "d"))] * 30)
-    finally:
-        del CHECKS._items["exclaims"]
-    assert (result.value, result.level, result.advice) == (1.0, Level.RED, advice)
+
+def test_another_package_adds_a_check_by_one_entry(installed_check):
+    result = result_of(installed_check, [observed(("a", "d"), ("b?", "d"))] * 30)
+    assert (result.value, result.level, result.is_reversed) == (1.0, Level.RED, True)
+    assert result.label == "query is a question" and result.advice.startswith("Draw the queries")
