@@ -32,7 +32,7 @@ __all__ = ["inspect"]
 def inspect(
     directory: str | Path, options: InspectOptions | None = None, draw: DrawOptions | None = None
 ) -> InspectionReport:
-    """Count the pairs of a finished build, and write a page that shows some of each task.
+    """Count and check the pairs of a finished build, and write a page with samples of each task.
 
     The groups are those that training draws in its first epoch with the same seed and options. The
     same build, options and seed give the same bytes.
