@@ -20,14 +20,13 @@ from typing import Any
 
 import torch
 
-from harp_plugin.models.cross_encoder import JointModel
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.loading import load_tokenizer
+from harp_plugin.models.masking import TokenMasker
 from harp_plugin.storage import read_manifest
 from harp_plugin.tasks import PreTrainingData
-from harp_plugin.training.data import Example, PairCollator
-from harp_plugin.training.losses import LossInputs, WeightedSum
-from harp_plugin.training.masking import TokenMasker
-from harp_plugin.training.trainer import in_groups
+from harp_plugin.training.data import Example, GroupCollator
+from harp_plugin.training.losses import WeightedSum
 
 
 def main() -> None:
@@ -36,14 +35,11 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
     tokenizer = load_tokenizer(options.model)
-    model = JointModel.load(options.model).to(device).train()
+    model = TrainableCrossEncoder.load(options.model).to(device).train()
     tasks = options.tasks or read_manifest(options.directory / "examples")["options"]["tasks"]
-    collator = PairCollator(
-        tokenizer,
-        tasks,
-        token_types=model.has_token_types,
-        max_length=options.max_length,
-        masker=TokenMasker.of(tokenizer),
+    masker = TokenMasker.of(tokenizer)
+    collator = GroupCollator(
+        model.batches(tokenizer, max_length=options.max_length, masker=masker), tasks
     )
     step = _step(model, WeightedSum({"hinge": 1, "mlm": 1}))
     print(
@@ -70,7 +66,7 @@ def _measured(
     data: PreTrainingData,
     number: int,
     batch: int,
-    collator: PairCollator,
+    collator: GroupCollator,
     step: Callable[[dict[str, Any]], None],
 ) -> tuple[float, float, float, int]:
     """Seconds of drawing, collating and training on a batch, and its pairs."""
@@ -83,21 +79,18 @@ def _measured(
     step(collated)
     times.append(time.perf_counter())
     drawing, collating, stepping = (later - earlier for earlier, later in pairwise(times))
-    return drawing, collating, stepping, len(collated["input_ids"])
+    return drawing, collating, stepping, len(collated["lengths"])
 
 
-def _step(model: JointModel, loss: WeightedSum) -> Callable[[dict[str, Any]], None]:
+def _step(model: TrainableCrossEncoder, loss: WeightedSum) -> Callable[[dict[str, Any]], None]:
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5)
     device = next(model.parameters()).device
 
     def step(batch: dict[str, Any]) -> None:
-        batch = {name: tensor.to(device) for name, tensor in batch.items()}
-        sizes, labels = batch.pop("group_sizes"), batch.pop("mlm_labels")
-        batch.pop("group_tasks")
+        batch = {n: v.to(device) if torch.is_tensor(v) else v for n, v in batch.items()}
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            output = model(**batch)
-        scores, mask = in_groups(output.scores, sizes)
-        terms = loss.terms(LossInputs(scores, mask, output.mlm_logits, labels))
+            output = model(**{name: batch[name] for name in model.inputs if name in batch})
+        terms = loss.terms(model.loss_inputs(output, batch))
         torch.stack([term.mean() for term in terms.values()]).sum().backward()
         optimiser.step()
         optimiser.zero_grad()

@@ -64,6 +64,14 @@ def tiny_bert(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture
+def tokenizer(tiny_bert):
+    """The tiny BERT's tokenizer."""
+    from harp_plugin.models.loading import load_tokenizer
+
+    return load_tokenizer(str(tiny_bert))
+
+
 @pytest.fixture(scope="session")
 def encyclopedia_build(tmp_path_factory, tiny_bert) -> Path:
     """A finished build of the encyclopedia, weighed by the tiny BERT."""

@@ -110,7 +110,7 @@ def _inspect(build_dir: Path, options: QuickstartOptions) -> Path:
 
 def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> None:
     from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
-    from ..training.run import train
+    from .train import train
 
     parser = OptionsParser(
         (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp quickstart", ""

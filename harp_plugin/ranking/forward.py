@@ -21,8 +21,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import HarpError
 from ..models.loading import longest_input
 from ..models.packing import can_pack, prepare
+from ..models.pairs import PackedPairs
 from .first_tokens import FirstTokenClassifier
-from .pairs import Batch
 
 TOKENS_ON_CPU = 2048
 """In float32; of 16 bits twice as many. More no longer fit into a CPU's caches between two layers,
@@ -75,7 +75,7 @@ class Forward:
         self.batch_tokens = batch_tokens or self._found_budget()
 
     def run(
-        self, batches: Iterable[tuple[np.ndarray, Batch]]
+        self, batches: Iterable[tuple[np.ndarray, PackedPairs]]
     ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
         """Score batches: (places, batch) → (places, their scores, float32).
 
@@ -92,7 +92,7 @@ class Forward:
                 yield from self._side_by_side(chain(first, source), threads)
 
     def _side_by_side(
-        self, batches: Iterable[tuple[np.ndarray, Batch]], threads: int
+        self, batches: Iterable[tuple[np.ndarray, PackedPairs]], threads: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """A batch for each thread, which is faster than all threads at one batch."""
         waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
@@ -109,7 +109,7 @@ class Forward:
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)
 
-    def scores(self, batch: Batch) -> np.ndarray:
+    def scores(self, batch: PackedPairs) -> np.ndarray:
         """Score a batch, in parts where it is over the budget or over the memory there is.
 
         Raises:
@@ -136,12 +136,12 @@ class Forward:
         return self.scores(batch)
 
     @torch.inference_mode()
-    def _scores(self, batch: Batch) -> np.ndarray:
+    def _scores(self, batch: PackedPairs) -> np.ndarray:
         logits = (self._from_packed(batch) if self._packed else self._from_padded(batch)).float()
         scores = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
         return scores.cpu().numpy()
 
-    def _from_packed(self, batch: Batch) -> Tensor:
+    def _from_packed(self, batch: PackedPairs) -> Tensor:
         assert self._packed
         filled = batch.filled(self._filling(len(batch.ids)))
         types = torch.from_numpy(filled.types) if self._has_types else None
@@ -158,7 +158,7 @@ class Forward:
         count = -tokens % SIZES_APART
         return 0 if self.longest is not None and count > self.longest else count
 
-    def _from_padded(self, batch: Batch) -> Tensor:
+    def _from_padded(self, batch: PackedPairs) -> Tensor:
         tokenizer = self._tokenizer
         inputs = batch.padded(
             tokenizer.pad_token_id or 0,

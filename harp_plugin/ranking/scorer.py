@@ -20,10 +20,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import HarpError
 from ..models.devices import choose_device
 from ..models.loading import load_tokenizer
+from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenise
 from .forward import Forward, one_at_a_time
 from .loading import DTYPES, load_cross_encoder
-from .pairs import Batch, PairTemplate, TokenPairs, cut_sizes, distinct, distinct_pairs
-from .tokens import LazyTokens, ahead, tokenise, tokenizer_key
+from .pairs import distinct, distinct_pairs
+from .tokens import LazyTokens, ahead, tokenizer_key
 from .workers import Workers
 
 UNLIMITED = 65536  # tokens of a pair, where neither model nor tokenizer sets a limit
@@ -260,10 +261,13 @@ class Scorer:
         return self.max_length
 
     def room_beside(self, query_tokens: int) -> int:
-        """How many tokens of a document fit beside a query of so many."""
-        room = self.limit - self.template.length
-        query, _ = cut_sizes(np.array([query_tokens]), np.array([room]), room)
-        return room - int(query[0])
+        """Return how many tokens of a long document fit beside a query of so many tokens."""
+        return self._encoder.room_beside(query_tokens)
+
+    @cached_property
+    def _encoder(self) -> PairEncoder:
+        with self._lock:
+            return PairEncoder(self._tokenizer, self.limit)
 
     @cached_property
     def tokenizer_key(self) -> str:
@@ -299,7 +303,7 @@ class Scorer:
     ) -> np.ndarray:
         """Scores of distinct pairs; ``named`` gives the texts of one of them for a message."""
         runner = self._runner
-        _ = self.template, self.limit  # so that the thread ahead need not wait for this one
+        _ = self._encoder  # so that the thread ahead need not wait for this one
         scores = np.empty(len(pairs), dtype=np.float32)
         with (
             closing(self._batches(queries, documents, pairs, runner)) as source,
@@ -316,13 +320,12 @@ class Scorer:
 
     def _batches(
         self, queries: _Texts, documents: _Texts, pairs: np.ndarray, runner: Forward | Workers
-    ) -> Generator[tuple[np.ndarray, Batch], None, None]:
+    ) -> Generator[tuple[np.ndarray, PackedPairs], None, None]:
         for start in range(0, len(pairs), SORTED_AT_ONCE):
             of_query, of_document = pairs[start : start + SORTED_AT_ONCE].T
-            texts = queries.read(of_query), documents.read(of_document)
-            part = TokenPairs(*texts, self.template, self.limit)
+            part = self._encoder.pairs(queries.read(of_query), documents.read(of_document))
             for places in part.batches(runner.batch_tokens):
-                yield start + places, part.batch(places)
+                yield start + places, part.packed(places)
 
     @property
     def _runner(self) -> Forward | Workers:
@@ -368,7 +371,7 @@ class Scorer:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        lazy = ("_forward", "_tokenizer", "tokenizer_key", "template", "limit")
+        lazy = ("_forward", "_tokenizer", "_encoder", "tokenizer_key", "template", "limit")
         state = {name: value for name, value in self.__dict__.items() if name not in lazy}
         return {**state, "_workers": None, "_lock": None}
 

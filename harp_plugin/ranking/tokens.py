@@ -5,39 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-TOKENISED_AT_ONCE = 4096
+from ..models.pairs import tokenise
+
+__all__ = ["LazyTokens", "ahead", "tokenizer_key"]
 
 Item = TypeVar("Item")
-
-
-def tokenise(
-    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int | None
-) -> Iterator[np.ndarray]:
-    """The ids of each text, (length,) int32, without special tokens.
-
-    Args:
-        texts: n texts.
-        tokenizer: a fast one.
-        max_length: tokens of a text, which is cut there; None for whole texts.
-    """
-    for start in range(0, len(texts), TOKENISED_AT_ONCE):
-        encoded = tokenizer(
-            list(texts[start : start + TOKENISED_AT_ONCE]),
-            add_special_tokens=False,
-            truncation=max_length is not None,
-            max_length=max_length,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )
-        yield from (np.array(ids, dtype=np.int32) for ids in encoded["input_ids"])
 
 
 class LazyTokens:

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from ..errors import HarpError
+from ..models.pairs import PackedPairs
 from ..processes import start_worker
 from .forward import Forward
-from .pairs import Batch
 
 WAITING_PER_WORKER = 2
 
@@ -63,7 +63,7 @@ class Workers:
         return bool(self.close.alive)
 
     def run(
-        self, batches: Iterable[tuple[np.ndarray, Batch]]
+        self, batches: Iterable[tuple[np.ndarray, PackedPairs]]
     ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
         """Score batches: (places, batch) → (places, their scores, float32), in order.
 
@@ -116,7 +116,7 @@ def _limits() -> tuple[int | None, int]:
     return _forward().longest, _forward().batch_tokens
 
 
-def _scores(batch: Batch) -> np.ndarray:
+def _scores(batch: PackedPairs) -> np.ndarray:
     forward = _forward()
     [(_, scores)] = forward.run([(np.zeros(0), batch)])
     return scores

@@ -104,10 +104,11 @@ class HarpDataArguments(DrawOptions):
             '{"rqp": 1, "qdm": 1}. Default: rqp, qdm, rdp and acm, 1 each.'
         },
     )
-    losses: dict[str, float] | str | None = field(
+    losses: dict[str, Any] | str | None = field(
         default=None,
         metadata={
-            "help": "Losses with their weights in the sum, as JSON. Default: those of the preset, "
+            "help": "Losses with their weights in the sum, as JSON, or with their parameters, such "
+            'as {"hinge": {"weight": 1, "margin": 0.5}}. Default: those of the preset, '
             '{"hinge": 1, "mlm": 1}; for released {"softmax_margin": 1, "mlm": 1}.'
         },
     )
@@ -123,7 +124,8 @@ class HarpDataArguments(DrawOptions):
         default=None,
         metadata={
             "help": "Most tokens of a query: a number, or one by task as JSON, such as "
-            '{"srr": 30, "ltm": 255}. Default, and for tasks not named: half of max_length.'
+            '{"srr": 30, "ltm": 255}. Default: a pair that is too long leaves half of '
+            "max_length to each of its texts."
         },
     )
     mlm_probability: float = field(
@@ -161,7 +163,7 @@ class HarpDataArguments(DrawOptions):
         return given
 
     @property
-    def query_limits(self) -> dict[str, int]:
+    def query_limits(self) -> dict[str, int | None]:
         """Most tokens of a query by task; see `harp_plugin.training.data.query_limits`."""
         return query_limits(self.max_query_length, tuple(self.task_weights), self.max_length)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .folder import RunFolder
-from .trainer import HarpTrainer
+from .speed import Speed
+
+__all__ = ["DescribedCheckpoints"]
 
 
 class DescribedCheckpoints(TrainerCallback):
@@ -17,26 +20,26 @@ class DescribedCheckpoints(TrainerCallback):
 
     Args:
         folder: of the run.
-        trainer: whose checkpoints they are.
+        state_of: turns the trainer's state into what `RunFolder.manifest` asks for.
+        speed: its clock stops meanwhile.
+        limit: how many checkpoints are kept; None, 0 or less keeps all.
     """
 
-    def __init__(self, folder: RunFolder, trainer: HarpTrainer) -> None:
-        self.folder = folder
-        self.trainer = trainer
+    def __init__(
+        self,
+        folder: RunFolder,
+        state_of: Callable[[TrainerState], dict[str, Any]],
+        speed: Speed,
+        limit: int | None,
+    ) -> None:
+        self._folder = folder
+        self._state_of = state_of
+        self._speed = speed
+        self._limit = limit
 
     def on_save(self, args, state, control, **_: object) -> None:
         checkpoint = Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         if state.is_world_process_zero and checkpoint.is_dir():
-            with self.trainer.speed.stopped():
-                self.folder.describe(checkpoint, state_of(self.trainer))
-            self.folder.keep_newest(self.trainer.save_total_limit, state.best_model_checkpoint)
-
-
-def state_of(trainer: HarpTrainer) -> dict[str, Any]:
-    """What `RunFolder.manifest` asks of a trainer."""
-    return {
-        "log": trainer.state.log_history,
-        "steps": trainer.state.global_step,
-        "fresh_weights": trainer.accelerator.unwrap_model(trainer.model).fresh,
-        "untrained_weights": trainer.untrained,
-    }
+            with self._speed.stopped():
+                self._folder.describe(checkpoint, self._state_of(state))
+            self._folder.keep_newest(self._limit, state.best_model_checkpoint)

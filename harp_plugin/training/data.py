@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import torch
-from torch import Tensor
 from torch.utils.data import Dataset, Sampler
-from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from ..errors import HarpError
+from ..models.trainable import Batch, PairBatches
 from ..sampling import generator
 from ..tasks import TASKS, PairGroup
-from .masking import TokenMasker
 
-Batch = dict[str, Tensor]
+__all__ = ["EpochSampler", "Example", "GroupCollator", "GroupDataset", "PairGroups", "query_limits"]
 
 
 class PairGroups(Protocol):
@@ -83,142 +80,90 @@ class EpochSampler(Sampler[int]):
         self.epoch = epoch
 
 
-@dataclass
-class PairCollator:
-    """Makes one batch of all members of all groups: ``[CLS] query [SEP] document [SEP]``.
+class GroupCollator:
+    """Makes one batch of all members of all groups; a group's members are adjacent.
 
-    The document is truncated. A query of more than its task's limit is cut first, so that a long
-    sentence never leaves its document without a token. A group's members are adjacent,
-    the positive first.
+    The model owns its part of the batch (see `harp_plugin.models.trainable`); what groups are is
+    added here.
 
-    Attributes:
-        tokenizer: a fast tokenizer.
+    Args:
+        batches: makes the model's part.
         tasks: all task names; a group's task is given as its index here.
-        token_types: whether the model has token types.
-        max_length: most tokens of a pair, special tokens included.
-        max_query_length: most tokens of a query, as `query_limits` reads it.
-        masker: draws the masks of the documents' tokens; None masks nothing.
-        fresh_masks: whether masks are drawn anew each epoch; else a pair has its masks for good.
+        query_limits: most tokens of a query by task, as `query_limits` reads them; None sets no
+            limit but the pair's.
+        new_masks: whether masks are drawn anew each epoch; else a pair keeps its masks for good.
     """
 
-    tokenizer: PreTrainedTokenizerBase
-    tasks: Sequence[str]
-    token_types: bool
-    max_length: int = 512
-    max_query_length: int | Mapping[str, int] | None = None
-    masker: TokenMasker | None = None
-    fresh_masks: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.tokenizer.is_fast:
-            raise HarpError(
-                f"{type(self.tokenizer).__name__} gives no character offsets: choose a model with "
-                "a fast tokenizer"
-            )
-        self.limits = query_limits(self.max_query_length, self.tasks, self.max_length)
+    def __init__(
+        self,
+        batches: PairBatches,
+        tasks: Sequence[str],
+        *,
+        query_limits: Mapping[str, int | None] | None = None,
+        new_masks: bool = True,
+    ) -> None:
+        self.tasks = tuple(tasks)
+        self._batches = batches
+        self._limits = query_limits or dict.fromkeys(tasks)
+        self._new_masks = new_masks
 
     def __call__(self, examples: Sequence[Example]) -> Batch:
-        """Tokenise, mask and pad.
+        """Make a batch.
 
         Returns:
-            ``input_ids``, ``attention_mask`` and, where the model has them, ``token_type_ids``,
-            each (pairs, length); ``group_sizes`` and ``group_tasks``, (groups,), and
+            What the model reads, and ``group_sizes`` and ``group_tasks``, (groups,);
             ``group_places``, epoch and index of each, (groups, 2); where the groups have them
-            ``teacher_scores``, fp32, (pairs,); with a masker ``masked_positions``, indices into
-            the flattened (pairs × length) tokens, ``mlm_labels``, the ids that were there, and
-            ``masked_groups``, the group of each in the batch, all (masked,).
+            ``teacher_scores``, fp32, (pairs,); where tokens are masked ``masked_groups``, the group
+            of each in the batch, (masked,).
         """
         groups = [example.group for example in examples]
-        encoding = self._encode(groups)
-        batch: Batch = dict(encoding)
-        batch["group_sizes"] = torch.tensor([len(group.members) for group in groups])
+        sizes = torch.tensor([len(group.members) for group in groups])
+        pairs = [(pair.query, pair.document) for group in groups for pair in group.members]
+        limits = [self._limits[group.task] for group in groups for _ in group.members]
+        batch = self._batches(pairs, limits, self._mask_keys(examples))
+        batch["group_sizes"] = sizes
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
         batch["group_places"] = torch.tensor([(each.epoch, each.index) for each in examples])
         teacher = [group.teacher_scores for group in groups if group.teacher_scores is not None]
         if len(teacher) == len(groups):
             scores = [score for of_group in teacher for score in of_group]
             batch["teacher_scores"] = torch.tensor(scores, dtype=torch.float32)
-        if self.masker is not None:
-            batch |= self._mask(encoding, examples, self.masker)
+        if "masked_pairs" in batch:
+            group_of_pair = torch.arange(len(groups)).repeat_interleave(sizes)
+            batch["masked_groups"] = group_of_pair[batch.pop("masked_pairs")]
         return batch
 
-    def _encode(self, groups: Sequence[PairGroup]) -> BatchEncoding:
-        pairs = [pair for group in groups for pair in group.members]
-        limits = [self.limits[group.task] for group in groups for _ in group.members]
-        return self.tokenizer(
-            self._cut([pair.query for pair in pairs], limits),
-            [pair.document for pair in pairs],
-            truncation="only_second",
-            max_length=self.max_length,
-            padding="longest",
-            padding_side="right",
-            return_token_type_ids=self.token_types,
-            return_tensors="pt",
-        )
-
-    def _cut(self, queries: list[str], limits: list[int]) -> list[str]:
-        encoding = self.tokenizer(
-            queries,
-            add_special_tokens=False,
-            truncation=True,
-            max_length=max(limits),
-            return_offsets_mapping=True,
-        )
+    def _mask_keys(self, examples: Sequence[Example]) -> list[tuple[int, ...]] | None:
+        if not self._new_masks:
+            return None
         return [
-            query[: offsets[limit - 1][1]] if len(offsets) >= limit else query
-            for query, limit, offsets in zip(
-                queries, limits, encoding["offset_mapping"], strict=True
-            )
+            (example.epoch, example.index, member)
+            for example in examples
+            for member in range(len(example.group.members))
         ]
 
-    def _mask(
-        self, encoding: BatchEncoding, examples: Sequence[Example], masker: TokenMasker
-    ) -> Batch:
-        """Mask ``input_ids`` in place; give the positions and what was there."""
-        ids = encoding["input_ids"].numpy()
-        attended = encoding["attention_mask"].numpy() == 1
-        positions, labels, of_groups = [], [], []
-        row = 0
-        for number, example in enumerate(examples):
-            for member in range(len(example.group.members)):
-                key: tuple[int, ...] = (example.epoch, example.index, member)
-                if not self.fresh_masks:
-                    key = (int.from_bytes(ids[row, attended[row]].tobytes()),)
-                document = np.flatnonzero([side == 1 for side in encoding.sequence_ids(row)])
-                chosen, shown = masker.draw(ids[row, document], *key)
-                places = document[chosen]
-                positions.append(row * ids.shape[1] + places)
-                labels.append(ids[row, places])
-                of_groups.append(np.full(len(places), number))
-                ids[row, places] = shown
-                row += 1
-        return {
-            "masked_positions": torch.from_numpy(np.concatenate(positions)),
-            "mlm_labels": torch.from_numpy(np.concatenate(labels)),
-            "masked_groups": torch.from_numpy(np.concatenate(of_groups)),
-        }
 
-
-def query_limits(given: object, tasks: Sequence[str], max_length: int) -> dict[str, int]:
-    """Most tokens of a query, by task.
+def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[str, int | None]:
+    """Read the most tokens of a query, by task; None for a task that sets no limit.
 
     Args:
-        given: a number for all tasks, or numbers by task name. A task that is not named, and each
-            one if this is None, has half of max_length. Any registered task may be named, so that
-            a recipe stands when a task is taken out of its mixture.
+        option: a number for all tasks, or numbers by task name. A task that is not named, and each
+            task if this is None, has no limit of its own: its pairs are cut as
+            `harp_plugin.models.pairs.cut_sizes` says. Any registered task may be named, so that a
+            recipe stands when a task is taken out of its mixture.
         tasks: the tasks of the run.
         max_length: most tokens of a pair, special tokens included.
 
     Raises:
         HarpError: a name is no task's, or a number is below 1 or leaves its document no room.
     """
-    named = given if isinstance(given, Mapping) else {}
-    for task in named.keys() - set(tasks):
+    by_task = option if isinstance(option, Mapping) else {}
+    for task in by_task.keys() - set(tasks):
         TASKS[task]
-    for_all = max_length // 2 if given is None or given is named else given
-    limits = {**dict.fromkeys(tasks, for_all), **named}
+    for_all = None if option is by_task else option
+    limits = {**dict.fromkeys(tasks, for_all), **by_task}
     for task, limit in limits.items():
-        if type(limit) is not int or not 0 < limit <= max_length - 8:
+        if limit is not None and (type(limit) is not int or not 0 < limit <= max_length - 8):
             raise HarpError(
                 f"max_query_length is {limit!r} for {task}: a max_length of {max_length} leaves "
                 f"room for a document with 1 to {max_length - 8}; change either"

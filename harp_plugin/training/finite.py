@@ -1,21 +1,19 @@
-"""Losses that are not finite: noted on the device, told with the example at the next log line."""
+"""Losses that are not finite end a run at its next log line, with the example's name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from accelerate import Accelerator
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import TrainerCallback
 
 from ..errors import HarpError
+from .data import PairGroups
 
-if TYPE_CHECKING:
-    from .trainer import HarpTrainer
+__all__ = ["NonFinite", "StopAtNonFinite"]
 
 STEP, EPOCH, INDEX, BAD, GROUPS = range(5)
-_QUERY = 60
+_QUERY_CHARACTERS = 60
 
 
 class NonFinite:
@@ -55,72 +53,77 @@ class StopAtNonFinite(TrainerCallback):
     """Ends a run on all processes, before the next log line or checkpoint.
 
     Args:
-        trainer: the trainer.
+        non_finite: what has been seen.
+        groups: the pair groups that are trained on.
+        accelerator: reaches all processes.
     """
 
-    def __init__(self, trainer: HarpTrainer) -> None:
-        self.trainer = trainer
-        self.started = 0
+    def __init__(self, non_finite: NonFinite, groups: PairGroups, accelerator: Accelerator) -> None:
+        self._non_finite = non_finite
+        self._groups = groups
+        self._accelerator = accelerator
+        self._first_step = 0
 
     def on_train_begin(self, args, state, control, **_: object) -> None:
-        self.started = state.global_step
+        self._first_step = state.global_step
 
-    def on_step_end(self, args, state, control, **_: object) -> None:
+    def on_step_end(self, args, state, control, **context) -> None:
         """Look before the trainer logs, evaluates or saves.
 
         Raises:
             HarpError: a loss was not finite.
         """
         if control.should_log or control.should_save or control.should_evaluate:
-            self._check()
+            self._check(context["model"])
 
     on_epoch_end = on_step_end
 
-    def on_train_end(self, args, state, control, **_: object) -> None:
+    def on_train_end(self, args, state, control, **context) -> None:
         """Look before the trained model is saved, at the weights of the last step too.
 
         Raises:
             HarpError: a loss was not finite, or a weight is not.
         """
-        self._check()
-        accelerator = self.trainer.accelerator
-        flag = torch.tensor([self._broken() is not None], device=accelerator.device)
-        if accelerator.gather(flag).any():
-            raise HarpError(f"after the last step {self._told_weights()}")
+        model = context["model"]
+        self._check(model)
+        is_broken = torch.tensor([_broken_weight(model) is not None], device=args.device)
+        if self._accelerator.gather(is_broken).any():
+            raise HarpError(f"after the last step {_weights_message(model)}")
 
-    def _check(self) -> None:
-        found = self.trainer.non_finite.earliest(self.trainer.accelerator)
-        if found is not None:
-            raise HarpError(self._told(found))
+    def _check(self, model: nn.Module) -> None:
+        first = self._non_finite.earliest(self._accelerator)
+        if first is not None:
+            raise HarpError(self._message(first, model))
 
-    def _told(self, found: list[int]) -> str:
-        groups = self.trainer.train_dataset.groups
-        epoch, index = found[EPOCH], found[INDEX]
-        group = groups.group(epoch, index)
-        label = f", {groups.label(index)}" if hasattr(groups, "label") else ""
-        query = " ".join(group.positive.query.split())[:_QUERY]
+    def _message(self, first: list[int], model: nn.Module) -> str:
+        epoch, index = first[EPOCH], first[INDEX]
+        group = self._groups.group(epoch, index)
+        label = getattr(self._groups, "label", None)
+        name = f", {label(index)}" if label else ""
+        query = " ".join(group.positive.query.split())[:_QUERY_CHARACTERS]
         return (
-            f"the loss is not finite at step {found[STEP] + 1}, for {found[BAD]} of "
-            f"{found[GROUPS]} groups of a batch: the first is {group.task}, epoch {epoch}, index "
-            f"{index}{label}, {query!r}; {self._advice(found)}"
+            f"the loss is not finite at step {first[STEP] + 1}, for {first[BAD]} of "
+            f"{first[GROUPS]} groups of a batch: the first is {group.task}, epoch {epoch}, index "
+            f"{index}{name}, {query!r}; {self._advice(first, model)}"
         )
 
-    def _advice(self, found: list[int]) -> str:
-        if found[BAD] < found[GROUPS]:
+    def _advice(self, first: list[int], model: nn.Module) -> str:
+        if first[BAD] < first[GROUPS]:
             return "others were well: look at this example's texts and scores"
-        if found[STEP] == self.started:
+        if first[STEP] == self._first_step:
             return "the run began so: look at the weights that it started from"
-        return self._told_weights()
+        return _weights_message(model)
 
-    def _broken(self) -> str | None:
-        """The name of a weight that is not finite."""
-        named = self.trainer.model.named_parameters()
-        return next((name for name, w in named if not w.detach().isfinite().all()), None)
 
-    def _told_weights(self) -> str:
-        name = self._broken()
-        weight = f" ({name})" if name else ""
-        return (
-            f"the weights are no longer finite{weight}: lower learning_rate, or train in fp32 or "
-            "bf16"
-        )
+def _broken_weight(model: nn.Module) -> str | None:
+    """Return the name of a weight that is not finite."""
+    named = model.named_parameters()
+    return next((name for name, w in named if not w.detach().isfinite().all()), None)
+
+
+def _weights_message(model: nn.Module) -> str:
+    name = _broken_weight(model)
+    weight = f" ({name})" if name else ""
+    return (
+        f"the weights are no longer finite{weight}: lower learning_rate, or train in fp32 or bf16"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from ..collections.dataset_queries import DatasetQueries
 from ..collections.json_lines_queries import JsonLinesQueries
@@ -108,10 +109,11 @@ class FinetuneDataArguments:
         default=True,
         metadata={"help": "Draw documents and masks anew each epoch, else once for all."},
     )
-    losses: dict[str, float] | str | None = field(
+    losses: dict[str, Any] | str | None = field(
         default=None,
         metadata={
-            "help": 'Losses with their weights in the sum, as JSON. Default: {"lce": 1}; the '
+            "help": "Losses with their weights in the sum, as JSON, or with their parameters, such "
+            'as {"lce": {"temperature": 2}}. Default: {"lce": 1}; the '
             'paper\'s is {"bce": 1}.'
         },
     )
@@ -120,7 +122,11 @@ class FinetuneDataArguments:
         metadata={"help": "Most tokens of a pair, special tokens included; documents are cut."},
     )
     max_query_length: int | None = field(
-        default=None, metadata={"help": "Most tokens of a query. Default: half of max_length."}
+        default=None,
+        metadata={
+            "help": "Most tokens of a query. Default: a pair that is too long leaves half of "
+            "max_length to each of its texts."
+        },
     )
     mlm_probability: float = field(
         default=0.15, metadata={"help": "Share of a document's tokens that an mlm loss masks."}
@@ -139,7 +145,7 @@ class FinetuneDataArguments:
                 losses, a number has no sense, or as `weighted_sum` and `query_limits` say.
         """
         check_limits(self, LIMITS)
-        of_teacher = self.weighted_sum().of_teacher
+        distilling = self.weighted_sum().distilling
         _ = self.query_limits
         if bool(self.dataset) == bool(self.train_file):
             raise HarpError("name either a dataset or a train_file to learn from")
@@ -148,11 +154,11 @@ class FinetuneDataArguments:
             for name in OF_A_DATASET:
                 if getattr(self, name) != defaults[name]:
                     raise HarpError(f"{name} needs a dataset: a train_file lists its negatives")
-        if self.dataset and of_teacher and not self.teacher_run:
+        if self.dataset and distilling and not self.teacher_run:
             raise HarpError(
-                f"losses: {of_teacher[0]!r} reads a teacher's scores: give a teacher_run"
+                f"losses: {distilling[0]!r} reads a teacher's scores: give a teacher_run"
             )
-        if self.teacher_run and not of_teacher:
+        if self.teacher_run and not distilling:
             raise HarpError("teacher_run is read by no loss: add margin_mse or kl, or leave it out")
         if self.fields == []:
             raise HarpError("fields is empty: name one, or leave it out")
@@ -163,7 +169,7 @@ class FinetuneDataArguments:
         return {TASK: 1.0}
 
     @property
-    def query_limits(self) -> dict[str, int]:
+    def query_limits(self) -> dict[str, int | None]:
         """Most tokens of a query; see `harp_plugin.training.data.query_limits`."""
         return query_limits(self.max_query_length, (TASK,), self.max_length)
 
@@ -189,7 +195,7 @@ class FinetuneDataArguments:
             source = JsonLinesQueries(
                 self.train_file,
                 fields=self.fields or ("title", "text"),
-                teacher=bool(self.weighted_sum().of_teacher),
+                teacher=bool(self.weighted_sum().distilling),
                 queries=self.queries,
                 query_ids=self.query_ids,
                 seed=seed,

@@ -1,44 +1,49 @@
-"""Training losses, each a formula on the model's output, and their weighted sum (eq. 16)."""
+"""Training losses, each a formula on what a model gives, and their weighted sum (eq. 16).
+
+A loss is a function. Its positional parameters name fields of
+`harp_plugin.models.trainable.LossInputs`; its keyword-only parameters are numbers that a recipe may
+set: ``{"hinge": {"weight": 1, "margin": 0.5}}`` beside ``{"hinge": 1}``.
+"""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from functools import partial
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_type_hints
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import HarpError
+from ..limits import MOST, Limits, check_limits
+from ..models.trainable import LossInputs
 from ..registry import Registry
 
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "LossOption",
+    "Margin",
+    "Temperature",
+    "WeightedSum",
+    "checked_weights",
+    "mean_over_negatives",
+]
+
 Loss = Callable[..., Tensor]
+LossOption = Mapping[str, "float | Mapping[str, float]"]
+"""Weight of each loss by name, or an object of its weight and its parameters."""
 LOSSES: Registry[Loss] = Registry("harp_plugin.losses", "loss")
-
-
-@dataclass(frozen=True, slots=True)
-class LossInputs:
-    """What a loss can be computed from. A loss takes the fields that its parameters name.
-
-    Attributes:
-        scores: relevance scores, fp32, (groups, members); the positive stands in column 0.
-        mask: where a group has a member, bool, (groups, members).
-        mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
-        mlm_labels: the masked tokens' true ids, int64, (masked,), or None.
-        teacher_scores: scores to learn from, fp32, (groups, members), or None.
-    """
-
-    scores: Tensor
-    mask: Tensor
-    mlm_logits: Tensor | None = None
-    mlm_labels: Tensor | None = None
-    teacher_scores: Tensor | None = None
+Margin = Annotated[float, Limits(least=0)]
+Temperature = Annotated[float, Limits(above=0)]
 
 
 @LOSSES.register("hinge")
-def hinge(scores: Tensor, mask: Tensor) -> Tensor:
-    """Hinge on the score difference, max(0, 1 − s⁺ + s⁻), eq. 6.
+def hinge(scores: Tensor, mask: Tensor, *, margin: Margin = 1.0) -> Tensor:
+    """Hinge on the score difference, max(0, margin − s⁺ + s⁻), eq. 6, whose margin is 1.
 
     Of several negatives the mean is taken, so that a group weighs the same in the gradient however
     many negatives it has; for one negative this is eq. 6 itself.
@@ -47,7 +52,7 @@ def hinge(scores: Tensor, mask: Tensor) -> Tensor:
         The loss of each group, (groups,).
     """
     positive, negatives = scores[:, :1], scores[:, 1:]
-    return mean_over_negatives(F.relu(1 - positive + negatives), mask)
+    return mean_over_negatives(F.relu(margin - positive + negatives), mask)
 
 
 @LOSSES.register("softmax_margin")
@@ -89,15 +94,18 @@ def bce(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 @LOSSES.register("lce")
-def lce(scores: Tensor, mask: Tensor) -> Tensor:
+def lce(scores: Tensor, mask: Tensor, *, temperature: Temperature = 1.0) -> Tensor:
     """Softmax cross-entropy over the group, −log(exp s⁺ / Σ exp s): Wikiformer, eq. 3 to 6.
+
+    All scores s are divided by the temperature before.
 
     Known as localized contrastive estimation (Gao, Dai and Callan 2021, eq. 6).
 
     Returns:
         The loss of each group, (groups,).
     """
-    return -scores.masked_fill(~mask, -torch.inf).log_softmax(dim=1)[:, 0]
+    logits = (scores / temperature).masked_fill(~mask, -torch.inf)
+    return -logits.log_softmax(dim=1)[:, 0]
 
 
 @LOSSES.register("margin_mse")
@@ -107,22 +115,28 @@ def margin_mse(scores: Tensor, mask: Tensor, teacher_scores: Tensor) -> Tensor:
     Returns:
         The loss of each group, the mean over its negatives, (groups,).
     """
-    margins, wanted = (given[:, :1] - given[:, 1:] for given in (scores, teacher_scores))
-    return mean_over_negatives((margins - wanted) ** 2, mask)
+    margins, of_teacher = (values[:, :1] - values[:, 1:] for values in (scores, teacher_scores))
+    return mean_over_negatives((margins - of_teacher) ** 2, mask)
 
 
 @LOSSES.register("kl")
-def kl(scores: Tensor, mask: Tensor, teacher_scores: Tensor) -> Tensor:
+def kl(
+    scores: Tensor, mask: Tensor, teacher_scores: Tensor, *, temperature: Temperature = 1.0
+) -> Tensor:
     """Kullback-Leibler divergence Σ p log(p / q), p = softmax of the teacher's scores, q of ours.
 
-    The distillation of Lin, Yang and Lin 2020 (TCT-ColBERT), over the members of a group.
+    The distillation of Lin, Yang and Lin 2020 (TCT-ColBERT), over the members of a group. The
+    teacher's scores and ours are divided by the temperature before.
 
     Returns:
         The loss of each group, (groups,).
     """
     log_q, log_p = (
-        given.masked_fill(~mask, -torch.inf).log_softmax(dim=1).masked_fill(~mask, 0)
-        for given in (scores, teacher_scores)
+        (values / temperature)
+        .masked_fill(~mask, -torch.inf)
+        .log_softmax(dim=1)
+        .masked_fill(~mask, 0)
+        for values in (scores, teacher_scores)
     )
     return F.kl_div(log_q, log_p, reduction="none", log_target=True).sum(dim=1)
 
@@ -147,23 +161,28 @@ class WeightedSum:
     """The total loss: a sum of registered losses with their weights, eq. 16.
 
     Args:
-        weights: weight of each loss by its registered name, such as ``{"hinge": 1, "mlm": 1}``; a
+        losses: for each loss by its registered name its weight, or an object with ``weight`` (1 if
+            it is left out) and parameters of the loss: ``{"hinge": {"margin": 2}, "mlm": 1}``. A
             weight of 0 leaves a loss out.
 
+    Attributes:
+        weights: weight of each loss by name.
+        losses: each loss by name, with its parameters set.
+
     Raises:
-        HarpError: a name is not registered, a weight is negative, no loss is left, or a loss asks
-            for an input that `LossInputs` does not have.
+        HarpError: a name is not registered, a weight is negative, no loss is left, a parameter is
+            unknown or has no sense, or a loss asks for an input that `LossInputs` does not have.
     """
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
-        self.weights = checked_weights("losses", weights)
-        self.losses = {name: LOSSES[name] for name in self.weights}
-        self.parameters = {name: _parameters(name, loss) for name, loss in self.losses.items()}
+    def __init__(self, losses: LossOption) -> None:
+        self.weights = checked_weights("losses", losses)
+        self.losses = {name: _with_parameters(name, losses[name]) for name in self.weights}
+        self._inputs = {name: _inputs_of(name) for name in self.weights}
 
     @property
     def needs_mlm(self) -> bool:
         """Whether a loss reads the predictions at masked tokens."""
-        return any("mlm_logits" in names for names in self.parameters.values())
+        return any("mlm_logits" in inputs for inputs in self._inputs.values())
 
     @property
     def needs_scores(self) -> bool:
@@ -171,44 +190,89 @@ class WeightedSum:
         return any(self.is_pair_loss(name) for name in self.weights)
 
     @property
-    def of_teacher(self) -> list[str]:
+    def distilling(self) -> list[str]:
         """Names of the losses that read a teacher's scores."""
-        return [name for name, given in self.parameters.items() if "teacher_scores" in given]
+        return [name for name, inputs in self._inputs.items() if "teacher_scores" in inputs]
 
     def is_pair_loss(self, name: str) -> bool:
-        """Whether the loss gives one value for each group."""
-        return "scores" in self.parameters[name]
+        """Return whether the loss gives one value for each group, not for each masked token."""
+        return "mlm_logits" not in self._inputs[name]
 
     def terms(self, inputs: LossInputs) -> dict[str, Tensor]:
-        """Each loss by name, unweighted: one value for each group or each masked token."""
+        """Return each loss by name, unweighted: one value for each group or each masked token."""
         return {
-            name: loss(**{field: getattr(inputs, field) for field in self.parameters[name]})
+            name: loss(**{field: getattr(inputs, field) for field in self._inputs[name]})
             for name, loss in self.losses.items()
         }
 
 
-def checked_weights(option: str, given: Mapping[str, object]) -> dict[str, float]:
-    """The weights that a recipe gives, in the order of their names, without those of 0.
+def checked_weights(option: str, values: Mapping[str, object]) -> dict[str, float]:
+    """Return the weights that a recipe gives, in the order of their names, without those of 0.
+
+    Args:
+        option: name of the option, for errors.
+        values: weights by name, or objects with a ``weight``, which is 1 where it is left out.
 
     Raises:
-        HarpError: one is not a number of at least 0, or none is left.
+        HarpError: a weight is not a number of at least 0, or none is left.
     """
-    checked = {}
-    for name, weight in sorted(given.items()):
+    weights = {}
+    for name, value in sorted(values.items()):
+        weight = value.get("weight", 1) if isinstance(value, Mapping) else value
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e9:
             raise HarpError(f"{option}: {name!r} has weight {weight!r}: give a number, 0 or above")
         if weight:
-            checked[name] = float(weight)
-    if not checked:
+            weights[name] = float(weight)
+    if not weights:
         raise HarpError(f"{option} is empty: give at least one a weight above 0")
-    return checked
+    return weights
 
 
-def _parameters(name: str, loss: Loss) -> tuple[str, ...]:
+def _with_parameters(name: str, value: float | Mapping[str, float]) -> Loss:
+    """Set the parameters of a loss that a recipe names."""
+    loss = LOSSES[name]
+    values = dict(value) if isinstance(value, Mapping) else {}
+    values.pop("weight", None)
+    if not values:
+        return loss
+    known = [
+        p.name for p in signature(loss).parameters.values() if p.kind is Parameter.KEYWORD_ONLY
+    ]
+    if unknown := [parameter for parameter in values if parameter not in known]:
+        raise HarpError(
+            f"losses: {name!r} has no parameter {unknown[0]!r}: it has "
+            f"{', '.join(['weight', *known])}"
+        )
+    _check_parameters(name, loss, values)
+    return partial(loss, **values)
+
+
+def _check_parameters(name: str, loss: Loss, values: Mapping[str, Any]) -> None:
+    for parameter, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise HarpError(f"losses: {parameter} of {name!r} is {value!r}: give a number")
+    limits = {parameter: _limits_of(loss, parameter) for parameter in values}
+    check_limits(values, limits, f"losses: {name!r}: ")
+
+
+def _limits_of(loss: Loss, parameter: str) -> Limits:
+    """Return the limits in a parameter's annotation, such as `Margin`."""
+    try:
+        hint = get_type_hints(loss, include_extras=True).get(parameter)
+    except (NameError, TypeError):  # annotations of another package that cannot be resolved
+        hint = None
+    limits = (extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Limits))
+    return next(limits, Limits(least=-MOST, most=MOST))
+
+
+def _inputs_of(name: str) -> tuple[str, ...]:
+    """Return the fields of `LossInputs` that a loss takes."""
+    parameters = signature(LOSSES[name]).parameters.values()
+    names = tuple(p.name for p in parameters if p.kind is not Parameter.KEYWORD_ONLY)
     known = [field.name for field in fields(LossInputs)]
-    names = tuple(inspect.signature(loss).parameters)
     if unknown := [parameter for parameter in names if parameter not in known]:
         raise HarpError(
-            f"loss {name!r} asks for {', '.join(unknown)}: a loss can take {', '.join(known)}"
+            f"loss {name!r} asks for {', '.join(unknown)}: a loss can take {', '.join(known)}; "
+            "numbers that a recipe may set are keyword-only parameters"
         )
     return names

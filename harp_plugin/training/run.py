@@ -1,27 +1,32 @@
-"""One training run: from a recipe to a checkpoint, going on where an earlier start stopped."""
+"""One training run: from a recipe to a checkpoint; a stopped run goes on where it was."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
+
+from transformers import TrainerState
 
 from ..errors import HarpError
 from ..files.locks import one_writer
-from ..models.cross_encoder import JointModel
+from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.loading import load_tokenizer
+from ..models.masking import TokenMasker
 from ..tasks import PreTrainingData
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
-from .checkpoints import DescribedCheckpoints, state_of
+from .checkpoints import DescribedCheckpoints
 from .curves import CURVES, draw_curves
-from .data import GroupDataset, PairCollator, PairGroups
+from .data import GroupCollator, GroupDataset, PairGroups
 from .folder import RunFolder, recipe
 from .inputs import check_output_dir, fingerprints
 from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
-from .masking import TokenMasker
 from .trainer import HarpTrainer
 from .validation import Validation
+
+__all__ = ["build_trainer", "fit", "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +97,9 @@ def fit(
             "validation_dataset is named: start from harp_plugin.commands.train, not training"
         )
     loss = data_args.weighted_sum()
-    if loss.of_teacher and not getattr(groups, "has_teacher_scores", False):
+    if loss.distilling and not getattr(groups, "has_teacher_scores", False):
         raise HarpError(
-            f"losses: {loss.of_teacher[0]!r} reads a teacher's scores, which these data do not "
+            f"losses: {loss.distilling[0]!r} reads a teacher's scores, which these data do not "
             "have: leave it out, or learn from judged queries with `harp finetune`"
         )
     tasks = tuple(data_args.task_weights)
@@ -136,12 +141,23 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
         checkpoint = folder.last_checkpoint(
             training_args.resume_from_checkpoint, overwrite=training_args.overwrite
         )
-    trainer.add_callback(DescribedCheckpoints(folder, trainer))
+    model = trainer.trained_model
+
+    def state_of(state: TrainerState) -> dict[str, Any]:
+        return {
+            "log": state.log_history,
+            "steps": state.global_step,
+            "fresh_weights": model.new_weights,
+            "untrained_weights": trainer.untrained,
+        }
+
+    described = DescribedCheckpoints(folder, state_of, trainer.speed, trainer.save_total_limit)
+    trainer.add_callback(described)
     trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model(str(folder.partial))
     if trainer.is_world_process_zero():
         draw_curves(trainer.state.log_history, folder.partial / CURVES)
-        folder.publish(state_of(trainer) | {"best_step": trainer.best_step})
+        folder.publish(state_of(trainer.state) | {"best_step": trainer.best_step})
     trainer.accelerator.wait_for_everyone()
 
 
@@ -158,22 +174,20 @@ def build_trainer(
     """Load model and tokenizer and put the trainer together."""
     seed = training_args.seed
     tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model)
-    model = JointModel.load(model_args.model, seed=seed)
+    model = TrainableCrossEncoder.load(model_args.model, seed=seed)
     if model.max_length is not None and data_args.max_length > model.max_length:
         raise HarpError(
             f"max_length is {data_args.max_length}, but {model_args.model} reads at "
             f"most {model.max_length} tokens: lower it"
         )
-    collator = PairCollator(
-        tokenizer,
+    masker = None
+    if loss.needs_mlm:
+        masker = TokenMasker.of(tokenizer, probability=data_args.mlm_probability, seed=seed)
+    collator = GroupCollator(
+        model.batches(tokenizer, max_length=data_args.max_length, masker=masker),
         tasks,
-        token_types=model.has_token_types and "token_type_ids" in tokenizer.model_input_names,
-        max_length=data_args.max_length,
-        max_query_length=data_args.query_limits,
-        masker=TokenMasker.of(tokenizer, probability=data_args.mlm_probability, seed=seed)
-        if loss.needs_mlm
-        else None,
-        fresh_masks=bool(data_args.fresh),
+        query_limits=data_args.query_limits,
+        new_masks=bool(data_args.fresh),
     )
     return HarpTrainer(
         model=model,

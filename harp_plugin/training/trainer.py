@@ -17,26 +17,26 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, one_line
-from ..models.cross_encoder import JointModel
+from ..models.trainable import Batch, TrainableModel
 from .arguments import HarpTrainingArguments
 from .callbacks import EarlyStopping, RunMoments
 from .checkpoint_files import begin, fault
 from .checks import check_batches
-from .data import Batch, EpochSampler, GroupDataset, PairCollator
+from .data import EpochSampler, GroupCollator, GroupDataset
 from .finite import NonFinite, StopAtNonFinite
-from .held_out import losses_on
-from .losses import LossInputs, WeightedSum
+from .held_out import held_out_batches
+from .losses import WeightedSum
 from .meters import Meters
 from .progress import StepBar
 from .speed import Speed
 from .tevatron import TevatronTrainer
-from .validation import Validation, measured
+from .validation import Validation, measure_on_first_process
 
-OF_MODEL = ("input_ids", "attention_mask", "token_type_ids", "masked_positions")
+__all__ = ["HarpTrainer", "save_tokenizer"]
 
 
 class HarpTrainer(TevatronTrainer):
-    """Trains a `JointModel` on pair groups.
+    """Trains a `harp_plugin.models.trainable.TrainableModel` on pair groups.
 
     A batch holds whole groups, and each process gets its own. The total loss is the mean over all
     groups (for ``mlm``: over all masked tokens) of the global batch: the same for one process, for
@@ -67,10 +67,10 @@ class HarpTrainer(TevatronTrainer):
     def __init__(
         self,
         *,
-        model: JointModel,
+        model: TrainableModel,
         args: HarpTrainingArguments,
         train_dataset: GroupDataset,
-        data_collator: PairCollator,
+        data_collator: GroupCollator,
         loss: WeightedSum,
         tokenizer: PreTrainedTokenizerBase,
         held_out: GroupDataset | None = None,
@@ -85,7 +85,7 @@ class HarpTrainer(TevatronTrainer):
         self.validation = validation
         self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
         self.sampler = EpochSampler(len(train_dataset), args.seed)
-        self.speed = Speed(model, args.device)
+        self.speed = Speed(model.work(), args.device)
         self.early_stopping = EarlyStopping(args.early_stopping_patience or 1)
         with _options_make_sense():
             super().__init__(
@@ -95,7 +95,7 @@ class HarpTrainer(TevatronTrainer):
                 eval_dataset=held_out or validation,
                 data_collator=data_collator,
                 processing_class=tokenizer,
-                callbacks=[RunMoments(self)],
+                callbacks=[RunMoments(self.sampler, self.speed, self.early_stopping)],
             )
         self.eval_dataset = held_out
         self.remove_callback(ProgressCallback)
@@ -104,14 +104,15 @@ class HarpTrainer(TevatronTrainer):
             self.add_callback(StepBar())
         if args.early_stopping_patience:
             self.add_callback(self.early_stopping)
-        if not args.logging_nan_inf_filter:
-            self.add_callback(StopAtNonFinite(self))
         self.non_finite = NonFinite(args.device)
+        if not args.logging_nan_inf_filter:
+            groups = train_dataset.groups
+            self.add_callback(StopAtNonFinite(self.non_finite, groups, self.accelerator))
         self.meters = self.new_meters()
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
 
     def new_meters(self) -> Meters:
-        """Meters of this trainer's losses and tasks, at zero."""
+        """Return meters of this trainer's losses and tasks, at zero."""
         return Meters(tuple(self.loss.weights), self.data_collator.tasks, self.args.device)
 
     @property
@@ -164,18 +165,11 @@ class HarpTrainer(TevatronTrainer):
         Args:
             num_items_in_batch: what `get_batch_samples` counted; None takes this batch alone.
         """
-        output = model(**{name: inputs[name] for name in OF_MODEL if name in inputs})
-        scores, mask = in_groups(output.scores, inputs["group_sizes"])
-        teacher = inputs.get("teacher_scores")
-        terms = self.loss.terms(
-            LossInputs(
-                scores,
-                mask,
-                mlm_logits=output.get("mlm_logits"),
-                mlm_labels=inputs.get("mlm_labels"),
-                teacher_scores=None if teacher is None else laid_out(teacher, mask),
-            )
-        )
+        trained = self.trained_model
+        output = model(**{name: inputs[name] for name in trained.inputs if name in inputs})
+        values_of_model = trained.loss_inputs(output, inputs)
+        scores, mask = values_of_model.scores, values_of_model.mask
+        terms = self.loss.terms(values_of_model)
         total = scores.new_zeros(())
         of_groups, of_tokens = scores.new_zeros(2, len(scores))
         for name, values in terms.items():
@@ -208,7 +202,7 @@ class HarpTrainer(TevatronTrainer):
         self, model: nn.Module, inputs: Batch, num_items_in_batch: Tensor | None = None
     ) -> Tensor:
         """One forward and backward pass, its tokens and pairs counted."""
-        self.speed.add(inputs)
+        self.speed.add(self.trained_model.size_of(inputs))
         return Trainer.training_step(self, model, inputs, num_items_in_batch)
 
     def evaluate(
@@ -229,18 +223,57 @@ class HarpTrainer(TevatronTrainer):
         """
         validation = self.validation if eval_dataset is None else None
         groups = self.eval_dataset if eval_dataset is None else eval_dataset
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         with self.speed.stopped():
             if groups is not None or validation is None:
-                found |= losses_on(self, groups)
+                values |= self._losses_on(groups)
             if validation is not None:
-                found |= measured(self, validation)
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in found.items()}
+                values |= measure_on_first_process(
+                    validation,
+                    self.trained_model,
+                    self.processing_class,
+                    weights=self.gathered_weights(),
+                    device=self.args.device,
+                    process=self.args.process_index,
+                )
+        metrics = {f"{metric_key_prefix}_{name}": value for name, value in values.items()}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
         )
         return metrics
+
+    def _losses_on(self, dataset: GroupDataset | None) -> dict[str, float]:
+        """Return the means that training logs, over all groups and processes, and their sum.
+
+        Raises:
+            HarpError: there are fewer groups than processes.
+        """
+        batches = held_out_batches(
+            dataset,
+            self.data_collator,
+            process=self.args.process_index,
+            processes=self.args.world_size,
+            batch_size=self.args.eval_batch_size,
+            workers=self.args.dataloader_num_workers,
+        )
+        model = self._wrap_model(self.model, training=False).eval()
+        training_meters, self.meters = self.meters, self.new_meters()
+        try:
+            with torch.no_grad(), self.compute_loss_context_manager():
+                for batch in batches:
+                    self.compute_loss(model, self._prepare_inputs(batch))
+            means = self.meters.drain(self.accelerator)
+        finally:
+            self.meters = training_meters
+        weights = self.loss.weights.items()
+        total = sum(weight * means.get(f"loss/{name}", 0.0) for name, weight in weights)
+        return means | {"loss": total}
+
+    @property
+    def trained_model(self) -> TrainableModel:
+        """The model itself, out of what processes or a compiler put around it."""
+        return self.accelerator.unwrap_model(self.model)
 
     def gathered_weights(self) -> dict[str, Tensor] | None:
         """The whole model's weights on the first process, None where no process shards it."""
@@ -267,7 +300,7 @@ class HarpTrainer(TevatronTrainer):
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
             folder = output_dir or self.args.output_dir
-            self.accelerator.unwrap_model(self.model).save(folder, state_dict, self.untrained)
+            self.trained_model.save(folder, state_dict, self.untrained)
             save_tokenizer(self.processing_class, folder)
 
     def _load_from_checkpoint(
@@ -340,26 +373,6 @@ def _readable(checkpoint: str | None) -> Iterator[None]:
     except Exception as error:
         reason = one_line(" ".join(str(error).split())[:200])
         raise HarpError(f"cannot go on from {checkpoint}: {reason}") from error
-
-
-def in_groups(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Lay the scores of adjacent members out by group.
-
-    Args:
-        scores: (pairs,).
-        sizes: members of each group, (groups,).
-
-    Returns:
-        Scores and where a group has a member, both (groups, members); elsewhere scores are 0.
-    """
-    members = torch.arange(int(sizes.max()), device=sizes.device)
-    mask = members < sizes[:, None]
-    return laid_out(scores, mask), mask
-
-
-def laid_out(values: Tensor, mask: Tensor) -> Tensor:
-    """Put the values of adjacent members, (pairs,), where the mask says; elsewhere stands 0."""
-    return values.new_zeros(mask.shape).masked_scatter(mask, values)
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str) -> None:

@@ -1,7 +1,7 @@
-"""Ranking quality while a model trains: what is measured, when, and without moving training.
+"""Ranking quality while a model trains: what is measured, and when; training is not disturbed.
 
-Measuring itself is for a later room, such as `harp_plugin.evaluation.validation`: training is
-handed something that follows the protocol `Validation`.
+`harp_plugin.evaluation.validation` measures: training takes any object that follows the protocol
+`Validation`.
 """
 
 from __future__ import annotations
@@ -10,23 +10,19 @@ import random
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list
 from torch import Tensor
-from transformers import (
-    AutoModelForSequenceClassification,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..limits import COUNT, check_limits
+from ..models.trainable import TrainableModel
 
-if TYPE_CHECKING:
-    from .trainer import HarpTrainer
+__all__ = ["Validation", "ValidationOptions", "measure_on_first_process", "unmoved"]
 
 LIMITS = dict.fromkeys(
     ("validation_depth", "validation_queries", "validation_groups", "early_stopping_patience"),
@@ -151,28 +147,34 @@ class ValidationOptions:
         return self.validation_measures[0] if self.validation_dataset else "loss"
 
 
-def measured(trainer: HarpTrainer, validation: Validation) -> dict[str, float]:
-    """Measure on the first process and tell the others; nothing of training is moved."""
-    scorer = trainer.accelerator.unwrap_model(trainer.model).scorer
-    weights = trainer.gathered_weights()
-    told: list[dict[str, float] | None] = [None]
-    if trainer.args.process_index == 0:
-        with unmoved(scorer):
-            if weights is not None:
-                scorer = whole_scorer(scorer, weights).to(trainer.args.device)
-            told = [validation(scorer.eval(), trainer.processing_class)]
-    broadcast_object_list(told)
-    assert told[0] is not None
-    return told[0]
+def measure_on_first_process(
+    validation: Validation,
+    model: TrainableModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    weights: Mapping[str, Tensor] | None,
+    device: torch.device,
+    process: int,
+) -> dict[str, float]:
+    """Measure on the first process and hand the values to the others; training is not disturbed.
 
-
-def whole_scorer(scorer: PreTrainedModel, weights: Mapping[str, Tensor]) -> PreTrainedModel:
-    """A copy of a reranker that processes shard, from the gathered weights of its joint model."""
-    copy = AutoModelForSequenceClassification.from_config(scorer.config, dtype=torch.float32)
-    prefix = "scorer."
-    own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-    copy.load_state_dict(own)
-    return copy
+    Args:
+        validation: measures.
+        model: in training.
+        tokenizer: its own.
+        weights: the model's gathered weights, where processes shard it.
+        device: where the model is.
+        process: number of this process.
+    """
+    values: list[dict[str, float] | None] = [None]
+    if process == 0:
+        with unmoved(model.ranking_model()):
+            ranking_model = model.ranking_model(weights)
+            ranking_model.to(device)  # type: ignore[arg-type]
+            values = [validation(ranking_model.eval(), tokenizer)]
+    broadcast_object_list(values)
+    assert values[0] is not None
+    return values[0]
 
 
 @contextmanager

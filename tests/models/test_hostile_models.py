@@ -19,7 +19,7 @@ from transformers import AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
 from harp_plugin.files.writing import write_record
-from harp_plugin.models.cross_encoder import JointModel
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.loading import load_pretrained, load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.weights.encoders import load_encoder
@@ -459,7 +459,7 @@ def test_nothing_to_train_from(damage, copy):
     start = time.monotonic()
     with pytest.raises(HarpError):
         load_tokenizer(str(copy))
-        JointModel.load(str(copy))
+        TrainableCrossEncoder.load(str(copy))
     assert time.monotonic() - start < SECONDS
 
 

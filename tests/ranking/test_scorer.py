@@ -16,8 +16,8 @@ from transformers import (
 
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
-from harp_plugin.ranking.pairs import PairTemplate, TokenPairs
-from harp_plugin.ranking.tokens import LazyTokens, tokenise
+from harp_plugin.models.pairs import PairTemplate, TokenPairs, tokenise
+from harp_plugin.ranking.tokens import LazyTokens
 
 MAX_LENGTH = 48
 
@@ -44,7 +44,7 @@ def reference(folder, queries, documents, max_length=MAX_LENGTH) -> list[float]:
         inputs = tokenizer(
             [query],
             [document],
-            truncation="only_second",
+            truncation="longest_first",
             max_length=max_length,
             return_tensors="pt",
         )
@@ -93,7 +93,7 @@ def test_equal_pairs_have_equal_scores_wherever_they_stand(tiny_bert):
 def test_an_overlong_query_leaves_half_of_the_room_to_the_document(wordpiece):
     sides = (list(tokenise([text * 90], wordpiece, 43)) for text in ("q ", "d "))
     pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), 43)
-    ids = pairs.batch(np.array([0])).ids
+    ids = pairs.packed(np.array([0])).ids
     assert wordpiece.decode(ids).split() == ["[CLS]", *"q" * 20, "[SEP]", *"d" * 20, "[SEP]"]
 
 
@@ -107,7 +107,7 @@ def test_no_batch_is_over_the_budget_and_every_pair_is_in_one(wordpiece):
     pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), MAX_LENGTH)
     seen = []
     for places in pairs.batches(200):
-        batch = pairs.batch(places)
+        batch = pairs.packed(places)
         assert batch.lengths.max() * len(batch.lengths) <= 200
         assert len(batch.ids) == len(batch.types) == batch.lengths.sum()
         assert (np.diff(batch.lengths) >= 0).all()
@@ -124,13 +124,13 @@ def test_padded_batches_are_the_tokenizers(wordpiece, side):
         expected = wordpiece(
             [queries[place] for place in places],
             [documents[place] for place in places],
-            truncation="only_second",
+            truncation="longest_first",
             max_length=MAX_LENGTH,
             padding=True,
             padding_side=side,
             return_tensors="np",
         )
-        found = pairs.batch(places).padded(wordpiece.pad_token_id, 0, left=side == "left")
+        found = pairs.packed(places).padded(wordpiece.pad_token_id, 0, left=side == "left")
         assert found.keys() == expected.keys()
         for name, values in found.items():
             np.testing.assert_array_equal(values, expected[name])

@@ -84,13 +84,6 @@ def groups() -> SentenceGroups:
 
 
 @pytest.fixture
-def tokenizer(tiny_bert):
-    from harp_plugin.models.loading import load_tokenizer
-
-    return load_tokenizer(str(tiny_bert))
-
-
-@pytest.fixture
 def options(tiny_bert, tmp_path):
     """Makes the three dataclasses of a ten-step run, changed as asked."""
     from transformers import HfArgumentParser

@@ -5,7 +5,7 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from harp_plugin.models.cross_encoder import JointModel
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.ranking.scorer import Scorer
 from harp_plugin.training.run import fit
 
@@ -53,11 +53,12 @@ def close(found, expected):
     torch.testing.assert_close(torch.as_tensor(found), expected, atol=1e-5, rtol=0)
 
 
-def test_joint_model(checkpoint, inputs, expected):
-    model = JointModel.load(str(checkpoint)).eval()
-    assert model.fresh == ()
+def test_our_own_model(checkpoint, expected):
+    model = TrainableCrossEncoder.load(str(checkpoint)).eval()
+    assert model.new_weights == ()
+    batches = model.batches(AutoTokenizer.from_pretrained(checkpoint), max_length=64)
     with torch.no_grad():
-        close(torch.cat([model(**each).scores for each in inputs]), expected)
+        close(model(**batches(PAIRS, [None] * len(PAIRS), None)).scores, expected)
 
 
 def test_cross_encoder(checkpoint, expected):

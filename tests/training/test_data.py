@@ -6,16 +6,37 @@ import torch
 from torch.utils.data import DataLoader
 
 from harp_plugin.errors import HarpError
+from harp_plugin.models.cross_encoder import CrossEncoderBatches
+from harp_plugin.models.masking import TokenMasker
+from harp_plugin.models.pairs import PackedPairs
 from harp_plugin.tasks import Pair, PairGroup
-from harp_plugin.training.data import EpochSampler, Example, GroupDataset, PairCollator
-from harp_plugin.training.masking import TokenMasker
+from harp_plugin.training.data import (
+    EpochSampler,
+    Example,
+    GroupCollator,
+    GroupDataset,
+    query_limits,
+)
 
 TASKS = ("rqp", "qdm")
 
 
-def collator(tokenizer, mask=True, **options):
+def collator(tokenizer, mask=True, max_length=512, max_query_length=None, new_masks=True):
     masker = TokenMasker.of(tokenizer, seed=5) if mask else None
-    return PairCollator(tokenizer, TASKS, token_types=True, masker=masker, **options)
+    batches = CrossEncoderBatches(tokenizer, max_length, token_types=True, masker=masker)
+    limits = query_limits(max_query_length, TASKS, max_length)
+    return GroupCollator(batches, TASKS, query_limits=limits, new_masks=new_masks)
+
+
+def rows(batch):
+    """The token ids of each pair."""
+    return [ids.tolist() for ids in torch.split(batch["input_ids"], batch["lengths"].tolist())]
+
+
+def same(first, second):
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second)
+    return torch.equal(first, second)
 
 
 def batches(groups, tokenizer, epoch=0, workers=0):
@@ -34,7 +55,7 @@ def batches(groups, tokenizer, epoch=0, workers=0):
 
 def equal(first, second):
     return len(first) == len(second) and all(
-        a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+        a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
         for a, b in zip(first, second, strict=True)
     )
 
@@ -68,9 +89,13 @@ def test_pairs_read_as_the_tokenizer_reads_them(groups, tokenizer):
     examples = [Example(0, index, groups.group(0, index)) for index in range(4)]
     batch = collator(tokenizer, mask=False)(examples)
     members = [pair for example in examples for pair in example.group.members]
-    expected = tokenizer(*zip(*members, strict=True), padding=True, return_tensors="pt")
-    for name in ("input_ids", "attention_mask", "token_type_ids"):
-        assert torch.equal(batch[name], expected[name])
+    texts = [pair.query for pair in members], [pair.document for pair in members]
+    expected = tokenizer(*texts, padding=True, return_tensors="np")
+    packed = PackedPairs(
+        batch["input_ids"].numpy(), batch["token_type_ids"].numpy(), batch["lengths"]
+    )
+    for name, values in packed.padded(tokenizer.pad_token_id, 0, left=False).items():
+        np.testing.assert_array_equal(values, expected[name])
     assert batch["group_sizes"].tolist() == [3, 2, 2, 3]
     assert batch["group_tasks"].tolist() == [0, 1, 0, 1]
     assert "mlm_labels" not in batch
@@ -82,10 +107,10 @@ def test_document_is_cut_first_and_a_long_query_leaves_it_half(tokenizer):
     batch = collator(tokenizer, mask=False, max_length=20)(
         [Example(0, 0, PairGroup("rqp", short, (long,)))]
     )
-    assert batch["input_ids"].shape == (2, 20)
+    assert batch["lengths"].tolist() == [20, 20]
     word = tokenizer.convert_tokens_to_ids
-    assert (batch["input_ids"] == word("document")).sum(1).tolist() == [15, 7]
-    assert (batch["input_ids"] == word("sentence")).sum(1).tolist() == [0, 10]
+    assert [row.count(word("document")) for row in rows(batch)] == [15, 9]
+    assert [row.count(word("sentence")) for row in rows(batch)] == [0, 8]
 
 
 def test_each_task_cuts_queries_at_its_own_limit(tokenizer):
@@ -99,17 +124,18 @@ def test_each_task_cuts_queries_at_its_own_limit(tokenizer):
     ]
     for limit in range(1, len(pieces) + 2):
         make = collator(tokenizer, mask=False, max_length=40, max_query_length={"rqp": limit})
-        rows = make(examples)["input_ids"].tolist()
-        for row, most in zip(rows, [limit, limit, 20, 20, limit, limit], strict=True):
+        ids = rows(make(examples))
+        whole = len(pieces)
+        for row, most in zip(ids, [limit, limit, whole, whole, limit, limit], strict=True):
             tokens = tokenizer.convert_ids_to_tokens(row)
             query_tokens = tokens[1 : tokens.index("[SEP]")]
             assert query_tokens in (pieces[:most], ["short"])
-        assert [row[1:3] for row in rows[1::2]] == [rows[1][1:3]] * 3
+        assert [row[1:3] for row in ids[1::2]] == [ids[1][1:3]] * 3
 
 
 def test_a_task_that_is_not_in_the_run_may_be_named(tokenizer):
-    make = collator(tokenizer, max_length=64, max_query_length={"acm": 10, "qdm": 12})
-    assert [make.limits[task] for task in TASKS] == [32, 12]
+    limits = query_limits({"acm": 10, "qdm": 12}, TASKS, max_length=64)
+    assert [limits[task] for task in TASKS] == [None, 12]
 
 
 def test_only_ordinary_tokens_of_documents_are_masked(groups, tokenizer):
@@ -117,17 +143,17 @@ def test_only_ordinary_tokens_of_documents_are_masked(groups, tokenizer):
     plain = collator(tokenizer, mask=False)
     for index in range(len(groups)):
         example = Example(1, index, groups.group(1, index))
-        before, after = plain([example])["input_ids"].flatten(), masked([example])
+        before, after = plain([example])["input_ids"], masked([example])
         positions = after["masked_positions"]
         assert torch.equal(before[positions], after["mlm_labels"])
-        types = after["token_type_ids"].flatten()
-        assert (types[positions] == 1).all()
+        assert (after["token_type_ids"][positions] == 1).all()
         assert not set(after["mlm_labels"].tolist()) & set(tokenizer.all_special_ids)
         unmasked = torch.ones_like(before, dtype=torch.bool)
         unmasked[positions] = False
-        assert torch.equal(before[unmasked], after["input_ids"].flatten()[unmasked])
-        rows = np.bincount(positions.numpy() // after["input_ids"].shape[1])
-        assert (rows > 0).all() and len(rows) == len(example.group.members)
+        assert torch.equal(before[unmasked], after["input_ids"][unmasked])
+        ends = np.cumsum(after["lengths"])
+        counts = np.bincount(np.searchsorted(ends, positions.numpy(), side="right"))
+        assert (counts > 0).all() and len(counts) == len(example.group.members)
 
 
 def test_special_tokens_written_in_a_document_are_not_masked(tokenizer):
@@ -144,7 +170,7 @@ def test_empty_document_is_kept_and_masks_nothing(tokenizer):
 
 
 def test_fixed_masks_belong_to_the_pair(groups, tokenizer):
-    fixed, fresh = collator(tokenizer, fresh_masks=False), collator(tokenizer)
+    fixed, fresh = collator(tokenizer, new_masks=False), collator(tokenizer)
     group = groups.group(0, 4)
     first, second = Example(0, 4, group), Example(1, 7, group)
     batches = [fixed([first]), fixed([second]), fresh([first]), fresh([second])]
@@ -152,10 +178,8 @@ def test_fixed_masks_belong_to_the_pair(groups, tokenizer):
     assert equal(batches[:1], batches[1:2])
     assert not equal(batches[2:3], batches[3:])
     longer = PairGroup("rqp", Pair("query", "document " * 30), (group.negatives[0],))
-    padded = fixed([Example(0, 0, longer), second])
-    row = len(longer.members)
-    alone = fixed([second])["input_ids"][0]
-    assert torch.equal(padded["input_ids"][row][: len(alone)], alone)
+    together = fixed([Example(0, 0, longer), second])
+    assert rows(together)[len(longer.members)] == rows(fixed([second]))[0]
 
 
 def test_teacher_scores_and_places_travel_with_their_groups(groups, tokenizer):
@@ -163,8 +187,8 @@ def test_teacher_scores_and_places_travel_with_their_groups(groups, tokenizer):
     plain = collator(tokenizer)(examples)
     assert "teacher_scores" not in plain and plain["group_places"].tolist() == [[0, 3], [1, 5]]
     sizes = [len(example.group.members) for example in examples]
-    masked = plain["masked_positions"] // plain["input_ids"].shape[1]
-    assert (masked >= sizes[0]).tolist() == plain["masked_groups"].bool().tolist()
+    second = plain["masked_positions"] >= int(plain["lengths"][: sizes[0]].sum())
+    assert second.tolist() == plain["masked_groups"].bool().tolist()
     assert sizes == [3, 2]
     taught = [
         dataclasses.replace(

@@ -240,8 +240,8 @@ def test_sum_gives_each_loss_the_inputs_it_names():
     assert total.needs_mlm and total.is_pair_loss("hinge") and not total.is_pair_loss("mlm")
     assert not WeightedSum({"hinge": 1, "mlm": 0}).needs_mlm
     assert total.needs_scores and not WeightedSum({"mlm": 1}).needs_scores
-    assert total.of_teacher == []
-    assert WeightedSum({"lce": 1, "kl": 1, "margin_mse": 2}).of_teacher == ["kl", "margin_mse"]
+    assert total.distilling == []
+    assert WeightedSum({"lce": 1, "kl": 1, "margin_mse": 2}).distilling == ["kl", "margin_mse"]
 
 
 @pytest.mark.parametrize(
@@ -266,3 +266,55 @@ def test_loss_that_asks_for_what_is_not_there_is_named():
             WeightedSum({"distance": 1})
     finally:
         LOSSES.unregister("distance")
+
+
+def test_parameters_of_losses_by_hand():
+    scores, mask = torch.tensor([[2.0, 1.5]]), BOTH
+    inputs = LossInputs(scores, mask, teacher_scores=torch.tensor([[1.0, 3.0]]))
+    losses = {
+        "hinge": {"margin": 2},
+        "lce": {"temperature": 0.5, "weight": 3},
+        "kl": {"temperature": 2},
+    }
+    total = WeightedSum(losses)
+    assert total.weights == {"hinge": 1.0, "kl": 1.0, "lce": 3.0}
+    terms = total.terms(inputs)
+    assert terms["hinge"].item() == pytest.approx(2 - 2 + 1.5)
+    assert terms["lce"].item() == pytest.approx(math.log(1 + math.exp((1.5 - 2) / 0.5)))
+    p, q = (torch.softmax(values / 2, 1) for values in (inputs.teacher_scores, scores))
+    assert terms["kl"].item() == pytest.approx(float((p * (p / q).log()).sum()))
+
+
+@pytest.mark.parametrize(
+    ("losses", "message"),
+    [
+        ({"hinge": {"slope": 1}}, "'hinge' has no parameter 'slope': it has weight, margin"),
+        ({"hinge": {"margin": "wide"}}, "margin of 'hinge' is 'wide': give a number"),
+        ({"hinge": {"margin": True}}, "margin of 'hinge' is True: give a number"),
+        ({"hinge": {"margin": -1}}, "losses: 'hinge': margin is -1: it must be at least 0"),
+        ({"lce": {"temperature": 0}}, "losses: 'lce': temperature is 0: it must be above 0"),
+        ({"lce": {"temperature": math.nan}}, "temperature is nan: it must be above 0"),
+        ({"lce": {"weight": "much"}}, "losses: 'lce' has weight 'much'"),
+        ({"ranknet": {"margin": 1}}, "'ranknet' has no parameter 'margin': it has weight"),
+    ],
+)
+def test_parameters_that_make_no_sense(losses, message):
+    with pytest.raises(HarpError) as refusal:
+        WeightedSum(losses)
+    assert message in str(refusal.value)
+
+
+def test_a_loss_of_another_package_may_have_parameters():
+    def scaled(scores, mask, *, scale=1.0):
+        return scale * hinge(scores, mask)
+
+    LOSSES.register("scaled")(scaled)
+    try:
+        [term] = (
+            WeightedSum({"scaled": {"scale": 4}})
+            .terms(LossInputs(torch.tensor([[0.0, 0.0]]), BOTH))
+            .values()
+        )
+        assert term.item() == 4
+    finally:
+        LOSSES.unregister("scaled")

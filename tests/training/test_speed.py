@@ -1,24 +1,26 @@
 """Tokens and pairs a second, and the work of a step."""
 
+import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
 
-from harp_plugin.models.cross_encoder import JointModel
-from harp_plugin.training.speed import SPEEDS, Speed, Work, peak_of
+from harp_plugin.models.cross_encoder import CrossEncoderWork, TrainableCrossEncoder
+from harp_plugin.models.trainable import BatchSize
+from harp_plugin.training.speed import SPEEDS, Speed, peak_of
 
 from .test_trainer import trainer_of
 
 
 @pytest.fixture(scope="module")
 def model(tiny_bert):
-    return JointModel.load(str(tiny_bert))
+    return TrainableCrossEncoder.load(str(tiny_bert))
 
 
 def test_weights_of_the_tiny_bert_by_hand(model):
     vocabulary = model.config.vocab_size
     # Hidden 32, two layers: four square matrices and two of 32 × 64 in each.
-    assert Work.of(model) == Work(
+    assert model.work() == CrossEncoderWork(
         encoder=2 * (4 * 32 * 32 + 2 * 32 * 64),
         scoring_head=32 * 32 + 32,
         language_head=32 * 32 + 32 * vocabulary,
@@ -33,21 +35,27 @@ def test_flops_are_those_that_torch_counts(model):
     ids = torch.randint(5, 100, (pairs, length))
     counter = FlopCounterMode(display=False)
     with counter:
-        output = model(ids, torch.ones_like(ids), torch.zeros_like(ids), torch.arange(masked))
+        lengths = np.full(pairs, length)
+        output = model(
+            ids.flatten(),
+            lengths,
+            torch.zeros(pairs * length, dtype=torch.long),
+            torch.arange(masked),
+        )
         (output.scores.sum() + output.mlm_logits.sum()).backward()
-    expected = Work.of(model).flops(pairs * length, pairs * length**2, pairs, masked)
+    size = BatchSize(pairs * length, pairs * length**2, pairs, masked)
+    expected = model.work().flops(size)
     assert counter.get_total_flops() == pytest.approx(expected, rel=0.03)
 
 
 def test_real_tokens_count_and_padding_does_not(model, monkeypatch):
     clock = iter([0.0, 4.0, 4.0])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    speed = Speed(model, torch.device("cpu"))
+    speed = Speed(model.work(), torch.device("cpu"))
     speed.peak = 1e9
-    mask = torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1]])
-    speed.add({"attention_mask": mask, "mlm_labels": torch.zeros(5)})
-    speed.add({"attention_mask": mask[:1]})
-    work = speed.work.flops(10, 9 + 16 + 9, 3, 5)
+    speed.add(model.size_of({"lengths": np.array([3, 4]), "mlm_labels": torch.zeros(5)}))
+    speed.add(model.size_of({"lengths": np.array([3])}))
+    work = speed.work.flops(BatchSize(10, 9 + 16 + 9, 3, 5))
     assert speed.drain(Accelerator(cpu=True)) == {
         "tokens_per_second": 2.5,
         "pairs_per_second": 0.75,
@@ -58,8 +66,8 @@ def test_real_tokens_count_and_padding_does_not(model, monkeypatch):
 def test_time_of_evaluations_does_not_count(model, monkeypatch):
     clock = iter([0.0, 1.0, 101.0, 102.0, 102.0])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    speed = Speed(model, torch.device("cpu"))
-    speed.add({"attention_mask": torch.ones(1, 6)})
+    speed = Speed(model.work(), torch.device("cpu"))
+    speed.add(model.size_of({"lengths": np.array([6])}))
     with speed.stopped():
         pass
     assert speed.drain(Accelerator(cpu=True)) == {"tokens_per_second": 3, "pairs_per_second": 0.5}

@@ -16,14 +16,14 @@ from torch import multiprocessing
 from transformers import AutoModelForSequenceClassification, HfArgumentParser
 
 from harp_plugin.errors import HarpError
-from harp_plugin.models.cross_encoder import JointModel
-from harp_plugin.tasks import Pair, PairGroup
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
+from harp_plugin.models.pairs import PairEncoder
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,
     HarpTrainingArguments,
 )
-from harp_plugin.training.data import Example, GroupDataset, PairCollator
+from harp_plugin.training.data import GroupDataset
 from harp_plugin.training.folder import LOG, MANIFEST
 from harp_plugin.training.held_out import shares
 from harp_plugin.training.run import fit
@@ -214,8 +214,8 @@ def test_two_processes_evaluate_what_one_evaluates(options, tiny_bert, tmp_path)
 
 
 def pair_batch(tokenizer, query: str, document: str):
-    collate = PairCollator(tokenizer, ("rqp",), token_types=True)
-    return collate([Example(0, 0, PairGroup("rqp", Pair(query, document), (Pair(query, "no"),)))])
+    packed = PairEncoder(tokenizer, 512).encode([query] * 2, [document, "no"]).packed()
+    return packed.padded(tokenizer.pad_token_id, 0, left=False)
 
 
 @pytest.fixture
@@ -332,5 +332,5 @@ def test_main_loads_our_checkpoint(on_main, tiny_bert, tokenizer, tmp_path):
     assert "flash" not in model.config._attn_implementation
     with torch.no_grad():
         assert stock["scores"] == pytest.approx(model(**pair).logits.flatten().tolist(), abs=1e-6)
-        ours = JointModel.load(str(folder), seed=0).eval()(**pair).scores
+        ours = TrainableCrossEncoder.load(str(folder), seed=0).eval()(**pair).scores
     assert stock["scores"] == pytest.approx(ours.tolist(), abs=1e-6)

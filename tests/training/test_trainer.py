@@ -5,9 +5,8 @@ import torch
 from accelerate.data_loader import prepare_data_loader
 
 from harp_plugin.errors import HarpError
-from harp_plugin.training.losses import LossInputs
+from harp_plugin.models.trainable import in_groups
 from harp_plugin.training.run import build_trainer
-from harp_plugin.training.trainer import OF_MODEL, in_groups
 
 from .conftest import ManyNegatives, SentenceGroups
 
@@ -91,10 +90,10 @@ def test_a_batch_of_mixed_sizes_gives_each_group_its_own_losses(options):
     def values(numbers):
         batch = trainer.data_collator([trainer.train_dataset[number] for number in numbers])
         with torch.no_grad():
-            output = trainer.model(**{name: batch[name] for name in OF_MODEL})
+            output = trainer.model(**{name: batch[name] for name in trainer.model.inputs})
             total = trainer.compute_loss(trainer.model, batch)
-        scores, mask = in_groups(output.scores, batch["group_sizes"])
-        terms = trainer.loss.terms(LossInputs(scores, mask, output.mlm_logits, batch["mlm_labels"]))
+        inputs = trainer.model.loss_inputs(output, batch)
+        terms, scores = trainer.loss.terms(inputs), inputs.scores
         return terms, total, scores, trainer.meters.drain(trainer.accelerator)
 
     together, total, _, logged = values(range(16))

@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from harp_plugin.cli import main
-from harp_plugin.models.cross_encoder import JointModel
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
 from harp_plugin.training.data import EpochSampler
 from harp_plugin.training.finite import NonFinite
@@ -243,7 +243,7 @@ def test_fine_tuning_names_the_query(recipe, tiny_bert, tmp_path, capsys):
 def test_a_masked_token_names_its_query(losses, recipe, tiny_bert, tmp_path, capsys):
     number = list(EpochSampler(12, 42))[4]
     words = ["mountain " * 20 if place == number else "river" for place in range(12)]
-    joint = JointModel.load(str(tiny_bert))
+    joint = TrainableCrossEncoder.load(str(tiny_bert))
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     with torch.no_grad():
         head = joint.language_model.cls.predictions

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chisquare
 
 from harp_plugin.errors import HarpError
-from harp_plugin.training.masking import TokenMasker
+from harp_plugin.models.masking import TokenMasker
 
 MASK, VOCABULARY = 3, 60
 

