@@ -13,7 +13,28 @@ from ..graph.functional import FUNCTIONAL_ANCHORS
 from ..text import words
 from .observations import Observation
 
-__all__ = ["AuditedGroups", "Measurement", "Side", "accuracy", "sides_differ", "word_count"]
+__all__ = [
+    "AuditedGroups",
+    "Measurement",
+    "Scores",
+    "Side",
+    "accuracy",
+    "first_in_order",
+    "frequent_pages",
+    "functional_anchors",
+    "higher_shared_share",
+    "longer_document",
+    "longer_query",
+    "more_shared_words",
+    "negative_is_positive",
+    "negative_linked",
+    "pages_seen",
+    "repeated_groups",
+    "repeated_pairs",
+    "sides_differ",
+    "title_in_query",
+    "word_count",
+]
 
 Side: TypeAlias = Literal["query", "document", "either"]
 Scores: TypeAlias = list[float | None]
