@@ -293,7 +293,7 @@ def fails(tmp_path, capsys):
 def test_fine_tuning_by_a_recipe(changes, message, judged, tiny_bert, fails, tmp_path):
     dataset, run = judged
     given = {
-        **{"model": str(tiny_bert), "dataset": dataset, "run_file": run},
+        **{"model": str(tiny_bert), "dataset": dataset, "negatives_run": run},
         **{"output_dir": str(tmp_path / "out"), "max_length": 48, "max_steps": 2},
         **{"per_device_train_batch_size": 4, "save_strategy": "no", "warmup_ratio": 0.4},
         **{"use_cpu": True, "disable_tqdm": True, "report_to": "none"},

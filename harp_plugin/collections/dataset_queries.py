@@ -224,6 +224,6 @@ class DatasetQueries:
         self._documents.check_judged()
         if run is None and not self._documents.dataset.has("scoreddocs"):
             raise HarpError(
-                f"dataset {self.name} has no scoreddocs: name a first-stage run_file to draw "
+                f"dataset {self.name} has no scoreddocs: name a negatives_run to draw "
                 "negatives from"
             )

@@ -38,9 +38,12 @@ class ExportOptions:
     tasks: list[str] = field(
         default_factory=lambda: list(HARP_TASKS), metadata={"help": "Tasks, in equal parts."}
     )
-    groups: int | None = field(
+    groups_per_epoch: int | None = field(
         default=None,
-        metadata={"help": "Groups of pairs to draw (default: as many as examples)."},
+        metadata={
+            "help": "How many groups of pairs an epoch has (default: as many as examples).",
+            "aliases": old_names("groups"),
+        },
     )
     epochs: int = field(default=1, metadata={"help": "Epochs of so many groups."})
     seed: int = field(default=42, metadata={"help": "Seed of all draws."})
@@ -73,21 +76,21 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
             holds another dataset or other files.
     """
     draw = draw or DrawOptions()
-    if options.epochs < 1 or (options.groups is not None and options.groups < 1):
-        raise HarpError("--groups and --epochs must be 1 or more")
+    groups = options.groups_per_epoch
+    if options.epochs < 1 or (groups is not None and groups < 1):
+        raise HarpError("--groups-per-epoch and --epochs must be 1 or more")
     data = PreTrainingData(
         directory,
         dict.fromkeys(options.tasks, 1),
         seed=options.seed,
         draw=draw,
-        groups_per_epoch=options.groups,
+        groups_per_epoch=groups,
     )
     inputs = read_content(Path(directory), *needed_stages(options.tasks))
     inputs["stop words"] = stop_words_hash(draw.stop_words or "none")
-    asked = {key: getattr(options, key) for key in ("tasks", "groups", "epochs", "seed")}
     stage = Stage(
         Path(options.output_dir),
-        {**asked, **asdict(draw)},
+        _recorded(options, draw),
         inputs,
         ("numpy",),
         rules=OverwriteRules(options.overwrite, options.keep),
@@ -98,6 +101,14 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     with one_writer(stage.folder):
         _draw_all(stage, data, options)
     return stage.folder
+
+
+def _recorded(options: ExportOptions, draw: DrawOptions) -> dict[str, Any]:
+    """What decides the pairs, by the names that datasets of earlier releases recorded."""
+    drawing = asdict(draw)
+    drawing["fresh"] = drawing.pop("redraw_each_epoch")
+    asked = {key: getattr(options, key) for key in ("tasks", "epochs", "seed")}
+    return {**asked, "groups": options.groups_per_epoch, **drawing}
 
 
 def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> None:

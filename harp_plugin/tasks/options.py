@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..errors import HarpError
+from ..option_names import old_names, takes_old_names
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
@@ -33,7 +34,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rwi_negatives": "others",
         "negatives": 4,
         "mixing": "uniform",
-        "fresh": True,
+        "redraw_each_epoch": True,
     },
 }
 PRESETS["paper"] = {
@@ -46,7 +47,7 @@ PRESETS["paper"] = {
     "prop_min_count": "50",
     "rwi_negatives": "any",
     "negatives": 8,
-    "fresh": False,
+    "redraw_each_epoch": False,
 }
 PRESETS["released"] = {
     **PRESETS["default"],
@@ -67,7 +68,7 @@ PRESETS["released"] = {
     "srr_negatives": "article",
     "negatives": 8,
     "mixing": "proportional",
-    "fresh": False,
+    "redraw_each_epoch": False,
 }
 
 
@@ -78,6 +79,7 @@ def _option(help: str, *choices: str) -> Any:
     return field(default=None, metadata=metadata)
 
 
+@takes_old_names
 @dataclass
 class DrawOptions:
     """How pairs are drawn. What is not given is as the preset says.
@@ -144,7 +146,13 @@ class DrawOptions:
     )
     negatives: int | None = _option("SRR, RWI, ATI, LTM: most negatives in a group")
     mixing: str | None = _option("How tasks are mixed", "uniform", "proportional")
-    fresh: bool | None = _option("Draw anew in each epoch")
+    redraw_each_epoch: bool | None = field(
+        default=None,
+        metadata={
+            "help": "Draw pairs anew in each epoch (default: as the preset says)",
+            "aliases": old_names("fresh"),
+        },
+    )
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:

@@ -159,7 +159,7 @@ class PreTrainingData:
             place = int(generator(self.seed, "instead", name, epoch, rank, attempt).integers(count))
         example = int(self.source.examples[name].ids[self._order(name, epoch, round)[place]])
         fixed = (0, round % self._per_example(name))
-        drawn = (epoch, round) if self.draw_options.fresh else fixed
+        drawn = (epoch, round) if self.draw_options.redraw_each_epoch else fixed
         rng = generator(self.seed, name, *drawn, example, *([rank, attempt] if attempt else []))
         group = self._drawers[name].draw(example, rng, self.source, self.draw_options)
         return example, group

@@ -92,6 +92,7 @@ class HarpModelArguments:
     )
 
 
+@takes_old_names
 @dataclass
 class HarpDataArguments(DrawOptions):
     """What is learnt, from which data, and how pairs are drawn from it."""

@@ -12,7 +12,7 @@ from ..models.loading import model_fingerprint, resolve_model
 
 _MODELS = ("model", "tokenizer_name")
 _FOLDERS = ("build_dir", "validation_build_dir")
-_FILES = ("run_file", "teacher_run", "train_file", "query_ids", "stop_words")
+_FILES = ("negatives_run", "teacher_run", "train_file", "query_ids", "stop_words")
 _FILES_OF_VALIDATION = ("validation_run", "validation_query_ids")
 
 

@@ -26,16 +26,21 @@ class JudgedGroups:
         source: judged queries.
         negatives: most negatives of a group; a query with fewer gives all that it has.
         seed: of all draws.
-        fresh: whether each epoch draws anew; else every epoch has the same groups.
+        redraw_each_epoch: whether each epoch draws anew; else every epoch has the same groups.
     """
 
     def __init__(
-        self, source: JudgedQueries, *, negatives: int = 7, seed: int = 42, fresh: bool = True
+        self,
+        source: JudgedQueries,
+        *,
+        negatives: int = 7,
+        seed: int = 42,
+        redraw_each_epoch: bool = True,
     ) -> None:
         self.source = source
         self.negatives = negatives
         self.seed = seed
-        self.fresh = fresh
+        self.redraw_each_epoch = redraw_each_epoch
 
     def __len__(self) -> int:
         return len(self.source)
@@ -78,7 +83,7 @@ class JudgedGroups:
             HarpError: none of the query's negatives has a text.
         """
         judged = self.source.judged(index)
-        rng = generator(self.seed, TASK, epoch if self.fresh else 0, judged.id)
+        rng = generator(self.seed, TASK, epoch if self.redraw_each_epoch else 0, judged.id)
         (positive, text), *_ = self._draw(judged.positives, 1, rng)
         negatives = self._draw(judged.negatives, self.negatives, rng, other_than=text)
         if not negatives:

@@ -11,12 +11,20 @@ from ..collections.dataset_queries import DatasetQueries
 from ..collections.json_lines_queries import JsonLinesQueries
 from ..errors import HarpError
 from ..limits import COUNT, MAX_LENGTH, NUMBER, SHARE, check_limits
+from ..option_names import old_names, takes_old_names
 from .arguments import weights
 from .data import query_limits
 from .judged import TASK, JudgedGroups
 from .losses import WeightedSum
 
-OF_A_DATASET = ("run_file", "teacher_run", "min_label", "depth", "skip_top", "judged_negatives")
+OF_A_DATASET = (
+    "negatives_run",
+    "teacher_run",
+    "min_label",
+    "depth",
+    "skip_top",
+    "judged_negatives",
+)
 LIMITS = {
     **dict.fromkeys(("negatives", "depth", "queries"), COUNT),
     "skip_top": NUMBER,
@@ -28,7 +36,7 @@ SHOWN = frozenset(
         *(
             "model",
             "dataset",
-            "run_file",
+            "negatives_run",
             "teacher_run",
             "train_file",
             "fields",
@@ -52,6 +60,7 @@ SHOWN = frozenset(
 """The options that a newcomer needs."""
 
 
+@takes_old_names
 @dataclass
 class FinetuneDataArguments:
     """What is learnt from which judgements, and how negatives are drawn."""
@@ -60,11 +69,12 @@ class FinetuneDataArguments:
         default=None,
         metadata={"help": "ir_datasets id with documents, queries and qrels, such as vaswani."},
     )
-    run_file: str | None = field(
+    negatives_run: str | None = field(
         default=None,
         metadata={
             "help": "TREC run (.gz too) of the dataset's queries, from which hard negatives are "
-            "drawn. Default: the dataset's scoreddocs."
+            "drawn. Default: the dataset's scoreddocs.",
+            "aliases": old_names("run_file"),
         },
     )
     teacher_run: str | None = field(
@@ -105,9 +115,13 @@ class FinetuneDataArguments:
         default=False,
         metadata={"help": "Also draw documents judged below min_label that the run lacks."},
     )
-    fresh: bool = field(
+    redraw_each_epoch: bool = field(
         default=True,
-        metadata={"help": "Draw documents and masks anew each epoch, else once for all."},
+        metadata={
+            "help": "Draw documents and masks anew in each epoch. Without it, all epochs have the "
+            "same ones.",
+            "aliases": old_names("fresh"),
+        },
     )
     losses: dict[str, Any] | str | None = field(
         default=None,
@@ -187,7 +201,7 @@ class FinetuneDataArguments:
         Raises:
             HarpError: a file is missing, or as `DatasetQueries` and `JsonLinesQueries` say.
         """
-        for name in ("run_file", "teacher_run", "query_ids"):
+        for name in ("negatives_run", "teacher_run", "query_ids"):
             if (path := getattr(self, name)) is not None and not Path(path).is_file():
                 raise HarpError(f"{name} {path}: there is no such file")
         source: DatasetQueries | JsonLinesQueries
@@ -203,7 +217,7 @@ class FinetuneDataArguments:
         else:
             source = DatasetQueries(
                 self.dataset or "",
-                run=self.run_file,
+                run=self.negatives_run,
                 teacher=self.teacher_run,
                 fields=self.fields,
                 min_label=self.min_label,
@@ -215,4 +229,6 @@ class FinetuneDataArguments:
                 left_out=left_out,
                 seed=seed,
             )
-        return JudgedGroups(source, negatives=self.negatives, seed=seed, fresh=self.fresh)
+        return JudgedGroups(
+            source, negatives=self.negatives, seed=seed, redraw_each_epoch=self.redraw_each_epoch
+        )

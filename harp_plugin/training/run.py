@@ -187,7 +187,7 @@ def build_trainer(
         model.batches(tokenizer, max_length=data_args.max_length, masker=masker),
         tasks,
         query_limits=data_args.query_limits,
-        new_masks=bool(data_args.fresh),
+        new_masks=bool(data_args.redraw_each_epoch),
     )
     return HarpTrainer(
         model=model,

@@ -16,7 +16,10 @@ from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
 @pytest.fixture(scope="module")
 def exported(encyclopedia_build, tmp_path_factory):
     options = ExportOptions(
-        output_dir=str(tmp_path_factory.mktemp("export") / "pairs"), groups=60, epochs=2, quiet=True
+        output_dir=str(tmp_path_factory.mktemp("export") / "pairs"),
+        groups_per_epoch=60,
+        epochs=2,
+        quiet=True,
     )
     return export(encyclopedia_build, options)
 
@@ -69,7 +72,10 @@ def test_same_bytes_for_any_number_of_workers(encyclopedia_build, tmp_path, monk
     folders = []
     for workers in (1, 2):
         options = ExportOptions(
-            output_dir=str(tmp_path / str(workers)), groups=30, workers=workers, quiet=True
+            output_dir=str(tmp_path / str(workers)),
+            groups_per_epoch=30,
+            workers=workers,
+            quiet=True,
         )
         folders.append(export(encyclopedia_build, options))
     names = [sorted(p.name for p in (folder / "data").iterdir()) for folder in folders]

@@ -69,7 +69,7 @@ def manifest_of(folder):
 
 @pytest.mark.parametrize(("held_out", "fewer"), [(True, 6), (False, 0)])
 def test_queries_that_validate_are_not_learnt_from(held_out, fewer, recipe, run_file, tmp_path):
-    learning = {"dataset": NAME, "run_file": run_file, "negatives": 3}
+    learning = {"dataset": NAME, "negatives_run": run_file, "negatives": 3}
     parser = OptionsParser(
         (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments), "harp finetune", ""
     )
@@ -82,7 +82,7 @@ def test_queries_that_validate_are_not_learnt_from(held_out, fewer, recipe, run_
 
 
 def test_what_was_validated_is_what_the_checkpoint_ranks(recipe, run_file, tmp_path):
-    learning = {"dataset": NAME, "run_file": run_file, "validation_queries": 1000}
+    learning = {"dataset": NAME, "negatives_run": run_file, "validation_queries": 1000}
     path = recipe(**learning, validation_held_out=False, validation_measures=["AP", "nDCG@10"])
     assert main(["finetune", path]) == 0
     evaluation = EvaluationOptions(

@@ -374,7 +374,7 @@ PRESET_TABLE = {
     "rwi_negatives": ("others", "any", "others"),
     "negatives": (4, 8, 8),
     "mixing": ("uniform", "uniform", "proportional"),
-    "fresh": (True, False, False),
+    "redraw_each_epoch": (True, False, False),
 }
 
 
@@ -389,8 +389,8 @@ def test_presets_set_every_option(column, preset):
 
 
 def test_an_option_wins_over_its_preset():
-    options = DrawOptions(preset="released", anchor_position="first", fresh=True)
-    assert (options.anchor_position, options.fresh, options.query_length) == (
+    options = DrawOptions(preset="released", anchor_position="first", redraw_each_epoch=True)
+    assert (options.anchor_position, options.redraw_each_epoch, options.query_length) == (
         "first",
         True,
         "normal",

@@ -86,12 +86,14 @@ def test_rounds_of_one_epoch_draw_anew(data):
 
 
 def test_fresh_draws_change_with_the_epoch_and_fixed_ones_do_not(data):
-    for fresh in (True, False):
-        only = data({"rqp": 1}, draw=DrawOptions(fresh=fresh, rqp_negative_words="page"))
+    for redrawn in (True, False):
+        only = data(
+            {"rqp": 1}, draw=DrawOptions(redraw_each_epoch=redrawn, rqp_negative_words="page")
+        )
         epochs = [dict(zip(walk(only, e), epoch_of(only, e), strict=True)) for e in range(2)]
         assert epochs[0].keys() == epochs[1].keys()
         same = sum(epochs[0][example] == epochs[1][example] for example in epochs[0])
-        assert same == SIZES["rqp"] if not fresh else same < 5
+        assert same == SIZES["rqp"] if not redrawn else same < 5
         assert walk(only, 0) != walk(only, 1)
 
 

@@ -48,9 +48,9 @@ def test_a_task_that_was_not_built(data):
 
 def test_five_groups_of_each_document(data):
     """Of PROP, in one epoch; each of its own, and others in the next epoch."""
-    fresh = data(["prop"])
-    assert len(fresh) == 60
-    epochs = [first_draws(fresh, epoch) for epoch in range(2)]
+    redrawn = data(["prop"])
+    assert len(redrawn) == 60
+    epochs = [first_draws(redrawn, epoch) for epoch in range(2)]
     for found in epochs:
         assert len(found) == len(LEADS)
         assert {len(groups) for groups in found.values()} == {5}
@@ -61,8 +61,8 @@ def test_five_groups_of_each_document(data):
 
 
 def test_the_same_five_in_every_epoch(data):
-    """Not fresh: the same five of each document, in another order; a tie stays one."""
-    fixed = data(["prop"], draw=DrawOptions(fresh=False))
+    """Not redrawn: the same five of each document, in another order; a tie stays one."""
+    fixed = data(["prop"], draw=DrawOptions(redraw_each_epoch=False))
     epochs = [first_draws(fixed, epoch) for epoch in range(3)]
     for example, groups in epochs[0].items():
         assert len(groups) == 5
@@ -73,12 +73,12 @@ def test_the_same_five_in_every_epoch(data):
 
 
 def test_a_longer_epoch_repeats_the_five_where_they_are_fixed(data):
-    fixed = data(["prop"], draw=DrawOptions(fresh=False), groups_per_epoch=120)
+    fixed = data(["prop"], draw=DrawOptions(redraw_each_epoch=False), groups_per_epoch=120)
     for groups in first_draws(fixed, 0).values():
         assert len(groups) == 10
         assert set(Counter(map(repr, groups)).values()) <= {2, 4, 6, 8, 10}
-    fresh = data(["prop"], groups_per_epoch=120)
-    distinct = [len(set(key(groups))) for groups in first_draws(fresh, 0).values()]
+    redrawn = data(["prop"], groups_per_epoch=120)
+    distinct = [len(set(key(groups))) for groups in first_draws(redrawn, 0).values()]
     assert sum(distinct) >= 0.85 * 120
 
 
@@ -151,7 +151,9 @@ def test_language_model_of_each_option(orchard):
 @pytest.fixture(scope="module")
 def rows(orchard, tmp_path_factory):
     folder = tmp_path_factory.mktemp("export") / "pairs"
-    options = ExportOptions(output_dir=str(folder), tasks=list(GROUPS), groups=160, quiet=True)
+    options = ExportOptions(
+        output_dir=str(folder), tasks=list(GROUPS), groups_per_epoch=160, quiet=True
+    )
     export(orchard.directory, options)
     lines = (folder / "data" / "train-00000.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]

@@ -48,7 +48,7 @@ def recipe(tiny_bert, tmp_path):
         options = {
             "model": str(tiny_bert),
             "dataset": "harp-encyclopedia",
-            "run_file": run,
+            "negatives_run": run,
             "negatives": 3,
             "max_length": 48,
             "output_dir": str(tmp_path / "out"),
@@ -109,7 +109,12 @@ def test_same_bits_for_any_workers_and_another_run_is_another_recipe(recipe, tmp
 
 
 def test_loss_falls_on_few_queries(recipe, tmp_path):
-    settings = {"queries": 5, "per_device_train_batch_size": 5, "max_steps": 150, "fresh": False}
+    settings = {
+        "queries": 5,
+        "per_device_train_batch_size": 5,
+        "max_steps": 150,
+        "redraw_each_epoch": False,
+    }
     assert main(["finetune", recipe(**settings, learning_rate=3e-3)]) == 0
     log = json.loads((tmp_path / "out" / "training_log.json").read_text())
     assert log[-1]["loss"] < 0.5 * log[0]["loss"]
@@ -121,7 +126,7 @@ def teacher(recipe, tmp_path):
     """A run of small scores for the relevant documents and every second one of the first stage."""
     from ir_datasets import load
 
-    run_file = json.loads(Path(recipe()).read_text())["run_file"]
+    run_file = json.loads(Path(recipe()).read_text())["negatives_run"]
     pairs = [line[:2] for line in run_lines(run_file)][::2]
     pairs += [(qrel.query_id, qrel.doc_id) for qrel in load("harp-encyclopedia").qrels_iter()]
     lines = [(*pair, number % 5 / 2) for number, pair in enumerate(dict.fromkeys(pairs))]
@@ -139,7 +144,12 @@ def test_learning_from_a_teachers_run(loss, recipe, teacher, tmp_path):
 
 @pytest.mark.parametrize("loss", ["margin_mse", "kl"])
 def test_a_teacher_is_learnt(loss, recipe, teacher, tmp_path):
-    settings = {"queries": 5, "per_device_train_batch_size": 5, "max_steps": 150, "fresh": False}
+    settings = {
+        "queries": 5,
+        "per_device_train_batch_size": 5,
+        "max_steps": 150,
+        "redraw_each_epoch": False,
+    }
     settings |= {"teacher_run": teacher, "losses": {loss: 1}, "learning_rate": 3e-3}
     assert main(["finetune", recipe(**settings)]) == 0
     log = json.loads((tmp_path / "out" / "training_log.json").read_text())
@@ -153,7 +163,7 @@ def test_learning_from_the_scores_of_json_lines(recipe, tmp_path):
         "negative_passages": [{"title": "not", "text": f"that {n}", "score": n} for n in range(9)],
     }
     (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 8)
-    changes = {"dataset": None, "run_file": None, "train_file": [str(tmp_path / "a.jsonl")]}
+    changes = {"dataset": None, "negatives_run": None, "train_file": [str(tmp_path / "a.jsonl")]}
     assert main(["finetune", recipe(**changes, losses={"kl": 1, "margin_mse": 0.1})]) == 0
     log = json.loads((tmp_path / "out" / "training_log.json").read_text())
     assert {"loss/kl", "loss/margin_mse"} <= log[-1].keys()
@@ -163,7 +173,7 @@ def test_json_lines_without_scores_teach_nothing(recipe, tmp_path, capsys):
     passages = [{"title": "", "text": "this"}]
     row = {"query": "what?", "positive_passages": passages, "negative_passages": [{"text": "that"}]}
     (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 8)
-    changes = {"dataset": None, "run_file": None, "train_file": [str(tmp_path / "a.jsonl")]}
+    changes = {"dataset": None, "negatives_run": None, "train_file": [str(tmp_path / "a.jsonl")]}
     assert main(["finetune", recipe(**changes, losses={"kl": 1})]) == 2
     expected = "no query to learn from: 8 queries without a positive passage that has a teacher's"
     assert expected in capsys.readouterr().err
@@ -188,28 +198,33 @@ def test_learning_from_json_lines(recipe, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dataset": None, "run_file": None}, "name either a dataset or a train_file"),
+        ({"dataset": None, "negatives_run": None}, "name either a dataset or a train_file"),
         ({"train_file": ["x.jsonl"]}, "name either a dataset or a train_file"),
-        ({"dataset": None, "train_file": ["x.jsonl"]}, "run_file needs a dataset"),
+        ({"dataset": None, "train_file": ["x.jsonl"]}, "negatives_run needs a dataset"),
         ({"negatives": 0}, "negatives is 0: it must be at least 1"),
         ({"queries": 0}, "queries is 0: it must be at least 1"),
         ({"depth": 0}, "depth is 0: it must be at least 1"),
         ({"skip_top": -1}, "skip_top is -1: it must be at least 0"),
         ({"fields": []}, "fields is empty"),
-        ({"run_file": "no.run"}, "run_file no.run: there is no such file"),
+        ({"negatives_run": "no.run"}, "negatives_run no.run: there is no such file"),
         ({"query_ids": "no.txt"}, "query_ids no.txt: there is no such file"),
         ({"fields": ["body"]}, "no text field 'body': they have doc_id, title, text"),
         ({"losses": {"lec": 1}}, "unknown loss 'lec': did you mean 'lce'?"),
         ({"losses": {"lce": -1}}, "'lce' has weight -1"),
         ({"max_query_length": 400}, "max_query_length is 400"),
         ({"dataset": "vaswany"}, "unknown dataset 'vaswany'"),
-        ({"run_file": None}, "has no scoreddocs: name a first-stage run_file"),
+        ({"negatives_run": None}, "has no scoreddocs: name a negatives_run"),
         ({"queries": 1000}, "of 1000 queries to learn from"),
         ({"losses": {"kl": 1}}, "losses: 'kl' reads a teacher's scores: give a teacher_run"),
         ({"teacher_run": "t.run"}, "teacher_run is read by no loss: add margin_mse or kl"),
         ({"teacher_run": "t.run", "losses": {"kl": 1}}, "teacher_run t.run: there is no such file"),
         (
-            {"dataset": None, "run_file": None, "train_file": ["x.jsonl"], "teacher_run": "t.run"},
+            {
+                "dataset": None,
+                "negatives_run": None,
+                "train_file": ["x.jsonl"],
+                "teacher_run": "t.run",
+            },
             "teacher_run needs a dataset",
         ),
         ({"tasks": {"rqp": 1}}, "unknown key 'tasks'"),
@@ -252,7 +267,7 @@ def test_the_recipe_of_vaswani_learns_from_the_run_that_the_evaluation_writes():
     data.check()
     evaluation = read_recipe("evaluate-vaswani")
     assert data.dataset == evaluation["dataset"]
-    assert data.run_file == f"{evaluation['output_dir']}/runs/bm25.run"
+    assert data.negatives_run == f"{evaluation['output_dir']}/runs/bm25.run"
     assert data.depth <= evaluation["depth"] and data.max_length == evaluation["max_length"]
     assert training.per_device_train_batch_size <= (data.queries or 93)
 

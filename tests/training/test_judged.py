@@ -28,9 +28,9 @@ def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("run") / "bm25.run")
 
 
-def groups_of(name, run, negatives=7, seed=42, fresh=True, **options):
+def groups_of(name, run, negatives=7, seed=42, redraw_each_epoch=True, **options):
     source = DatasetQueries(name, run=run, seed=seed, **options)
-    return JudgedGroups(source, negatives=negatives, seed=seed, fresh=fresh)
+    return JudgedGroups(source, negatives=negatives, seed=seed, redraw_each_epoch=redraw_each_epoch)
 
 
 def drawn(groups, epochs=60):
@@ -97,7 +97,7 @@ def test_order_of_lines_compression_and_source_do_not_matter(name, run, tmp_path
 
 def test_key_decides(name, run):
     one, other = groups_of(name, run), groups_of(name, run, seed=7)
-    fixed = groups_of(name, run, fresh=False)
+    fixed = groups_of(name, run, redraw_each_epoch=False)
     assert one.group(0, 3) == groups_of(name, run).group(0, 3)
     assert one.group(0, 3) != one.group(1, 3) != other.group(1, 3)
     assert fixed.group(0, 3) == fixed.group(5, 3) == one.group(0, 3)
@@ -293,7 +293,7 @@ def test_wrong_options_are_named(options, message, name, run):
 def test_wrong_datasets_are_named(name, run):
     with pytest.raises(HarpError, match=r"unknown dataset 'vaswany'"):
         DatasetQueries("vaswany", run=run)
-    with pytest.raises(HarpError, match=r"has no scoreddocs: name a first-stage run_file"):
+    with pytest.raises(HarpError, match=r"has no scoreddocs: name a negatives_run"):
         DatasetQueries(name)
     with pytest.raises(HarpError, match=r"msmarco-document has no queries: name a judged subset"):
         DatasetQueries("msmarco-document", run=run)

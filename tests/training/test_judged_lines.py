@@ -159,7 +159,7 @@ def test_files_without_a_line_to_learn_from(tmp_path):
 
 
 def test_round_trip_of_what_harp_export_writes(encyclopedia_build, tmp_path):
-    options = ExportOptions(output_dir=str(tmp_path / "pairs"), groups=60, quiet=True)
+    options = ExportOptions(output_dir=str(tmp_path / "pairs"), groups_per_epoch=60, quiet=True)
     files = sorted(map(str, (export(encyclopedia_build, options) / "data").glob("*.jsonl")))
     data = PreTrainingData(encyclopedia_build, dict.fromkeys(HARP_TASKS, 1), groups_per_epoch=60)
     groups = JudgedGroups(JsonLinesQueries(files))

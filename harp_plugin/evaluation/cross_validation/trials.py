@@ -195,7 +195,7 @@ class Trials:
             "save_strategy": "no",
             "report_to": "none",
             "dataloader_drop_last": False,
-            "run_file": str(self._negatives),
+            "negatives_run": str(self._negatives),
             **options.finetuning_of(cell.system),
             **options.candidates[trial.candidate],
             "model": models[member],
@@ -293,14 +293,14 @@ class Trials:
                 raise HarpError(f"{trial}: {error}") from error
 
     def _settings_of(self, trial: Trial, recipes: list[dict[str, Any]]) -> dict[str, Any]:
-        places = ("query_ids", "run_file", "model", *OF_THE_START)
+        places = ("query_ids", "negatives_run", "model", *OF_THE_START)
         recipe = {k: value for k, value in recipes[0].items() if not k.startswith(places)}
         return {
             **self._settings,
             "models": self._fingerprints[trial.cell.system],
             "ranking": self._ranking(trial.cell, recipe),
             "recipe": recipe,
-            "negatives": file_hash(Path(recipes[0]["run_file"])),
+            "negatives": file_hash(Path(recipes[0]["negatives_run"])),
             "train": trial.fold.train,
         }
 
@@ -314,7 +314,7 @@ def check_finetuning(options: CrossValidationOptions) -> None:
     for system in options.row_names:
         for candidate in options.candidates:
             given = {
-                "run_file": options.output_dir,
+                "negatives_run": options.output_dir,
                 **options.finetuning_of(system),
                 **candidate,
                 "model": options.models(system)[0],

@@ -120,8 +120,8 @@ def test_negatives_come_from_deeper_than_what_is_reranked(done, judged):
         run = read_run(done.path / name)
         assert run.equals(whole[whole["rank"] < depth].reset_index(drop=True))
     manifest = done.path / "finetuning" / "fast-2-queries-seed-42" / "fold-1" / "harp_manifest.json"
-    run_file = json.loads(manifest.read_text())["recipe"]["run_file"]
-    assert run_file == str(done.path / "finetuning" / "first-stage.run")
+    negatives_run = json.loads(manifest.read_text())["recipe"]["negatives_run"]
+    assert negatives_run == str(done.path / "finetuning" / "first-stage.run")
 
 
 def test_untuned_systems_are_ranked_as_they_are(done):
@@ -350,7 +350,10 @@ def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_
         ({"finetuning": {"learning_rate": "fast"}}, "finetuning: .*learning_rate"),
         ({"finetuning": {**FINETUNING, "max_length": 4096}}, "max_length is 4096"),
         ({"finetuning": {**FINETUNING, "losses": {"lcee": 1}}}, "lcee"),
-        ({"finetuning": {**FINETUNING, "run_file": "no.run"}}, "run_file no.run: there is no"),
+        (
+            {"finetuning": {**FINETUNING, "negatives_run": "no.run"}},
+            "negatives_run no.run: there is no",
+        ),
         ({"measures": ["MAPP"]}, "unknown measure 'MAPP'"),
         ({"fold_files": ["no-1", "no-2"]}, "cannot read .*no-1"),
         ({"fields": ["body"]}, "have no text field 'body'"),
