@@ -19,22 +19,24 @@ import numpy as np
 from ..errors import HarpError
 from ..files.writing import TEMPORARY, temporary_path, write_text
 
-COLUMNS = {"group": "query_sha256", "key": "text_sha256", "value": "kept_score"}
-LOCKED_SECONDS = 60
-KEYS_AT_ONCE = 500
-CHECK_BITS = 21
+__all__ = ["ScoreCache"]
+
+_COLUMNS = {"group": "query_sha256", "key": "text_sha256", "value": "kept_score"}
+_LOCKED_SECONDS = 60
+_KEYS_AT_ONCE = 500
+_CHECK_BITS = 21
 """A kept number holds the 32 bits of a score and these, 53 together: a float64 holds it too."""
 
-_one_maker = threading.Lock()
+_maker_lock = threading.Lock()
 
 
 class ScoreCache:
     """Scores of (query, text) pairs by one model under one set of options.
 
-    Each set of settings has a folder of its own below the given one, so a changed model or option
-    never meets old scores. Scores are committed at each call of `scores`: what a call has returned
+    Each set of settings has a subfolder of its own, so that a changed model or option never meets
+    old scores. Scores are committed at each call of `scores`: what a call has returned
     outlives a kill. Several processes and threads may use one folder at once. Each score is kept
-    with check bits of itself and of its pair, so that a damaged one is found.
+    with check bits of itself and of its pair, so that damage is noticed.
 
     Args:
         folder: made when needed; shared by models and options.
@@ -77,16 +79,17 @@ class ScoreCache:
         Raises:
             HarpError: the cache is damaged, holds something else, or cannot be read or written.
         """
-        of_query, of_text = [_sha256(text) for text in queries], [_sha256(text) for text in texts]
-        keys = [(of_query[query], of_text[text]) for query, text in pairs.tolist()]
+        query_hashes = [_sha256(query) for query in queries]
+        text_hashes = [_sha256(text) for text in texts]
+        keys = [(query_hashes[query], text_hashes[text]) for query, text in pairs.tolist()]
         with self._open() as database:
             kept = self._read(database, keys)
         missing = [place for place, key in enumerate(keys) if key not in kept]
         if missing:
             scores = score(np.array(missing)).astype(np.float32)
             rows = [
-                (*keys[place], _packed(*keys[place], one))
-                for place, one in zip(missing, scores, strict=True)
+                (*keys[place], _packed(*keys[place], one_score))
+                for place, one_score in zip(missing, scores, strict=True)
             ]
             with self._open() as database:
                 self._keep(database, rows)
@@ -99,32 +102,32 @@ class ScoreCache:
     def _read(
         self, database: sqlite3.Connection, keys: list[tuple[str, str]]
     ) -> dict[tuple[str, str], float]:
-        of_query: dict[str, list[str]] = {}
+        texts_of_query: dict[str, list[str]] = {}
         for query, text in keys:
-            of_query.setdefault(query, []).append(text)
+            texts_of_query.setdefault(query, []).append(text)
         kept: dict[tuple[str, str], float] = {}
-        for query, texts in of_query.items():
-            for start in range(0, len(texts), KEYS_AT_ONCE):
-                some = texts[start : start + KEYS_AT_ONCE]
-                marks = ", ".join("?" * len(some))
-                found = database.execute(
+        for query, texts in texts_of_query.items():
+            for start in range(0, len(texts), _KEYS_AT_ONCE):
+                part = texts[start : start + _KEYS_AT_ONCE]
+                marks = ", ".join("?" * len(part))
+                rows = database.execute(
                     f"SELECT key, value FROM cache WHERE [group] = ? AND key IN ({marks})",
-                    [query, *some],
+                    [query, *part],
                 )
-                for text, value in found:
+                for text, value in rows:
                     kept[query, text] = self._unpacked(query, text, value)
         return kept
 
     def _keep(self, database: sqlite3.Connection, rows: list[tuple[str, str, int]]) -> None:
-        """Keep scores; one that another process has kept in the meantime stays."""
+        """Write scores; those that another process has written in the meantime stay."""
         with database:
             database.executemany(
                 "INSERT OR IGNORE INTO cache ([group], key, value) VALUES (?, ?, ?)", rows
             )
 
     def _unpacked(self, query: str, text: str, value: Any) -> float:
-        if isinstance(value, int) and 0 <= value < 1 << 32 + CHECK_BITS:
-            (score,) = struct.unpack("<f", struct.pack("<I", value >> CHECK_BITS))
+        if isinstance(value, int) and 0 <= value < 1 << 32 + _CHECK_BITS:
+            (score,) = struct.unpack("<f", struct.pack("<I", value >> _CHECK_BITS))
             if _packed(query, text, score) == value:
                 return score
         raise self._damaged("a score is not as it was written")
@@ -135,8 +138,8 @@ class ScoreCache:
             if not self._is_made():
                 self._make()
             self._check()
-            with self._class(self.folder, None, **COLUMNS) as cache:
-                cache.db.execute(f"PRAGMA busy_timeout = {LOCKED_SECONDS * 1000}")
+            with self._class(self.folder, None, **_COLUMNS) as cache:
+                cache.db.execute(f"PRAGMA busy_timeout = {_LOCKED_SECONDS * 1000}")
                 yield cache.db
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
@@ -151,37 +154,37 @@ class ScoreCache:
     def _make(self) -> None:
         """Make an empty cache under a temporary name and rename it."""
         temporary = temporary_path(self.folder)
-        with _one_maker:
+        with _maker_lock:
             if self._is_made():
                 return
             shutil.rmtree(temporary, ignore_errors=True)
             try:
-                self._class(temporary, None, **COLUMNS).close()
+                self._class(temporary, None, **_COLUMNS).close()
                 write_text(temporary / "settings.json", self._settings)
                 temporary.rename(self.folder)
             except (OSError, sqlite3.Error):
                 # Another process may have made the cache, and have removed what is left of others.
                 if not self._is_made():
                     raise
-            for left in self.folder.parent.glob(f"{self.folder.name}.*{TEMPORARY}"):
-                shutil.rmtree(left, ignore_errors=True)
+            for leftover in self.folder.parent.glob(f"{self.folder.name}.*{TEMPORARY}"):
+                shutil.rmtree(leftover, ignore_errors=True)
 
     def _check(self) -> None:
-        """Find that the folder is a cache of these settings; nothing that it holds is run.
+        """Check that the folder is a cache of these settings; nothing that it holds is run.
 
         Raises:
-            HarpError: it is not.
+            HarpError: the folder is no such cache.
         """
-        expected = {"type": "scorer_cache", "format": "sqlite3", "pickle": None, **COLUMNS}
+        expected = {"type": "scorer_cache", "format": "sqlite3", "pickle": None, **_COLUMNS}
         try:
             meta = json.loads((self.folder / "pt_meta.json").read_text(encoding="utf-8"))
             settings = (self.folder / "settings.json").read_text(encoding="utf-8")
         except (OSError, ValueError, RecursionError) as error:
             raise self._damaged(f"{type(error).__name__}: {error}") from error
         if not isinstance(meta, dict) or any(meta.get(k) != v for k, v in expected.items()):
-            raise self._damaged("its pt_meta.json is another")
+            raise self._damaged("its pt_meta.json is of another cache")
         if settings != self._settings:
-            raise self._damaged("its settings.json is another")
+            raise self._damaged("its settings.json is of another cache")
         database = self.folder / "db.sqlite3"
         if not database.is_file() or not database.stat().st_size:
             raise self._damaged("it has no db.sqlite3")
@@ -194,10 +197,10 @@ class ScoreCache:
 
 
 def _packed(query: str, text: str, score: float) -> int:
-    """The bits of a score, then check bits of the query's and the text's hash and of the score."""
+    """Join the bits of a score and check bits of the hash of query, text and score."""
     (bits,) = struct.unpack("<I", struct.pack("<f", score))
     digest = hashlib.sha256(f"{query} {text} {bits}".encode()).digest()
-    return bits << CHECK_BITS | int.from_bytes(digest[:4]) >> 32 - CHECK_BITS
+    return bits << _CHECK_BITS | int.from_bytes(digest[:4]) >> 32 - _CHECK_BITS
 
 
 def _sha256(text: str) -> str:

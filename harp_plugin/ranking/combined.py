@@ -1,4 +1,4 @@
-"""Several rerankers over the same texts: an ensemble, or one feature each."""
+"""Several rerankers over the same texts: an ensemble, or one feature from each."""
 
 from __future__ import annotations
 
@@ -10,38 +10,24 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
-from .frames import reranked
-from .rows import score_rows
-from .transformer import HarpReranker
+from .frames import rerank_frame
+from .options import check_scoring_options
+from .rows import Reranker, score_rows
 
-
-def _minmax(scores: np.ndarray) -> np.ndarray:
-    spread = np.ptp(scores, axis=0)
-    return (scores - scores.min(axis=0)) / np.where(spread > 0, spread, 1)
-
-
-def _zscore(scores: np.ndarray) -> np.ndarray:
-    spread = scores.std(axis=0)
-    return (scores - scores.mean(axis=0)) / np.where(spread > 0, spread, 1)
-
-
-NORMALISATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "minmax": _minmax,
-    "zscore": _zscore,
-}
-"""(results of a query, models) → the same, normalised; scores that are all equal become 0."""
+__all__ = ["HarpEnsemble", "HarpFeatures"]
 
 
 class _Combined(pt.Transformer):
-    """What rerankers over the same texts have in common."""
+    """What an ensemble and features have in common."""
 
-    def __init__(self, rerankers: Sequence[HarpReranker]) -> None:
+    def __init__(self, rerankers: Sequence[Reranker]) -> None:
         self.rerankers = tuple(rerankers)
         if not self.rerankers:
             raise HarpError("no reranker to combine: name at least one")
-        sources = {_source(reranker) for reranker in self.rerankers}
-        if len(sources) > 1:
-            raise HarpError("rerankers of different text fields or datasets cannot be combined")
+        if len({_text_source(reranker) for reranker in self.rerankers}) > 1:
+            raise HarpError(
+                "rerankers of different text fields or datasets cannot be combined: use the same"
+            )
 
     def _score(self, frame: pd.DataFrame) -> np.ndarray:
         self.rerankers[0].validate(frame, context=self)
@@ -65,53 +51,51 @@ class HarpEnsemble(_Combined):
     """Rerank by the weighted mean of several rerankers' scores; see `HarpReranker.ensemble`.
 
     Args:
-        rerankers: of equal text fields and datasets.
+        rerankers: they have equal text fields and datasets.
         weights: one per reranker; equal ones by default.
-        normalisation: ``minmax``, ``zscore`` or None.
+        score_normalisation: ``minmax``, ``zscore`` or None.
 
     Raises:
-        HarpError: an argument has no sense.
+        HarpError: an argument makes no sense.
     """
 
     schematic = {"label": "HarpEnsemble", "help_url": None, "inner_pipelines_mode": "combine"}  # noqa: RUF012
 
     def __init__(
         self,
-        rerankers: Sequence[HarpReranker],
+        rerankers: Sequence[Reranker],
         *,
         weights: Sequence[float] | None = None,
-        normalisation: str | None = None,
+        score_normalisation: str | None = None,
     ) -> None:
         super().__init__(rerankers)
         self.weights = None if weights is None else tuple(weights)
-        self.normalisation = normalisation
+        self.score_normalisation = score_normalisation
         count = len(self.rerankers)
         if self.weights is not None and len(self.weights) != count:
             raise HarpError(f"{len(self.weights)} weights for {count} models: give one for each")
         if self.weights is not None and not (min(self.weights) >= 0 and sum(self.weights) > 0):
             raise HarpError(f"weights are {list(self.weights)}: none may be negative, not all zero")
-        if normalisation not in (None, *NORMALISATIONS):
-            known = ", ".join(NORMALISATIONS)
-            raise HarpError(f"unknown normalisation {normalisation!r}: choose one of {known}")
+        check_scoring_options({"score_normalisation": score_normalisation})
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and rank each row's document for its query, as `HarpReranker.transform` does."""
         scores = self._score(inp)
-        if self.normalisation is not None:
-            normalise = NORMALISATIONS[self.normalisation]
+        if self.score_normalisation is not None:
+            normalise = _NORMALISATIONS[self.score_normalisation]
             for rows in inp.reset_index(drop=True).groupby("qid", sort=False).indices.values():
                 scores[rows] = normalise(scores[rows])
         weights = np.array(self.weights or [1] * len(self.rerankers), dtype=np.float64)
-        return reranked(inp, scores @ (weights / weights.sum()))
+        return rerank_frame(inp, scores @ (weights / weights.sum()))
 
     def _settings(self) -> tuple[Any, ...]:
         weights = self.weights or (1,) * len(self.rerankers)
-        return (self.rerankers, weights, self.normalisation)
+        return (self.rerankers, weights, self.score_normalisation)
 
     def __repr__(self) -> str:
         return (
             f"HarpEnsemble({list(self.rerankers)!r}, weights={self.weights!r},"
-            f" normalisation={self.normalisation!r})"
+            f" score_normalisation={self.score_normalisation!r})"
         )
 
 
@@ -119,7 +103,7 @@ class HarpFeatures(_Combined):
     """The scores of several rerankers as ``features``: what ``(a ** b).compile()`` makes.
 
     Args:
-        rerankers: of equal text fields and datasets; one feature each, in their order.
+        rerankers: they have equal text fields and datasets; one feature each, in their order.
 
     Raises:
         HarpError: there is none, or they read different texts.
@@ -128,21 +112,31 @@ class HarpFeatures(_Combined):
     schematic = {"label": "HarpFeatures **", "help_url": None, "inner_pipelines_mode": "linked"}  # noqa: RUF012
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``features``, (rerankers,) float64 a row; as PyTerrier's ``**``, keep all else."""
+        """Add the column ``features``, and keep all else as PyTerrier's ``**`` does.
+
+        Returns:
+            The rows with (rerankers,) float64 features each.
+        """
         scores = self._score(inp)
         result = inp.reset_index(drop=True)
         if "rank" not in result.columns:
-            result["rank"] = reranked(inp, scores[:, 0])["rank"]
+            result["rank"] = rerank_frame(inp, scores[:, 0])["rank"]
         return result.assign(features=pd.Series(list(scores), dtype=object))
 
     def fuse_feature_union(self, other: pt.Transformer, is_left: bool) -> pt.Transformer | None:
-        """``self ** other`` as one transformer, where both read the same texts."""
-        if isinstance(other, HarpReranker):
-            other = HarpFeatures([other])
+        """Join the features of two transformers, where both read the same texts.
+
+        Args:
+            other: the other side of ``**``.
+            is_left: whether the own features come first.
+
+        Returns:
+            One transformer that reads and tokenises texts once; None where there is none.
+        """
         if not isinstance(other, HarpFeatures):
             return None
         left, right = (self, other) if is_left else (other, self)
-        if _source(left.rerankers[0]) != _source(right.rerankers[0]):
+        if _text_source(left.rerankers[0]) != _text_source(right.rerankers[0]):
             return None
         return HarpFeatures([*left.rerankers, *right.rerankers])
 
@@ -150,5 +144,22 @@ class HarpFeatures(_Combined):
         return f"HarpFeatures({list(self.rerankers)!r})"
 
 
-def _source(reranker: HarpReranker) -> tuple[Any, Any]:
+def _text_source(reranker: Reranker) -> tuple[Any, Any]:
     return reranker.texts.name, reranker.texts.fields
+
+
+def _minmax(scores: np.ndarray) -> np.ndarray:
+    spread = np.ptp(scores, axis=0)
+    return (scores - scores.min(axis=0)) / np.where(spread > 0, spread, 1)
+
+
+def _zscore(scores: np.ndarray) -> np.ndarray:
+    spread = scores.std(axis=0)
+    return (scores - scores.mean(axis=0)) / np.where(spread > 0, spread, 1)
+
+
+_NORMALISATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "minmax": _minmax,
+    "zscore": _zscore,
+}
+"""(results of a query, models) → the same, normalised; scores that are all equal become 0."""

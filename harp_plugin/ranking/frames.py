@@ -6,11 +6,18 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+__all__ = ["rerank_frame"]
 
-def reranked(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
-    """The same rows in the same order with these scores and their ranks (from 0).
 
-    Equal scores keep the order of the first stage.
+def rerank_frame(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
+    """Replace the scores and ranks of a frame. Equal scores keep the order of the first stage.
+
+    Args:
+        frame: results of a first stage.
+        scores: (rows,) the new scores.
+
+    Returns:
+        The same rows in the same order, with ``score`` (float64) and ``rank`` (from 0).
     """
     result = frame.drop(columns=["score", "rank"], errors="ignore").reset_index(drop=True)
     result["score"] = scores.astype(np.float64)

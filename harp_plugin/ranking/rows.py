@@ -1,11 +1,12 @@
-"""Rows of a frame → scores, by one cross-encoder or by several that share texts and tokens."""
+"""The scores of a frame's rows, by one model or by several that share texts and tokens."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,55 +14,52 @@ import pyterrier as pt
 
 from .cache import ScoreCache
 from .pairs import distinct, distinct_pairs
-from .passages import Passages
 from .scorer import Scorer
-from .texts import strings
+from .texts import TextSource, column_texts
+from .windows import DocumentWindows
 
-if TYPE_CHECKING:
-    from .transformer import HarpReranker
+__all__ = ["Reranker", "score_rows"]
 
-MANY_ROWS = 16384
-FEW_ROWS = 1024
+_MANY_ROWS = 16384
+_FEW_ROWS = 1024
 """How many rows are scored at once: few where documents are tokenised whole, and where a cache is
 to be written often."""
 
 
-class Tokenised:
-    """Texts, tokenised when they are needed and once per tokenizer."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-        self._tokens: dict[str, dict[int, np.ndarray]] = {}
-
-    def tokens(self, scorer: Scorer, places: np.ndarray) -> list[np.ndarray]:
-        """The token ids of some texts, each (length,) int32, whole and without special tokens."""
-        known = self._tokens.setdefault(scorer.tokenizer_key, {})
-        missing = [place for place in places.tolist() if place not in known]
-        texts = [self.texts[place] for place in missing]
-        known.update(zip(missing, scorer.tokenise(texts, max_length=None), strict=True))
-        return [known[place] for place in places.tolist()]
-
-
-class Part:
-    """Some rows of a frame: their distinct queries, documents and pairs.
+class Reranker(Protocol):
+    """What scores the rows of a frame by one model.
 
     Attributes:
-        rows: (rows,) places in the frame.
-        pairs: (pairs, 2) places of query and document.
-        inverse: (rows,) the pair of each row.
+        verbose: whether a progress bar is shown.
+        scorer: scores pairs of texts.
+        windows: how long documents are cut.
+        texts: where the documents' texts come from.
     """
 
-    def __init__(
-        self, rows: np.ndarray, pairs: np.ndarray, queries: list[str], documents: list[str]
-    ) -> None:
-        self.rows = rows
-        self.queries = Tokenised(queries)
-        self.documents = Tokenised(documents)
-        self.pairs, self.inverse = distinct_pairs(pairs)
+    verbose: bool
+
+    @property
+    def scorer(self) -> Scorer: ...
+
+    @property
+    def windows(self) -> DocumentWindows: ...
+
+    @property
+    def texts(self) -> TextSource: ...
+
+    def score_cache(self) -> ScoreCache | None:
+        """Open the cache in which scores are kept; None where there is none."""
+
+    def validate(self, inp: pd.DataFrame, context: pt.Transformer | None = None) -> None:
+        """Check that a frame has the columns that are read."""
 
 
-def score_rows(rerankers: Sequence[HarpReranker], frame: pd.DataFrame) -> np.ndarray:
-    """Score each row by each reranker; texts are the first one's.
+def score_rows(rerankers: Sequence[Reranker], frame: pd.DataFrame) -> np.ndarray:
+    """Score each row of a frame by each reranker.
+
+    Args:
+        rerankers: they read the same texts.
+        frame: rows of ``qid``, ``query`` and ``docno``, and the columns that hold texts.
 
     Returns:
         (rows, rerankers) float64.
@@ -70,140 +68,218 @@ def score_rows(rerankers: Sequence[HarpReranker], frame: pd.DataFrame) -> np.nda
         HarpError: a text is missing; the message names its qid and docno.
     """
     scores = np.empty((len(frame), len(rerankers)))
-    caches = [reranker.score_cache() for reranker in rerankers] if len(frame) else []
+    models = [_Model.of(reranker) for reranker in rerankers] if len(frame) else []
     verbose = any(reranker.verbose for reranker in rerankers)
     with pt.tqdm(total=scores.size, desc="score", unit="pair", disable=not verbose) as bar:
-        for part in _parts(rerankers, frame):
-            for place, (reranker, cache) in enumerate(zip(rerankers, caches, strict=True)):
-                share = _Share(bar, len(part.rows))
-                score = partial(_score_pairs, reranker, part, len(rerankers) > 1, share)
-                scores[part.rows, place] = _kept_or_scored(cache, part, score)[part.inverse]
-                share.finish()
+        for batch in _batches(models, rerankers[0].texts, frame):
+            for place, model in enumerate(models):
+                progress = _ShareOfBar(bar, len(batch.rows))
+                pair_scores = model.scores(batch, progress, keep_tokens=len(models) > 1)
+                scores[batch.rows, place] = pair_scores[batch.pair_of_row]
+                progress.finish()
     return scores
 
 
-def _parts(rerankers: Sequence[HarpReranker], frame: pd.DataFrame) -> Iterator[Part]:
+class _TokenisedTexts:
+    """Texts, which are tokenised when they are needed and once per tokenizer."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._tokens: dict[str, dict[int, np.ndarray]] = {}
+
+    def tokens(self, scorer: Scorer, places: np.ndarray) -> list[np.ndarray]:
+        """The token ids of the texts at these places.
+
+        Returns:
+            (length,) int32 for each text, whole and without special tokens.
+        """
+        tokens = self._tokens.setdefault(scorer.tokenizer_key, {})
+        missing = [place for place in places.tolist() if place not in tokens]
+        texts = [self.texts[place] for place in missing]
+        tokens.update(zip(missing, scorer.tokenise(texts, max_length=None), strict=True))
+        return [tokens[place] for place in places.tolist()]
+
+
+class _RowBatch:
+    """Rows of a frame that are scored at once: their distinct queries, documents and pairs.
+
+    Attributes:
+        rows: (rows,) places in the frame.
+        pairs: (pairs, 2) places of query and document.
+        pair_of_row: (rows,) the place of each row's pair.
+    """
+
+    def __init__(
+        self, rows: np.ndarray, pairs: np.ndarray, queries: list[str], documents: list[str]
+    ) -> None:
+        self.rows = rows
+        self.queries = _TokenisedTexts(queries)
+        self.documents = _TokenisedTexts(documents)
+        self.pairs, self.pair_of_row = distinct_pairs(pairs)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """How one model scores pairs of texts."""
+
+    scorer: Scorer
+    windows: DocumentWindows
+    cache: ScoreCache | None
+
+    @classmethod
+    def of(cls, reranker: Reranker) -> _Model:
+        return cls(reranker.scorer, reranker.windows, reranker.score_cache())
+
+    def scores(
+        self, batch: _RowBatch, progress: Callable[..., Any], *, keep_tokens: bool
+    ) -> np.ndarray:
+        """Score the pairs of a batch; those that the cache holds are not scored again.
+
+        Args:
+            batch: the rows.
+            progress: makes the progress bar.
+            keep_tokens: whether token ids are kept for the next model.
+
+        Returns:
+            (pairs,) scores.
+        """
+        score = partial(self._score, batch, progress, keep_tokens)
+        if self.cache is None:
+            return score(batch.pairs)
+        return self.cache.scores(
+            batch.queries.texts,
+            batch.documents.texts,
+            batch.pairs,
+            lambda missing: score(batch.pairs[missing]),
+        )
+
+    def _score(
+        self,
+        batch: _RowBatch,
+        progress: Callable[..., Any],
+        keep_tokens: bool,
+        pairs: np.ndarray,
+    ) -> np.ndarray:
+        """(n, 2) pairs of a batch → (n,) scores."""
+        if self.windows.is_whole_input and not keep_tokens:
+            queries = [batch.queries.texts[place] for place in pairs[:, 0]]
+            documents = [batch.documents.texts[place] for place in pairs[:, 1]]
+            return self.scorer.score(queries, documents, verbose=True, progress=progress)
+        score = partial(self.scorer.score_tokens, verbose=True, progress=progress)
+        (query_places, query_of_pair), (document_places, document_of_pair) = (
+            np.unique(side, return_inverse=True) for side in pairs.T
+        )
+        query_tokens = batch.queries.tokens(self.scorer, query_places)
+        document_tokens = batch.documents.tokens(self.scorer, document_places)
+        pairs = np.stack([query_of_pair, document_of_pair], axis=1)
+        if self.windows.is_whole_input:
+            return score(query_tokens, document_tokens, pairs)
+        free_tokens = [self.scorer.room_beside(len(query)) for query in query_tokens]
+        cut = _cut(self.windows, document_tokens, pairs, free_tokens)
+        return self.windows.aggregate(score(query_tokens, cut.tokens, cut.pairs), cut.starts)
+
+
+@dataclass(frozen=True)
+class _CutDocuments:
+    """Documents in windows.
+
+    Attributes:
+        tokens: (length,) token ids of each window, a view of its document.
+        pairs: (windows of all pairs, 2) places of query and window, those of a pair together.
+        starts: (pairs,) the place of each pair's first window among them.
+    """
+
+    tokens: list[np.ndarray]
+    pairs: np.ndarray
+    starts: np.ndarray
+
+
+def _cut(
+    windows: DocumentWindows,
+    documents: list[np.ndarray],
+    pairs: np.ndarray,
+    free_tokens: list[int],
+) -> _CutDocuments:
+    """Cut the documents of pairs into windows, which pairs with equally long windows share.
+
+    Args:
+        windows: how documents are cut.
+        documents: (length,) token ids of each.
+        pairs: (pairs, 2) places of query and document.
+        free_tokens: how many tokens fit beside each query.
+    """
+    tokens: list[np.ndarray] = []
+    windows_of: dict[tuple[int, int], range] = {}
+    window_pairs: list[tuple[int, int]] = []
+    starts = np.empty(len(pairs), dtype=np.int64)
+    for place, (query, document) in enumerate(pairs.tolist()):
+        key = document, windows.length_beside(free_tokens[query])
+        if key not in windows_of:
+            whole = documents[document]
+            views = [whole[part] for part in windows.slices(len(whole), free_tokens[query])]
+            windows_of[key] = range(len(tokens), len(tokens) + len(views))
+            tokens.extend(views)
+        starts[place] = len(window_pairs)
+        window_pairs.extend((query, window) for window in windows_of[key])
+    return _CutDocuments(tokens, np.array(window_pairs, dtype=np.int64), starts)
+
+
+def _batches(
+    models: Sequence[_Model], texts: TextSource, frame: pd.DataFrame
+) -> Iterator[_RowBatch]:
     """Cut the rows between documents, so that each text is read and tokenised once."""
-    texts = rerankers[0].texts
-    at_once = _rows_at_once(rerankers)
     document_of, keys = texts.documents(frame)
-    query_of, queries = distinct(strings(frame, "query"))
+    query_of, queries = distinct(column_texts(frame, "query"))
     order = np.argsort(document_of, kind="stable")
-    last_of_part = (np.cumsum(np.bincount(document_of)) - 1) // at_once
-    part_of = last_of_part[document_of[order]]
-    for rows in np.split(order, np.flatnonzero(np.diff(part_of)) + 1):
+    last_rows = np.cumsum(np.bincount(document_of)) - 1
+    batch_of = (last_rows // _rows_at_once(models, texts))[document_of[order]]
+    for rows in np.split(order, np.flatnonzero(np.diff(batch_of)) + 1):
         if len(rows):
-            in_queries, of_query = np.unique(query_of[rows], return_inverse=True)
-            in_documents, of_document = np.unique(document_of[rows], return_inverse=True)
-            of_text, found = distinct(texts.read([keys[place] for place in in_documents], frame))
-            yield Part(
+            query_places, query_of_row = np.unique(query_of[rows], return_inverse=True)
+            document_places, document_of_row = np.unique(document_of[rows], return_inverse=True)
+            document_keys = [keys[place] for place in document_places]
+            text_of, document_texts = distinct(texts.read(document_keys, frame))
+            yield _RowBatch(
                 rows,
-                np.stack([of_query, of_text[of_document]], axis=1),
-                [queries[place] for place in in_queries],
-                found,
+                np.stack([query_of_row, text_of[document_of_row]], axis=1),
+                [queries[place] for place in query_places],
+                document_texts,
             )
 
 
-def _rows_at_once(rerankers: Sequence[HarpReranker]) -> int:
-    if any(r.cache is not None or not r.windows.whole_input for r in rerankers):
-        return FEW_ROWS
-    in_frame = rerankers[0].dataset is None
-    return sys.maxsize if in_frame and len(rerankers) == 1 else MANY_ROWS
+def _rows_at_once(models: Sequence[_Model], texts: TextSource) -> int:
+    if any(model.cache is not None or not model.windows.is_whole_input for model in models):
+        return _FEW_ROWS
+    return sys.maxsize if texts.in_frame and len(models) == 1 else _MANY_ROWS
 
 
-def _kept_or_scored(
-    cache: ScoreCache | None, part: Part, score: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
-    if cache is None:
-        return score(part.pairs)
-    return cache.scores(
-        part.queries.texts,
-        part.documents.texts,
-        part.pairs,
-        lambda lacking: score(part.pairs[lacking]),
-    )
-
-
-def _score_pairs(
-    reranker: HarpReranker,
-    part: Part,
-    share_tokens: bool,
-    progress: Callable[..., Any],
-    pairs: np.ndarray,
-) -> np.ndarray:
-    """(n, 2) pairs of the part's places → (n,) scores."""
-    scorer, passages = reranker.scorer, reranker.windows
-    if passages.whole_input and not share_tokens:
-        queries = [part.queries.texts[place] for place in pairs[:, 0]]
-        documents = [part.documents.texts[place] for place in pairs[:, 1]]
-        return scorer.score(queries, documents, verbose=True, progress=progress)
-    needed = [np.unique(side, return_inverse=True) for side in pairs.T]
-    query_tokens = part.queries.tokens(scorer, needed[0][0])
-    document_tokens = part.documents.tokens(scorer, needed[1][0])
-    pairs = np.stack([inverse for _, inverse in needed], axis=1)
-    if passages.whole_input:
-        return scorer.score_tokens(
-            query_tokens, document_tokens, pairs, verbose=True, progress=progress
-        )
-    windows, window_pairs, starts = _windows(scorer, passages, query_tokens, document_tokens, pairs)
-    scores = scorer.score_tokens(
-        query_tokens, windows, window_pairs, verbose=True, progress=progress
-    )
-    return passages.aggregate(scores, starts)
-
-
-def _windows(
-    scorer: Scorer,
-    passages: Passages,
-    queries: list[np.ndarray],
-    documents: list[np.ndarray],
-    pairs: np.ndarray,
-) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Windows as views of the documents, pairs of query and window, and each pair's first one."""
-    windows: list[np.ndarray] = []
-    known: dict[tuple[int, int], range] = {}
-    window_pairs: list[tuple[int, int]] = []
-    starts = np.empty(len(pairs), dtype=np.int64)
-    rooms = [scorer.room_beside(len(query)) for query in queries]
-    for place, (query, document) in enumerate(pairs.tolist()):
-        tokens, room = documents[document], rooms[query]
-        key = document, min(room, passages.length or room)
-        if key not in known:
-            views = [tokens[window] for window in passages.windows(len(tokens), room)]
-            known[key] = range(len(windows), len(windows) + len(views))
-            windows.extend(views)
-        starts[place] = len(window_pairs)
-        window_pairs.extend((query, window) for window in known[key])
-    return windows, np.array(window_pairs, dtype=np.int64), starts
-
-
-class _Share:
-    """The part of a progress bar that one model's scores of one part fill.
+class _ShareOfBar:
+    """The part of a progress bar that one model's scores of one batch of rows fill.
 
     Stands in for the bar that a scorer makes of its own pairs or windows.
     """
 
     def __init__(self, bar: Any, rows: int) -> None:
         self._bar, self._rows = bar, rows
-        self._done, self._seen, self._total = 0, 0, 1
+        self._shown, self._count, self._total = 0, 0, 1
 
-    def __call__(self, *, total: int, **_: Any) -> _Share:
+    def __call__(self, *, total: int, **_: Any) -> _ShareOfBar:
         self._total = max(total, 1)
         return self
 
-    def __enter__(self) -> _Share:
+    def __enter__(self) -> _ShareOfBar:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
     def update(self, count: int) -> None:
-        self._seen += count
-        self._show(min(self._rows * self._seen // self._total, self._rows))
+        self._count += count
+        self._show(min(self._rows * self._count // self._total, self._rows))
 
     def finish(self) -> None:
         self._show(self._rows)
 
-    def _show(self, done: int) -> None:
-        self._bar.update(done - self._done)
-        self._done = done
+    def _show(self, rows: int) -> None:
+        self._bar.update(rows - self._shown)
+        self._shown = rows

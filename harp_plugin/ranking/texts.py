@@ -12,15 +12,21 @@ from ..collections.documents import Documents, reading
 from ..errors import HarpError
 from .pairs import distinct
 
+__all__ = ["DatasetTexts", "FrameTexts", "TextSource", "column_texts"]
+
 
 class TextSource(Protocol):
     """Gives the texts of a frame's documents.
 
     Attributes:
+        in_frame: whether the texts stand in the frame.
         name: the dataset; None where the texts stand in the frame.
-        fields: what is joined to a text; None for what the dataset recommends.
-        columns: what the frame must have besides ``qid``, ``query`` and ``docno``.
+        fields: the fields that are joined to a text; None for the text that the dataset recommends.
+        columns: the columns that the frame must have besides ``qid``, ``query`` and ``docno``.
     """
+
+    @property
+    def in_frame(self) -> bool: ...
 
     @property
     def name(self) -> Any: ...
@@ -32,15 +38,25 @@ class TextSource(Protocol):
     def columns(self) -> tuple[str, ...]: ...
 
     def documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
-        """(rows,) the place of each row's document among the distinct ones, and their keys."""
+        """Find the distinct documents of a frame.
+
+        Returns:
+            (rows,) the place of each row's document among the distinct ones, and their keys.
+        """
 
     def read(self, keys: Sequence[str], frame: pd.DataFrame) -> list[str]:
-        """The texts of some of those keys; ``frame`` tells an error whose document is missing."""
+        """Read the texts of documents.
+
+        Args:
+            keys: as `documents` gives them.
+            frame: names the row of a missing document in errors.
+        """
 
 
 class FrameTexts:
     """Texts in columns of the frame, several joined by a space; a text is its own key."""
 
+    in_frame = True
     name = None
 
     def __init__(self, fields: Sequence[str]) -> None:
@@ -50,14 +66,14 @@ class FrameTexts:
         """Find the distinct texts.
 
         Raises:
-            HarpError: one is no string; the message names its qid and docno.
+            HarpError: a text is no string; the message names its qid and docno.
         """
-        columns = [strings(frame, column) for column in self.columns]
+        columns = [column_texts(frame, column) for column in self.columns]
         texts = columns[0] if len(columns) == 1 else list(map(" ".join, zip(*columns, strict=True)))
         return distinct(texts)
 
     def read(self, keys: Sequence[str], frame: pd.DataFrame) -> list[str]:
-        """The keys themselves."""
+        """Return the keys, which are the texts."""
         return list(keys)
 
 
@@ -70,9 +86,11 @@ class DatasetTexts:
         fields: fields of its documents, joined by a space; None for the text that it recommends.
 
     Raises:
-        HarpError: ``dataset`` is none of those. An unknown id or field is told when it is read.
+        HarpError: ``dataset`` is none of those. An unknown id or field is an error only when it is
+            read.
     """
 
+    in_frame = False
     columns: tuple[str, ...] = ()
 
     def __init__(self, dataset: Any, fields: Sequence[str] | None) -> None:
@@ -89,12 +107,12 @@ class DatasetTexts:
         """Find the distinct docnos.
 
         Raises:
-            HarpError: one is no string.
+            HarpError: a docno is no string.
         """
-        return distinct(strings(frame, "docno"))
+        return distinct(column_texts(frame, "docno"))
 
     def read(self, keys: Sequence[str], frame: pd.DataFrame) -> list[str]:
-        """Look texts up.
+        """Look up the texts of documents.
 
         Raises:
             HarpError: the dataset cannot be read, has no such field, or lacks a document.
@@ -111,7 +129,10 @@ class DatasetTexts:
         return [texts[docno] for docno in keys]
 
     def queries(self) -> dict[str, str]:
-        """The text of each query, by its id.
+        """Read the text of each query.
+
+        Returns:
+            The texts by the ids of queries.
 
         Raises:
             HarpError: the dataset cannot be read, or has no queries.
@@ -128,11 +149,11 @@ class DatasetTexts:
         return self._documents.name
 
 
-def strings(frame: pd.DataFrame, column: str) -> list[str]:
-    """The values of a column.
+def column_texts(frame: pd.DataFrame, column: str) -> list[str]:
+    """Read the texts in a column of a frame.
 
     Raises:
-        HarpError: one is no string; the message names its qid and docno.
+        HarpError: a value is no string; the message names its qid and docno.
     """
     texts = frame[column].tolist()
     for row, text in enumerate(texts):

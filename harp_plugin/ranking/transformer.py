@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pyterrier as pt
@@ -13,31 +15,28 @@ import pyterrier as pt
 from ..errors import HarpError
 from ..models.loading import model_fingerprint
 from .cache import ScoreCache
-from .frames import reranked
-from .passages import Passages
+from .combined import HarpEnsemble, HarpFeatures
+from .frames import rerank_frame
+from .options import default_of, names_of_part, with_new_names
 from .rows import score_rows
 from .scorer import Scorer
 from .texts import DatasetTexts, FrameTexts, TextSource
 from .versions import scoring_versions
+from .windows import DocumentWindows
 
-if TYPE_CHECKING:
-    from .combined import HarpEnsemble
-
-SCORER_OPTIONS = (
-    *("model", "device", "dtype", "batch_tokens", "max_length", "allow_untrained", "seed"),
-)
+__all__ = ["HarpReranker"]
 
 
 class HarpReranker(pt.Transformer):
     """Rerank results by a cross-encoder: ``bm25 >> HarpReranker(path, dataset="irds:vaswani")``.
 
-    Any Hugging Face sequence-classification checkpoint with one or two logits will do. Columns
-    ``score`` and ``rank`` are replaced, all others kept. Equal scores keep the order of the first
-    stage. Weights are loaded when the first pair is scored. One reranker may be used from several
-    threads.
+    It takes any Hugging Face sequence-classification checkpoint with one or two logits. The columns
+    ``score`` and ``rank`` are replaced, and all others are kept. Equal scores keep the order of the
+    first stage. Weights are loaded when the first pair is scored. One reranker may be used from
+    several threads.
 
     Two rerankers are equal if they give equal scores, so that an experiment with ``plan="tree"``
-    runs them once. ``(a ** b).compile()`` tokenises once where both have one tokenizer.
+    runs them once. ``(a ** b).compile()`` tokenises texts once where both have one tokenizer.
 
     Args:
         model: a folder, a hub name, or ``package:NAME``.
@@ -64,8 +63,8 @@ class HarpReranker(pt.Transformer):
         seed: draws those random weights.
 
     Raises:
-        HarpError: an argument has no sense. A missing or unfit model or dataset is told when it is
-            read.
+        HarpError: an argument makes no sense. A missing or unfit model or dataset is an error only
+            when it is read.
     """
 
     schematic = {"label": "HarpReranker", "help_url": None}  # noqa: RUF012
@@ -76,17 +75,17 @@ class HarpReranker(pt.Transformer):
         *,
         text_field: str | Sequence[str] | None = None,
         dataset: Any = None,
-        passages: str = "first",
+        passages: str = default_of("passages"),
         passage_length: int | None = None,
         passage_stride: int | None = None,
         cache: str | PathLike[str] | None = None,
         device: str | Sequence[str] | None = None,
-        dtype: str = "float32",
+        dtype: str = default_of("dtype"),
         batch_tokens: int | None = None,
         max_length: int | None = None,
         verbose: bool = False,
-        allow_untrained: bool = False,
-        seed: int = 0,
+        allow_untrained: bool = default_of("allow_untrained"),
+        seed: int = default_of("seed"),
     ) -> None:
         self.model = model
         self.text_field = text_field if isinstance(text_field, str | None) else tuple(text_field)
@@ -104,9 +103,9 @@ class HarpReranker(pt.Transformer):
         self.seed = seed
         if self.text_field is not None and not self.text_field:
             raise HarpError("text_field is empty: name the column that holds the text")
-        self._kept: dict[str, tuple[Any, Any]] = {}
+        self._made: dict[str, tuple[Any, Any]] = {}
         self._lock = threading.RLock()
-        _ = self.windows, self.texts, self.scorer  # refuse what has no sense at once
+        _ = self.windows, self.texts, self.scorer  # so that wrong arguments are refused here
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and rank each row's document for its query.
@@ -122,7 +121,7 @@ class HarpReranker(pt.Transformer):
                 names its qid and docno.
         """
         self.validate(inp)
-        return reranked(inp, score_rows([self], inp)[:, 0])
+        return rerank_frame(inp, score_rows([self], inp)[:, 0])
 
     @classmethod
     def ensemble(
@@ -130,7 +129,7 @@ class HarpReranker(pt.Transformer):
         models: Sequence[str | PathLike[str] | HarpReranker],
         *,
         weights: Sequence[float] | None = None,
-        normalisation: str | None = None,
+        score_normalisation: str | None = None,
         **options: Any,
     ) -> HarpEnsemble:
         """Rerank by the weighted mean of several models' scores.
@@ -140,40 +139,42 @@ class HarpReranker(pt.Transformer):
         Args:
             models: as the first argument of `HarpReranker`, or rerankers.
             weights: one per model; equal ones by default.
-            normalisation: of each model's scores within each query before they are added:
-                ``minmax`` (to 0 … 1), ``zscore`` (to mean 0 and standard deviation 1), or None.
+            score_normalisation: how each model's scores of a query are scaled before they are
+                added: ``minmax`` (to 0 … 1), ``zscore`` (to mean 0 and standard deviation 1), or
+                None. The old name ``normalisation`` works until the next release.
             options: further arguments of each `HarpReranker`.
 
         Raises:
-            HarpError: an argument has no sense.
+            HarpError: an argument makes no sense.
         """
-        from .combined import HarpEnsemble
-
+        warn = partial(warnings.warn, category=FutureWarning, stacklevel=3)
+        options = with_new_names(options, warn)
+        score_normalisation = options.pop("score_normalisation", score_normalisation)
         rerankers = [
-            one if isinstance(one, HarpReranker) else cls(one, **options) for one in models
+            model if isinstance(model, HarpReranker) else cls(model, **options) for model in models
         ]
-        return HarpEnsemble(rerankers, weights=weights, normalisation=normalisation)
+        return HarpEnsemble(rerankers, weights=weights, score_normalisation=score_normalisation)
 
     def fuse_feature_union(self, other: pt.Transformer, is_left: bool) -> pt.Transformer | None:
-        """``self ** other`` as one transformer that reads and tokenises texts once."""
-        from .combined import HarpFeatures
-
+        """Make one transformer of ``self ** other``; see `HarpFeatures.fuse_feature_union`."""
+        if isinstance(other, HarpReranker):
+            other = HarpFeatures([other])
         return HarpFeatures([self]).fuse_feature_union(other, is_left)
 
     def validate(self, inp: pd.DataFrame, context: pt.Transformer | None = None) -> None:
         """Check that a frame has the columns that are read.
 
         Raises:
-            pyterrier.validate.InputValidationError: it lacks one.
+            pyterrier.validate.InputValidationError: the frame lacks a column.
         """
         columns = ["query", *self.texts.columns]
         pt.validate.result_frame(inp, extra_columns=columns, context=context or self)
 
     @property
     def scorer(self) -> Scorer:
-        """The scorer of the present attributes; the same object until one of them is changed."""
-        options = self._scoring()
-        return self._keep("scorer", options, lambda: Scorer(**dict(options)))
+        """The scorer of the present attributes; the same object until an attribute is changed."""
+        options = self._scorer_options()
+        return self._make_once("scorer", options, lambda: Scorer(self.model, **dict(options[1:])))
 
     @property
     def texts(self) -> TextSource:
@@ -182,39 +183,46 @@ class HarpReranker(pt.Transformer):
         if self.dataset is None:
             return FrameTexts(fields or ("text",))
         key = id(self.dataset), fields
-        return self._keep("texts", key, lambda: DatasetTexts(self.dataset, fields))
+        return self._make_once("texts", key, lambda: DatasetTexts(self.dataset, fields))
 
     @property
-    def windows(self) -> Passages:
+    def windows(self) -> DocumentWindows:
         """How long documents are cut, by the present attributes."""
-        return Passages(self.passages, self.passage_length, self.passage_stride)
+        return DocumentWindows(self.passages, self.passage_length, self.passage_stride)
 
     def score_cache(self) -> ScoreCache | None:
-        """The cache of the present attributes and of the model's files as they were loaded."""
+        """Open the cache of the present attributes and of the model's files as they were loaded.
+
+        Returns:
+            None where no folder is named.
+        """
         if self.cache is None:
             return None
         with self._lock:
             scorer = self.scorer
             if not scorer.loaded:
-                self._kept.pop("fingerprint", None)
-            fingerprint = self._keep("fingerprint", scorer, lambda: model_fingerprint(scorer.model))
+                self._made.pop("fingerprint", None)
+            fingerprint = self._make_once(
+                "fingerprint", scorer, lambda: model_fingerprint(scorer.model)
+            )
         settings = {
             "model": fingerprint,
             "scorer": [str(value) for value in scorer.settings[1:]],
-            "passages": [self.windows.name, self.windows.length, self.windows.stride],
+            "passages": [self.windows.passages, self.windows.length, self.windows.stride],
             "versions": scoring_versions(),
         }
         return ScoreCache(self.cache, settings)
 
-    def _keep(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
-        """The object made under this key, made anew when the key is another."""
+    def _make_once(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the object that was made under this key; make it where the key is another."""
         with self._lock:
-            if name not in self._kept or self._kept[name][0] != key:
-                self._kept[name] = key, make()
-            return self._kept[name][1]
+            if name not in self._made or self._made[name][0] != key:
+                self._made[name] = key, make()
+            return self._made[name][1]
 
-    def _scoring(self) -> tuple[tuple[str, Any], ...]:
-        return tuple((name, getattr(self, name)) for name in SCORER_OPTIONS)
+    def _scorer_options(self) -> tuple[tuple[str, Any], ...]:
+        names = ("model", *names_of_part("scorer"))
+        return tuple((name, getattr(self, name)) for name in names)
 
     def _settings(self) -> tuple[Any, ...]:
         return (
@@ -222,11 +230,11 @@ class HarpReranker(pt.Transformer):
             self.texts.name,
             self.texts.fields,
             self.windows,
-            *(value for _, value in self._scoring()[1:]),
+            *(value for _, value in self._scorer_options()[1:]),
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": {}, "_lock": None}
+        return {**self.__dict__, "_made": {}, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "_lock": threading.RLock()})

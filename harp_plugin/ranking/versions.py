@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ..files.versions import package_versions
 
+__all__ = ["scoring_versions"]
+
 
 def scoring_versions() -> dict[str, str]:
-    """The version of each package that makes scores, by its name."""
+    """Look up the version of each package that makes scores, by its name."""
     return package_versions("harp_plugin", "tokenizers", "torch", "transformers")

@@ -71,7 +71,7 @@ def test_texts_are_read_a_few_at_a_time_and_each_once(telling_bert, results, mon
         return read(self, keys, frame)
 
     monkeypatch.setattr(type(reranker.texts), "read", spy)
-    monkeypatch.setattr(rows, "MANY_ROWS", 6)
+    monkeypatch.setattr(rows, "_MANY_ROWS", 6)
     shuffled = results.sample(frac=1, random_state=0)
     in_parts = reranker(shuffled).set_index(["qid", "docno"])["score"]
     assert [len(keys) for keys in reads] == [2, 2, 2, 1]

@@ -183,7 +183,7 @@ reranker(results)
 
 
 def test_a_long_call_keeps_its_scores_part_by_part(model, results, tmp_path, monkeypatch):
-    monkeypatch.setattr("harp_plugin.ranking.rows.FEW_ROWS", 4)
+    monkeypatch.setattr("harp_plugin.ranking.rows._FEW_ROWS", 4)
     expected = HarpReranker(model)(results)
     score = Scorer.score
     scored = []

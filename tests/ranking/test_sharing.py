@@ -1,5 +1,7 @@
 """Equality, hashing and fusion, proven by counting forward passes and tokenised texts."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pyterrier as pt
@@ -116,6 +118,23 @@ def test_three_are_fused_and_models_with_tiny_robertas_too(
     assert len(tokenised) == 2 * (len(TEXTS) + len(QUERIES))
 
 
+def test_fused_features_are_fused_on_either_side():
+    one, two, three = map(HarpReranker, "abc")
+    left, right = HarpFeatures([one, two]), HarpFeatures([two, three])
+    assert (left**three).compile() == (one**right).compile() == HarpFeatures([one, two, three])
+
+
+def test_ensembles_and_features_pickle(telling_bert, another_bert, results):
+    one, two = HarpReranker(telling_bert), HarpReranker(another_bert)
+    for transformer in (
+        HarpReranker.ensemble([one, two], weights=[1, 2]),
+        HarpFeatures([one, two]),
+    ):
+        copy = pickle.loads(pickle.dumps(transformer))
+        assert copy == transformer and hash(copy) == hash(transformer)
+        pd.testing.assert_frame_equal(copy(results), transformer(results))
+
+
 def test_fused_features_without_a_first_stages_rank_equal_the_unfused(
     telling_bert, another_bert, results
 ):
@@ -167,7 +186,7 @@ def test_an_ensemble_is_the_weighted_mean(
         each = [s.groupby("qid").transform(lambda x: (x - x.mean()) / x.std(ddof=0)) for s in each]
     by_hand = (3 * each[0] + each[1]) / 4 if weights else (each[0] + each[1]) / 2
     tokenised.clear()
-    ensemble = HarpReranker.ensemble(models, weights=weights, normalisation=normalisation)
+    ensemble = HarpReranker.ensemble(models, weights=weights, score_normalisation=normalisation)
     ranked = ensemble(results)
     np.testing.assert_allclose(ranked["score"], by_hand, atol=1e-5)
     assert sorted(tokenised) == sorted([*TEXTS, *QUERIES.values()])
@@ -175,9 +194,15 @@ def test_an_ensemble_is_the_weighted_mean(
         assert rows.sort_values("rank")["score"].is_monotonic_decreasing
 
 
+def test_the_old_name_of_score_normalisation_is_still_read():
+    with pytest.warns(FutureWarning, match="normalisation is called score_normalisation now"):
+        old = HarpReranker.ensemble(["a", "b"], normalisation="minmax")
+    assert old == HarpReranker.ensemble(["a", "b"], score_normalisation="minmax")
+
+
 @pytest.mark.parametrize("normalisation", ["minmax", "zscore"])
 def test_equal_scores_are_normalised_to_nought(telling_bert, results, normalisation):
-    ensemble = HarpReranker.ensemble([telling_bert], normalisation=normalisation)
+    ensemble = HarpReranker.ensemble([telling_bert], score_normalisation=normalisation)
     ranked = ensemble(results.assign(text="the same"))
     assert ranked["score"].tolist() == [0] * len(results)
     assert ranked["rank"].tolist() == results["rank"].tolist()
@@ -190,7 +215,7 @@ def test_ensembles_are_equal_by_members_weights_and_normalisation(telling_bert, 
     for other in (
         HarpReranker.ensemble(["b", "a"], max_length=9),
         HarpReranker.ensemble(["a", "b"], max_length=9, weights=[1, 2]),
-        HarpReranker.ensemble(["a", "b"], max_length=9, normalisation="minmax"),
+        HarpReranker.ensemble(["a", "b"], max_length=9, score_normalisation="minmax"),
         HarpFeatures(one.rerankers),
     ):
         assert one != other
@@ -217,7 +242,7 @@ def test_a_bad_row_of_an_ensemble_is_named(results):
         ({"models": ["a", "b"], "weights": [1, -1]}, "none may be negative"),
         ({"models": ["a"], "weights": [0]}, "none may be negative, not all zero"),
         ({"models": ["a"], "weights": [float("nan")]}, "weights are"),
-        ({"models": ["a"], "normalisation": "softmax"}, "choose one of minmax, zscore"),
+        ({"models": ["a"], "score_normalisation": "softmax"}, "choose one of minmax, zscore"),
         ({"models": [HarpReranker("a", text_field="b"), "a"]}, "different text fields"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from harp_plugin import HarpReranker, Scorer
 from harp_plugin.errors import HarpError
-from harp_plugin.ranking.passages import Passages
+from harp_plugin.ranking.windows import DocumentWindows
 
 WORDS = ["link", "page", "tree", "web", "query", "anchor", "text", "graph", "node", "rank"]
 QUERIES = {"1": "web link", "2": "rank"}
@@ -102,9 +102,9 @@ def test_a_short_document_scores_the_same_however_it_is_read(telling_bert):
 @pytest.mark.parametrize("length", [1, 2, 7, 8])
 def test_every_token_is_in_a_window_and_none_is_over_its_length(length):
     for stride in range(1, length + 1):
-        passages = Passages("max", length, stride)
+        cut = DocumentWindows("max", length, stride)
         for tokens in range(40):
-            windows = [range(tokens)[window] for window in passages.windows(tokens, 100)]
+            windows = [range(tokens)[window] for window in cut.slices(tokens, 100)]
             assert set().union(*windows) == set(range(tokens))
             assert all(len(window) == length for window in windows[:-1])
             assert tokens == 0 or 0 < len(windows[-1]) <= length

@@ -1,0 +1,230 @@
+"""The options of scoring: each has its name, type, default, help, limits and checks here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..errors import HarpError
+from ..limits import COUNT, MOST, SEED, Limits, check_limits
+
+__all__ = [
+    "RENAMED_OPTIONS",
+    "SCORING_OPTIONS",
+    "ScoringOption",
+    "check_scoring_options",
+    "default_of",
+    "names_of_part",
+    "scoring_option",
+    "with_new_names",
+]
+
+Part = Literal["scorer", "windows", "texts", "ensemble"]
+
+_TYPES_IN_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    str: "a text",
+    list: "a list of numbers",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOption:
+    """One option of scoring.
+
+    Attributes:
+        part: what takes the option: the ``scorer`` of pairs, the ``windows`` of long documents, the
+            source of ``texts``, or an ``ensemble``.
+        type: of its value. Every option may also be None, which stands for the default.
+        default: the value that it has when it is not named.
+        help: one sentence that ``--help`` shows.
+        limits: the least and the most that a number may be.
+        choices: the names that a text may be.
+        changes_scores: whether another value gives other scores. One that only changes the last
+            bits, by rounding, does not.
+    """
+
+    part: Part
+    type: type
+    help: str
+    default: Any = None
+    limits: Limits | None = None
+    choices: tuple[str, ...] = ()
+    changes_scores: bool = True
+
+
+SCORING_OPTIONS = {
+    "device": ScoringOption(
+        part="scorer",
+        type=str,
+        help="Such as cpu or cuda:1; by default CUDA where there is one.",
+        changes_scores=False,
+    ),
+    "dtype": ScoringOption(
+        part="scorer",
+        type=str,
+        default="float32",
+        choices=("float32", "bfloat16", "float16", "int8"),
+        help="float32, bfloat16, float16, or int8 on a CPU.",
+    ),
+    "batch_tokens": ScoringOption(
+        part="scorer",
+        type=int,
+        limits=COUNT,
+        help="Tokens of a batch; by default what memory allows.",
+        changes_scores=False,
+    ),
+    "max_length": ScoringOption(
+        part="scorer",
+        type=int,
+        limits=Limits(least=4, most=MOST),  # each model says more exactly what it takes
+        help="Tokens of a pair; by default what the model allows.",
+    ),
+    "allow_untrained": ScoringOption(
+        part="scorer",
+        type=bool,
+        default=False,
+        help="Score with random weights where the checkpoint has none.",
+    ),
+    "seed": ScoringOption(
+        part="scorer",
+        type=int,
+        default=0,
+        limits=SEED,
+        help="Draws the weights of untrained heads.",
+    ),
+    "passages": ScoringOption(
+        part="windows",
+        type=str,
+        default="first",
+        choices=("first", "max", "mean", "top2"),
+        help="Of a document longer than the model's input: its beginning (first), or the max, the"
+        " mean or the mean of the two best (top2) of its windows' scores.",
+    ),
+    "passage_length": ScoringOption(
+        part="windows",
+        type=int,
+        limits=COUNT,
+        help="Tokens of a window; by default what fits beside the query.",
+    ),
+    "passage_stride": ScoringOption(
+        part="windows",
+        type=int,
+        limits=COUNT,
+        help="Tokens from one window to the next; by default half a window.",
+    ),
+    "fields": ScoringOption(
+        part="texts",
+        type=list,
+        help="Document fields, joined by a space; by default the text that the dataset recommends.",
+    ),
+    "cache": ScoringOption(
+        part="texts",
+        type=str,
+        help="Folder in which scores are kept across runs.",
+        changes_scores=False,
+    ),
+    "weights": ScoringOption(
+        part="ensemble",
+        type=list,
+        limits=Limits(least=0, most=1e9),
+        help="The weight of each model's scores; equal ones by default.",
+    ),
+    "score_normalisation": ScoringOption(
+        part="ensemble",
+        type=str,
+        choices=("minmax", "zscore"),
+        help="Scale each model's scores of a query before they are added: minmax or zscore.",
+    ),
+}
+"""Every option of scoring by its name. A command offers some of them."""
+
+RENAMED_OPTIONS = {"normalisation": "score_normalisation"}
+"""The new names of options by their old names, which are still read."""
+
+
+def default_of(name: str) -> Any:
+    """The value that a scoring option has when it is not named."""
+    return SCORING_OPTIONS[name].default
+
+
+def names_of_part(part: Part, *, only_if_changes_scores: bool = False) -> list[str]:
+    """The names of the options that a part of scoring takes.
+
+    Args:
+        part: such as ``scorer``; see `ScoringOption`.
+        only_if_changes_scores: leave out the options that change no score.
+    """
+    return [
+        name
+        for name, option in SCORING_OPTIONS.items()
+        if option.part == part and (option.changes_scores or not only_if_changes_scores)
+    ]
+
+
+def scoring_option(name: str, help: str | None = None) -> Any:
+    """Make the dataclass field of a command's scoring option.
+
+    Args:
+        name: in `SCORING_OPTIONS`.
+        help: the command's own sentence, where the common one is not enough.
+    """
+    option = SCORING_OPTIONS[name]
+    metadata: dict[str, Any] = {"help": help or option.help}
+    if option.choices:
+        metadata["choices"] = list(option.choices)
+    return field(default=option.default, metadata=metadata)
+
+
+def check_scoring_options(
+    values: Mapping[str, Any], where: str = "", *, check_types: bool = False
+) -> None:
+    """Check values of scoring options by their limits and choices.
+
+    Args:
+        values: by the names of options; None stands for a default.
+        where: stands before a name in errors.
+        check_types: whether values may be of a wrong type, as those of a recipe.
+
+    Raises:
+        HarpError: a value makes no sense; the message names the option.
+    """
+    for name, value in values.items():
+        option = SCORING_OPTIONS[name]
+        if value is None:
+            continue
+        if check_types and not _has_type(value, option.type):
+            words = _TYPES_IN_WORDS[option.type]
+            raise HarpError(f"{where}{name} is {value!r:.60}: it must be {words}")
+        if option.limits is not None:
+            check_limits({name: value}, {name: option.limits}, where)
+        if option.choices and value not in option.choices:
+            choices = ", ".join(option.choices)
+            raise HarpError(f"{where}unknown {name} {value!r:.60}: choose one of {choices}")
+
+
+def with_new_names(values: Mapping[str, Any], warn: Callable[[str], object]) -> dict[str, Any]:
+    """Replace the old names of options by their new names.
+
+    Args:
+        values: by the names of options, old or new.
+        warn: is called with a sentence for each old name.
+
+    Raises:
+        HarpError: an option stands under both of its names.
+    """
+    renamed = dict(values)
+    for old, new in RENAMED_OPTIONS.items():
+        if old in renamed:
+            if new in renamed:
+                raise HarpError(f"{old} is the old name of {new}, and both are set: remove {old}")
+            warn(f"{old} is called {new} now: use the new name, the old one will be removed")
+            renamed[new] = renamed.pop(old)
+    return renamed
+
+
+def _has_type(value: Any, expected: type) -> bool:
+    numbers = value if isinstance(value, list) else []
+    return type(value) is expected and all(type(number) in (int, float) for number in numbers)

@@ -1,0 +1,109 @@
+"""Windows of long documents, and one score of a document from the scores of its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import HarpError
+from .options import check_scoring_options, default_of
+
+__all__ = ["DocumentWindows"]
+
+
+@dataclass(frozen=True)
+class DocumentWindows:
+    """How a document that may be longer than the model's input is scored.
+
+    Args:
+        passages: ``first``: by its first window. ``max``, ``mean``: by the best or the mean of the
+            scores of its windows. ``top2``: by the mean of the two best, or by the only one.
+        length: tokens of a window; None for as many as fit beside the query. No window is longer
+            than that.
+        stride: tokens from one window's start to the next one's; None for half a window.
+
+    Raises:
+        HarpError: an argument makes no sense.
+    """
+
+    passages: str = default_of("passages")
+    length: int | None = None
+    stride: int | None = None
+
+    def __post_init__(self) -> None:
+        check_scoring_options(
+            {
+                "passages": self.passages,
+                "passage_length": self.length,
+                "passage_stride": self.stride,
+            }
+        )
+        if self.length and self.stride and self.stride > self.length:
+            raise HarpError(
+                f"passage_stride {self.stride} is over passage_length {self.length}: tokens"
+                " between windows would never be read; choose a smaller stride"
+            )
+
+    @property
+    def is_whole_input(self) -> bool:
+        """Whether a document is simply cut where the model's input ends."""
+        return self.passages == "first" and self.length is None
+
+    def length_beside(self, free_tokens: int) -> int:
+        """The tokens of a full window, where so many fit beside the query."""
+        return max(min(self.length or free_tokens, free_tokens), 1)
+
+    def slices(self, tokens: int, free_tokens: int) -> Iterator[slice]:
+        """Cut a document into windows: all are full but the last, which ends with the document.
+
+        Args:
+            tokens: number of tokens of the document.
+            free_tokens: number of tokens that fit beside the query.
+
+        Yields:
+            The place of each window in the document.
+        """
+        length = self.length_beside(free_tokens)
+        stride = min(self.stride or max(length // 2, 1), length)
+        last = 0 if self.passages == "first" else max(tokens - length, 0)
+        for start in range(0, last + stride, stride):
+            yield slice(start, start + length)
+
+    def aggregate(self, scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Compute one score per document from the scores of its windows.
+
+        Args:
+            scores: (windows,) those of a document together.
+            starts: (documents,) the place of each document's first window.
+
+        Returns:
+            (documents,) scores.
+        """
+        if self.passages == "first":
+            return scores[starts]
+        return _AGGREGATIONS[self.passages](scores.astype(np.float64), starts)
+
+
+def _max(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    return np.maximum.reduceat(scores, starts)
+
+
+def _mean(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    return np.add.reduceat(scores, starts) / np.diff(starts, append=len(scores))
+
+
+def _mean_of_two_best(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    sizes = np.diff(starts, append=len(scores))
+    owners = np.repeat(np.arange(len(starts)), sizes)
+    ordered = scores[np.lexsort((-scores, owners))]
+    second = ordered[np.minimum(starts + 1, starts + sizes - 1)]
+    return (ordered[starts] + second) / 2
+
+
+_AGGREGATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "max": _max,
+    "mean": _mean,
+    "top2": _mean_of_two_best,
+}
