@@ -9,6 +9,17 @@ from typing import Any
 
 from .errors import HarpError
 
+__all__ = [
+    "COUNT",
+    "MAX_LENGTH",
+    "MOST",
+    "NUMBER",
+    "SEED",
+    "SHARE",
+    "Limits",
+    "check_limits",
+]
+
 MOST = 10**9
 """More steps, groups, tokens or results than any run has."""
 
@@ -46,28 +57,29 @@ class Limits:
             "at most": self.most,
             "below": self.below,
         }
-        given = [f"{word} {n:.12g}" for word, n in words.items() if math.isfinite(n)]
-        return " and ".join(given) + (f", or {self.also} {self.meaning}" if self.meaning else "")
+        parts = [f"{word} {n:.12g}" for word, n in words.items() if math.isfinite(n)]
+        return " and ".join(parts) + (f", or {self.also} {self.meaning}" if self.meaning else "")
 
 
 COUNT = Limits(least=1, most=MOST)
-"""Of whatever there must be one of."""
+"""A number of things of which at least one is needed."""
 NUMBER = Limits(least=0, most=MOST)
+"""A number of things of which none is needed."""
 SEED = Limits(least=0, most=2**32 - 1)
 """What NumPy's and PyTorch's generators both take."""
 MAX_LENGTH = Limits(least=9, most=MOST)
 """Tokens of a pair that is trained on: a query, a document and the special tokens."""
-PAIR = Limits(least=4, most=MOST)
-"""Tokens of a pair that is scored; each model says more exactly what it takes."""
 SHARE = Limits(above=0, below=1)
+"""A part of a whole, which is neither nothing nor all of it."""
 
 
 def check_limits(options: object, limits: Mapping[str, Limits], where: str = "") -> None:
-    """Find that numbers make sense.
+    """Check that numbers are within their limits.
 
     Args:
-        options: has an attribute, or as a mapping a value, of each name; None stands for a default.
-        limits: by the name.
+        options: a mapping or an object with a value, or a list of values, of each name. None, which
+            stands for a default, is within any limits.
+        limits: by the names of options.
         where: stands before a name in errors.
 
     Raises:
@@ -75,9 +87,9 @@ def check_limits(options: object, limits: Mapping[str, Limits], where: str = "")
     """
     for name, limit in limits.items():
         value: Any = options[name] if isinstance(options, Mapping) else getattr(options, name)
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None and not limit.allow(one):
-                raise HarpError(f"{where}{name} is {_short(one)}: it must be {limit}")
+        for number in value if isinstance(value, list) else [value]:
+            if number is not None and not limit.allow(number):
+                raise HarpError(f"{where}{name} is {_short(number)}: it must be {limit}")
 
 
 def _short(number: float) -> str:

@@ -236,7 +236,7 @@ def test_evaluation_recipes_parse(name):
 def test_cross_validation_recipes_parse(name):
     parser = OptionsParser((CrossValidationOptions,), "harp cross-validate", "")
     options, _ = parser.read([], name)
-    assert options.reference == "not pre-trained" and options.counts == [5, 10, 20, None]
+    assert options.reference == "not pre-trained" and options.query_counts == [5, 10, 20, None]
     parser = OptionsParser((FinetuneDataArguments, HarpTrainingArguments), "harp finetune", "")
     given = options.finetuning_of("HARP")
     losses = given.pop("losses")

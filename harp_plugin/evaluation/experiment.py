@@ -22,7 +22,7 @@ from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
 from ..ranking.versions import scoring_versions
 from .first_stage import FirstStage
-from .options import EvaluationOptions, ExperimentOptions, slug
+from .options import EvaluationOptions, ExperimentOptions, file_stem
 from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
 from .runs import ranked, stored_run
 
@@ -104,7 +104,7 @@ def _runs(
     models: dict[str, str | list[str]],
 ) -> dict[str, pd.DataFrame]:
     folder = Path(options.output_dir) / "runs"
-    paths = {row: folder / f"{slug(row)}.run" for row in options.rows}
+    paths = {row: folder / f"{file_stem(row)}.run" for row in options.rows}
     refuse_first_stage(stage, list(paths.values()))
     settings = {**collection.identity, "depth": options.depth, "first stage": stage.settings}
     row = options.rows[0]

@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import HarpError
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
-from ..limits import COUNT, PAIR, SEED, Limits, check_limits
+from ..limits import Limits, check_limits
+from ..ranking.options import (
+    SCORING_OPTIONS,
+    check_scoring_options,
+    names_of_part,
+    scoring_option,
+    with_present_names,
+)
+
+__all__ = [
+    "FIRST_STAGE",
+    "EvaluationOptions",
+    "ExperimentOptions",
+    "check_model_row",
+    "file_stem",
+    "read_mapping",
+]
 
 FIRST_STAGE = "first stage"
-OF_THE_START = {
+"""Name of the row of a first stage that is not BM25."""
+_NOT_IN_SETTINGS = {
     *("output_dir", "index_dir", "quiet", "overwrite", "keep", "keep_checkpoints"),
-    *("batch_tokens", "device"),
+    *(name for name, option in SCORING_OPTIONS.items() if not option.changes_scores),
 }
-"""Options that change no result; the last two change the last bits of scores, by rounding."""
-ENSEMBLE_KEYS = {"weights", "normalisation"}
-RERANKER_KEYS = {"model", "allow_untrained", "max_length", "dtype", "seed"} | ENSEMBLE_KEYS
-KINDS: dict[str, tuple[type, str]] = {
-    "allow_untrained": (bool, "true or false"),
-    "max_length": (int, "a whole number"),
-    "dtype": (str, "a text"),
-    "seed": (int, "a whole number"),
-    "weights": (list, "a list of numbers"),
-    "normalisation": (str, "a text"),
-}
-"""What a row's options must be; null leaves each to its default."""
-LIMITS = {
+"""Options that change no result."""
+_LIMITS = {
     "depth": Limits(least=1, most=10**7),
-    "batch_tokens": COUNT,
     "bm25_k1": Limits(least=0, most=1e6),
     "bm25_b": Limits(least=0, most=1),
 }
-ROW_LIMITS = {"max_length": PAIR, "seed": SEED}
-WEIGHT_LIMITS = {"weights": Limits(least=0, most=1e9)}
+_MODEL_OPTIONS = names_of_part("scorer", only_if_changes_scores=True)
+_ENSEMBLE_OPTIONS = names_of_part("ensemble")
 
 
 @dataclass
@@ -43,7 +49,7 @@ class ExperimentOptions:
     """What a first stage, a table and its tests need; `evaluate` and `cross_validate` share them.
 
     Raises:
-        HarpError: a value has no sense; the message names the option.
+        HarpError: a value makes no sense; the message names the option.
     """
 
     dataset: str = field(
@@ -60,13 +66,7 @@ class ExperimentOptions:
         default=100,
         metadata={"help": "How many results of the first stage are reranked and evaluated."},
     )
-    fields: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Document fields, joined by a space; by default the text that the dataset"
-            " recommends."
-        },
-    )
+    fields: list[str] | None = scoring_option("fields")
     measures: list[str] = field(
         default_factory=lambda: ["nDCG@10", "RR@10", "AP"],
         metadata={"help": "Measures as ir_measures writes them."},
@@ -99,16 +99,9 @@ class ExperimentOptions:
     bm25_b: float = field(
         default=0.4, metadata={"help": "BM25: how much long documents are discounted."}
     )
-    batch_tokens: int | None = field(
-        default=None, metadata={"help": "Tokens of a batch; by default what memory allows."}
-    )
-    device: str | None = field(
-        default=None,
-        metadata={"help": "Such as cpu or cuda:1; by default CUDA where there is one."},
-    )
-    dtype: str = field(
-        default="float32", metadata={"help": "float32, bfloat16, float16, or int8 on a CPU."}
-    )
+    batch_tokens: int | None = scoring_option("batch_tokens")
+    device: str | None = scoring_option("device")
+    dtype: str = scoring_option("dtype")
     overwrite: bool = overwrite_option()
     keep: bool = keep_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
@@ -116,24 +109,24 @@ class ExperimentOptions:
     def __post_init__(self) -> None:
         self.dataset = self.dataset.removeprefix("irds:")
         self.output_dir = str(self.output_dir)
-        check_limits(self, LIMITS)
-        check_dtype(self.dtype)
+        check_limits(self, _LIMITS)
+        check_scoring_options({"batch_tokens": self.batch_tokens, "dtype": self.dtype})
         if not self.measures:
             raise HarpError("measures is empty: name one, such as nDCG@10")
         if self.correction not in ("none", "holm"):
             raise HarpError(f"unknown correction {self.correction!r}: name none or holm")
 
     def check_rows(self, kind: str) -> None:
-        """Find that every row has a file of its own and that the baseline is a row.
+        """Check that every row has a file of its own and that the baseline is a row.
 
         Args:
             kind: what the rows below the first are called, in errors.
 
         Raises:
-            HarpError: either is not so.
+            HarpError: two rows would share a file, or the baseline is not a row.
         """
         names = self.rows[1:]
-        files = [slug(name) for name in (FIRST_STAGE, "bm25", *names)]
+        files = [file_stem(name) for name in (FIRST_STAGE, "bm25", *names)]
         if len(set(files)) < len(files):
             raise HarpError(
                 f"{kind} {', '.join(names)}: two rows would share a file name with each"
@@ -150,8 +143,8 @@ class ExperimentOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """The options that decide the results."""
-        given = asdict(self).items()
-        return {name: value for name, value in given if name not in OF_THE_START}
+        options = asdict(self).items()
+        return {name: value for name, value in options if name not in _NOT_IN_SETTINGS}
 
     @property
     def row_names(self) -> list[str]:
@@ -177,7 +170,7 @@ class EvaluationOptions(ExperimentOptions):
     """Options of `evaluate`, for flags or a JSON recipe.
 
     Raises:
-        HarpError: a value has no sense; the message names the option.
+        HarpError: a value makes no sense; the message names the option.
     """
 
     rerankers: dict[str, Any] | str | None = field(
@@ -185,19 +178,21 @@ class EvaluationOptions(ExperimentOptions):
         metadata={
             "help": "Rerankers by the name of their row: a model, a list of models (an ensemble),"
             " or an object with `model` and any of allow_untrained, max_length, dtype, seed, and"
-            " of an ensemble's weights and normalisation. As a flag: the same in JSON."
+            " of an ensemble's weights and score_normalisation. As a flag: the same in JSON."
         },
     )
-    max_length: int | None = field(
-        default=None, metadata={"help": "Tokens of a pair; by default what each model allows."}
+    max_length: int | None = scoring_option(
+        "max_length", help="Tokens of a pair; by default what each model allows."
     )
-    seed: int = field(default=0, metadata={"help": "Draws the weights of untrained heads."})
+    seed: int = scoring_option("seed")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_limits(self, ROW_LIMITS)
-        given = by_name("rerankers", self.rerankers)
-        self.rerankers = {name: _reranker(name, value) for name, value in given.items()}
+        check_scoring_options({"max_length": self.max_length, "seed": self.seed})
+        self.rerankers = {
+            name: check_model_row("reranker", name, row, _MODEL_OPTIONS)
+            for name, row in read_mapping("rerankers", self.rerankers).items()
+        }
         self.check_rows("rerankers")
 
     @property
@@ -210,88 +205,61 @@ class EvaluationOptions(ExperimentOptions):
         assert isinstance(self.rerankers, dict)
         common = {"max_length": self.max_length, "dtype": self.dtype, "seed": self.seed}
         return {
-            name: common | {key: value for key, value in given.items() if value is not None}
-            for name, given in self.rerankers.items()
+            name: common | {key: value for key, value in row.items() if value is not None}
+            for name, row in self.rerankers.items()
         }
 
 
-def by_name(option: str, given: Any) -> dict[str, Any]:
-    """Read an option that maps names to values, given as a mapping or as JSON text.
+def read_mapping(option: str, value: Any) -> dict[str, Any]:
+    """Read an option that maps names to values: a mapping, or the same as JSON text.
 
     Raises:
         HarpError: it is neither.
     """
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            return by_name(option, json.loads(given))
+            return read_mapping(option, json.loads(value))
         except ValueError as error:
-            raise HarpError(f"{option} is no JSON ({error}): {given!r:.60}") from None
-    if not isinstance(given, dict | None):
-        raise HarpError(f"{option} is {given!r:.60}: it must map names to values")
-    return given or {}
+            raise HarpError(f"{option} is no JSON ({error}): {value!r:.60}") from None
+    if not isinstance(value, dict | None):
+        raise HarpError(f"{option} is {value!r:.60}: it must map names to values")
+    return value or {}
 
 
-def check_model(kind: str, name: str, arguments: Any, known: set[str]) -> dict[str, Any]:
-    """Find that a row names its model, or the models of its ensemble, and only known options.
+def check_model_row(kind: str, name: str, row: Any, known: Collection[str]) -> dict[str, Any]:
+    """Check what an option says of one row: its model, or the models of its ensemble, and options.
 
     Args:
         kind: what such a row is called, in errors.
         name: of the row.
-        arguments: what is given for it: a model, a list of models, or an object of options.
-        known: names of those options.
+        row: a model, a list of models, or an object of ``model`` and options.
+        known: the names of the options that such a row may have, besides those of an ensemble.
 
     Returns:
-        The object of options.
+        The object of options, by their present names.
 
     Raises:
-        HarpError: it does not.
+        HarpError: the row names no model, or has an option that is unknown or makes no sense.
     """
-    given = {"model": arguments} if isinstance(arguments, str | list) else arguments
-    model = given.get("model") if isinstance(given, dict) else None
+    options = {"model": row} if isinstance(row, str | list) else row
+    model = options.get("model") if isinstance(options, dict) else None
     models = model if isinstance(model, list) else [model]
-    if not models or not all(isinstance(one, str) for one in models):
-        raise HarpError(f"{kind} {name!r} is {arguments!r:.60}: name its model")
-    unknown = sorted(set(given) - known)
-    if unknown:
+    if not models or not all(isinstance(member, str) for member in models):
+        raise HarpError(f"{kind} {name!r} is {row!r:.60}: name its model")
+    options = with_present_names(options, f"{kind} {name!r}: ")
+    names = sorted({"model", *known, *_ENSEMBLE_OPTIONS})
+    if unknown := sorted(options.keys() - names):
         raise HarpError(
-            f"{kind} {name!r} has unknown {', '.join(unknown)}:"
-            f" known are {', '.join(sorted(known))}"
+            f"{kind} {name!r} has unknown {', '.join(unknown)}: known are {', '.join(names)}"
         )
-    if not isinstance(model, list) and ENSEMBLE_KEYS & set(given):
-        raise HarpError(f"{kind} {name!r} is one model: weights and normalisation need several")
-    _check_values(f"{kind} {name!r}: ", given)
-    return given
+    if not isinstance(model, list) and options.keys() & _ENSEMBLE_OPTIONS:
+        both = " and ".join(_ENSEMBLE_OPTIONS)
+        raise HarpError(f"{kind} {name!r} is one model: {both} need several")
+    scoring = {key: value for key, value in options.items() if key in SCORING_OPTIONS}
+    check_scoring_options(scoring, f"{kind} {name!r}: ", from_json=True)
+    return options
 
 
-def _check_values(where: str, given: dict[str, Any]) -> None:
-    for name, (kind, words) in KINDS.items():
-        value = given.get(name)
-        numbers = value if isinstance(value, list) else []
-        fits = type(value) is kind and all(type(one) in (int, float) for one in numbers)
-        if value is not None and not fits:
-            raise HarpError(f"{where}{name} is {value!r:.60}: it must be {words}")
-    limits = ROW_LIMITS | WEIGHT_LIMITS
-    check_limits({name: given.get(name) for name in limits}, limits, where)
-    if given.get("dtype") is not None:
-        check_dtype(given["dtype"], where)
-
-
-def check_dtype(dtype: str, where: str = "") -> None:
-    """Find that a reranker's dtype is known.
-
-    Raises:
-        HarpError: it is not.
-    """
-    from ..ranking.loading import DTYPES  # it imports torch
-
-    if dtype not in DTYPES:
-        raise HarpError(f"{where}unknown dtype {dtype!r:.60}: choose one of {', '.join(DTYPES)}")
-
-
-def _reranker(name: str, value: Any) -> dict[str, Any]:
-    return check_model("reranker", name, value, RERANKER_KEYS)
-
-
-def slug(name: str) -> str:
-    """The name of a row as a file name."""
-    return re.sub(r"[^\w.+-]+", "-", name.lower()).strip("-.") or "unnamed"
+def file_stem(row: str) -> str:
+    """Write the name of a row as a file name, without its ending."""
+    return re.sub(r"[^\w.+-]+", "-", row.lower()).strip("-.") or "unnamed"

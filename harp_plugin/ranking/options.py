@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..errors import HarpError
 from ..limits import COUNT, MOST, SEED, Limits, check_limits
+from ..option_names import OptionNames, old_names
 
 __all__ = [
-    "RENAMED_OPTIONS",
     "SCORING_OPTIONS",
+    "EnsembleOptions",
     "ScoringOption",
     "check_scoring_options",
     "default_of",
     "names_of_part",
     "scoring_option",
-    "with_new_names",
+    "with_present_names",
 ]
 
 Part = Literal["scorer", "windows", "texts", "ensemble"]
@@ -37,11 +38,12 @@ class ScoringOption:
     Attributes:
         part: what takes the option: the ``scorer`` of pairs, the ``windows`` of long documents, the
             source of ``texts``, or an ``ensemble``.
-        type: of its value. Every option may also be None, which stands for the default.
+        type: of its value; None as well, where that is the default.
         default: the value that it has when it is not named.
         help: one sentence that ``--help`` shows.
         limits: the least and the most that a number may be.
         choices: the names that a text may be.
+        old_names: the names that it had before; they work, with a warning.
         changes_scores: whether another value gives other scores. One that only changes the last
             bits, by rounding, does not.
     """
@@ -52,6 +54,7 @@ class ScoringOption:
     default: Any = None
     limits: Limits | None = None
     choices: tuple[str, ...] = ()
+    old_names: tuple[str, ...] = ()
     changes_scores: bool = True
 
 
@@ -136,13 +139,11 @@ SCORING_OPTIONS = {
         part="ensemble",
         type=str,
         choices=("minmax", "zscore"),
+        old_names=("normalisation",),
         help="Scale each model's scores of a query before they are added: minmax or zscore.",
     ),
 }
 """Every option of scoring by its name. A command offers some of them."""
-
-RENAMED_OPTIONS = {"normalisation": "score_normalisation"}
-"""The new names of options by their old names, which are still read."""
 
 
 def default_of(name: str) -> Any:
@@ -175,27 +176,30 @@ def scoring_option(name: str, help: str | None = None) -> Any:
     metadata: dict[str, Any] = {"help": help or option.help}
     if option.choices:
         metadata["choices"] = list(option.choices)
+    if option.old_names:
+        metadata["aliases"] = old_names(*option.old_names)
     return field(default=option.default, metadata=metadata)
 
 
 def check_scoring_options(
-    values: Mapping[str, Any], where: str = "", *, check_types: bool = False
+    values: Mapping[str, Any], where: str = "", *, from_json: bool = False
 ) -> None:
     """Check values of scoring options by their limits and choices.
 
     Args:
-        values: by the names of options; None stands for a default.
+        values: by the names of options.
         where: stands before a name in errors.
-        check_types: whether values may be of a wrong type, as those of a recipe.
+        from_json: whether the values were read from JSON: their types are checked too, and null
+            stands for the default of any option.
 
     Raises:
         HarpError: a value makes no sense; the message names the option.
     """
     for name, value in values.items():
         option = SCORING_OPTIONS[name]
-        if value is None:
+        if value is None and (from_json or option.default is None):
             continue
-        if check_types and not _has_type(value, option.type):
+        if from_json and not _has_type(value, option.type):
             words = _TYPES_IN_WORDS[option.type]
             raise HarpError(f"{where}{name} is {value!r:.60}: it must be {words}")
         if option.limits is not None:
@@ -205,24 +209,25 @@ def check_scoring_options(
             raise HarpError(f"{where}unknown {name} {value!r:.60}: choose one of {choices}")
 
 
-def with_new_names(values: Mapping[str, Any], warn: Callable[[str], object]) -> dict[str, Any]:
-    """Replace the old names of options by their new names.
+@dataclass(kw_only=True)
+class EnsembleOptions:
+    """How the scores of several models are added up."""
+
+    weights: list[float] | None = scoring_option("weights")
+    score_normalisation: str | None = scoring_option("score_normalisation")
+
+
+def with_present_names(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Replace old names of an ensemble's options by the present ones, with a warning.
 
     Args:
-        values: by the names of options, old or new.
-        warn: is called with a sentence for each old name.
+        values: by the names of options, with others among them.
+        where: stands before a name in messages.
 
     Raises:
-        HarpError: an option stands under both of its names.
+        HarpError: an option stands under two names.
     """
-    renamed = dict(values)
-    for old, new in RENAMED_OPTIONS.items():
-        if old in renamed:
-            if new in renamed:
-                raise HarpError(f"{old} is the old name of {new}, and both are set: remove {old}")
-            warn(f"{old} is called {new} now: use the new name, the old one will be removed")
-            renamed[new] = renamed.pop(old)
-    return renamed
+    return OptionNames([EnsembleOptions]).values(values, where)
 
 
 def _has_type(value: Any, expected: type) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from os import PathLike, fspath
 from typing import Any
 
@@ -17,7 +15,7 @@ from ..models.loading import model_fingerprint
 from .cache import ScoreCache
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
-from .options import default_of, names_of_part, with_new_names
+from .options import default_of, names_of_part, with_present_names
 from .rows import score_rows
 from .scorer import Scorer
 from .texts import DatasetTexts, FrameTexts, TextSource
@@ -147,8 +145,7 @@ class HarpReranker(pt.Transformer):
         Raises:
             HarpError: an argument makes no sense.
         """
-        warn = partial(warnings.warn, category=FutureWarning, stacklevel=3)
-        options = with_new_names(options, warn)
+        options = with_present_names(options, "HarpReranker.ensemble: ")
         score_normalisation = options.pop("score_normalisation", score_normalisation)
         rerankers = [
             model if isinstance(model, HarpReranker) else cls(model, **options) for model in models

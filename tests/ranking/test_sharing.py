@@ -194,9 +194,9 @@ def test_an_ensemble_is_the_weighted_mean(
         assert rows.sort_values("rank")["score"].is_monotonic_decreasing
 
 
-def test_the_old_name_of_score_normalisation_is_still_read():
-    with pytest.warns(FutureWarning, match="normalisation is called score_normalisation now"):
-        old = HarpReranker.ensemble(["a", "b"], normalisation="minmax")
+def test_the_old_name_of_score_normalisation_is_still_read(caplog):
+    old = HarpReranker.ensemble(["a", "b"], normalisation="minmax")
+    assert "normalisation is now called score_normalisation" in caplog.text
     assert old == HarpReranker.ensemble(["a", "b"], score_normalisation="minmax")
 
 

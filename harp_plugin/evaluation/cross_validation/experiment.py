@@ -24,7 +24,7 @@ from ..experiment import (
     written_options,
 )
 from ..first_stage import FirstStage
-from ..options import slug
+from ..options import file_stem
 from ..results import (
     averages,
     corrected,
@@ -34,7 +34,7 @@ from ..results import (
 )
 from ..runs import ranked, stored_run
 from .folds import Fold, draw_parts, folds_of, read_parts
-from .options import CrossValidationOptions, label
+from .options import CrossValidationOptions, count_label
 from .plot import draw
 from .results import CrossValidation, mean_and_deviation, over_seeds
 from .trials import Cell, Trial, Trials, check_finetuning
@@ -133,7 +133,7 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
 def _refuse_inputs(options: CrossValidationOptions, stage: FirstStage) -> None:
     """Refuse to write over the first stage's run or the files of folds."""
     folder = Path(options.output_dir)
-    runs = [folder / "runs" / f"{slug(options.rows[0])}.run"]
+    runs = [folder / "runs" / f"{file_stem(options.rows[0])}.run"]
     runs += [folder / "runs" / f"{cell.name}.run" for cell in _cells(options)]
     refuse_first_stage(stage, [*runs, folder / "finetuning" / "first-stage.run"])
     for number in range(1, len(options.fold_files or ()) + 1):
@@ -153,7 +153,7 @@ def _first_stage(
     run = stored_run(path, {**settings, "depth": depth}, stage.retrieve, **rules)
     settings |= {"depth": options.depth}
     first = stored_run(
-        folder / "runs" / f"{slug(options.rows[0])}.run",
+        folder / "runs" / f"{file_stem(options.rows[0])}.run",
         {**settings, "from depth": depth},
         lambda: run[run["rank"] < options.depth],
         **rules,
@@ -220,7 +220,7 @@ def _folds(options: CrossValidationOptions, collection: Collection) -> list[Fold
 def _cells(options: CrossValidationOptions) -> list[Cell]:
     return [
         Cell(system, count, seed)
-        for count in options.counts
+        for count in options.query_counts
         for system in options.row_names
         for seed in options.seeds
     ]
@@ -235,14 +235,14 @@ def _results(
 ) -> CrossValidation:
     per_query: dict[str, dict[str, PerQuery]] = {}
     deviations: dict[str, dict[str, dict[str, float]]] = {}
-    for count in options.counts:
-        per_query[label(count)] = {options.rows[0]: of_runs[""]}
+    for count in options.query_counts:
+        per_query[count_label(count)] = {options.rows[0]: of_runs[""]}
         for system in options.row_names:
             seeds = [of_runs[Cell(system, count, seed).name] for seed in options.seeds]
-            per_query[label(count)][system] = over_seeds(seeds)
+            per_query[count_label(count)][system] = over_seeds(seeds)
             if len(seeds) > 1:
                 means = averages({str(n): one for n, one in enumerate(seeds)}).values()
-                deviations.setdefault(label(count), {})[system] = {
+                deviations.setdefault(count_label(count), {})[system] = {
                     measure: mean_and_deviation([one[measure] for one in means])[1]
                     for measure in of_runs[""]
                 }
@@ -263,7 +263,10 @@ def _results(
             count: {row: together[count, row] for row in rows} for count, rows in tests.items()
         },
         correction=options.correction,
-        learnt={label(c): everything if c is None else label(c) for c in options.counts},
+        learnt={
+            count_label(c): everything if c is None else count_label(c)
+            for c in options.query_counts
+        },
     )
 
 

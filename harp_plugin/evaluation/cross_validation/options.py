@@ -9,28 +9,23 @@ from typing import Annotated, Any
 from ...errors import HarpError
 from ...limits import MOST, NUMBER, SEED, Limits, check_limits
 from ...option_names import OptionNames
+from ...ranking.options import scoring_option
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.judged_arguments import FinetuneDataArguments
-from ..options import ENSEMBLE_KEYS, ExperimentOptions, by_name, check_model
+from ..options import ExperimentOptions, check_model_row, read_mapping
 
-SYSTEM_KEYS = {"model", "finetuning", "allow_untrained"} | ENSEMBLE_KEYS
-OF_A_TRIAL = {
-    *("model", "dataset", "train_file", "fields", "queries", "query_ids"),
-    *(
-        "validation_query_ids",
-        "output_dir",
-        "seed",
-        "overwrite",
-        "keep",
-        "resume_from_checkpoint",
-        "quiet",
-        "disable_tqdm",
-    ),
+__all__ = ["CrossValidationOptions", "count_label"]
+
+_ALL = "all"
+_SYSTEM_OPTIONS = ("finetuning", "allow_untrained")
+_FINETUNING_NAMES = OptionNames((HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments))
+_SET_BY_CROSS_VALIDATION = {
+    *("model", "dataset", "train_file", "fields", "queries", "query_ids", "validation_query_ids"),
+    *("output_dir", "seed", "overwrite", "keep", "resume_from_checkpoint"),
+    *("quiet", "disable_tqdm"),
 }
-"""Options of fine-tuning that the cross-validation sets."""
-_NAMES = OptionNames((HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments))
-ALL = "all"
-LIMITS = {
+"""Options of fine-tuning that a user may not name."""
+_LIMITS = {
     "folds": Limits(most=MOST),
     "min_steps": NUMBER,
     "seed": SEED,
@@ -43,7 +38,7 @@ class CrossValidationOptions(ExperimentOptions):
     """Options of `cross_validate`, for flags or a JSON recipe.
 
     Raises:
-        HarpError: a value has no sense; the message names the option.
+        HarpError: a value makes no sense; the message names the option.
     """
 
     systems: dict[str, Any] | str | None = field(
@@ -51,7 +46,8 @@ class CrossValidationOptions(ExperimentOptions):
         metadata={
             "help": "Models to start from by the name of their row: a model, a list of models (an"
             " ensemble), or an object with `model` and any of finetuning (options of its own),"
-            " allow_untrained, and of an ensemble's weights and normalisation. As a flag: JSON."
+            " allow_untrained, and of an ensemble's weights and score_normalisation. As a flag:"
+            " JSON."
         },
     )
     finetuning: dict[str, Any] | str | None = field(
@@ -71,7 +67,7 @@ class CrossValidationOptions(ExperimentOptions):
         metadata={"help": "Files of query ids, one a line and one file a fold, in place of drawn."},
     )
     train_queries: Annotated[list[str], list[str | int | None]] = field(
-        default_factory=lambda: ["5", "10", "20", ALL],
+        default_factory=lambda: ["5", "10", "20", _ALL],
         metadata={
             "help": "Numbers of training queries, drawn from each fold's training part, fewer"
             " nested in more; all (in JSON null too) takes every one, 0 fine-tunes not at all."
@@ -86,9 +82,8 @@ class CrossValidationOptions(ExperimentOptions):
         default_factory=lambda: [42],
         metadata={"help": "Seeds of fine-tuning: measures are means over them, query by query."},
     )
-    dtype: str = field(
-        default="float32",
-        metadata={"help": "In ranking: float32, bfloat16, float16, or int8 on a CPU."},
+    dtype: str = scoring_option(
+        "dtype", help="In ranking: float32, bfloat16, float16, or int8 on a CPU."
     )
     output_dir: str = field(
         default="harp-output/cross-validation",
@@ -101,27 +96,27 @@ class CrossValidationOptions(ExperimentOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.finetuning = _finetuning("finetuning", by_name("finetuning", self.finetuning))
-        self.grid = _finetuning("grid", by_name("grid", self.grid))
+        self.finetuning = _finetuning("finetuning", read_mapping("finetuning", self.finetuning))
+        self.grid = _finetuning("grid", read_mapping("grid", self.grid))
         for name, values in self.grid.items():
             if not isinstance(values, list) or not values:
                 raise HarpError(f"grid: {name} is {values!r:.60}: list the values to choose from")
-        given = by_name("systems", self.systems)
-        self.systems = {name: _checked_system(name, value) for name, value in given.items()}
+        systems = read_mapping("systems", self.systems)
+        self.systems = {name: _checked_system(name, row) for name, row in systems.items()}
         if not self.systems:
             raise HarpError("systems is empty: name a model to fine-tune")
         self.check_rows("systems")
         self._check_numbers()
 
     def _check_numbers(self) -> None:
-        check_limits(self, LIMITS)
+        check_limits(self, _LIMITS)
         least = 3 if self.grid else 2
         if (len(self.fold_files) if self.fold_files else self.folds) < least:
             why = "training, validation and held-out" if self.grid else "training and held-out"
             raise HarpError(f"folds are fewer than {least}: queries are needed for {why}")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise HarpError(f"seeds is {self.seeds}: name at least one, each once")
-        if not self.counts or len(set(self.counts)) < len(self.counts):
+        if not self.query_counts or len(set(self.query_counts)) < len(self.query_counts):
             raise HarpError(f"train_queries is {self.train_queries}: name some, each once")
 
     @property
@@ -129,13 +124,13 @@ class CrossValidationOptions(ExperimentOptions):
         return list(self.systems or ())
 
     @property
-    def counts(self) -> list[int | None]:
+    def query_counts(self) -> list[int | None]:
         """Numbers of training queries; None stands for all.
 
         Raises:
-            HarpError: one is no such number.
+            HarpError: an entry is no such number.
         """
-        return [_count(given) for given in self.train_queries]
+        return [_query_count(entry) for entry in self.train_queries]
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
@@ -147,12 +142,12 @@ class CrossValidationOptions(ExperimentOptions):
     @property
     def negatives_depth(self) -> int:
         """How deep into the first stage's run any fine-tuning draws its negatives."""
-        given = [
+        depths = [
             {**self.finetuning_of(system), **candidate}.get("depth", FinetuneDataArguments.depth)
             for system in self.row_names
             for candidate in self.candidates
         ]
-        return max((depth for depth in given if isinstance(depth, int)), default=1)
+        return max((depth for depth in depths if isinstance(depth, int)), default=1)
 
     def models(self, system: str) -> list[str]:
         """The model of a system, or the models of its ensemble."""
@@ -174,26 +169,26 @@ class CrossValidationOptions(ExperimentOptions):
         return self.systems[name]
 
 
-def label(count: int | None) -> str:
-    """A number of training queries as tables and file names show it."""
-    return ALL if count is None else str(count)
+def count_label(count: int | None) -> str:
+    """Write a number of training queries as tables and file names show it."""
+    return _ALL if count is None else str(count)
 
 
-def _count(given: Any) -> int | None:
-    if given in (None, ALL):
+def _query_count(entry: Any) -> int | None:
+    if entry in (None, _ALL):
         return None
-    if not str(given).isdecimal():
-        raise HarpError(f"train_queries has {given!r}: name numbers from 0, or all")
-    return int(given)
+    if not str(entry).isdecimal():
+        raise HarpError(f"train_queries has {entry!r}: name numbers from 0, or all")
+    return int(entry)
 
 
-def _checked_system(name: str, value: Any) -> dict[str, Any]:
-    """The options of a system, with those of its own fine-tuning by their present names.
+def _checked_system(name: str, row: Any) -> dict[str, Any]:
+    """Check a system, and write the options of its own fine-tuning by their present names.
 
     Raises:
         HarpError: an option is unknown or has a wrong value.
     """
-    system = check_model("system", name, value, SYSTEM_KEYS)
+    system = check_model_row("system", name, row, _SYSTEM_OPTIONS)
     own = system.get("finetuning", {})
     if not isinstance(own, dict):
         raise HarpError(f"system {name!r}: finetuning is {own!r:.60}: it must map names")
@@ -202,13 +197,12 @@ def _checked_system(name: str, value: Any) -> dict[str, Any]:
 
 
 def _finetuning(where: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Options of fine-tuning by their present names.
+    """Write options of fine-tuning by their present names.
 
     Raises:
-        HarpError: the cross-validation sets one of them, or one is given under two names.
+        HarpError: the cross-validation sets one of them, or one stands under two names.
     """
-    options = _NAMES.values(values, f"{where}: ")
-    taken = sorted(OF_A_TRIAL & options.keys())
-    if taken:
-        raise HarpError(f"{where} names {taken[0]}: the cross-validation sets it, leave it out")
+    options = _FINETUNING_NAMES.values(values, f"{where}: ")
+    if refused := sorted(_SET_BY_CROSS_VALIDATION & options.keys()):
+        raise HarpError(f"{where} names {refused[0]}: the cross-validation sets it, leave it out")
     return options

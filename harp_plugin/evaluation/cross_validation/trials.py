@@ -25,10 +25,10 @@ from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.folder import MANIFEST, OF_THE_START
 from ...training.judged_arguments import FinetuneDataArguments
 from ..experiment import make_reranker, rerank
-from ..options import slug
+from ..options import file_stem
 from ..runs import stored_run
 from .folds import Fold
-from .options import CrossValidationOptions, label
+from .options import CrossValidationOptions, count_label
 
 ARGUMENTS = (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments)
 Arguments = tuple[HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments]
@@ -53,7 +53,7 @@ class Cell:
     @property
     def name(self) -> str:
         """As a part of file names."""
-        return f"{slug(self.system)}-{label(self.count)}-queries-seed-{self.seed}"
+        return f"{file_stem(self.system)}-{count_label(self.count)}-queries-seed-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Trial:
         return f"fold-{self.fold.number}{choice}"
 
     def __str__(self) -> str:
-        return f"{self.cell.system}, {label(self.cell.count)} queries, {self.name}"
+        return f"{self.cell.system}, {count_label(self.cell.count)} queries, {self.name}"
 
 
 class Trials:
@@ -123,7 +123,7 @@ class Trials:
             HarpError: a model cannot be loaded, an option of fine-tuning is unknown or wrong, or a
                 fold has fewer queries to learn from than asked for.
         """
-        counts = self._options.counts
+        counts = self._options.query_counts
         for system in self._options.row_names:
             for candidate in range(len(self._options.candidates)):
                 cell = Cell(system, None, self._options.seeds[0])
@@ -241,7 +241,7 @@ class Trials:
         return self._known[key]
 
     def _check_counts(self, trial: Trial, usable: int, shortages: list[str]) -> None:
-        most = max((count for count in self._options.counts if count), default=0)
+        most = max((count for count in self._options.query_counts if count), default=0)
         if most > usable:
             why = f" ({'; '.join(shortages)})" if shortages else ""
             raise HarpError(
@@ -258,8 +258,10 @@ class Trials:
         if untrained_too:
             arguments["allow_untrained"] = True
         for model in self._options.models(system):
-            one = {k: v for k, v in arguments.items() if k not in ("weights", "normalisation")}
-            make_reranker(model, device=self._options.device, **one).transform(pair)
+            one = {
+                k: v for k, v in arguments.items() if k not in ("weights", "score_normalisation")
+            }
+            make_reranker(model, device=self._options.device, **of_one).transform(pair)
 
     def _ranking(self, cell: Cell, finetuning: dict[str, Any]) -> dict[str, Any]:
         return {

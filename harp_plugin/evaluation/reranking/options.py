@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 
 from ...errors import HarpError
 from ...files.made_from import keep_option, overwrite_option
-from ...limits import COUNT, PAIR, check_limits
+from ...limits import COUNT, check_limits
+from ...ranking.options import SCORING_OPTIONS, check_scoring_options, scoring_option
 
-LIMITS = {
-    **dict.fromkeys(("depth", "batch_tokens", "passage_length", "passage_stride"), COUNT),
-    "max_length": PAIR,
-}
+__all__ = ["RerankOptions"]
 
 
 @dataclass
@@ -19,7 +17,7 @@ class RerankOptions:
     """Options of `rerank`, for flags.
 
     Raises:
-        HarpError: a value has no sense; the message names the option.
+        HarpError: a value makes no sense; the message names the option.
     """
 
     dataset: str = field(
@@ -37,52 +35,25 @@ class RerankOptions:
         default=None,
         metadata={"help": "How many results of each query are reranked and kept; by default all."},
     )
-    fields: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Document fields, joined by a space; by default the text that the dataset"
-            " recommends."
-        },
+    fields: list[str] | None = scoring_option("fields")
+    passages: str = scoring_option("passages")
+    passage_length: int | None = scoring_option("passage_length")
+    passage_stride: int | None = scoring_option("passage_stride")
+    max_length: int | None = scoring_option("max_length")
+    batch_tokens: int | None = scoring_option("batch_tokens")
+    device: list[str] | None = scoring_option(
+        "device", help="Such as cpu or cuda:1, or several; by default CUDA where there is one."
     )
-    passages: str = field(
-        default="first",
-        metadata={
-            "help": "Of a document longer than the model's input: its beginning (first), or the"
-            " max, the mean or the mean of the two best (top2) of its windows' scores.",
-            "choices": ["first", "max", "mean", "top2"],
-        },
-    )
-    passage_length: int | None = field(
-        default=None,
-        metadata={"help": "Tokens of a window; by default what fits beside the query."},
-    )
-    passage_stride: int | None = field(
-        default=None,
-        metadata={"help": "Tokens from one window to the next; by default half a window."},
-    )
-    max_length: int | None = field(
-        default=None, metadata={"help": "Tokens of a pair; by default what the model allows."}
-    )
-    batch_tokens: int | None = field(
-        default=None, metadata={"help": "Tokens of a batch; by default what memory allows."}
-    )
-    device: list[str] | None = field(
-        default=None,
-        metadata={"help": "Such as cpu or cuda:1, or several; by default CUDA where there is one."},
-    )
-    dtype: str = field(
-        default="float32",
-        metadata={"help": "float32, bfloat16, float16, or int8 on a CPU."},
-    )
-    cache: str | None = field(
-        default=None, metadata={"help": "Folder in which scores are kept across runs."}
-    )
+    dtype: str = scoring_option("dtype")
+    cache: str | None = scoring_option("cache")
     tag: str = field(default="harp", metadata={"help": "Last column of the run."})
     overwrite: bool = overwrite_option("a run of ours")
     keep: bool = keep_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
 
     def __post_init__(self) -> None:
-        check_limits(self, LIMITS)
+        check_limits(self, {"depth": COUNT})
+        values = vars(self)
+        check_scoring_options({name: values[name] for name in SCORING_OPTIONS if name in values})
         if len(self.tag.split()) != 1:
             raise HarpError(f"tag is {self.tag!r}: it must be one word")

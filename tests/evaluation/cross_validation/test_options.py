@@ -42,7 +42,7 @@ def test_flags_and_recipe_give_the_same(tmp_path):
         *("--train-queries", "0", "5", "all"),
         *("--finetuning", json.dumps(recipe["finetuning"])),
     )
-    assert from_flags.counts == from_recipe.counts == [0, 5, None]
+    assert from_flags.query_counts == from_recipe.query_counts == [0, 5, None]
     for options in (from_flags, from_recipe):
         assert options.rows == ["BM25", "HARP", "BERT", "both"] and options.reference == "HARP"
         assert options.finetuning_of("HARP") == {"learning_rate": 2e-5, "max_steps": 3}
