@@ -21,6 +21,7 @@ from ...errors import HarpError
 from ...files.noted import Ledger
 from ...files.writing import file_hash
 from ...options import OptionsParser
+from ...ranking.options import names_of_part
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.folder import MANIFEST, OF_THE_START
 from ...training.judged_arguments import FinetuneDataArguments
@@ -257,11 +258,9 @@ class Trials:
         arguments = self._ranking(cell, recipe)
         if untrained_too:
             arguments["allow_untrained"] = True
+        options = {name: arguments[name] for name in arguments.keys() - names_of_part("ensemble")}
         for model in self._options.models(system):
-            one = {
-                k: v for k, v in arguments.items() if k not in ("weights", "score_normalisation")
-            }
-            make_reranker(model, device=self._options.device, **of_one).transform(pair)
+            make_reranker(model, device=self._options.device, **options).transform(pair)
 
     def _ranking(self, cell: Cell, finetuning: dict[str, Any]) -> dict[str, Any]:
         return {

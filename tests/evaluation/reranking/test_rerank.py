@@ -158,7 +158,7 @@ def test_a_bad_line_is_one_clear_message(rerank, run_file, first_stage, capsys, 
         (["--tag", "two words"], "tag is 'two words'"),
         (["--passages", "best"], "best"),
         (["--passage-length", 0], "passage_length is 0"),
-        (["--dtype", "int3"], "unknown dtype 'int3'"),
+        (["--dtype", "int3"], "--dtype: invalid choice: 'int3'"),
         (["--fields", "url"], "no text field 'url'"),
     ],
 )
