@@ -346,8 +346,8 @@ def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_
         ({"train_queries": [9]}, r"train_queries has 9, but fold 1 has \d queries to learn from"),
         ({"folds": 13}, "13 folds of 12 queries"),
         ({"systems": {"x": "./nowhere"}}, "no model at ./nowhere"),
-        ({"finetuning": {"learning_rat": 1}}, "finetuning: .*did you mean --learning_rate"),
-        ({"finetuning": {"learning_rate": "fast"}}, "finetuning: .*learning_rate"),
+        ({"finetuning": {"learning_rat": 1}}, "finetuning: .*did you mean --learning.rate"),
+        ({"finetuning": {"learning_rate": "fast"}}, "finetuning: .*learning.rate"),
         ({"finetuning": {**FINETUNING, "max_length": 4096}}, "max_length is 4096"),
         ({"finetuning": {**FINETUNING, "losses": {"lcee": 1}}}, "lcee"),
         (
