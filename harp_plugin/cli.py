@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from . import __version__
+from ._version import __version__
 from .errors import HarpError, one_line
 from .failures import message_of
 from .files.temporary import folder_of_workers
@@ -204,7 +204,7 @@ def _train(argv: list[str]) -> None:
     parser.add_argument("--help-all", action="help", help="show every option")
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     *arguments, _rest = parser.read(argv, recipe)
-    from .commands.train import train
+    from .evaluation.training import train
 
     _show(f"checkpoint: {train(*arguments)}")
 
@@ -227,7 +227,7 @@ def _finetune(argv: list[str]) -> None:
     parser.add_argument("--help-all", action="help", help="show every option")
     recipe = argv[0] if argv and not argv[0].startswith("-") else None
     *arguments, _rest = parser.read(argv, recipe)
-    from .commands.train import finetune
+    from .evaluation.training import finetune
 
     _show(f"checkpoint: {finetune(*arguments)}")
 

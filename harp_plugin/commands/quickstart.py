@@ -109,8 +109,8 @@ def _inspect(build_dir: Path, options: QuickstartOptions) -> Path:
 
 
 def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> None:
+    from ..evaluation.training import train
     from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
-    from .train import train
 
     parser = OptionsParser(
         (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp quickstart", ""

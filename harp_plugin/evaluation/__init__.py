@@ -1,13 +1,14 @@
-"""Scores → tables: PyTerrier experiments on ir_datasets collections.
+"""Evaluation: PyTerrier experiments on ir_datasets collections, as tables with tests.
 
-Importing this package registers the ir_datasets dataset ``harp-encyclopedia``.
+Importing this package registers the ir_datasets dataset ``harp-encyclopedia``, where ir_datasets is
+installed.
 """
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ..collections.encyclopedia import register
 from .options import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EvaluationOptions", "Results", "evaluate"]
 
-register()
+if find_spec("ir_datasets") is not None:
+    from ..collections.encyclopedia import register
+
+    register()
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from .. import __version__
+from .._version import __version__
 
 __all__ = ["package_versions"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import __version__
+from .._version import __version__
 from ..errors import HarpError
 from ..files.noted import refuse_special
 

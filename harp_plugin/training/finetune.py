@@ -29,7 +29,7 @@ def finetune(
         data_args: what is learnt.
         training_args: how.
         validation: measures the ranking where ``validation_dataset`` is named;
-            `harp_plugin.commands.train` puts one together.
+            `harp_plugin.evaluation.training` puts one together.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.

@@ -47,7 +47,7 @@ def train(
         data_args: what is learnt.
         training_args: how.
         validation: measures the ranking where ``validation_dataset`` is named;
-            `harp_plugin.commands.train` puts one together.
+            `harp_plugin.evaluation.training` puts one together.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
@@ -94,7 +94,7 @@ def fit(
     """Train on any source of pair groups, evaluate on any other; `train` says how."""
     if training_args.validation_dataset is not None and validation is None:
         raise HarpError(
-            "validation_dataset is named: start from harp_plugin.commands.train, not training"
+            "validation_dataset is named: start from harp_plugin.evaluation.training, not training"
         )
     loss = data_args.weighted_sum()
     if loss.distilling and not getattr(groups, "has_teacher_scores", False):

@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 
 from ...collections.collection import Collection
-from ...commands.train import finetune
 from ...errors import HarpError
 from ...files.noted import Ledger
 from ...files.writing import file_hash
@@ -28,6 +27,7 @@ from ...training.judged_arguments import FinetuneDataArguments
 from ..experiment import make_reranker, rerank
 from ..options import file_stem
 from ..runs import stored_run
+from ..training import finetune
 from .folds import Fold
 from .options import CrossValidationOptions, count_label
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harp_plugin.cli import main
-from harp_plugin.commands import train
 from harp_plugin.evaluation import EvaluationOptions, evaluate
+from harp_plugin.evaluation import training as train
 from harp_plugin.options import OptionsParser
 from harp_plugin.training.arguments import (
     HarpDataArguments,

@@ -1,6 +1,6 @@
-"""`harp train` and `harp finetune` for Python: training, with its ranking watched.
+"""Training whose ranking is measured meanwhile: `harp train` and `harp finetune` for Python.
 
-Training itself knows nothing of evaluation; here the two are put together.
+`harp_plugin.training` knows nothing of evaluation; the two are combined here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrai
 from ..training.judged_arguments import FinetuneDataArguments
 
 if TYPE_CHECKING:
-    from ..evaluation.validation import RankingValidation
+    from .validation import RankingValidation
+
+__all__ = ["finetune", "ranking_validation", "train"]
 
 
 def train(
@@ -22,7 +24,7 @@ def train(
     data_args: HarpDataArguments,
     training_args: HarpTrainingArguments,
 ) -> Path:
-    """`harp_plugin.training.run.train`, with the ranking that the options ask for measured."""
+    """Pre-train as `harp_plugin.training.run.train`, and measure what the options ask for."""
     data_args.check()
     validation = ranking_validation(training_args, data_args.max_length)
     return pretraining.train(model_args, data_args, training_args, validation=validation)
@@ -33,10 +35,10 @@ def finetune(
     data_args: FinetuneDataArguments,
     training_args: HarpTrainingArguments,
 ) -> Path:
-    """`harp_plugin.training.finetune.finetune`, with the ranking asked for measured.
+    """Fine-tune as `harp_plugin.training.finetune.finetune`, and measure what the options ask for.
 
-    Queries of the dataset that is learnt from are drawn from ``query_ids`` too, so that a fold's
-    held-out queries choose no checkpoint.
+    If the model learns from the dataset that is measured, the measured queries are drawn from
+    ``query_ids`` too, so that the held-out queries of a fold choose no checkpoint.
     """
     data_args.check()
     same = training_args.validation_dataset == data_args.dataset
@@ -48,7 +50,7 @@ def finetune(
 def ranking_validation(
     training_args: HarpTrainingArguments, max_length: int, query_ids: str | None = None
 ) -> RankingValidation | None:
-    """What the options ask to be measured, None where they ask for nothing.
+    """Return what measures the ranking, None where the options ask for nothing.
 
     Args:
         training_args: the options.
@@ -60,7 +62,7 @@ def ranking_validation(
     """
     if training_args.validation_dataset is None:
         return None
-    from ..evaluation.validation import RankingValidation
+    from .validation import RankingValidation
 
     with training_args.main_process_first(local=True):
         return RankingValidation(
