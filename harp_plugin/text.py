@@ -1,4 +1,7 @@
-"""What a word is, and how anchor texts and titles are normalised: once, in Python, when read."""
+"""Words of a text, and the normalised forms of anchor texts and titles.
+
+Texts are normalised once, when they are read: an engine's own functions for texts would differ.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,17 @@ import re
 import unicodedata
 from urllib.parse import unquote
 
+__all__ = [
+    "WORD",
+    "normalise_anchor",
+    "normalise_title",
+    "title_anchors",
+    "without_surrogates",
+    "words",
+]
+
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+"""A word is a run of letters and digits, which may hold apostrophes."""
 _SPACE = re.compile(r"\s+")
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -15,19 +28,20 @@ _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e]+")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text: runs of letters and digits, an apostrophe inside allowed."""
+    """Return the words of a text (see `WORD`)."""
     return WORD.findall(text)
 
 
 def without_surrogates(text: str) -> str:
-    """Replace halves of surrogate pairs, which no file of UTF-8 can hold, by U+FFFD each."""
+    """Replace each half of a surrogate pair, which UTF-8 cannot write, by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def normalise_anchor(text: str) -> str:
-    """Normalise an anchor text, so that two spellings of one anchor compare equal.
+    """Normalise an anchor text, so that two spellings of the same anchor compare equal.
 
-    Unicode NFKC, lower case, single spaces, no punctuation at either end.
+    The result is in Unicode NFKC and lower case, with single spaces and without punctuation at
+    either end.
     """
     text = _SPACE.sub(" ", unicodedata.normalize("NFKC", text)).lower().strip()
     start, end = 0, len(text)
@@ -41,12 +55,13 @@ def normalise_anchor(text: str) -> str:
 def normalise_title(title: str, *, first_letter: bool = True) -> str:
     """Normalise a page title or link target as MediaWiki does.
 
-    Decodes HTML entities and percent escapes, drops the fragment and a leading colon, folds
-    underscores and white space, and upper-cases the first letter.
+    This decodes HTML entities and percent escapes, removes the fragment and a leading colon, turns
+    underscores and white space into single spaces, and makes the first letter a capital.
 
     Args:
-        title: a title as written in a link or a dump.
-        first_letter: the site's ``<case>`` is ``first-letter`` (true for every Wikipedia).
+        title: a title as a link or a dump writes it.
+        first_letter: whether the first letter of a title is always a capital letter, as in every
+            Wikipedia (``<case>first-letter</case>`` in a dump).
 
     Returns:
         The title, or an empty string for a link inside a page such as ``#History``.
@@ -60,6 +75,19 @@ def normalise_title(title: str, *, first_letter: bool = True) -> str:
     if first_letter and title and len(title[0].upper()) == 1:
         title = title[0].upper() + title[1:]
     return title
+
+
+def title_anchors(title: str) -> list[str]:
+    """Return the anchor texts that repeat a title, normalised.
+
+    These are the title itself, and the title without a "(disambiguator)" at its end.
+    """
+    title = unicodedata.normalize("NFKC", title).strip()
+    start = title.rfind("(")
+    whole = normalise_anchor(title)
+    if start < 1 or title.find(")", start) != len(title) - 1:
+        return [whole]
+    return list(dict.fromkeys([whole, normalise_anchor(title[:start])]))
 
 
 def _is_utf8_escaped(title: str) -> bool:

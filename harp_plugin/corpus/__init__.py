@@ -1,1 +1,3 @@
-"""Sources → pages, sentences, links, redirects."""
+"""Stage 1 of a build: sources become the tables pages, sections, sentences, links, redirects."""
+
+__all__: list[str] = []

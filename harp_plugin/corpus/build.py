@@ -1,4 +1,4 @@
-"""Stage 1: sources become the tables pages, sentences, links and redirects."""
+"""The corpus stage: sources become tables of pages, sections, sentences, links and redirects."""
 
 from __future__ import annotations
 
@@ -20,25 +20,48 @@ from ..files.made_from import OverwriteRules
 from ..files.writing import file_hash
 from ..storage import ShardFile, Stage, read_manifest, shard_map, write_table
 from .options import CorpusOptions
-from .readers import READERS, Source, choose_reader, sources
-from .readers.base import UnknownFormat
-from .readers.mediawiki import index_of
+from .readers import READERS, Source, UnknownFormat, choose_reader, sources
+from .readers.mediawiki import multistream_index
 from .readers.source import COLLECTION
 from .tables import TABLES, table_rows
+
+__all__ = [
+    "Run",
+    "Shard",
+    "build_corpus",
+    "corpus_stage",
+    "find_runs",
+    "page_count",
+    "record_size",
+    "write_shard",
+]
 
 _PACKAGES = ("mwparserfromhell", "selectolax", "resiliparse", "sentencex", "pyarrow")
 _SHARD_SIZE = 32 << 20
 
 
 class Run(NamedTuple):
-    """Consecutive sources of one format, which share shards."""
+    """Consecutive sources of one format, which share shards.
+
+    Attributes:
+        reader: the name of their reader.
+        sources: the sources in order.
+    """
 
     reader: str
     sources: list[Source]
 
 
 class Shard(NamedTuple):
-    """Records of one format that become one file of each table."""
+    """Records of one format that become one file of each table.
+
+    Attributes:
+        name: the name of the shard.
+        reader: the name of the reader.
+        records: the records.
+        stage: the stage that the shard belongs to.
+        position: how many bytes of the sources have been read behind its last record.
+    """
 
     name: str
     reader: str
@@ -48,7 +71,7 @@ class Shard(NamedTuple):
 
 
 def build_corpus(
-    named: Sequence[str | Path],
+    source_names: Sequence[str | Path],
     directory: Path,
     options: CorpusOptions,
     *,
@@ -58,14 +81,15 @@ def build_corpus(
 ) -> dict[str, Any]:
     """Read all sources into Parquet shards under ``directory/corpus``.
 
-    The same bytes for any number of workers. Finished shards are kept over a kill.
+    The bytes are the same for any number of workers. When a build is killed, the next one keeps
+    the finished shards.
 
     Args:
-        named: files, folders, and collections such as ``irds:kilt``.
+        source_names: files, folders, and collections such as ``irds:kilt``.
         directory: the folder of the build.
-        options: how to read.
-        workers: processes that parse; one more reads.
-        quiet: no progress bar.
+        options: how sources are read.
+        workers: the number of processes that parse; one more process reads.
+        quiet: whether to show no progress bar.
         rules: what may be done with other work in the folder.
 
     Returns:
@@ -75,14 +99,13 @@ def build_corpus(
         HarpError: a source is missing, damaged, of no known format, changes while it is read, or
             yields nothing; or the folder holds other work or other files.
     """
-    stage = corpus_stage(named, directory, options, rules)
+    stage = corpus_stage(source_names, directory, options, rules)
     if stage.is_finished():
         return read_manifest(stage.folder)
-    found = [sources(name) for name in named]
-    runs, unknown = find_runs(found, options.reader)
+    runs, unreadable = find_runs([sources(name) for name in source_names], options.reader)
     stage.start()
-    if unknown:
-        stage.finish_shard("unknown", {}, {"file of unknown format": unknown})
+    if unreadable:
+        stage.finish_shard("unknown", {}, {"file of unknown format": unreadable})
     total = sum(source.size for run in runs for source in run.sources)
     with tqdm(total=total or None, unit="B", unit_scale=True, desc="corpus", disable=quiet) as bar:
         pages = 0
@@ -90,55 +113,57 @@ def build_corpus(
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
             bar.update(position - bar.n)
-    if _inputs(named) != stage.inputs:
+    if _inputs(source_names) != stage.inputs:
         raise HarpError(f"a source of {stage.folder} changed while it was read: run again")
     return stage.finish()
 
 
 def corpus_stage(
-    named: Sequence[str | Path],
+    source_names: Sequence[str | Path],
     directory: Path,
     options: CorpusOptions,
     rules: OverwriteRules | None = None,
 ) -> Stage:
-    """The stage of these sources and options, not started.
+    """Return the stage of these sources and options; it is not started yet.
 
     Raises:
         HarpError: a source is missing or cannot be read.
     """
-    inputs = _inputs(named)
+    inputs = _inputs(source_names)
     return Stage(directory / "corpus", asdict(options), inputs, _PACKAGES, rules=rules)
 
 
-def _inputs(named: Sequence[str | Path]) -> dict[str, str]:
+def _inputs(source_names: Sequence[str | Path]) -> dict[str, str]:
+    """Return the fingerprints of the sources by their numbers and names."""
     return {
-        f"{number}:{_base(name)}": _fingerprint(sources(name)) for number, name in enumerate(named)
+        f"{number}:{_base_name(name)}": _fingerprint(sources(name))
+        for number, name in enumerate(source_names)
     }
 
 
-def _base(name: str | Path) -> str:
+def _base_name(name: str | Path) -> str:
     return str(name) if str(name).startswith(COLLECTION) else Path(name).name
 
 
-def _fingerprint(found: list[Source]) -> str:
-    """A hash of names and whole contents: the same wherever the files lie.
+def _fingerprint(group: list[Source]) -> str:
+    """Return a hash of the names and the contents of sources, wherever their files lie.
 
-    A collection of ir_datasets is known by its name and the release of ir_datasets only. Files are
-    read once a process, unless the size or the time of one of them changes.
+    For a collection of ir_datasets, this is a hash of its name and of the release of ir_datasets. A
+    process reads each file once, unless the size or the time of a file changes.
     """
-    indexes = ((source, index_of(source)) for source in found)
+    indexes = ((source, multistream_index(source)) for source in group)
     files = [
         file
         for source, index in indexes
         for file in ([source] if index is None else [source, Source(index.name, index)])
     ]
     state = _digest(f"{file.path}\0{_status(file)}\0" for file in files)
-    if state not in _known:
-        _known[state] = _digest(f"{file.name}\0{_content(file)}\0" for file in files)
-    return _known[state]
+    if state not in _fingerprints:
+        _fingerprints[state] = _digest(f"{file.name}\0{_content_hash(file)}\0" for file in files)
+    return _fingerprints[state]
 
 
-_known: dict[str, str] = {}
+_fingerprints: dict[str, str] = {}
 
 
 def _digest(parts: Iterable[str]) -> str:
@@ -155,31 +180,44 @@ def _status(source: Source) -> tuple[int, ...]:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _content(source: Source) -> str:
+def _content_hash(source: Source) -> str:
     if source.path is None:
         return version("ir-datasets")
-    with source.open(decompress=False):  # tells in one line what cannot be read
+    with source.open(decompress=False):  # raises an error of one line if it cannot be read
         return file_hash(source.path)
 
 
-def find_runs(found: list[list[Source]], reader: str) -> tuple[list[Run], int]:
-    """Group sources by format; the files of a folder may be of unknown formats, but not all."""
+def find_runs(groups: list[list[Source]], reader: str) -> tuple[list[Run], int]:
+    """Group sources by format.
+
+    Args:
+        groups: the sources of each name that the user gave: a folder gives several.
+        reader: the name of a reader, or ``auto``.
+
+    Returns:
+        The runs, and the number of files in folders that no reader recognises.
+
+    Raises:
+        HarpError: no reader recognises a source, or any file of a folder.
+    """
     runs: list[Run] = []
-    unknown = 0
-    for together in found:
-        known: list[tuple[str, Source]] = []
-        for source in together:
+    unreadable = 0
+    for group in groups:
+        readable: list[tuple[str, Source]] = []
+        for source in group:
             try:
-                known.append((choose_reader(source, reader), source))
+                readable.append((choose_reader(source, reader), source))
             except UnknownFormat:
-                if len(together) == 1:
+                if len(group) == 1:
                     raise
-                unknown += 1
-        if not known:
-            raise HarpError(f"no file beside {together[0].path} is in a known format")
-        for name, group in groupby(known, key=itemgetter(0)):
-            runs.append(Run(name, [source for _, source in group]))
-    return runs, unknown
+                unreadable += 1
+        if not readable:
+            raise HarpError(
+                f"no file beside {group[0].path} is in a known format: name a reader by --reader"
+            )
+        for name, same_format in groupby(readable, key=itemgetter(0)):
+            runs.append(Run(name, [source for _, source in same_format]))
+    return runs, unreadable
 
 
 def _shards(runs: list[Run], options: CorpusOptions, stage: Stage) -> Iterator[Shard]:
@@ -189,7 +227,7 @@ def _shards(runs: list[Run], options: CorpusOptions, stage: Stage) -> Iterator[S
         pages = size = part = 0
         for source, record in _records(run):
             batch.append(record)
-            pages += getattr(record, "pages", 1)
+            pages += page_count(record)
             size += record_size(record)
             if pages >= options.pages_per_shard or size >= _SHARD_SIZE:
                 yield from _shard(f"{number:03d}-{part:05d}", run, batch, stage, done + source)
@@ -205,7 +243,7 @@ def _shard(name: str, run: Run, records: list[Any], stage: Stage, position: int)
 
 
 def _records(run: Run) -> Iterator[tuple[int, Any]]:
-    """Records with the number of compressed bytes read so far."""
+    """Give each record with the number of compressed bytes read so far."""
     reader = READERS[run.reader]()
     done = 0
     for source in run.sources:
@@ -214,8 +252,13 @@ def _records(run: Run) -> Iterator[tuple[int, Any]]:
         done += source.size
 
 
+def page_count(record: Any) -> int:
+    """Return the number of pages in a record."""
+    return getattr(record, "pages", 1)
+
+
 def record_size(record: Any) -> int:
-    """Bytes and characters in a record, of one level of nesting."""
+    """Return the number of bytes and characters in a record, or in the parts of a tuple."""
     parts = record if isinstance(record, tuple) else (record,)
     return sum(len(part) for part in parts if isinstance(part, str | bytes))
 
@@ -224,7 +267,7 @@ def write_shard(shard: Shard) -> tuple[int, int]:
     """Parse a shard's records and write its tables.
 
     Returns:
-        The shard's position in the sources, and its number of pages.
+        The position of the shard in the sources, and its number of pages.
     """
     counts: Counter[str] = Counter()
     drops: Counter[str] = Counter()

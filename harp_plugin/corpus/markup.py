@@ -1,4 +1,4 @@
-"""Clean text that knows where its links are."""
+"""Clean text together with the exact places of its links."""
 
 from __future__ import annotations
 
@@ -8,28 +8,41 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+__all__ = ["Link", "LinkedText", "joined", "linked_lines"]
+
 
 class Link(NamedTuple):
-    """A link in a text: ``text[start:end] == anchor``; ``target`` is a page's normalised title."""
+    """A link in a text, for which ``text[start:end] == anchor`` holds.
+
+    Attributes:
+        start: the offset of its first character.
+        end: the offset behind its last character.
+        anchor: its anchor text.
+        target: the key of the page that it leads to.
+    """
 
     start: int
     end: int
     anchor: str
     target: str
 
+    def at(self, start: int, end: int) -> Link:
+        """Return the same link at another place."""
+        return Link(start, end, self.anchor, self.target)
+
 
 @dataclass(slots=True)
 class LinkedText:
-    """A text and the links in it, in order."""
+    """A text and its links, in the order of the text."""
 
     text: str
     links: list[Link]
 
     def substitute(self, pattern: re.Pattern[str], replacement: str) -> None:
-        """Replace every match of ``pattern`` by this very text; the links keep to their words.
+        """Replace every match of ``pattern`` by ``replacement`` and move the links accordingly.
 
-        A link boundary strictly inside a replaced stretch moves to the stretch's far side, so that
-        the link never grows.
+        The replacement is inserted literally. Where a link starts or ends inside a match, it then
+        starts behind the replacement or ends before it, so that a link never grows.
         """
         pieces: list[str] = []
         starts: list[int] = []
@@ -48,63 +61,67 @@ class LinkedText:
             return
 
         def moved(offset: int, *, is_start: bool) -> int:
-            stretch = bisect_right(starts, offset - 1) - 1
-            if stretch < 0:
+            match = bisect_right(starts, offset - 1) - 1
+            if match < 0:
                 return offset
-            if offset < ends[stretch]:
-                before = shifts[stretch - 1] if stretch else 0
-                return ends[stretch] + shifts[stretch] if is_start else starts[stretch] + before
-            return offset + shifts[stretch]
+            if offset < ends[match]:
+                shift_before = shifts[match - 1] if match else 0
+                return ends[match] + shifts[match] if is_start else starts[match] + shift_before
+            return offset + shifts[match]
 
         self.text = "".join([*pieces, self.text[position:]])
         self.links = [
-            Link(
-                moved(link.start, is_start=True),
-                moved(link.end, is_start=False),
-                link.anchor,
-                link.target,
-            )
+            link.at(moved(link.start, is_start=True), moved(link.end, is_start=False))
             for link in self.links
         ]
 
     def strip(self) -> None:
-        """Take white space off both ends of the text."""
+        """Remove white space from both ends of the text."""
         stripped = self.text.lstrip()
         shift = len(self.text) - len(stripped)
         self.text = stripped.rstrip()
         size = len(self.text)
         self.links = [
-            Link(
-                min(max(link.start - shift, 0), size),
-                min(max(link.end - shift, 0), size),
-                link.anchor,
-                link.target,
-            )
+            link.at(min(max(link.start - shift, 0), size), min(max(link.end - shift, 0), size))
             for link in self.links
         ]
 
     def shrink_links(self) -> None:
-        """Take white space out of both ends of every link; drop links that are left empty."""
+        """Remove white space from both ends of every link, and remove links that become empty."""
         shrunk = []
         for link in self.links:
             words = self.text[link.start : link.end]
             start = link.start + len(words) - len(words.lstrip())
             end = link.end - len(words) + len(words.rstrip())
             if start < end:
-                shrunk.append(Link(start, end, link.anchor, link.target))
+                shrunk.append(link.at(start, end))
         self.links = shrunk
+
+    def remove_inexact_links(self) -> None:
+        """Remove the links whose words in the text differ from their anchor text."""
+        self.links = [
+            link for link in self.links if self.text[link.start : link.end] == link.anchor
+        ]
 
 
 def joined(texts: Iterable[LinkedText]) -> LinkedText:
-    """Put each text on a line of its own; the links keep to their words."""
+    """Put each text on a line of its own and move its links accordingly."""
     lines: list[str] = []
     links: list[Link] = []
     position = 0
     for text in texts:
         lines.append(text.text)
-        links += [
-            Link(link.start + position, link.end + position, link.anchor, link.target)
-            for link in text.links
-        ]
+        links += [link.at(link.start + position, link.end + position) for link in text.links]
         position += len(text.text) + 1
     return LinkedText("\n".join(lines), links)
+
+
+def linked_lines(anchors: Iterable[tuple[str, str]]) -> LinkedText:
+    """Put each anchor text on a line of its own, as a link to its target.
+
+    Args:
+        anchors: pairs of an anchor text and the key of its target.
+    """
+    return joined(
+        LinkedText(anchor, [Link(0, len(anchor), anchor, target)]) for anchor, target in anchors
+    )

@@ -1,4 +1,4 @@
-"""Options of reading."""
+"""Options of the corpus stage."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from ..errors import HarpError
 
+__all__ = ["CorpusOptions"]
+
 
 @dataclass
 class CorpusOptions:
-    """What to read, and how.
+    """How sources are read.
 
     Raises:
         HarpError: a number is out of its range.
@@ -17,7 +19,7 @@ class CorpusOptions:
 
     reader: str = field(
         default="auto",
-        metadata={"help": "Source format; auto tells it by the source's first bytes."},
+        metadata={"help": "Format of the sources; auto tells it by their first bytes."},
     )
     pages_per_shard: int = field(
         default=2000, metadata={"help": "Source records per Parquet shard."}

@@ -1,14 +1,16 @@
-"""Pages that only lead to other pages: disambiguation pages and lists.
+"""Recognises pages that only lead to other pages: disambiguation pages and lists.
 
-Told by what the wiki's editors write: the magic word, templates' names, and titles, in the
-languages of the largest Wikipedias. A page about all bearers of a name (a surname, ships of one
-name) is a set index, which Wikipedia counts among the lists.
+The signs are a magic word, the names of templates, and titles, in the languages of the largest
+Wikipedias. A page about all bearers of a name (a surname, ships of one name) is a set index, which
+Wikipedia counts among the lists.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+
+__all__ = ["DISAMBIGUATION", "LIST", "kind_of_page", "kind_of_wikitext"]
 
 DISAMBIGUATION = "disambiguation"
 LIST = "list"
@@ -58,29 +60,31 @@ _LIST_TITLE = re.compile(
     r"|Talaan (?:sa|ng) |Списки? [а-яё]|Список [а-яіїєґ]|Перелік |Danh sách "
     r"|Llistes? d(?:e |els? |['’])|(?:قائمة|قوائم|ليستة|قايمة|فهرست) |.+(?:列表|一覧|一览|一覽)$"
 )
-_LIST_TITLE_IN = {
+_LIST_TITLE_BY_LANGUAGE = {
     "de": re.compile(r"Listen? [a-zäöü]"),
     "pl": re.compile(r"Lista [a-ząćęłńóśźż]"),
 }
-"""What is a list in one language only: a "Liste noire" and a "Lista negra" are none."""
+"""Titles of lists in one language only: a "Liste noire" and a "Lista negra" are no lists."""
 _MAGIC_WORD = "__DISAMBIG__"
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<nowiki>.*?(?:</nowiki>|\Z)|\{\{\{[^{}]*\}\}\}", re.DOTALL)
 _TEMPLATE = re.compile(r"\{\{\s*([^|{}\[\]<>#\n]+)")
 
 
-def kind_of_page(title: str, language: str = "en", told: str | None = None) -> str | None:
-    """``"disambiguation"``, ``"list"`` or None.
+def kind_of_page(title: str, language: str = "en", text_kind: str | None = None) -> str | None:
+    """Return the kind of a page: ``"disambiguation"``, ``"list"`` or None.
 
     Args:
-        title: the page's title as shown.
+        title: the title of the page as a reader sees it.
         language: its language code.
-        told: what the rest of the page says, such as `kind_of_wikitext`.
+        text_kind: the kind that its text tells, such as `kind_of_wikitext`.
     """
-    return told if told == DISAMBIGUATION else _kind_of_title(title, language) or told
+    if text_kind == DISAMBIGUATION:
+        return text_kind
+    return _kind_of_title(title, language) or text_kind
 
 
 def kind_of_wikitext(wikitext: str) -> str | None:
-    """``"disambiguation"``, ``"list"`` or None, by the magic word and the templates' names."""
+    """Return the kind that the magic word and the names of templates tell, or None."""
     kind = _kind_of_marks(wikitext)
     return _kind_of_marks(_HIDDEN.sub("", wikitext)) if kind else None
 
@@ -96,8 +100,8 @@ def _kind_of_title(title: str, language: str) -> str | None:
     title = unicodedata.normalize("NFKC", title).strip()
     if title.endswith(")") and _DISAMBIGUATION_TITLE.search(title):
         return DISAMBIGUATION
-    in_language = _LIST_TITLE_IN.get(language, _LIST_TITLE)
-    return LIST if _LIST_TITLE.match(title) or in_language.match(title) else None
+    pattern = _LIST_TITLE_BY_LANGUAGE.get(language, _LIST_TITLE)
+    return LIST if _LIST_TITLE.match(title) or pattern.match(title) else None
 
 
 def _disambiguates(name: str) -> bool:

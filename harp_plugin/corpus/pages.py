@@ -1,4 +1,4 @@
-"""What a reader gives: pages, redirects, and what was dropped with its reason."""
+"""The items that a reader gives: pages, redirects, and records that were dropped."""
 
 from __future__ import annotations
 
@@ -9,14 +9,40 @@ from dataclasses import dataclass, field
 from ..text import words
 from .markup import LinkedText
 
+__all__ = [
+    "NO_TEXT",
+    "NO_TITLE",
+    "SEE_ALSO_HEADINGS",
+    "Dropped",
+    "Item",
+    "Page",
+    "Redirect",
+    "Section",
+]
+
+SEE_ALSO_HEADINGS = frozenset(
+    {"see also", "related pages", "other pages"}
+    | {"tan-awa usab", "tan-awa sab", "tan-awa"}
+    | {"siehe auch", "voir aussi", "articles connexes", "se även", "se också", "zie ook"}
+    | {"véase también", "vea también", "см. также", "смотри также", "voci correlate"}
+    | {"zobacz też", "zobacz także", "شوف كمان", "بص كمان", "انظر أيضا", "انظر أيضًا"}
+    | {"参见", "參見", "参看", "參看", "相关条目", "相關條目", "関連項目"}
+    | {"див. також", "xem thêm", "ver também", "جستارهای وابسته", "vegeu també"}
+)
+"""Headings of see-also sections in lower case, in the languages of the largest Wikipedias."""
+
 
 @dataclass(slots=True)
 class Section:
-    """One section of a page. The lead has level 1 and an empty title.
+    """One section of a page.
 
-    Lines of ``body.text`` are paragraphs; links never cross a line. ``region`` is None for the
-    page's content; boilerplate says where it stands: ``header``, ``footer``, ``navigation`` or
-    ``aside``. Of boilerplate only the links are kept, with their region.
+    Attributes:
+        level: the level of its heading; the lead, which has none, has level 1.
+        title: its heading; empty for the lead.
+        body: its text, in which each line is a paragraph. A link never crosses the end of a line.
+        region: None for the content of the page. For boilerplate, the place where it stands:
+            ``header``, ``footer``, ``navigation`` or ``aside``. Of boilerplate, only the links and
+            their region are stored.
     """
 
     level: int
@@ -31,17 +57,17 @@ class Page:
 
     Attributes:
         key: its normalised title or URL, by which links name it.
-        title: its title as shown.
-        sections: in order, the lead first.
-        see_also: keys of the pages under its see-also heading.
-        drops: why links were left out, with counts.
-        whole: whether the source holds the whole page; ``min_words`` judges whole pages only.
+        title: its title as a reader sees it.
+        sections: its sections in order, the lead first.
+        see_also: the keys of the pages under its see-also heading, each once.
+        drops: how many links were dropped, by reason.
+        whole: whether the source holds the whole page; ``min_words`` applies to whole pages only.
         split: whether paragraphs still have to be split into sentences.
-        language: code for the sentence splitter.
+        language: the language code for the sentence splitter.
         domain: the registrable domain of a web page.
-        kind: ``disambiguation`` or ``list`` where the source says so by more than the title.
-        debris: matches marks of markup that could not be parsed, if the source has any: such marks
-            are taken out, and a linked sentence with one is dropped.
+        kind: ``disambiguation`` or ``list`` where more than the title of the page says so.
+        debris: a pattern for marks of markup that the parser could not read, if the source can have
+            such marks. They are removed, and a linked sentence that holds one is dropped.
     """
 
     key: str
@@ -58,24 +84,41 @@ class Page:
 
     @property
     def content(self) -> list[Section]:
-        """The sections that are no boilerplate."""
+        """The sections that are not boilerplate."""
         return [section for section in self.sections if section.region is None]
 
     @property
     def lead(self) -> str:
-        """Text of the first section; empty where the page starts with a heading."""
+        """The text of the first section; empty where the page starts with a heading."""
         first = self.content[:1]
         return first[0].body.text if first and first[0].level == 1 else ""
 
     @property
     def word_count(self) -> int | None:
-        """Words in all sections, or None where the source does not hold the whole page."""
+        """The number of words in all sections; None where the source lacks parts of the page."""
         return sum(len(words(s.body.text)) for s in self.content) if self.whole else None
+
+    def add_section(self, level: int, title: str, body: LinkedText) -> None:
+        """Add a section; of a section with a see-also heading, add the targets of its links."""
+        if title.lower() in SEE_ALSO_HEADINGS:
+            self.add_see_also(body)
+        else:
+            self.sections.append(Section(level, title, body))
+
+    def add_see_also(self, body: LinkedText) -> None:
+        """Add the targets of the links of a see-also section."""
+        targets = (link.target for link in body.links)
+        self.see_also = list(dict.fromkeys([*self.see_also, *targets]))
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A title that stands for another page."""
+    """A title or an address that stands for another page.
+
+    Attributes:
+        source: the key of the redirect.
+        target: the key of the page that it leads to.
+    """
 
     source: str
     target: str
@@ -83,9 +126,12 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A record that is no page, with the reason that the manifest counts."""
+    """A record that gives no page, with the reason that the manifest counts."""
 
     reason: str
 
+
+NO_TEXT = Dropped("page without text")
+NO_TITLE = Dropped("page without title")
 
 Item = Page | Redirect | Dropped

@@ -1,30 +1,31 @@
-"""Reads a sample of sources, to tell what the whole of them holds."""
+"""Reads a sample of sources, from which the size of a whole build is estimated."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
 from ..storage import Stage
-from .build import Run, Shard, find_runs, record_size, write_shard
+from .build import Run, Shard, find_runs, page_count, record_size, write_shard
 from .options import CorpusOptions
 from .readers import READERS, Source, sources
 
-_FILES = 16
+__all__ = ["Sample", "sample_corpus"]
+
+_MIN_FILES = 16
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What was read for a sample.
+    """The size of a sample.
 
     Attributes:
-        fraction: the part of the sources that was read: 1 for all.
-        seconds: how long one process took.
+        fraction: the share of the sources that was read, from 0 to 1.
+        seconds: how long one process read and parsed.
     """
 
     fraction: float
@@ -32,34 +33,40 @@ class Sample:
 
 
 def sample_corpus(
-    named: Sequence[str | Path], directory: Path, options: CorpusOptions, pages: int
+    source_names: Sequence[str | Path], directory: Path, options: CorpusOptions, pages: int
 ) -> Sample:
-    """Write the tables of the first pages of some of the sources to ``directory/corpus``.
+    """Write the tables of a sample of the sources to ``directory/corpus``.
 
-    Of many files, 16 are read, spread evenly, or more where that gives fewer pages; of each file,
-    its beginning.
+    Of many files, 16 that are spread evenly are read, each from its beginning; if they give too few
+    pages, more files follow.
+
+    Args:
+        source_names: files, folders, and collections such as ``irds:kilt``.
+        directory: the folder of the sample.
+        options: how sources are read.
+        pages: how many pages to read at least, if the sources have so many.
 
     Raises:
         HarpError: a source is missing, damaged, of no known format, or yields nothing.
     """
-    runs, _ = find_runs([sources(name) for name in named], options.reader)
-    left = [(run, source) for run in runs for source in run.sources]
-    stage = Stage(directory / "corpus", asdict(options), {str(name): "" for name in named})
+    runs, _ = find_runs([sources(name) for name in source_names], options.reader)
+    unread = [(run, source) for run in runs for source in run.sources]
+    stage = Stage(directory / "corpus", asdict(options), {str(name): "" for name in source_names})
     stage.start()
-    read, found, files = 0.0, 0, 0
+    read, pages_read, files_read = 0.0, 0, 0
     started = time.perf_counter()
-    while left and found < pages:
-        # Twice as many files each time, if those so far were short.
-        chosen = _spread(left, max(_FILES, files))
-        each = -(-(pages - found) // len(chosen))
+    while unread and pages_read < pages:
+        # Where the files so far were too short, as many files again are read.
+        chosen = _spread(unread, max(_MIN_FILES, files_read))
+        pages_per_file = -(-(pages - pages_read) // len(chosen))
         for run, source in chosen:
-            records, part = _first(run, source, each)
-            read += part
-            found += sum(getattr(record, "pages", 1) for record in records)
-            write_shard(Shard(f"{files:05d}", run.reader, records, stage, 0))
-            files += 1
-        taken = {id(source) for _, source in chosen}
-        left = [(run, source) for run, source in left if id(source) not in taken]
+            records, size = _first_records(run, source, pages_per_file)
+            read += size
+            pages_read += sum(map(page_count, records))
+            write_shard(Shard(f"{files_read:05d}", run.reader, records, stage, 0))
+            files_read += 1
+        chosen_ids = {id(source) for _, source in chosen}
+        unread = [(run, source) for run, source in unread if id(source) not in chosen_ids]
     seconds = time.perf_counter() - started
     stage.finish()
     total = sum(_size(source) for run in runs for source in run.sources)
@@ -69,30 +76,32 @@ def sample_corpus(
 
 
 def _spread(all_sources: list[tuple[Run, Source]], most: int) -> list[tuple[Run, Source]]:
+    """Return at most ``most`` of the sources, spread evenly."""
     count = min(most, len(all_sources))
     return [all_sources[n * len(all_sources) // count] for n in range(count)]
 
 
-def _first(run: Run, source: Source, pages: int) -> tuple[list[Any], float]:
-    """The first records of a source, and how much of its size they are."""
+def _first_records(run: Run, source: Source, pages: int) -> tuple[list[Any], float]:
+    """Return the first records of a source, and the part of its `_size` that they take."""
     stream = READERS[run.reader]().records(source)
     records: list[Any] = []
-    found = used = 0
-    while found < pages:
-        more = list(islice(stream, 1))
-        if not more:
+    pages_read = bytes_read = 0
+    while pages_read < pages:
+        record = next(stream, None)
+        if record is None:
             return records, _size(source)
-        records += more
-        found += getattr(more[0], "pages", 1)
-        used += record_size(more[0])
+        records.append(record)
+        pages_read += page_count(record)
+        bytes_read += record_size(record)
     if source.path is None:
-        return records, float(found)
-    # What was read ahead, in blocks of the compression, does not count.
-    return records, source.position * min(1.0, used / (source.decompressed or used))
+        return records, float(pages_read)
+    # The decompressor has read a whole block; only the part that the records fill counts.
+    share = min(1.0, bytes_read / (source.decompressed or bytes_read))
+    return records, source.position * share
 
 
 def _size(source: Source) -> float:
-    """Bytes of a file, documents of a collection: of one kind each in the usual build."""
+    """Return the size of a file in bytes, or of a collection in documents."""
     if source.path is not None:
         return float(source.size)
     import ir_datasets

@@ -1,4 +1,4 @@
-"""Paragraphs become sentences; links keep their places."""
+"""Splits paragraphs into sentences; links keep their places."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 import sentencex
 
 from .markup import Link, LinkedText
+
+__all__ = ["linked_sentences", "split_sentences"]
 
 _LONGEST = 8192
 
@@ -24,29 +26,28 @@ def linked_sentences(
 ) -> Iterator[LinkedText]:
     """Give the sentences of a text that hold a link, in order.
 
-    Sentences that a link crosses are joined.
+    Where a link crosses the end of a sentence, the two sentences are joined.
 
     Args:
-        body: lines are paragraphs.
-        language: code for the sentence splitter.
-        drops: counter of reasons.
-        split: false where every line is one sentence already.
-        debris: matches left-over markup, of which no sentence may have any: it is dropped and
-            counted in ``drops``.
+        body: the text, in which each line is a paragraph.
+        language: the language code for the sentence splitter.
+        drops: the counter of reasons.
+        split: false where each line is one sentence already.
+        debris: a pattern for left-over markup. A sentence that holds it is dropped and counted.
     """
     links = sorted(body.links, key=lambda link: (link.start, link.end))
     position = first = 0
     for line in body.text.split("\n"):
-        after = first
-        while after < len(links) and links[after].start < position + len(line):
-            after += 1
-        inside, first = deque(links[first:after]), after
-        if inside:
-            for start, end in _bounds(line, language, inside, position, split):
-                found = []
-                while inside and inside[0].start < position + end:
-                    found.append(inside.popleft())
-                sentence = _cut(body.text, found, position + start, position + end)
+        behind = first
+        while behind < len(links) and links[behind].start < position + len(line):
+            behind += 1
+        line_links, first = deque(links[first:behind]), behind
+        if line_links:
+            for start, end in _bounds(line, language, line_links, position, split):
+                sentence_links = []
+                while line_links and line_links[0].start < position + end:
+                    sentence_links.append(line_links.popleft())
+                sentence = _cut(body.text, sentence_links, position + start, position + end)
                 if not sentence.links:
                     continue
                 if debris is not None and debris.search(sentence.text):
@@ -59,6 +60,15 @@ def linked_sentences(
 def _bounds(
     line: str, language: str, links: Iterable[Link], offset: int, split: bool
 ) -> list[tuple[int, int]]:
+    """Return the bounds of the sentences of a line, joined where a link crosses their ends.
+
+    Args:
+        line: a line of a text.
+        language: the language code for the sentence splitter.
+        links: the links of the line, at their places in the text.
+        offset: the place of the line in the text.
+        split: false where the line is one sentence already.
+    """
     if not split:
         return [(0, len(line))]
     starts: list[int] = []
@@ -68,55 +78,53 @@ def _bounds(
             starts.append(link.start - offset)
             ends.append(link.end - offset)
     bounds: list[tuple[int, int]] = []
-    for start, end in _split(line, language):
-        crossed = bisect_left(starts, start) - 1
-        if bounds and crossed >= 0 and start < ends[crossed]:
+    for start, end in _sentence_bounds(line, language):
+        crossing = bisect_left(starts, start) - 1
+        if bounds and crossing >= 0 and start < ends[crossing]:
             start = bounds.pop()[0]
         bounds.append((start, end))
     return bounds
 
 
 def split_sentences(text: str, language: str | None) -> list[str]:
-    """The sentences of a text, in order.
+    """Return the sentences of a text, in order.
 
     Args:
-        text: lines are paragraphs.
-        language: code for the sentence splitter; None where every line is one sentence already.
+        text: the text, in which each line is a paragraph.
+        language: the language code for the sentence splitter; None where each line is one sentence
+            already.
     """
-    found = (
+    sentences = (
         line[start:end].strip()
         for line in text.split("\n")
-        for start, end in ([(0, len(line))] if language is None else _split(line, language))
+        for start, end in (
+            [(0, len(line))] if language is None else _sentence_bounds(line, language)
+        )
     )
-    return [sentence for sentence in found if sentence]
+    return [sentence for sentence in sentences if sentence]
 
 
-def _split(line: str, language: str) -> Iterator[tuple[int, int]]:
-    """Boundaries of sentences, of which none is over 8192 characters.
+def _sentence_bounds(line: str, language: str) -> Iterator[tuple[int, int]]:
+    """Give the bounds of the sentences of a line; none is longer than 8192 characters.
 
-    The splitter's time grows with the square of what it is given; so a long line is given to it
-    in pieces, each from the start of the last sentence before.
+    The time of the splitter grows with the square of the length of its input. A long line is
+    therefore split in pieces, each of which starts at the last sentence of the piece before.
     """
     position = 0
     while position < len(line):
         piece = line[position : position + _LONGEST]
-        found = sentencex.get_sentence_boundaries(language, piece)
-        is_whole = len(found) < 2 or position + len(piece) == len(line)
-        for bound in found if is_whole else found[:-1]:
+        bounds = sentencex.get_sentence_boundaries(language, piece)
+        is_whole = len(bounds) < 2 or position + len(piece) == len(line)
+        for bound in bounds if is_whole else bounds[:-1]:
             yield position + bound["start_index"], position + bound["end_index"]
-        position += len(piece) if is_whole else found[-1]["start_index"]
+        position += len(piece) if is_whole else bounds[-1]["start_index"]
 
 
 def _cut(text: str, links: Iterable[Link], start: int, end: int) -> LinkedText:
+    """Return a part of a text without the white space at its ends, with the links inside it."""
     sentence = text[start:end]
     start += len(sentence) - len(sentence.lstrip())
     sentence = sentence.strip()
     end = start + len(sentence)
-    return LinkedText(
-        sentence,
-        [
-            Link(link.start - start, link.end - start, link.anchor, link.target)
-            for link in links
-            if start <= link.start and link.end <= end
-        ],
-    )
+    inside = (link for link in links if start <= link.start and link.end <= end)
+    return LinkedText(sentence, [link.at(link.start - start, link.end - start) for link in inside])

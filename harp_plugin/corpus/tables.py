@@ -1,4 +1,4 @@
-"""The corpus stage's tables, and the rows of a page in them."""
+"""The tables of the corpus stage, and the rows of a page in them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..sampling import stable_id
-from ..text import normalise_anchor, words
+from ..text import normalise_anchor, title_anchors, words
 from .near_duplicates import bands
 from .page_kinds import kind_of_page
 from .pages import Dropped, Page, Redirect
 from .readers import Reader
 from .sentences import linked_sentences, split_sentences
-from .titles import title_anchors
 from .tree import section_tree
 
+__all__ = ["SECTION", "TABLES", "Part", "table_rows"]
+
+Row = dict[str, Any]
+
 SECTION = pa.struct([("level", pa.int8()), ("title", pa.string()), ("text", pa.string())])
+"""The type of a section in the table ``pages``."""
 TABLES: dict[str, pa.Schema] = {
     "pages": pa.schema(
         [
@@ -64,19 +68,28 @@ TABLES: dict[str, pa.Schema] = {
     ),
     "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
 }
+"""The schemas of the tables by name."""
 _PART_SIZE = 128 << 20
 _ROW_SIZE = 128
 
 
 class Part(NamedTuple):
-    """Rows of each table, and what was dropped on the way."""
+    """A part of the tables.
 
-    rows: dict[str, list[dict[str, Any]]]
+    Attributes:
+        rows: the rows of each table.
+        drops: how many records and links were dropped, by reason.
+    """
+
+    rows: dict[str, list[Row]]
     drops: Counter[str]
 
 
 def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[Part]:
-    """Parse records into rows, in one part unless they are far larger than they were packed."""
+    """Parse records into rows.
+
+    They give one part, or several if the rows are far larger than the compressed records.
+    """
     part, size = _empty_part(), 0
     for record in records:
         for item in [record] if isinstance(record, Dropped) else reader.parse(record):
@@ -97,8 +110,8 @@ def _empty_part() -> Part:
     return Part({name: [] for name in TABLES}, Counter())
 
 
-def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[str]) -> int:
-    """Add a page's rows; how large they are, roughly."""
+def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> int:
+    """Add the rows of a page and return their rough size in bytes."""
     page_id = stable_id("page", page.key)
     drops.update(page.drops)
 
@@ -127,13 +140,13 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
             "lead_bands": bands(lead_words),
         }
     )
-    rows["sections"] += _sections(page_id, rows["pages"][-1])
+    rows["sections"] += _section_rows(page_id, rows["pages"][-1])
     number = links = 0
     for section in page.sections:
-        found = linked_sentences(
+        sentences = linked_sentences(
             section.body, page.language, drops, split=page.split, debris=page.debris
         )
-        for sentence in found:
+        for sentence in sentences:
             sentence_id = stable_id("sentence", page_id, number, sentence.text)
             number += 1
             links += len(sentence.links)
@@ -154,25 +167,33 @@ def _add_page(page: Page, rows: dict[str, list[dict[str, Any]]], drops: Counter[
     return sum(len(s.body.text) for s in page.sections) + _ROW_SIZE * (links + number)
 
 
-def _sections(page: int, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows of the nodes of a page's tree; ``others`` counts what `Tree.others` gives."""
+def _section_rows(page_id: int, row: Row) -> Iterator[Row]:
+    """Give the rows of the nodes of a page's tree.
+
+    The column ``others`` is the number of sections that `Tree.others` returns.
+
+    Args:
+        page_id: the id of the page.
+        row: its row in the table ``pages``.
+    """
     sections = (
         (section["level"], section["title"], section["text"]) for section in row["sections"]
     )
     tree = section_tree(row["title"], sections)
-    titled = [
-        node.place > 0 and words > 0 for node, words in zip(tree.nodes, tree.words, strict=True)
+    has_text = [
+        node.place > 0 and count > 0 for node, count in zip(tree.nodes, tree.words, strict=True)
     ]
-    total, own = sum(titled), list[int]()
+    total, on_path = sum(has_text), list[int]()
     for node in tree.nodes:
-        own.append(titled[node.place] + (0 if node.parent is None else own[node.parent]))
+        above = 0 if node.parent is None else on_path[node.parent]
+        on_path.append(has_text[node.place] + above)
         yield {
-            "id": stable_id("section", page, node.place),
-            "page": page,
+            "id": stable_id("section", page_id, node.place),
+            "page": page_id,
             "place": node.place,
             "parent": node.parent,
             "depth": node.depth,
             "words": tree.words[node.place],
             "sentences": len(split_sentences(node.text, row["language"])),
-            "others": total - own[-1],
+            "others": total - on_path[-1],
         }

@@ -9,16 +9,18 @@ from typing import NamedTuple
 
 from ..text import words
 
+__all__ = ["Node", "Tree", "section_tree"]
+
 
 class Node(NamedTuple):
-    """A section, or the whole page's root.
+    """A section of a page, or the root, which stands for the whole page.
 
     Attributes:
-        place: its number in reading order; the root is 0.
-        parent: the place of the section that it stands in; None for the root.
-        depth: sections it stands in; the root's is 0.
-        title: its heading; the root's is the page's title.
-        text: what stands under the heading and above the next; the root's is the lead.
+        place: its number in reading order; 0 for the root.
+        parent: the place of the section that contains it; None for the root.
+        depth: the number of nodes above it; 0 for the root.
+        title: its heading; for the root, the title of the page.
+        text: the text between its heading and the next heading; for the root, the lead.
     """
 
     place: int
@@ -33,55 +35,55 @@ class Tree:
     """The sections of one page.
 
     Attributes:
-        nodes: in reading order, the root first.
+        nodes: the root and then the sections in reading order.
     """
 
     nodes: tuple[Node, ...]
 
     @cached_property
     def words(self) -> list[int]:
-        """Number of words in each node's own text."""
+        """The number of words in the text of each node, without the sections inside it."""
         return [len(words(node.text)) for node in self.nodes]
 
     def path(self, place: int) -> list[str]:
-        """Titles from the root down to a node."""
-        return [self.nodes[each].title for each in (*self.ancestors(place), place)]
+        """Return the titles from the root down to a node."""
+        return [self.nodes[step].title for step in (*self.ancestors(place), place)]
 
     def ancestors(self, place: int) -> list[int]:
-        """Places of the nodes above a node, the root first."""
+        """Return the places of the nodes above a node, the root first."""
         parent = self.nodes[place].parent
         return [] if parent is None else [*self.ancestors(parent), parent]
 
     def children(self, place: int) -> list[Node]:
-        """The nodes right below a node."""
+        """Return the nodes directly below a node."""
         return [node for node in self.nodes if node.parent == place]
 
     def others(self, place: int) -> list[Node]:
-        """Sections with a text that are neither the node nor above it."""
-        own = {0, place, *self.ancestors(place)}
-        return [n for n in self.nodes if n.place not in own and self.words[n.place]]
+        """Return the sections with a text that are neither this node nor above it."""
+        path = {0, place, *self.ancestors(place)}
+        return [n for n in self.nodes if n.place not in path and self.words[n.place]]
 
 
 def section_tree(title: str, sections: Iterable[tuple[int, str, str]]) -> Tree:
-    """Make a page's tree.
+    """Make the tree of a page.
 
-    A section stands in the nearest one before it whose level is lower, whatever levels are left
-    out between the two.
+    The parent of a section is the nearest section before it that has a lower level, even where
+    levels between the two are missing.
 
     Args:
-        title: of the page.
-        sections: level, heading and text of each; a lead has level 1 and no heading.
+        title: the title of the page.
+        sections: the level, heading and text of each section. A lead has level 1 and no heading.
     """
     nodes = [Node(0, None, 0, title, "")]
-    above: list[tuple[int, Node]] = [(0, nodes[0])]
+    open_nodes: list[tuple[int, Node]] = [(0, nodes[0])]
     for number, (level, heading, text) in enumerate(sections):
         if number == 0 and level == 1 and not heading:
             nodes[0] = nodes[0]._replace(text=text)
             continue
-        while len(above) > 1 and above[-1][0] >= level:
-            above.pop()
-        parent = above[-1][1]
+        while len(open_nodes) > 1 and open_nodes[-1][0] >= level:
+            open_nodes.pop()
+        parent = open_nodes[-1][1]
         node = Node(len(nodes), parent.place, parent.depth + 1, heading, text)
         nodes.append(node)
-        above.append((level, node))
+        open_nodes.append((level, node))
     return Tree(tuple(nodes))

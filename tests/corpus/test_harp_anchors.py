@@ -7,7 +7,7 @@ import pytest
 from reading import read_bytes
 
 from harp_plugin.corpus.readers import HarpAnchorsReader, Source, choose_reader
-from harp_plugin.corpus.readers.json_lines import Line
+from harp_plugin.corpus.readers.json_lines import Record
 from harp_plugin.errors import HarpError
 
 
@@ -100,6 +100,6 @@ def test_only_linked_pages_are_documents(tmp_path):
         "tokenized_sentence": ["See", "the", "dog."],
         "anchors": [[{"text": "dog", "pos": [2, 2], "passage": "A dog is an animal."}]],
     }
-    pages = list(HarpAnchorsReader().parse(Line("corpus.jsonl", 1, json.dumps(record).encode())))
+    pages = list(HarpAnchorsReader().parse(Record("corpus.jsonl", 1, json.dumps(record).encode())))
     assert [page.lead for page in pages] == ["A dog is an animal.", ""]
     assert [page.word_count for page in pages] == [None, None]

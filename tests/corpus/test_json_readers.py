@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harp_plugin.corpus.pages import Page
 from harp_plugin.corpus.readers import READERS, Source, choose_reader
-from harp_plugin.corpus.readers.json_lines import Line
+from harp_plugin.corpus.readers.json_lines import Record
 from harp_plugin.corpus.sentences import linked_sentences
 from harp_plugin.errors import HarpError
 
@@ -90,7 +90,7 @@ def without(value, path):
 def check(reader, data):
     """Parse, as `harp build` would; whatever comes out can be written."""
     try:
-        items = list(READERS[reader]().parse(Line("file", 3, data)))
+        items = list(READERS[reader]().parse(Record("file", 3, data)))
     except HarpError as error:
         assert re.fullmatch(r"file, line 3: [^\n]+", str(error))
         return
@@ -125,7 +125,7 @@ def test_the_record_itself_is_read(reader, record, tmp_path):
     path.write_text(json.dumps(record))
     if reader != "kilt" or "id" not in record:
         assert choose_reader(Source("file.json", path)) == reader
-    items = list(READERS[reader]().parse(Line("file", 3, json.dumps(record).encode())))
+    items = list(READERS[reader]().parse(Record("file", 3, json.dumps(record).encode())))
     assert any(isinstance(item, Page) for item in items)
 
 
@@ -172,10 +172,10 @@ def test_text_of_wikiextractor(text):
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_deep_nesting(reader, opening):
     with pytest.raises(HarpError, match=r"^file, line 3: nested too deeply"):
-        list(READERS[reader]().parse(Line("file", 3, opening.encode() * 100_000)))
+        list(READERS[reader]().parse(Record("file", 3, opening.encode() * 100_000)))
 
 
 def test_half_a_surrogate_pair():
     record = RECORDS["kilt"] | {"wikipedia_title": "Apple \ud83d"}
-    (page,) = READERS["kilt"]().parse(Line("file", 3, json.dumps(record).encode()))
+    (page,) = READERS["kilt"]().parse(Record("file", 3, json.dumps(record).encode()))
     assert page.title == "Apple \ufffd"

@@ -10,8 +10,8 @@ from reading import read
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.page_kinds import kind_of_page, kind_of_wikitext
-from harp_plugin.corpus.titles import title_anchors
 from harp_plugin.storage import read_table
+from harp_plugin.text import title_anchors
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_titles_in_one_language(title, language, kind):
 
 
 def test_titles_and_texts_together():
-    assert kind_of_page("Smith", told="list") == "list"
-    assert kind_of_page("Smith (disambiguation)", told="list") == "disambiguation"
-    assert kind_of_page("List of Smiths", told="disambiguation") == "disambiguation"
+    assert kind_of_page("Smith", text_kind="list") == "list"
+    assert kind_of_page("Smith (disambiguation)", text_kind="list") == "disambiguation"
+    assert kind_of_page("List of Smiths", text_kind="disambiguation") == "disambiguation"
 
 
 @pytest.mark.parametrize(

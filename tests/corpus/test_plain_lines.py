@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import read
 
-from harp_plugin.corpus import wikitext
-from harp_plugin.corpus.plain_lines import put_back, set_aside
-from harp_plugin.corpus.wikitext import Page, Site, parse_page
+from harp_plugin.corpus.pages import Page
+from harp_plugin.corpus.wikitext import Site, page, parse_page
+from harp_plugin.corpus.wikitext.plain_lines import put_back, set_aside
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_put_back(parts):
 
 
 def parsed_whole(monkeypatch):
-    monkeypatch.setattr(wikitext, "set_aside", lambda text: (text, []))
+    monkeypatch.setattr(page, "set_aside", lambda text: (text, []))
 
 
 @given(st.lists(st.sampled_from(MARKUP), max_size=12))

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import read
 
-from harp_plugin.corpus import wikitext
-from harp_plugin.corpus.unseen import without_unseen
+from harp_plugin.corpus.pages import Page
+from harp_plugin.corpus.wikitext import page as wikitext
+from harp_plugin.corpus.wikitext.unseen import without_unseen
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_parsing_gives_the_same_links_without_it(shared_data, monkeypatch, name,
         return Counter(
             (page.key, link.anchor, link.target)
             for page in read(path)
-            if isinstance(page, wikitext.Page)
+            if isinstance(page, Page)
             for section in page.sections
             for link in section.body.links
         )

@@ -1,7 +1,18 @@
-"""HTML becomes sections of clean text with the links' exact places."""
+"""HTML becomes sections of clean text with the exact places of its links."""
 
-from .document import MAX_PAGE, Document, decode, read_document
+from .document import LONG_PAGE, MAX_PAGE, Document, decode, read_document
 from .page import read_page
-from .rules import Rules, WebRules
+from .parsoid import ParsoidRules
+from .rules import HtmlRules, WebRules
 
-__all__ = ["MAX_PAGE", "Document", "Rules", "WebRules", "decode", "read_document", "read_page"]
+__all__ = [
+    "LONG_PAGE",
+    "MAX_PAGE",
+    "Document",
+    "HtmlRules",
+    "ParsoidRules",
+    "WebRules",
+    "decode",
+    "read_document",
+    "read_page",
+]

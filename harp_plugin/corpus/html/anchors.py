@@ -1,10 +1,12 @@
-"""Anchor texts that say nothing of the page they lead to."""
+"""Recognises anchor texts that say nothing about the page that they lead to."""
 
 from __future__ import annotations
 
 import re
 
 from ...text import WORD
+
+__all__ = ["NUMBERED", "WORDLESS", "is_numbered", "is_wordless"]
 
 WORDLESS = "anchor text without a word"
 NUMBERED = "anchor text that is a number (Section 5.1)"
@@ -22,10 +24,10 @@ _NUMBERED = re.compile(rf"(?:(?i:{_LABELS})s?\.? |§+ ?){_NUMBER}[.:]?")
 
 
 def is_wordless(anchor: str) -> bool:
-    """Whether it holds neither letters nor digits, as the signs § and ¶ of permanent links."""
+    """Tell whether an anchor text has no letters and no digits, as the signs § and ¶."""
     return WORD.search(anchor) is None
 
 
 def is_numbered(anchor: str) -> bool:
-    """Whether it is the number of a chapter, table and the like: "Section 5.1", "Appendix A"."""
+    """Tell whether an anchor text is a numbered label, such as "Section 5.1" or "Appendix A"."""
     return _NUMBERED.fullmatch(anchor) is not None

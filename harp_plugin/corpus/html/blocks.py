@@ -1,4 +1,4 @@
-"""Walks an HTML tree once and writes its blocks: headings and paragraphs, with their links."""
+"""Walks an HTML tree and writes its blocks: headings and paragraphs, with their links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from selectolax.lexbor import LexborNode
 
 from ..markup import LinkedText
 from .lines import LineWriter, WordCount
-from .rules import Attributes, Rules
+from .rules import Attributes, HtmlRules
+
+__all__ = ["Block", "BlockWriter"]
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"dir", "dl", "menu", "ol", "table", "ul"})
@@ -27,11 +29,13 @@ _PARTS = frozenset({"article", "main", "section"})
 
 @dataclass(slots=True)
 class Block:
-    """A line of a page: a heading of this level, or a paragraph (level 0).
+    """A line of a page: a heading or a paragraph.
 
     Attributes:
-        region: the boilerplate that it stands in.
-        menu: whether it, or the list that it stands in, is little but links.
+        body: its text and links.
+        heading: the level of the heading; 0 for a paragraph.
+        region: the kind of boilerplate that contains it; None for content.
+        menu: whether it, or a list that contains it, consists almost entirely of links.
     """
 
     body: LinkedText
@@ -42,37 +46,41 @@ class Block:
 
 @dataclass(slots=True)
 class _Table:
-    """A table is one of data if it has a head, and neither headings nor tables in it."""
+    """What tells a table of data: it has a head, and holds neither headings nor tables."""
 
     has_head: bool = False
     has_structure: bool = False
 
 
 class BlockWriter:
-    """Walks a tree, without recursion.
+    """Walks an HTML tree without recursion and writes its blocks.
+
+    Args:
+        rules: the rules for this kind of HTML.
+        drops: the counter of reasons.
 
     Attributes:
-        blocks: what has been written.
-        main: numbers of the first and last but one block of the page's main part.
+        blocks: the blocks written so far.
+        main: the range of the blocks of the main part of the page: its first, and behind its last.
     """
 
-    def __init__(self, rules: Rules, drops: Counter[str]) -> None:
+    def __init__(self, rules: HtmlRules, drops: Counter[str]) -> None:
         self.rules = rules
         self.drops = drops
         self.blocks: list[Block] = []
         self.main: tuple[int, int] | None = None
-        self._line = LineWriter(drops, rules.says_nothing)
+        self._line = LineWriter(drops, rules.drop_reason)
         self._words = self._linked = self._links = 0
         self._heading = 0
         self._region: str | None = None
         self._parts = self._boxes = 0
-        self._omitting: str | None = None
+        self._omitted: str | None = None
         self._tables: list[_Table] = []
         self._menus: list[tuple[int, int]] = []
-        self._data: list[tuple[int, int]] = []
+        self._data_tables: list[tuple[int, int]] = []
 
     def walk(self, root: LexborNode) -> list[Block]:
-        """Write what is below an element."""
+        """Write the blocks below an element and return them."""
         leaving: list[tuple[int, Callable[[], None]]] = []
         node, depth = root.child, 0
         while node is not None:
@@ -92,28 +100,28 @@ class BlockWriter:
                     node, depth = node.parent, depth - 1
             node = following
         self._end_line()
-        self._mark()
+        self._mark_blocks()
         return self.blocks
 
     def _enter(self, node: LexborNode, tag: str) -> Callable[[], None] | None:
-        """Write a node, and say what to do at its end."""
+        """Write a node and return the function to call at its end, if there is one."""
         if tag == "-text":
-            if self._omitting is None:
+            if self._omitted is None:
                 self._line.write(node.text_content or "")
             return None
         if tag[0] == "-":
             return None
         attributes = node.attributes
-        if self._omitting is not None:
+        if self._omitted is not None:
             if tag in ("a", "area") and attributes.get("href"):
-                self.drops[f"link in {self._omitting}"] += 1
+                self.drops[f"link in {self._omitted}"] += 1
             return None
-        what = self.rules.omitted(tag, attributes)
-        if what is not None:
-            return self._omit(what, tag)
+        omitted = self.rules.omitted(tag, attributes)
+        if omitted is not None:
+            return self._omit(omitted, tag)
         if tag == "a":
-            found = attributes.get("href") is not None
-            opened = found and self._line.open_link(self.rules.target(attributes))
+            has_target = attributes.get("href") is not None
+            opened = has_target and self._line.open_link(self.rules.target(attributes))
             return self._line.close_link if opened else None
         if tag in _HEADINGS:
             return self._open_heading(_HEADINGS[tag])
@@ -125,16 +133,16 @@ class BlockWriter:
             self._line.space()
         return None
 
-    def _omit(self, what: str, tag: str) -> Callable[[], None]:
+    def _omit(self, name: str, tag: str) -> Callable[[], None]:
         if tag in _TABLE_HEADS and self._tables:
             self._tables[-1].has_head = True
         if tag in ("pre", "table"):
             self._end_line()
         self._line.space()
-        self._omitting = what
+        self._omitted = name
 
         def leave() -> None:
-            self._omitting = None
+            self._omitted = None
 
         return leave
 
@@ -194,14 +202,14 @@ class BlockWriter:
             span = first, len(self.blocks)
             table = self._tables.pop() if tag == "table" else _Table()
             if table.has_head and not table.has_structure and self._region is None:
-                self._data.append(span)
+                self._data_tables.append(span)
             if WordCount(self._words - words, self._linked - linked, self._links - links).is_menu:
                 self._menus.append(span)
 
         return leave
 
     def _end_line(self) -> None:
-        """End the line that is being written; in a heading, go on after a space."""
+        """End the current line; in a heading, write a space instead."""
         if self._heading:
             self._line.space()
         else:
@@ -218,14 +226,14 @@ class BlockWriter:
         menu = count.is_menu and not self._heading
         self.blocks.append(Block(body, self._heading, self._region, menu))
 
-    def _mark(self) -> None:
-        """Mark the blocks of lists of links; take out those of tables of data."""
+    def _mark_blocks(self) -> None:
+        """Mark the blocks in lists of links, and empty the blocks in tables of data."""
         end = 0
         for first, last in sorted(self._menus, key=lambda span: (span[0], -span[1])):
             for block in self.blocks[max(first, end) : last]:
                 block.menu = True
             end = max(end, last)
-        for first, last in self._data:
+        for first, last in self._data_tables:
             for block in self.blocks[first:last]:
                 self.drops["link in a table"] += len(block.body.links)
                 block.body = LinkedText("", [])

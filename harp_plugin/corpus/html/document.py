@@ -1,4 +1,4 @@
-"""Bytes become an HTML tree, within bounds, and what its head says."""
+"""Decodes and parses HTML within bounds, and reads the head of the page."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from ..pages import Dropped
 
+__all__ = ["LONG_PAGE", "MAX_PAGE", "Document", "decode", "read_document"]
+
 MAX_PAGE = 8 << 20
-"""Bytes of the longest HTML that is parsed."""
-MAX_DEPTH = 1000
-MAX_REFRESH = 10
-"""Seconds after which a page that leads on is still a redirect."""
+"""The size of the longest HTML that is parsed, in bytes."""
+LONG_PAGE = Dropped("page over 8 MiB")
+_MAX_DEPTH = 1000
+_MAX_REFRESH = 10
+"""The longest delay, in seconds, with which a meta refresh counts as a redirect."""
 _MAX_ATTRIBUTES = 4000
 _MANY_TAGS, _MAX_TAGS = 10_000, 1_000_000
 _FORMATTING = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"}
     | {"tt", "u"}
 )
-_UNNESTED = _FORMATTING | frozenset(
+_NOT_NESTED = _FORMATTING | frozenset(
     {"area", "base", "body", "br", "col", "dd", "dt", "embed", "head", "hr", "html", "img"}
     | {"input", "li", "link", "meta", "option", "p", "param", "source", "tbody", "td", "tfoot"}
     | {"th", "thead", "tr", "track", "wbr"}
@@ -40,12 +43,13 @@ class Document:
     """A parsed HTML page.
 
     Attributes:
-        body: its ``<body>``.
-        title: its ``<title>``.
-        base: ``href`` of its ``<base>``.
-        canonical: ``href`` of ``<link rel="canonical">``.
-        refresh: where a ``<meta http-equiv="refresh">`` leads within ten seconds.
-        language: what it says of its language, a code of two or three letters.
+        tree: the parser, which owns the memory of the nodes.
+        body: the ``<body>`` element.
+        title: the text of ``<title>``.
+        base: the ``href`` of ``<base>``.
+        canonical: the ``href`` of ``<link rel="canonical">``.
+        refresh: the address of a ``<meta http-equiv="refresh">`` of at most ten seconds.
+        language: the language code that the page declares, of two or three letters.
     """
 
     tree: LexborHTMLParser
@@ -58,10 +62,10 @@ class Document:
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
-    """Decode a page: UTF-8 where it is that, else as declared, else as detected.
+    """Decode a page as UTF-8, else in the declared encoding, else in the detected one.
 
     Args:
-        data: the page.
+        data: the bytes of the page.
         declared: the encoding that the HTTP header names.
     """
     if b"\0" not in data[:1024] and b"\x1b" not in data[:1024]:
@@ -69,25 +73,25 @@ def decode(data: bytes, declared: str | None = None) -> str:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError:
             pass
-    known = map_encoding_to_html5(declared, fallback_utf8=False) if declared else None
-    encoding = known or detect_encoding(data, from_html_meta=True) or "cp1252"
+    encoding = map_encoding_to_html5(declared, fallback_utf8=False) if declared else None
+    encoding = encoding or detect_encoding(data, from_html_meta=True) or "cp1252"
     return bytes_to_str(data, encoding, errors="replace", fallback_encodings=("cp1252",))
 
 
 def read_document(text: str) -> Document | Dropped:
-    """Parse a page, or say why it is out of bounds."""
+    """Parse a page, or say why it exceeds the bounds."""
     if len(text) > MAX_PAGE:
-        return Dropped("page over 8 MiB")
-    if _overfull(text):
+        return LONG_PAGE
+    if _is_overfull(text):
         return Dropped("page of too many elements, or nested too deeply")
     tree = LexborHTMLParser(text)
     document = Document(tree, tree.body)
     root = tree.root
     for node in (root, tree.body):
         attributes = node.attributes if node is not None else {}
-        written = attributes.get("lang") or attributes.get("xml:lang") or ""
-        if document.language is None and (found := _LANGUAGE.match(written)):
-            document.language = found[1].lower()
+        declared = attributes.get("lang") or attributes.get("xml:lang") or ""
+        if document.language is None and (match := _LANGUAGE.match(declared)):
+            document.language = match[1].lower()
     child = tree.head.child if tree.head is not None else None
     while child is not None:
         _read_head(document, child)
@@ -108,34 +112,34 @@ def _read_head(document: Document, node: LexborNode) -> None:
     elif tag == "meta":
         attributes = node.attributes
         name, content = (attributes.get("http-equiv") or "").lower(), attributes.get("content")
-        if name == "refresh" and (found := _REFRESH.match(content or "")):
-            document.refresh = found[2].strip() if int(found[1]) <= MAX_REFRESH else None
-        elif name == "content-language" and (found := _LANGUAGE.match(content or "")):
-            document.language = document.language or found[1].lower()
+        if name == "refresh" and (match := _REFRESH.match(content or "")):
+            document.refresh = match[2].strip() if int(match[1]) <= _MAX_REFRESH else None
+        elif name == "content-language" and (match := _LANGUAGE.match(content or "")):
+            document.language = document.language or match[1].lower()
 
 
-def _overfull(text: str) -> bool:
-    """Whether a page takes too much memory, or time that grows with the square of its length."""
+def _is_overfull(text: str) -> bool:
+    """Tell whether parsing would need too much memory, or time quadratic in the length."""
     tags = text.count("<")
     if tags > _MAX_TAGS:
         return True
     if len(text) > 2 * _MAX_ATTRIBUTES and _OVERFULL_TAG.search(text):
         return True
-    return tags > _MANY_TAGS and _depth(text) > MAX_DEPTH
+    return tags > _MANY_TAGS and _depth(text) > _MAX_DEPTH
 
 
 def _depth(text: str) -> int:
-    """How deep elements are nested at most, but for those that close by themselves."""
+    """Return the greatest depth of nested elements, without those that close by themselves."""
     depth = deepest = position = 0
-    while found := _TOKEN.search(text, position):
-        comment, closing, name = found.groups()
-        position = found.end()
+    while token := _TOKEN.search(text, position):
+        comment, closing, name = token.groups()
+        position = token.end()
         if comment:
             end = text.find("-->", position)
             position = len(text) if end < 0 else end
             continue
         name = name.lower()
-        if name in _UNNESTED:
+        if name in _NOT_NESTED:
             continue
         depth = max(0, depth - 1) if closing else depth + 1
         deepest = max(deepest, depth)

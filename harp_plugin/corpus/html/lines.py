@@ -1,4 +1,4 @@
-"""Writes one line of text at a time, with the exact places of its links."""
+"""Writes one line of text after the other, with the exact places of its links."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from ...text import words
 from ..markup import Link, LinkedText
 from ..pages import Dropped
 
-_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff\x00-\x08\x0e-\x1f\x7f]")
-_FEWEST_LINKS, _LINKED_SHARE = 3, 2 / 3
-_MANY_LINKS, _WORDS_A_LINK = 10, 6
-Judge = Callable[[str, str], str | None]
-"""Why an anchor text says nothing of the page with this key, if it does not."""
+__all__ = ["LineWriter", "WordCount"]
+
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff\x00-\x08\x0e-\x1f\x7f]")
+_MIN_LINKS, _LINKED_SHARE = 3, 2 / 3
+_MANY_LINKS, _WORDS_PER_LINK = 10, 6
 
 
 class WordCount(NamedTuple):
-    """Words of a line or a list, how many of them are linked, and links."""
+    """The size of a line or of a list.
+
+    Attributes:
+        words: the number of words.
+        linked: the number of words inside links.
+        links: the number of links.
+    """
 
     words: int
     linked: int
@@ -28,23 +34,32 @@ class WordCount(NamedTuple):
 
     @property
     def is_menu(self) -> bool:
-        """Whether it is links only, or so many that it is no prose.
+        """Whether it consists of links only, or of so many links that it is not prose.
 
-        The latter are three links with two thirds of the words, or ten links with half of them, or
-        with six words each, their own among them.
+        The latter holds for three links or more with two thirds of the words, and for ten links or
+        more that have half of the words, or at most six words of the line for each link.
         """
         if not self.links:
             return False
         if self.linked >= self.words:
             return True
-        most = max(_WORDS_A_LINK * self.links, 2 * self.linked)
-        if self.links >= _MANY_LINKS and self.words <= most:
+        most_words = max(_WORDS_PER_LINK * self.links, 2 * self.linked)
+        if self.links >= _MANY_LINKS and self.words <= most_words:
             return True
-        return self.links >= _FEWEST_LINKS and self.linked >= _LINKED_SHARE * self.words
+        return self.links >= _MIN_LINKS and self.linked >= _LINKED_SHARE * self.words
 
 
 @dataclass(slots=True)
 class _OpenLink:
+    """A link that is being written.
+
+    Attributes:
+        target: the key of its page, or why it has none.
+        start: the offset of its first character in the line.
+        piece: the number of its first piece.
+        ended: whether its anchor is complete, because a line ended inside the link.
+    """
+
     target: str | Dropped
     start: int
     piece: int
@@ -52,16 +67,20 @@ class _OpenLink:
 
 
 class LineWriter:
-    """Writes text as a browser shows it: white space folded, none at the ends of a line.
+    """Writes text as a browser shows it: with single spaces, and none at the ends of a line.
 
-    A link that goes on over the end of a line ends there; one that shows no text is dropped and
-    counted, as are one without a page and one whose text says nothing of its page. A sign
-    such as § that is the text of a dropped link is taken out.
+    A link that crosses the end of a line ends there. A link is dropped and counted if it shows no
+    text, names no page, or has an anchor text that says nothing about its page. A single sign, such
+    as §, that is the text of a dropped link is removed.
+
+    Args:
+        drops: the counter of reasons.
+        drop_reason: says why a link is dropped, by its anchor text and target; None to keep it.
     """
 
-    def __init__(self, drops: Counter[str], judge: Judge) -> None:
+    def __init__(self, drops: Counter[str], drop_reason: Callable[[str, str], str | None]) -> None:
         self.drops = drops
-        self.judge = judge
+        self.drop_reason = drop_reason
         self._pieces: list[str] = []
         self._links: list[Link] = []
         self._length = 0
@@ -70,13 +89,13 @@ class LineWriter:
         self._open: _OpenLink | None = None
 
     def write(self, text: str) -> None:
-        """Write text of one node of the tree."""
-        text = _UNSEEN.sub("", text)
-        found = text.split()
-        if not found:
+        """Write the text of one node of the tree."""
+        text = _INVISIBLE.sub("", text)
+        parts = text.split()
+        if not parts:
             self._space = self._space or bool(text)
             return
-        piece = " ".join(found)
+        piece = " ".join(parts)
         if self._length and (self._space or text[0].isspace()):
             piece = f" {piece}"
         self._pieces.append(piece)
@@ -84,11 +103,15 @@ class LineWriter:
         self._space = text[-1].isspace()
 
     def space(self) -> None:
-        """Part the words before and after, where there are both."""
+        """Separate what stands before from what follows, where there is text on both sides."""
         self._space = True
 
     def open_link(self, target: str | Dropped) -> bool:
-        """Start a link; False, and counted, inside of another."""
+        """Start a link.
+
+        Returns:
+            Whether it was started; a link inside another link is counted as dropped.
+        """
         if self._open is not None:
             self.drops["link inside a link"] += 1
             return False
@@ -104,7 +127,7 @@ class LineWriter:
             self.drops[reason or "empty anchor text"] += 1
 
     def end(self) -> tuple[LinkedText, WordCount] | None:
-        """End the line; None where nothing was written."""
+        """End the line and return it with its size; None where the line is empty."""
         if not self._length:
             self._space = False
             return None
@@ -123,20 +146,20 @@ class LineWriter:
         if link is None or link.ended or self._length == link.start:
             return
         link.ended = True
-        written = "".join(self._pieces[link.piece :])
-        anchor = written.lstrip()
+        shown = "".join(self._pieces[link.piece :])
+        anchor = shown.lstrip()
         number = len(words(anchor))
         self._all_links += 1
         self._linked_words += number
         if isinstance(link.target, Dropped):
             self.drops[link.target.reason] += 1
-        elif (reason := self.judge(anchor, link.target)) is not None:
+        elif (reason := self.drop_reason(anchor, link.target)) is not None:
             self.drops[reason] += 1
         else:
-            start = link.start + len(written) - len(anchor)
+            start = link.start + len(shown) - len(anchor)
             self._links.append(Link(start, self._length, anchor, link.target))
             return
         if len(anchor) == 1 and not number:
             del self._pieces[link.piece :]
             self._length = link.start
-            self._space = self._space or anchor != written
+            self._space = self._space or anchor != shown

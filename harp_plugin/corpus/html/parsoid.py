@@ -1,4 +1,4 @@
-"""Rules for the HTML of MediaWiki's Parsoid, by the names of its classes and relations."""
+"""Rules for the HTML of MediaWiki's Parsoid, by the names of classes and relations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ...text import normalise_title
 from ..pages import Dropped
 from ..urls import INSIDE
 from ..wikitext import Site
+from ..wikitext.cleanup import EMPTY_BRACKETS, OPENING_BRACKET
 from .rules import OMITTED_ELEMENTS, Attributes
+
+__all__ = ["ParsoidRules"]
 
 _OMITTED_ELEMENTS = OMITTED_ELEMENTS | {"figure": "a figure", "table": "a table"}
 _REFERENCE, _FIGURE, _BOX = "a reference", "a figure", "a box of a template"
@@ -38,22 +41,23 @@ _OMITTED_TYPES = (
     ("mw:Extension/gallery", _FIGURE),
 )
 _CLEANUP = (
-    (re.compile(r" ?\([\s,;:]*\)"), ""),
-    (re.compile(r"\([\s,;:]+"), "("),
+    (EMPTY_BRACKETS, ""),
+    (OPENING_BRACKET, "("),
     (re.compile(r" +(?=[,.](?:\s|$))"), ""),
 )
 _ROLES = {"note": _BOX, "navigation": _BOX}
 
 
 class ParsoidRules:
-    """Rules for one article: prose is kept, with what inline templates write.
+    """Rules for one article: its content is the prose, with the text of inline templates.
 
-    Left out are references, tables, figures and media with their captions, notes such as "Main
-    article: ...", and the boxes of templates (infoboxes, navigation boxes, maintenance notes).
+    These are left out: references, tables, figures and media with their captions, notes such as
+    "Main article: ...", and the boxes of templates (infoboxes, navigation boxes, maintenance
+    notes).
 
     Args:
-        key: the article's normalised title.
-        site: the namespaces and the case of titles of its wiki.
+        key: the normalised title of the article.
+        site: the settings of its wiki.
     """
 
     is_web = False
@@ -64,36 +68,36 @@ class ParsoidRules:
         self.site = site
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
-        """See `Rules`."""
+        """See `HtmlRules`."""
         if tag in _OMITTED_ELEMENTS:
             return _OMITTED_ELEMENTS[tag]
         if not attributes:
             return None
-        for name in (attributes.get("class") or "").split():
-            if name in _OMITTED_CLASSES:
-                return _OMITTED_CLASSES[name]
-        written = attributes.get("typeof") or ""
-        for kind, what in _OMITTED_TYPES:
-            if kind in written:
-                return what
+        for class_name in (attributes.get("class") or "").split():
+            if class_name in _OMITTED_CLASSES:
+                return _OMITTED_CLASSES[class_name]
+        types = attributes.get("typeof") or ""
+        for kind, name in _OMITTED_TYPES:
+            if kind in types:
+                return name
         if "display:none" in (attributes.get("style") or "").replace(" ", ""):
             return "hidden text"
         return _ROLES.get(attributes.get("role") or "")
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
-        """None: an article's HTML holds no page around it."""
+        """Return None: the HTML of an article has no boilerplate around it."""
         return None
 
     def is_box(self, attributes: Attributes) -> bool:
-        """False: boxes are left out."""
+        """Return false: boxes are left out."""
         return False
 
-    def says_nothing(self, anchor: str, target: str) -> str | None:
-        """None: articles are linked by their names, which may be signs."""
+    def drop_reason(self, anchor: str, target: str) -> str | None:
+        """Return None: the name of an article may be a sign or a number."""
         return None
 
     def target(self, attributes: Attributes) -> str | Dropped:
-        """See `Rules`: the normalised title."""
+        """See `HtmlRules`; the key is the normalised title."""
         relation, reference = attributes.get("rel") or "", attributes.get("href") or ""
         if "mw:WikiLink/Interwiki" in relation:
             return Dropped("link to another wiki")
@@ -101,11 +105,11 @@ class ParsoidRules:
             return Dropped("file or category")
         if not reference.startswith("./"):
             return INSIDE if reference.startswith("#") else Dropped("link to another site")
-        written = reference[2:].partition("?")[0]
-        target = normalise_title(written, first_letter=self.site.first_letter)
+        title = reference[2:].partition("?")[0]
+        target = normalise_title(title, first_letter=self.site.first_letter)
         prefix, colon, _ = target.partition(":")
         if colon and prefix.strip().lower() in self.site.namespaces:
             return Dropped("link to another namespace")
-        if not target or (target == self.key and "#" in written):
+        if not target or (target == self.key and "#" in title):
             return INSIDE
         return target

@@ -1,4 +1,4 @@
-"""What of a page is boilerplate, and what is no prose: by elements, ARIA roles and usual names."""
+"""Rules that tell boilerplate, and elements that hold no prose, from the content of a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ..pages import Dropped
 from ..urls import registrable_domain
 from .anchors import NUMBERED, WORDLESS, is_numbered, is_wordless
 
+__all__ = ["OMITTED_ELEMENTS", "Attributes", "HtmlRules", "Resolver", "WebRules"]
+
 Attributes = dict[str, str | None]
+"""The attributes of an element."""
 
 _BY_ELEMENT = {"nav": "navigation", "aside": "aside", "header": "header", "footer": "footer"}
 _BY_ROLE = {
@@ -47,14 +50,14 @@ _BOXES = frozenset(
     {"admonition", "alert", "callout", "caution", "danger", "hint", "important", "infobox"}
     | {"note", "notice", "tip", "warning"}
 )
-_WITHOUT = frozenset({"has", "no", "with", "without"})
-_OF_CONTENT = frozenset(
+_NEGATIONS = frozenset({"has", "no", "with", "without"})
+_CONTENT_NAMES = frozenset(
     {"article", "card", "chapter", "content", "entry", "main", "page", "post", "section", "story"}
     | {"table", "title"}
 )
 _NAME = re.compile("[a-z]+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
-_UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 _CODE, _CONTROL, _EMBEDDED = "code", "a form", "what is embedded"
 OMITTED_ELEMENTS = {
@@ -69,63 +72,73 @@ OMITTED_ELEMENTS = {
     "noscript": "text for browsers without scripts",
     "dialog": "hidden text",
 }
+"""Elements that hold no prose, and their names in reasons."""
 
 
-class Rules(Protocol):
-    """What a kind of HTML leaves out, marks, and links to.
+class HtmlRules(Protocol):
+    """Rules for one kind of HTML: which elements are left out, and where links lead.
 
     Attributes:
-        is_web: whether the page's title is among its headings, and blocks of little but links are
-            boilerplate.
-        cleanup: patterns, and what replaces each, that tidy the text in the end.
+        is_web: whether the title of the page is one of its headings, and blocks that consist almost
+            entirely of links are boilerplate.
+        cleanup: patterns and their replacements, applied to the text of each section.
     """
 
     is_web: bool
     cleanup: Sequence[tuple[re.Pattern[str], str]]
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
-        """What an element is, if it is left out: it completes the reason "link in ..."."""
+        """Return the name of an element that is left out, for the reason "link in ..."."""
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
-        """The region of a block, if it is boilerplate; ``within``: in a main part or article."""
+        """Return the region of a block that is boilerplate.
+
+        Args:
+            tag: the name of the element.
+            attributes: its attributes.
+            within: whether it stands inside a main part, an article or a section.
+        """
 
     def is_box(self, attributes: Attributes) -> bool:
-        """Whether a block is a box in the text, such as a note: its headings head no sections."""
+        """Tell whether a block is a box in the text, such as a note.
+
+        The headings of a box do not start sections.
+        """
 
     def target(self, attributes: Attributes) -> str | Dropped:
-        """The key that an ``<a href>`` links to, or why the link is dropped."""
+        """Return the key that an ``<a href>`` links to, or why the link is dropped."""
 
-    def says_nothing(self, anchor: str, target: str) -> str | None:
-        """Why an anchor text says nothing of its target, if so: a reason for dropping the link."""
+    def drop_reason(self, anchor: str, target: str) -> str | None:
+        """Return why a link is dropped if its anchor text says nothing about its target."""
 
 
 class Resolver(Protocol):
-    """Knows the address of a page.
+    """Resolves the references of a page.
 
     Attributes:
-        key: that by which the page is known.
+        key: the key of the page.
     """
 
     key: str
 
     def resolve(self, reference: str) -> str | Dropped:
-        """The key of the page that a reference names, or why it names none."""
+        """Return the key of the page that a reference names, or why it names none."""
 
 
 class WebRules:
-    """Rules for pages of any origin.
+    """Rules for web pages of any origin.
 
-    Boilerplate are the elements nav, aside, header and footer (the latter two outside of articles
-    and main parts), blocks of an ARIA role that says so, and blocks that carry a usual name
-    (``navbar``, ``breadcrumbs``, ``sidebar``) as one of the words of their class or id. Left out
-    are code blocks, form controls, embedded media, captions, and what is hidden.
+    Boilerplate is: the elements nav, aside, header and footer (the last two only outside of
+    articles and main parts), blocks with an ARIA role of boilerplate, and blocks with a usual name
+    of boilerplate (``navbar``, ``breadcrumbs``, ``sidebar``) as a word of their class or id. Code
+    blocks, form controls, embedded media, captions and hidden elements are left out.
 
     Args:
-        address: resolves references.
-        by_name: whether names count.
+        address: the address of the page.
+        by_name: whether the usual names of boilerplate count.
 
     Attributes:
-        named: whether a block has been told by its name.
+        used_names: whether a name has marked a block as boilerplate so far.
     """
 
     is_web = True
@@ -134,38 +147,42 @@ class WebRules:
     def __init__(self, address: Resolver, *, by_name: bool = True) -> None:
         self.address = address
         self.by_name = by_name
-        self.named = False
+        self.used_names = False
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
-        """See `Rules`."""
+        """See `HtmlRules`."""
         if tag in OMITTED_ELEMENTS:
             return OMITTED_ELEMENTS[tag]
         if attributes and (
-            "hidden" in attributes or _UNSEEN.search(attributes.get("style") or "") is not None
+            "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "") is not None
         ):
             return "hidden text"
         return None
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
-        """See `Rules`."""
+        """See `HtmlRules`."""
         role = (attributes.get("role") or "").strip().lower()
-        found = _BY_ROLE.get(role) or (None if role == "main" else _BY_ELEMENT.get(tag))
-        if found is None and self.by_name and role != "main" and tag not in ("main", "article"):
+        region = _BY_ROLE.get(role) or (None if role == "main" else _BY_ELEMENT.get(tag))
+        if region is None and self.by_name and role != "main" and tag not in ("main", "article"):
             names = attributes.get("class"), attributes.get("id")
-            found = _region_by_name(*names) if any(names) else None
-            self.named = self.named or found is not None
-        return None if within and found in ("header", "footer") else found
+            region = _region_by_name(*names) if any(names) else None
+            self.used_names = self.used_names or region is not None
+        return None if within and region in ("header", "footer") else region
 
     def is_box(self, attributes: Attributes) -> bool:
-        """See `Rules`."""
+        """See `HtmlRules`."""
         return bool(attributes) and not _BOXES.isdisjoint((attributes.get("class") or "").split())
 
     def target(self, attributes: Attributes) -> str | Dropped:
-        """See `Rules`."""
+        """See `HtmlRules`."""
         return self.address.resolve(attributes.get("href") or "")
 
-    def says_nothing(self, anchor: str, target: str) -> str | None:
-        """See `Rules`: signs; and numbers, but "Section 230" on another site may be a name."""
+    def drop_reason(self, anchor: str, target: str) -> str | None:
+        """See `HtmlRules`.
+
+        Signs say nothing, and neither do numbered labels inside a site. On another site, a label
+        such as "Section 230" may be the name of the page.
+        """
         if is_wordless(anchor):
             return WORDLESS
         if is_numbered(anchor) and _same_site(target, self.address.key):
@@ -173,26 +190,26 @@ class WebRules:
         return None
 
 
-def _same_site(one: str, other: str) -> bool:
-    return registrable_domain(one) == registrable_domain(other)
+def _same_site(url: str, other_url: str) -> bool:
+    return registrable_domain(url) == registrable_domain(other_url)
 
 
 @lru_cache(maxsize=1 << 14)
 def _region_by_name(*names: str | None) -> str | None:
-    for written in names:
-        for name in (written or "")[:1000].split():
+    for value in names:
+        for name in (value or "")[:1000].split():
             words = _NAME.findall(_HUMP.sub("-", name).lower())
-            if not words or not _WITHOUT.isdisjoint(words):
+            if not words or not _NEGATIONS.isdisjoint(words):
                 continue
-            found = _region_of(words)
-            if found == "navigation" or (found and _OF_CONTENT.isdisjoint(words)):
-                return found
+            region = _region_by_words(words)
+            if region == "navigation" or (region and _CONTENT_NAMES.isdisjoint(words)):
+                return region
     return None
 
 
-def _region_of(words: list[str]) -> str | None:
-    for region, known in _BY_NAME.items():
-        if not known.isdisjoint(words):
+def _region_by_words(words: list[str]) -> str | None:
+    for region, region_words in _BY_NAME.items():
+        if not region_words.isdisjoint(words):
             return region
     endings = (region for ending, region in _ENDINGS.items() if words[-1].endswith(ending))
     return next(endings, None)

@@ -1,15 +1,13 @@
-"""Readers of hyperlinked sources, one file per format, and their registry.
+"""Readers of hyperlinked sources, one file for each format, and their registry."""
 
-Other packages add theirs by an entry point in the group ``harp_plugin.readers``.
-"""
-
-from .base import READERS, Reader, choose_reader
+from .base import Reader
 from .clueweb22 import ClueWeb22Reader
 from .harp_anchors import HarpAnchorsReader
 from .html import HtmlReader
 from .irds import IrDatasetsReader
 from .kilt import KiltReader
 from .mediawiki import MediaWikiReader
+from .registry import READERS, UnknownFormat, choose_reader
 from .source import Source, sources
 from .warc import WarcReader
 from .wikiextractor import WikiExtractorReader
@@ -25,6 +23,7 @@ __all__ = [
     "MediaWikiReader",
     "Reader",
     "Source",
+    "UnknownFormat",
     "WarcReader",
     "WikiExtractorReader",
     "WikimediaEnterpriseReader",

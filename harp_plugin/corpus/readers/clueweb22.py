@@ -1,18 +1,20 @@
-"""ClueWeb22: its ``txt`` records are documents, its ``inlink`` and ``outlink`` records links.
+"""ClueWeb22: its ``txt`` records are documents, its ``inlink`` and ``outlink`` records are links.
 
-The format as https://lemurproject.org/clueweb22/docspecs.php names its files and as code that
-reads them shows it (Anchor-DR's ``anchor_filtering``, and ir_datasets' extension for ClueWeb22):
+The format follows https://lemurproject.org/clueweb22/docspecs.php for the names of files, and code
+that reads them for the fields (Anchor-DR's ``anchor_filtering``, and the extension of ir_datasets
+for ClueWeb22):
 
 - ``txt``: ``{"URL", "URL-hash", "Language", "ClueWeb22-ID", "Clean-Text"}``;
-- ``inlink``: ``{"url", "urlhash", "ClueWeb22-ID", "anchors": [...]}`` of the page linked to;
-- ``outlink``: ``{"url", "urlhash", "ClueWeb22-ID", "outlinks": [...]}`` of the page linked from;
-- an anchor: ``[url, urlhash, text, flag, language, ClueWeb22-ID]`` of the page at the other end,
-  of which the last may be null or missing. A flag other than ``""`` and ``"0"`` says that it stands
-  in a header or footer, not in which: such anchors are of the region ``header`` here.
+- ``inlink``: ``{"url", "urlhash", "ClueWeb22-ID", "anchors": [...]}`` for a page that is linked to;
+- ``outlink``: ``{"url", "urlhash", "ClueWeb22-ID", "outlinks": [...]}`` for a page that links;
+- an anchor: ``[url, urlhash, text, flag, language, ClueWeb22-ID]`` of the page at the other end of
+  the link. The last field may be null or missing. A flag other than ``""`` and ``"0"`` says that
+  the anchor stands in a header or a footer, without saying in which: here, its region is
+  ``header``.
 
-Pages are named by their ClueWeb22-ID. Only the words of an anchor are known: each becomes a
-sentence that is linked as a whole, on a page that is no document; there is one such page for each
-two pages that are linked, with the registrable domain of the page that the anchor stands on.
+The key of a page is its ClueWeb22-ID. The records hold only the words of an anchor. Each anchor
+becomes a sentence that is a link as a whole. For each two linked pages, these sentences stand on a
+page of their own, which is no document and has the registrable domain of the page that links.
 """
 
 from __future__ import annotations
@@ -20,88 +22,69 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..markup import LinkedText
-from ..pages import Dropped, Item, Page, Section
+from ..markup import LinkedText, linked_lines
+from ..pages import NO_TEXT, Dropped, Item, Page, Section
 from ..urls import registrable_domain
-from .base import READERS
-from .json_lines import (
-    Line,
-    identifier,
-    json_object,
-    lines,
-    list_field,
-    text_field,
-    typed,
-    well_formed,
-)
-from .paragraphs import linked_whole
-from .source import Source
+from .json_lines import JsonLinesReader, Record, checked, list_field, nonempty_text, text_field
+
+__all__ = ["ClueWeb22Reader"]
 
 _REGIONS = (None, "header")
 
 
-@READERS.register("clueweb22")
-class ClueWeb22Reader:
-    """Reads ClueWeb22's JSON lines of text and of links."""
+class ClueWeb22Reader(JsonLinesReader):
+    """Reads the JSON lines of ClueWeb22's texts and links.
 
-    def recognises(self, source: Source) -> bool:
-        """Whether the first record is a JSON object with a ClueWeb22-ID."""
-        first = source.head.lstrip().partition(b"\n")[0]
-        return first.startswith(b"{") and b'"ClueWeb22-ID"' in first
+    The line of a page without links is blank.
+    """
 
-    def records(self, source: Source) -> Iterator[Line | Dropped]:
-        """Stream the lines; that of a page without links is blank."""
-        return lines(source)
+    field_names = (b'"ClueWeb22-ID"',)
+    record_name = "record of ClueWeb22"
 
-    def parse(self, record: Line) -> Iterable[Item]:
-        """Give a document, or the anchors of a record page by page.
-
-        Raises:
-            HarpError: the line is no record of ClueWeb22.
-        """
-        with well_formed(record.place, "record of ClueWeb22"):
-            fields = json_object(record.data)
-            yield from [_document(fields)] if "Clean-Text" in fields else _linking_pages(fields)
+    def items(self, record: Record) -> Iterable[Item]:
+        """Give a document, or a page for each two pages that are linked."""
+        fields = record.fields()
+        return [_document(fields)] if "Clean-Text" in fields else _linking_pages(fields)
 
 
 def _document(fields: dict[str, Any]) -> Item:
     text = text_field(fields, "Clean-Text").strip()
     if not text:
-        return Dropped("page without text")
+        return NO_TEXT
     domain = registrable_domain(text_field(fields, "URL"))
     sections = [Section(1, "", LinkedText(text, []))]
-    return Page(identifier(fields["ClueWeb22-ID"], "ClueWeb22-ID"), "", sections, domain=domain)
+    return Page(nonempty_text(fields["ClueWeb22-ID"], "ClueWeb22-ID"), "", sections, domain=domain)
 
 
 def _linking_pages(fields: dict[str, Any]) -> Iterator[Item]:
-    """One page for each two that are linked: the words in its content, then those in its header."""
-    outward = "outlinks" in fields
-    url, key = text_field(fields, "url"), identifier(fields["ClueWeb22-ID"], "ClueWeb22-ID")
-    found: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-    for anchor in list_field(fields, "outlinks" if outward else "anchors"):
-        other, _, text, flag, *rest = typed(anchor, list, "anchor")  # else ValueError
+    """Give a page for each two linked pages: the anchors of the content, then of the header."""
+    is_outlinks = "outlinks" in fields
+    url, key = text_field(fields, "url"), nonempty_text(fields["ClueWeb22-ID"], "ClueWeb22-ID")
+    anchors: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for anchor in list_field(fields, "outlinks" if is_outlinks else "anchors"):
+        other_url, _, text, flag, *rest = checked(anchor, list, "anchor")  # else ValueError
         other_key = rest[1] if len(rest) > 1 else None
-        text = " ".join(typed(text, str, "anchor text").split())
+        text = " ".join(checked(text, str, "anchor text").split())
         if not text:
             yield Dropped("empty anchor text")
-        elif outward and other_key is None:
+        elif is_outlinks and other_key is None:
             yield Dropped("link out of ClueWeb22")
-        elif key == other_key or url == other:
+        elif key == other_key or url == other_url:
             yield Dropped("link to its own page")
         else:
-            there = (typed(other, str, "url"), key)
-            pair = (url, identifier(other_key, "ClueWeb22-ID")) if outward else there
-            place = found.setdefault(pair, ([], []))
-            place[flag not in ("", "0", 0, None)].append(text)
-    for (source, target), places in found.items():
-        yield _linking_page(source, target, places)
+            inlink = (checked(other_url, str, "url"), key)
+            pair = (url, nonempty_text(other_key, "ClueWeb22-ID")) if is_outlinks else inlink
+            texts_by_region = anchors.setdefault(pair, ([], []))
+            texts_by_region[flag not in ("", "0", 0, None)].append(text)
+    for (source_url, target), texts_by_region in anchors.items():
+        yield _linking_page(source_url, target, texts_by_region)
 
 
-def _linking_page(source: str, target: str, places: tuple[list[str], list[str]]) -> Page:
+def _linking_page(url: str, target: str, texts_by_region: tuple[list[str], list[str]]) -> Page:
     sections = [
-        Section(2, "", linked_whole((text, target) for text in texts), region)
-        for texts, region in zip(places, _REGIONS, strict=True)
+        Section(2, "", linked_lines((text, target) for text in texts), region)
+        for texts, region in zip(texts_by_region, _REGIONS, strict=True)
         if texts
     ]
-    domain = registrable_domain(source)
-    return Page(f"{source} -> {target}", "", sections, whole=False, split=False, domain=domain)
+    domain = registrable_domain(url)
+    return Page(f"{url} -> {target}", "", sections, whole=False, split=False, domain=domain)

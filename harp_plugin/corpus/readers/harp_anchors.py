@@ -1,8 +1,8 @@
 """The corpus format of the HARP authors' released code: one sentence a line, as JSON.
 
 A line is ``{"sentence", "tokenized_sentence", "anchors": [[{"text", "pos", "passage"}]]}``. ``pos``
-counts white-space tokens (only its start can be relied on) and ``passage`` is the linked page's
-text. A linked page has no title here; its key is made from its text.
+counts white-space tokens (only its start is reliable) and ``passage`` is the text of the linked
+page. The format has no title for a linked page; its key is made from its text.
 """
 
 from __future__ import annotations
@@ -14,36 +14,27 @@ from typing import Any
 
 from ...sampling import stable_id
 from ..markup import Link, LinkedText
-from ..pages import Dropped, Item, Page, Section
-from .base import READERS
-from .json_lines import Line, json_object, lines, list_field, text_field, typed, well_formed
-from .source import Source
+from ..pages import Item, Page, Section
+from .json_lines import JsonLinesReader, Record, checked, list_field, text_field
 
-_MOST_SPACE = 256
-_MOST_TEXT = 4096
+__all__ = ["HarpAnchorsReader"]
+
+_MAX_SPACE = 256
+_MAX_TEXT = 4096
 
 
-@READERS.register("harp-anchors")
-class HarpAnchorsReader:
-    """Reads the HARP authors' JSON lines."""
+class HarpAnchorsReader(JsonLinesReader):
+    """Reads the JSON lines of the HARP authors."""
 
-    def recognises(self, source: Source) -> bool:
-        """Whether the first line is a JSON object with a sentence and its anchors."""
-        first = source.head.lstrip().partition(b"\n")[0]
-        return first.startswith(b"{") and b'"sentence"' in first and b'"anchors"' in first
+    field_names = (b'"sentence"', b'"anchors"')
+    record_name = "sentence with its anchors"
 
-    def records(self, source: Source) -> Iterator[Line | Dropped]:
-        """Stream the lines."""
-        return lines(source)
+    def items(self, record: Record) -> Iterable[Item]:
+        """Give the linked pages, then the sentence as a page without a lead.
 
-    def parse(self, record: Line) -> Iterable[Item]:
-        """Give the linked pages, then the sentence as a page without a lead, so no document.
-
-        Raises:
-            HarpError: the line is no JSON object with a sentence and its anchors.
+        Such a page can never be a document.
         """
-        with well_formed(record.place, "sentence with its anchors"):
-            yield from _pages(f"{record.name}:{record.number}", json_object(record.data))
+        return _pages(f"{record.name}:{record.number}", record.fields())
 
 
 def _pages(source_key: str, fields: dict[str, Any]) -> Iterator[Page]:
@@ -55,7 +46,7 @@ def _pages(source_key: str, fields: dict[str, Any]) -> Iterator[Page]:
     for anchor in _anchors(fields):
         passage = text_field(anchor, "passage")
         first, *_ = list_field(anchor, "pos")
-        span = _span(sentence, tokens, ends, text_field(anchor, "text"), typed(first, int, "pos"))
+        span = _span(sentence, tokens, ends, text_field(anchor, "text"), checked(first, int, "pos"))
         if span is None:
             drops["anchor text not at its place"] += 1
             continue
@@ -68,9 +59,9 @@ def _pages(source_key: str, fields: dict[str, Any]) -> Iterator[Page]:
 
 
 def _anchors(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for nested in list_field(fields, "anchors"):
-        for anchor in typed(nested, list, "an anchor's list"):
-            yield typed(anchor, dict, "anchor")
+    for anchors in list_field(fields, "anchors"):
+        for anchor in checked(anchors, list, "an anchor's list"):
+            yield checked(anchor, dict, "anchor")
 
 
 def _page(key: str, body: LinkedText, level: int = 1) -> Page:
@@ -78,21 +69,32 @@ def _page(key: str, body: LinkedText, level: int = 1) -> Page:
 
 
 def _token_ends(sentence: str, tokens: list[str]) -> list[int]:
-    """Where the text before each white-space token ends."""
+    """Return, for each white-space token, the offset where the token before it ends."""
     ends = [0]
     for token in tokens:
-        size = len(typed(token, str, "token"))
-        found = sentence.find(token, ends[-1], ends[-1] + size + _MOST_SPACE)
-        ends.append(max(ends[-1], found + size))
+        size = len(checked(token, str, "token"))
+        start = sentence.find(token, ends[-1], ends[-1] + size + _MAX_SPACE)
+        ends.append(max(ends[-1], start + size))
     return ends[:-1]
 
 
 def _span(
     sentence: str, tokens: list[str], ends: list[int], text: str, first: int
 ) -> tuple[int, int] | None:
-    """Character offsets of an anchor that starts within its first white-space token."""
-    if not 0 < len(text) <= _MOST_TEXT or not 0 <= first < len(tokens):
+    """Return the character offsets of an anchor.
+
+    Args:
+        sentence: the sentence.
+        tokens: its white-space tokens.
+        ends: the result of `_token_ends`.
+        text: the anchor text.
+        first: the number of the token in which the anchor starts.
+
+    Returns:
+        The offsets; None where the anchor does not start in this token.
+    """
+    if not 0 < len(text) <= _MAX_TEXT or not 0 <= first < len(tokens):
         return None
-    last = ends[first] + min(len(tokens[first]), _MOST_TEXT)
-    found = re.compile(re.escape(text), re.I).search(sentence, ends[first], last + len(text))
-    return found.span() if found and found.start() <= last else None
+    last = ends[first] + min(len(tokens[first]), _MAX_TEXT)
+    match = re.compile(re.escape(text), re.I).search(sentence, ends[first], last + len(text))
+    return match.span() if match and match.start() <= last else None

@@ -1,4 +1,4 @@
-"""Files of HTML, by their paths below a folder."""
+"""Files of HTML, whose keys are their paths below a folder."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..html import MAX_PAGE, Document, WebRules, decode, read_document, read_page
-from ..pages import Dropped, Item, Redirect
+from ..html import LONG_PAGE, MAX_PAGE, Document, WebRules, decode, read_document, read_page
+from ..pages import NO_TEXT, Dropped, Item, Redirect
 from ..urls import FileAddress, WebAddress
-from .base import READERS
 from .source import Source
+
+__all__ = ["MIN_WORDS", "HtmlReader", "looks_like_html", "page_items"]
 
 _PROLOGUE = re.compile(rb"(?:\s+|<!--.*?-->|<\?xml\b[^>]*>)*+", re.DOTALL)
 _HTML = re.compile(
@@ -19,15 +20,14 @@ _HTML = re.compile(
     re.IGNORECASE,
 )
 _XHTML = re.compile(rb"<(?:!doctype\s+html|html)[\s/>]", re.IGNORECASE)
-_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-FEWEST_WORDS = 50
-"""Words that a page must have for boilerplate's usual names to be left out of account."""
-TOO_LONG = Dropped("page over 8 MiB")
+_BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+MIN_WORDS = 50
+"""The fewest words of a page for which the usual names of boilerplate are ignored."""
 
 
 def looks_like_html(head: bytes) -> bool:
-    """Whether data starts as HTML does, by the tags that the MIME sniffing standard names."""
-    for mark, encoding in _MARKS:
+    """Tell whether data start as HTML does, by the tags that the MIME sniffing standard names."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             head = head.decode(encoding, "replace").encode()
     head = head.removeprefix(b"\xef\xbb\xbf")
@@ -38,9 +38,14 @@ def looks_like_html(head: bytes) -> bool:
 
 
 def page_items(document: Document, address: FileAddress | WebAddress) -> Iterator[Item]:
-    """The page at an address, or the redirect that it is; and one from its canonical address.
+    """Give the page at an address and the redirect from its canonical address.
 
-    Where the usual names of boilerplate leave nothing of a page of 50 words, they do not count.
+    For a page that leads on at once (meta refresh), this is one redirect. Where the usual names of
+    boilerplate leave no text of a page of 50 words or more, these names are ignored.
+
+    Args:
+        document: the parsed page.
+        address: its address.
     """
     if document.refresh:
         target = address.resolve(document.refresh)
@@ -49,11 +54,11 @@ def page_items(document: Document, address: FileAddress | WebAddress) -> Iterato
             return
     rules = WebRules(address)
     page = read_page(address.key, document, rules)
-    if rules.named and not any(section.body.text for section in page.content):
-        unnamed = read_page(address.key, document, WebRules(address, by_name=False))
-        page = unnamed if (unnamed.word_count or 0) >= FEWEST_WORDS else page
+    if rules.used_names and not any(section.body.text for section in page.content):
+        whole_page = read_page(address.key, document, WebRules(address, by_name=False))
+        page = whole_page if (whole_page.word_count or 0) >= MIN_WORDS else page
     if not any(section.body.text for section in page.sections):
-        yield Dropped("page without text")
+        yield NO_TEXT
         return
     canonical = address.resolve(document.canonical) if document.canonical else None
     if isinstance(canonical, str):
@@ -66,23 +71,22 @@ class _File(NamedTuple):
     data: bytes
 
 
-@READERS.register("html")
 class HtmlReader:
-    """Reads HTML files, one page each; a page's key is the path of its file.
+    """Reads HTML files; each is a page, and its key is the path of the file.
 
-    Links between the files resolve by their paths, those to other sites by canonical URLs. A
-    page's ``rel=canonical`` address becomes a redirect to it.
+    Links between the files name pages by their paths, and links to other sites by canonical URLs.
+    The ``rel=canonical`` address of a page becomes a redirect to the page.
     """
 
     def recognises(self, source: Source) -> bool:
-        """Whether it starts as HTML does."""
+        """Tell whether the source starts as HTML does."""
         return looks_like_html(source.head)
 
     def records(self, source: Source) -> Iterator[_File | Dropped]:
-        """Read the file whole."""
+        """Read the whole file."""
         with source.open() as file:
             data = file.read(MAX_PAGE + 1)
-        yield TOO_LONG if len(data) > MAX_PAGE else _File(source.name, data)
+        yield LONG_PAGE if len(data) > MAX_PAGE else _File(source.name, data)
 
     def parse(self, record: _File) -> Iterable[Item]:
         """Parse the page."""

@@ -1,9 +1,10 @@
 """Collections of ir_datasets: their documents, KILT's articles, and collections of anchor texts.
 
-A document becomes a page by its id, so that a collection of anchor texts such as
-``irds:msmarco-document/anchor-text`` meets its documents in ``irds:msmarco-document``. Of anchor
-texts only the target is known: each becomes a sentence that is linked as a whole, on a page that
-is no document; all anchor texts of one document share it, so that it counts as one source.
+A document becomes a page whose key is the id of the document. A collection of anchor texts, such as
+``irds:msmarco-document/anchor-text``, can therefore be built together with its documents, such as
+``irds:msmarco-document``. Of an anchor text, the collection holds only the target. Each anchor
+text becomes a sentence that is a link as a whole. All anchor texts of one document stand on one
+page, which is no document and counts as one source of links.
 """
 
 from __future__ import annotations
@@ -11,66 +12,70 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...errors import HarpError
-from ..markup import LinkedText
-from ..pages import Dropped, Item, Page, Section
-from .base import READERS
-from .json_lines import identifier, json_object, list_field, text_field, typed, well_formed
+from ...errors import HarpError, folded
+from ..markup import LinkedText, linked_lines
+from ..pages import NO_TEXT, Dropped, Item, Page, Section
+from .json_lines import (
+    JsonLinesReader,
+    Record,
+    checked,
+    list_field,
+    malformed_record,
+    nonempty_text,
+    text_field,
+)
 from .kilt import kilt_page
-from .paragraphs import linked_whole
 from .source import COLLECTION, MAX_RECORD, Source
 
-
-class _Document(NamedTuple):
-    """What a document of ir_datasets holds, as JSON."""
-
-    name: str
-    number: int
-    data: bytes
+__all__ = ["IrDatasetsReader"]
 
 
-@READERS.register("irds")
-class IrDatasetsReader:
+class _Document(Record):
+    """The fields of a document of ir_datasets, as JSON; ``number`` counts documents."""
+
+    __slots__ = ()
+
+    @property
+    def place(self) -> str:
+        """The place of the document as messages name it."""
+        return f"{self.name}, document {self.number}"
+
+
+class IrDatasetsReader(JsonLinesReader):
     """Reads the documents of a collection of ir_datasets."""
 
+    record_name = "document with text"
+
     def recognises(self, source: Source) -> bool:
-        """Whether it is a collection, not a file."""
+        """Tell whether the source is a collection and not a file."""
         return source.collection is not None
 
-    def records(self, source: Source) -> Iterator[_Document | Dropped]:
-        """Stream the documents, downloading the collection where ir_datasets can.
+    def records(self, source: Source) -> Iterator[Record | Dropped]:
+        """Stream the documents, and download the collection first where ir_datasets can.
 
         Raises:
-            HarpError: there is no such collection, it has no documents, or they cannot be had.
+            HarpError: there is no such collection, or its documents are missing or cannot be read.
         """
         for number, document in enumerate(_documents(source), start=1):
-            with well_formed(f"{source.name}, document {number}", "document with text"):
+            record = _Document(source.name, number, b"")
+            with malformed_record(record.place, self.record_name):
                 data = json.dumps(_fields(document)).encode()
             if len(data) > MAX_RECORD:
                 yield Dropped("document over 64 MiB")
             else:
                 yield _Document(source.name, number, data)
 
-    def parse(self, record: _Document) -> Iterable[Item]:
-        """Give the document, or the page of its anchor texts.
-
-        Raises:
-            HarpError: the document holds no text where its fields promise one.
-        """
-        with well_formed(f"{record.name}, document {record.number}", "document with text"):
-            fields = json_object(record.data)
-            if "pieces" in fields:
-                yield kilt_page(
-                    text_field(fields, "title"),
-                    list_field(fields, "pieces"),
-                    list_field(fields, "anchors"),
-                )
-            elif "anchors" in fields:
-                yield _anchor_texts(record.name, fields)
-            else:
-                yield _page(fields)
+    def items(self, record: Record) -> Iterable[Item]:
+        """Give the document, or the page of its anchor texts."""
+        fields = record.fields()
+        if "pieces" in fields:
+            title, pieces = text_field(fields, "title"), list_field(fields, "pieces")
+            return [kilt_page(title, pieces, list_field(fields, "anchors"))]
+        if "anchors" in fields:
+            return [_anchor_texts(record.name, fields)]
+        return [_page(fields)]
 
 
 def _documents(source: Source) -> Iterator[Any]:
@@ -93,18 +98,18 @@ def _documents(source: Source) -> Iterator[Any]:
         raise HarpError(f"{source.name} has no documents: name the collection that it belongs to")
     try:
         yield from dataset.docs_iter()
-    except Exception as error:  # whatever a download or a format of another package raises
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    except Exception as error:  # a download, or the format of another package, may raise any error
+        reason = folded(f"{type(error).__name__}: {error}")
         raise HarpError(
             f"{source.name} cannot be read ({reason}): fetch it as https://ir-datasets.com says"
         ) from error
 
 
 def _fields(document: Any) -> dict[str, Any]:
-    """What is read of a document: KILT's articles, anchor texts, and any other by its text.
+    """Return the fields that are read: of KILT's articles, of anchor texts, or of any document.
 
     Raises:
-        ValueError: it says nothing of its text, or holds what is no JSON.
+        ValueError: the document has no text, or holds values that JSON cannot write.
     """
     title = getattr(document, "title", None) or ""
     if hasattr(document, "text_pieces"):
@@ -113,25 +118,25 @@ def _fields(document: Any) -> dict[str, Any]:
     if hasattr(document, "anchors"):
         return {"doc_id": document.doc_id, "anchors": list(document.anchors)}
     if not hasattr(document, "default_text"):
-        raise ValueError(f"{type(document).__name__} says nothing of its text")
+        raise ValueError(f"{type(document).__name__} has no text")
     return {"doc_id": document.doc_id, "title": title, "text": document.default_text()}
 
 
 def _anchor_texts(name: str, fields: dict[str, Any]) -> Page:
-    doc_id = identifier(fields["doc_id"], "doc_id")
-    written = (typed(anchor, str, "anchor") for anchor in list_field(fields, "anchors"))
-    texts = [" ".join(text.split()) for text in written]
-    body = linked_whole((text, doc_id) for text in texts if text)
+    doc_id = nonempty_text(fields["doc_id"], "doc_id")
+    anchors = (checked(anchor, str, "anchor") for anchor in list_field(fields, "anchors"))
+    texts = [" ".join(text.split()) for text in anchors]
+    body = linked_lines((text, doc_id) for text in texts if text)
     page = Page(f"{name}:{doc_id}", "", [Section(2, "", body)], whole=False, split=False)
     page.drops["empty anchor text"] += texts.count("")
     return page
 
 
 def _page(fields: dict[str, Any]) -> Item:
-    """A document as one section; its text is what ir_datasets takes for it, less the title."""
+    """Make a page of one section; its text is the default text of ir_datasets without the title."""
     title, text = text_field(fields, "title"), text_field(fields, "text")
     body = text.removeprefix(title).strip()
     if not body:
-        return Dropped("page without text")
+        return NO_TEXT
     sections = [Section(1, "", LinkedText(body, []))]
-    return Page(identifier(fields["doc_id"], "doc_id"), title, sections)
+    return Page(nonempty_text(fields["doc_id"], "doc_id"), title, sections)

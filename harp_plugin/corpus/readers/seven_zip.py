@@ -1,4 +1,4 @@
-"""The one file in a 7z archive, as a stream."""
+"""Reads the file in a 7z archive as a stream."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import IO, Any
 
 from ...errors import HarpError
 
+__all__ = ["SevenZipFile"]
+
 
 class SevenZipFile(io.RawIOBase):
-    """Decompresses a 7z archive by py7zr in a thread, which waits while nobody reads.
+    """Decompresses the file in a 7z archive.
+
+    A thread runs py7zr; it waits while nobody reads.
 
     Raises:
-        HarpError: py7zr is not installed, or the archive does not hold just one file.
+        HarpError: py7zr is not installed, or the archive does not hold exactly one file.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -25,7 +29,7 @@ class SevenZipFile(io.RawIOBase):
         try:
             self._archive = py7zr.SevenZipFile(file)
             names = self._archive.getnames()
-        except Exception as error:  # a damaged header raises whatever its parts raise
+        except Exception as error:  # a damaged header may raise any error
             raise OSError(f"damaged 7z archive: {error!r}") from error
         if len(names) != 1:
             raise HarpError(f"a 7z archive of {len(names)} files: extract it and name the folder")
@@ -41,15 +45,15 @@ class SevenZipFile(io.RawIOBase):
                 self._archive.extractall(factory=_factory(sender))
         except BrokenPipeError:
             pass
-        except Exception as error:  # told to the reader, in whose thread it belongs
+        except Exception as error:  # `readinto` raises it, in the thread that reads
             self._failure = error
 
     def readable(self) -> bool:
-        """Always true."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read decompressed bytes.
+        """Read decompressed bytes into a buffer and return their number.
 
         Raises:
             OSError: the archive is damaged.
@@ -62,7 +66,7 @@ class SevenZipFile(io.RawIOBase):
         return size
 
     def close(self) -> None:
-        """End the thread."""
+        """Close the archive and end the thread."""
         if not self.closed:
             self._receiver.close()
             self._thread.join()

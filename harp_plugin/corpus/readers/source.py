@@ -1,64 +1,53 @@
-"""What a reader is given: a file or a named collection, opened and decompressed."""
+"""Sources of a build: files and collections of ir_datasets, opened and decompressed."""
 
 from __future__ import annotations
 
-import gzip
-import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
-
-import pyarrow as pa
+from typing import IO
 
 from ...errors import HarpError
 from ..pages import Dropped
-from .streams import bzip2, xz
+from .streams import find_decompressor
 
-HEAD_SIZE = 1 << 16
+__all__ = [
+    "COLLECTION",
+    "LONG_RECORD",
+    "LONG_TEXT",
+    "MAX_RECORD",
+    "MAX_TEXT",
+    "Source",
+    "numbered_lines",
+    "sources",
+]
+
 MAX_RECORD = 64 << 20
-"""Bytes of the longest record that is read; a longer one is dropped."""
+"""The size of the longest record that is read, in bytes; a longer one is dropped."""
+LONG_RECORD = Dropped("page over 64 MiB")
 MAX_TEXT = 4 << 20
-"""Characters of the longest text of a page that is parsed; MediaWiki takes 2 MiB."""
-TOO_LONG = Dropped("page of over four million characters")
+"""The length of the longest page that is parsed, in characters; MediaWiki allows 2 MiB."""
+LONG_TEXT = Dropped("page of over four million characters")
 COLLECTION = "irds:"
+"""The prefix of the names of collections."""
+_HEAD_SIZE = 1 << 16
 _BLOCK = 1 << 20
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
-def _zstandard(file: IO[bytes]) -> IO[bytes]:
-    return io.BufferedReader(pa.CompressedInputStream(file, "zstd"), _BLOCK)
-
-
-def _seven_zip(file: IO[bytes]) -> IO[bytes]:
-    from .seven_zip import SevenZipFile
-
-    return io.BufferedReader(SevenZipFile(file), _BLOCK)
-
-
-_DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"BZh": bzip2,
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\xfd7zXZ": xz,
-    b"\x28\xb5\x2f\xfd": _zstandard,
-    b"7z\xbc\xaf\x27\x1c": _seven_zip,
-}
-
-
 @dataclass
 class Source:
-    """One input: a file, or a collection of ir_datasets.
+    """A file, or a collection of ir_datasets.
 
     Attributes:
-        name: how messages and keys name it: the path below the folder that was given, else the
-            file's name, or ``irds:`` and the collection's name.
-        path: where it lies; None for a collection.
-        position: compressed bytes of it that have been read so far.
+        name: the name in messages and keys: the path below the folder that the user named, else the
+            name of the file, or ``irds:`` and the name of the collection.
+        path: the path of the file; None for a collection.
     """
 
     name: str
@@ -68,24 +57,24 @@ class Source:
 
     @property
     def collection(self) -> str | None:
-        """Name of the collection in ir_datasets; None for a file."""
+        """The name of the collection in ir_datasets; None for a file."""
         return None if self.path else self.name.removeprefix(COLLECTION)
 
     @property
     def size(self) -> int:
-        """Size of the file in bytes; 0 for a collection."""
+        """The size of the file in bytes; 0 for a collection."""
         return self.path.stat().st_size if self.path else 0
 
     @property
     def position(self) -> int:
-        """How many bytes of the file have been read, at most."""
+        """How many bytes of the file have been read so far, before decompression."""
         if self._raw is None:
             return 0
         return self.size if self._raw.closed else self._raw.tell()
 
     @property
     def decompressed(self) -> int:
-        """How many bytes have been read from the decompressed file, while it is open."""
+        """How many decompressed bytes have been read from the open file; 0 if it is closed."""
         return 0 if self._file is None or self._file.closed else self._file.tell()
 
     @cached_property
@@ -94,18 +83,20 @@ class Source:
         if self.path is None:
             return b""
         with self.open() as file:
-            return file.read(HEAD_SIZE)
+            return file.read(_HEAD_SIZE)
 
     def forget_head(self) -> None:
-        """Free the memory of `head`: a folder may hold millions of files."""
+        """Free the memory of `head`, as a folder may hold millions of files."""
         self.__dict__.pop("head", None)
 
     @contextmanager
     def open(self, *, decompress: bool = True) -> Iterator[IO[bytes]]:
-        """Open the file; bzip2, gzip, xz, zstandard and 7z are told by the first bytes.
+        """Open the file and decompress it, if it is compressed.
+
+        The first bytes tell whether the file is compressed by bzip2, gzip, xz, zstandard or 7z.
 
         Raises:
-            HarpError: there is no such file, or it cannot be read or decompressed.
+            HarpError: the file is missing, or cannot be read or decompressed.
         """
         if self.path is None:
             raise HarpError(f"{self.name} is a collection, not a file: name another --reader")
@@ -114,13 +105,12 @@ class Source:
         try:
             with self.path.open("rb") as raw:
                 self._raw = self._file = raw
-                magic = raw.read(8)
+                decompressor = find_decompressor(raw.read(8))
                 raw.seek(0)
-                found = [make for known, make in _DECOMPRESSORS.items() if magic.startswith(known)]
-                if not (decompress and found):
+                if not (decompress and decompressor):
                     yield raw
                     return
-                with found[0](raw) as self._file:
+                with decompressor(raw) as self._file:
                     yield self._file
         except EOFError as error:
             raise HarpError(f"{self.name} is truncated ({error}): fetch it again") from error
@@ -130,7 +120,7 @@ class Source:
     def lines(self) -> Iterator[tuple[int, bytes] | Dropped]:
         """Stream the lines that are not blank, with their numbers from 1.
 
-        A line over 64 MiB is dropped without being held in memory.
+        A line over 64 MiB is dropped, and never held in memory.
         """
         with self.open() as file:
             yield from numbered_lines(file)
@@ -149,33 +139,36 @@ def numbered_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes] | Dropped]:
             yield number, line
 
 
-def sources(named: str | Path) -> list[Source]:
-    """The sources that a name on the command line stands for.
+def sources(name: str | Path) -> list[Source]:
+    """Return the sources that the user named.
 
-    A folder stands for all files below it, in the order of their paths, without hidden ones and
+    A folder stands for all files below it, in the order of their paths, without hidden files and
     without the indexes of multistream dumps.
 
+    Args:
+        name: a file, a folder, or ``irds:`` and the name of a collection.
+
     Raises:
-        HarpError: there is nothing.
+        HarpError: there is no such file or folder, or the folder is empty.
     """
-    if str(named).startswith(COLLECTION):
-        return [Source(str(named))]
-    path = Path(named)
+    if str(name).startswith(COLLECTION):
+        return [Source(str(name))]
+    path = Path(name)
     if path.is_file():
         return [Source(_printable(path.name), path)]
     if not path.is_dir():
         raise HarpError(f"no source at {path}: check the path")
-    found = []
+    files = []
     for file in sorted(path.rglob("*")):
         below = file.relative_to(path)
-        hidden = any(part.startswith(".") for part in below.parts)
-        if file.is_file() and not hidden and "-multistream-index" not in file.name:
-            found.append(Source(_printable(below.as_posix()), file))
-    if not found:
+        is_hidden = any(part.startswith(".") for part in below.parts)
+        if file.is_file() and not is_hidden and "-multistream-index" not in file.name:
+            files.append(Source(_printable(below.as_posix()), file))
+    if not files:
         raise HarpError(f"no file in {path}: check the path")
-    return found
+    return files
 
 
 def _printable(name: str) -> str:
-    """A name that is text: one that is no UTF-8 or holds control characters is made it."""
+    """Replace control characters, and bytes that are not UTF-8, in the name of a file."""
     return _UNPRINTABLE.sub("\ufffd", name)

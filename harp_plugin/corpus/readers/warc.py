@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 from fastwarc.stream_io import BrotliReader, ChunkedReader, GzipReader, ZstdReader
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from ...errors import HarpError
-from ..html import MAX_PAGE, decode, read_document
+from ...errors import HarpError, folded
+from ..html import LONG_PAGE, MAX_PAGE, decode, read_document
 from ..pages import Dropped, Item, Page, Redirect
 from ..urls import WebAddress, registrable_domain
-from .base import READERS
-from .html import TOO_LONG, looks_like_html, page_items
+from .html import looks_like_html, page_items
 from .source import Source
+
+__all__ = ["WarcReader"]
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -29,12 +30,12 @@ _DECODERS: dict[str, Callable[[BytesIO], Any]] = {
     "zstd": ZstdReader,
 }
 _OTHER_TYPE = Dropped("response that is not HTML")
-_MOST_CODINGS = 8
+_MAX_CODINGS = 8
 _ENCODED = Dropped("page that cannot be decompressed")
 
 
 class _Response(NamedTuple):
-    """The body of a response, and how it is encoded, outermost last."""
+    """The body of a response, and the names of its codings, the outermost last."""
 
     url: str
     charset: str | None
@@ -43,20 +44,21 @@ class _Response(NamedTuple):
 
 
 class _Moved(NamedTuple):
+    """A response that redirects to another address."""
+
     url: str
     location: str
 
 
-@READERS.register("warc")
 class WarcReader:
-    """Reads the HTML pages and redirects of WARC files; a page's key is its canonical URL."""
+    """Reads the HTML pages and redirects of WARC files; the key of a page is its canonical URL."""
 
     def recognises(self, source: Source) -> bool:
-        """Whether it starts with a WARC record."""
+        """Tell whether the source starts with a WARC record."""
         return source.head.startswith(b"WARC/")
 
     def records(self, source: Source) -> Iterator[_Response | _Moved | Dropped]:
-        """Stream responses as they were sent, still encoded.
+        """Stream the responses as they were sent, before their codings are undone.
 
         Raises:
             HarpError: the file is truncated or damaged.
@@ -66,14 +68,14 @@ class WarcReader:
             try:
                 for record in ArchiveIterator(file, WarcRecordType.any_type, auto_decode="none"):
                     place = f"{source.name}, byte {record.stream_pos}"
-                    found = _read(record)
-                    if found is None:
+                    content = _read(record)
+                    if content is None:
                         raise HarpError(f"{place}: the record is truncated: fetch it again")
-                    yield found
+                    yield content
             except (OSError, ValueError) as error:
-                what = " ".join(str(error).split())
                 raise HarpError(
-                    f"{place}: the record or the next is damaged ({what}): fetch it again"
+                    f"{place}: this record or the next one is damaged ({folded(error)}): "
+                    "fetch it again"
                 ) from error
 
     def parse(self, record: _Response | _Moved) -> Iterable[Item]:
@@ -97,26 +99,27 @@ class WarcReader:
 
 
 def _read(record: WarcRecord) -> _Response | _Moved | Dropped | None:
-    """What a record holds; None where its end is missing."""
+    """Read a record of an archive; return None where its end is missing."""
     if record.is_http:
         record.parse_http()
-    found = _kind(record)
+    content = _read_headers(record)
     length = record.content_length
-    if isinstance(found, _Response) and length <= MAX_PAGE:
+    if isinstance(content, _Response) and length <= MAX_PAGE:
         data = record.reader.read(length)
-        return found._replace(data=data) if len(data) == length else None
-    if isinstance(found, _Response):
-        found = TOO_LONG
-    return found if record.reader.consume() == length else None
+        return content._replace(data=data) if len(data) == length else None
+    if isinstance(content, _Response):
+        content = LONG_PAGE
+    return content if record.reader.consume() == length else None
 
 
-def _kind(record: WarcRecord) -> _Response | _Moved | Dropped:
+def _read_headers(record: WarcRecord) -> _Response | _Moved | Dropped:
+    """Tell from the headers what a record is; a response has no data yet."""
     url = (record.headers.get("WARC-Target-URI") or "").strip("<> ")
     if record.record_type == WarcRecordType.revisit:
         return Dropped("page that was visited before")
     if record.record_type in (WarcRecordType.resource, WarcRecordType.conversion):
-        kind = _media_type(record.headers.get("Content-Type"))
-        return _Response(url, None, "", b"") if _is_page(url, kind) else _OTHER_TYPE
+        media_type = _media_type(record.headers.get("Content-Type"))
+        return _Response(url, None, "", b"") if _is_page(url, media_type) else _OTHER_TYPE
     if record.record_type != WarcRecordType.response:
         return Dropped("record that is no response (request, metadata, ...)")
     headers = record.http_headers if record.is_http else None
@@ -133,8 +136,8 @@ def _kind(record: WarcRecord) -> _Response | _Moved | Dropped:
     return _Response(url, record.http_charset, ",".join(codings), b"")
 
 
-def _media_type(written: str | None) -> str:
-    return (written or "").partition(";")[0].strip().lower()
+def _media_type(header: str | None) -> str:
+    return (header or "").partition(";")[0].strip().lower()
 
 
 def _is_page(url: str, media_type: str) -> bool:
@@ -150,11 +153,14 @@ def _redirect(moved: _Moved) -> Item:
 
 
 def _decoded(response: _Response) -> bytes | Dropped:
-    """Undo the codings, within bounds; crawlers that have undone some leave their names."""
+    """Undo the codings of a response.
+
+    A crawler that has undone a coding may have left its name: data that are HTML already stay.
+    """
     data = response.data
     codings = (name.strip() for name in response.codings.lower().split(","))
     decoders = [_DECODERS[name] for name in codings if name in _DECODERS]
-    if len(decoders) > _MOST_CODINGS:
+    if len(decoders) > _MAX_CODINGS:
         return _ENCODED
     for decoder in reversed(decoders):
         try:
@@ -162,4 +168,4 @@ def _decoded(response: _Response) -> bytes | Dropped:
         except (OSError, ValueError):
             if not looks_like_html(data):
                 return _ENCODED
-    return TOO_LONG if len(data) > MAX_PAGE else data
+    return LONG_PAGE if len(data) > MAX_PAGE else data

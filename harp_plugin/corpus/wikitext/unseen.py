@@ -1,8 +1,9 @@
-"""Wikitext without what no reader of the page's prose sees, taken out before it is parsed.
+"""Removes from wikitext what is not prose, before it is parsed.
 
-References, templates and tables are more than a third of an article and most of the time of its
-parsing. Only what is closed is taken out: a stray ``{{`` is left to the parser, for which a hundred
-of them are too many, though: it tries each to the end of the page.
+References, templates and tables are more than a third of an article, and most of its parsing time
+is spent on them. Only what is closed is removed; a stray ``{{`` is left to the parser. The parser
+searches from each stray mark to the end of the page, so that a page with over a hundred of them
+would take too long: there, the marks themselves are removed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "convert": 0}
-"""Templates that stand for one of their own positional arguments, with its index."""
+__all__ = ["TEXT_TEMPLATES", "VERBATIM_TAGS", "without_unseen"]
 
-_MOST_UNCLOSED = 100
+VERBATIM_TAGS = frozenset({"nowiki", "poem"})
+"""Tags whose content is shown as it stands."""
+TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "convert": 0}
+"""Templates that show one of their positional arguments, and the index of that argument."""
+
+_MAX_UNCLOSED = 100
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_PLAIN_TAGS = frozenset({"nowiki", "poem"})
 _MARK = re.compile(
     r"<(?P<slash>/?)(?P<tag>nowiki|poem|ref|math|gallery|timeline|score|syntaxhighlight|source|pre"
     r"|chem)\b(?P<rest>[^<>]*)>"
@@ -25,28 +29,33 @@ _MARK = re.compile(
 _LINE_START = re.compile(r"(?:^|\n)[:\s]*\Z")
 _NAME = re.compile(r"\{\{\s*([^|{}\[\]<>\n-]*)")
 _TAG = re.compile(r"<(?P<slash>/?)(?P<tag>[a-zA-Z]+)\b(?P<rest>[^<>]*)(?P<end>>?)")
-_CLOSED_BY_ITSELF = frozenset({"br", "hr", "wbr", "img", "references"})
+_VOID_TAGS = frozenset({"br", "hr", "wbr", "img", "references"})
 _LIST = re.compile(r"^([*#:;]{20})[*#:;]+", re.MULTILINE)
 _LINK = re.compile(r"\[\[|\]\]")
 _EXTERNAL = re.compile(r"\[(?=[a-zA-Z]+:|//)")
 
 
 def without_unseen(wikitext: str) -> str:
-    """Take out comments, references, templates and tables.
+    """Remove comments, references, templates and tables.
 
-    Templates that show their own words (`TEXT_TEMPLATES`) stay. Where more than 100 marks of a kind
-    are never closed, all of that kind are taken out, with their words left in.
+    Templates that show one of their arguments (`TEXT_TEMPLATES`) stay. Where more than 100 marks of
+    one kind are never closed, all marks of that kind are removed, and the words between them stay.
     """
     wikitext = _COMMENT.sub("", wikitext)
     scan = _Scan(wikitext)
     spans = scan.spans
-    if len(scan.opened) > _MOST_UNCLOSED:
+    if len(scan.opened) > _MAX_UNCLOSED:
         spans = sorted([*spans, *((start, start + 2) for _, start in scan.opened)])
-    return _tamed(_cut(wikitext, spans))
+    return _without_stray_marks(_without_spans(wikitext, spans))
 
 
 class _Scan:
-    """Spans of what is not seen, and the marks that nothing closes."""
+    """Finds what is not prose, and the marks that nothing closes.
+
+    Attributes:
+        spans: start and end of each piece to remove.
+        opened: each mark that is not closed yet, and its offset.
+    """
 
     def __init__(self, wikitext: str) -> None:
         self.wikitext = wikitext
@@ -56,35 +65,35 @@ class _Scan:
         last_end = {
             mark["tag"].lower(): mark.start() for mark in _MARK.finditer(wikitext) if mark["slash"]
         }
-        within: tuple[str, int] | None = None
+        open_tag: tuple[str, int] | None = None
         for mark in _MARK.finditer(wikitext):
             tag = (mark["tag"] or "").lower()
-            if within is not None:
-                if tag == within[0] and mark["slash"]:
-                    if tag not in _PLAIN_TAGS:
-                        self.spans.append((within[1], mark.end()))
-                    within = None
+            if open_tag is not None:
+                if tag == open_tag[0] and mark["slash"]:
+                    if tag not in VERBATIM_TAGS:
+                        self.spans.append((open_tag[1], mark.end()))
+                    open_tag = None
             elif not tag:
                 self._braces(mark[0], *mark.span())
             elif mark["slash"]:
                 continue
             elif mark["rest"].endswith("/"):
-                if tag not in _PLAIN_TAGS:
+                if tag not in VERBATIM_TAGS:
                     self.spans.append(mark.span())
             elif mark.start() < last_end.get(tag, 0):
-                within = tag, mark.start()
+                open_tag = tag, mark.start()
 
-    def _braces(self, written: str, start: int, end: int) -> None:
-        if written == "{|":
+    def _braces(self, mark: str, start: int, end: int) -> None:
+        if mark == "{|":
             if self._starts_line(start):
-                self.opened.append((written, start))
-        elif written == "|}":
+                self.opened.append((mark, start))
+        elif mark == "|}":
             if self.opened and self.opened[-1][0] == "{|" and self._starts_line(start):
                 self._close("{|", end)
-        elif written.startswith("}"):
+        elif mark.startswith("}"):
             for place in range(start, end - 1, 2):
                 self._close("{{", place + 2)
-        elif written.endswith("}"):
+        elif mark.endswith("}"):
             self.spans.append((start, end))
         else:
             self.opened += [("{{", place) for place in range(start, end - 1, 2)]
@@ -112,7 +121,7 @@ class _Scan:
         return name is not None and name[1].strip().lower() in TEXT_TEMPLATES
 
 
-def _cut(text: str, spans: list[tuple[int, int]]) -> str:
+def _without_spans(text: str, spans: list[tuple[int, int]]) -> str:
     pieces, position = [], 0
     for start, end in spans:
         if start >= position:
@@ -121,20 +130,20 @@ def _cut(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _tamed(wikitext: str) -> str:
-    """Take out the marks of tags, links and lists where there are far too many."""
+def _without_stray_marks(wikitext: str) -> str:
+    """Remove the marks of tags, links and lists where far too many are never closed."""
     wikitext = _LIST.sub(r"\1", wikitext)
-    if wikitext.count("<") > _MOST_UNCLOSED:
+    if wikitext.count("<") > _MAX_UNCLOSED:
         unclosed: Counter[str] = Counter()
         for tag in _TAG.finditer(wikitext):
             name = tag["tag"].lower()
             if not tag["end"]:
                 unclosed[""] += 1
-            elif name not in _CLOSED_BY_ITSELF and not tag["rest"].endswith("/"):
+            elif name not in _VOID_TAGS and not tag["rest"].endswith("/"):
                 unclosed[name] += -1 if tag["slash"] else 1
-        if sum((+unclosed).values()) > _MOST_UNCLOSED:
+        if sum((+unclosed).values()) > _MAX_UNCLOSED:
             wikitext = _TAG.sub("", wikitext)
-    if wikitext.count("[") - wikitext.count("]") > _MOST_UNCLOSED:
+    if wikitext.count("[") - wikitext.count("]") > _MAX_UNCLOSED:
         wikitext = _EXTERNAL.sub("", wikitext)
     opened: list[tuple[int, int]] = []
     for mark in _LINK.finditer(wikitext):
@@ -142,4 +151,4 @@ def _tamed(wikitext: str) -> str:
             opened.append(mark.span())
         elif opened:
             opened.pop()
-    return _cut(wikitext, opened) if len(opened) > _MOST_UNCLOSED else wikitext
+    return _without_spans(wikitext, opened) if len(opened) > _MAX_UNCLOSED else wikitext

@@ -1,8 +1,10 @@
-"""Runs of apostrophes, told apart as MediaWiki does."""
+"""Decides which apostrophes of wikitext are quote marks, as MediaWiki does."""
 
 from __future__ import annotations
 
 import re
+
+__all__ = ["keep_apostrophes"]
 
 _RUN = re.compile("'{2,}")
 
@@ -10,16 +12,17 @@ _RUN = re.compile("'{2,}")
 def keep_apostrophes(wikitext: str) -> str:
     """Turn the three marks in ``''[[Hamlet]]'''s`` into the one apostrophe that a reader sees.
 
-    MediaWiki's rule: where a line has an odd number of both bold and italic marks, one ``'''`` is
-    an apostrophe before ``''``: the first after a word of one letter, else the first after a
-    longer word, else the first after a space.
+    MediaWiki's rule: where a line has an odd number of bold marks and an odd number of italic
+    marks, one ``'''`` is an apostrophe followed by ``''``. It is the first ``'''`` after a word of
+    one letter, else the first after a longer word, else the first after a space.
     """
     if "'''" not in wikitext:
         return wikitext
-    return "\n".join(_kept(line) if "'''" in line else line for line in wikitext.split("\n"))
+    lines = wikitext.split("\n")
+    return "\n".join(_balanced(line) if "'''" in line else line for line in lines)
 
 
-def _kept(line: str) -> str:
+def _balanced(line: str) -> str:
     runs = list(_RUN.finditer(line))
     lengths = [len(run[0]) for run in runs]
     bold = sum(length != 2 for length in lengths)
@@ -31,7 +34,7 @@ def _kept(line: str) -> str:
     return f"{line[:place]}'{line[place + 3 :]}"
 
 
-def _rank(before: str) -> int:
-    if before.endswith(" "):
+def _rank(text_before: str) -> int:
+    if text_before.endswith(" "):
         return 2
-    return 0 if before[-2:-1] == " " else 1
+    return 0 if text_before[-2:-1] == " " else 1

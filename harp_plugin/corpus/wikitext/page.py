@@ -1,52 +1,37 @@
-"""Wikitext becomes sections of clean text with the links' exact places.
+"""Parses the wikitext of one page into sections of clean text with links.
 
-Parsing is mwparserfromhell's; this module walks its tree once, keeps what a reader of the page
-would see as prose, and leaves out templates, tables, references, files and categories.
+The parser is mwparserfromhell. This module walks its tree once, keeps the prose, and leaves out
+templates, tables, references, files and categories.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
 import mwparserfromhell
 from mwparserfromhell import nodes
 
-from ..text import normalise_title, without_surrogates
-from .cleanup import clean_up, cleaned
-from .markup import Link, LinkedText
-from .page_kinds import kind_of_wikitext
-from .pages import Page, Section
-from .plain_lines import MARKED, PLAIN_LINK, put_back, set_aside, without_bullets
-from .quotes import keep_apostrophes
-from .unseen import TEXT_TEMPLATES, without_unseen
+from ...text import normalise_title, without_surrogates
+from ..markup import Link, LinkedText
+from ..page_kinds import kind_of_wikitext
+from ..pages import SEE_ALSO_HEADINGS, Page
+from .apostrophes import keep_apostrophes
+from .cleanup import clean_anchor, clean_prose
+from .plain_lines import MARK, PLAIN_LINK, put_back, set_aside, without_bullets
+from .site import Site
+from .unseen import TEXT_TEMPLATES, VERBATIM_TAGS, without_unseen
 
-SEE_ALSO = frozenset(
-    {"see also", "related pages", "other pages"}
-    | {"tan-awa usab", "tan-awa sab", "tan-awa"}
-    | {"siehe auch", "voir aussi", "articles connexes", "se även", "se också", "zie ook"}
-    | {"véase también", "vea también", "см. также", "смотри также", "voci correlate"}
-    | {"zobacz też", "zobacz także", "شوف كمان", "بص كمان", "انظر أيضا", "انظر أيضًا"}
-    | {"参见", "參見", "参看", "參看", "相关条目", "相關條目", "関連項目"}
-    | {"див. також", "xem thêm", "ver também", "جستارهای وابسته", "vegeu també"}
-)
-"""Headings of see-also sections, lower-cased, in the languages of the largest Wikipedias."""
+__all__ = ["DEBRIS", "parse_page"]
 
-CANONICAL_NAMESPACES = frozenset(
-    {"media", "special", "talk", "user", "wikipedia", "project", "file", "image", "mediawiki"}
-    | {"template", "help", "category", "portal", "book", "draft", "module", "timedtext", "topic"}
-)
-UNSEEN_NAMESPACES = frozenset({"file", "image", "category", "media"})
 _PROSE_TAGS = frozenset(
     {"a", "abbr", "b", "big", "blockquote", "center", "cite", "code", "del", "dfn", "div", "em"}
     | {"font", "i", "ins", "kbd", "li", "mark", "ol", "p", "q", "s", "samp", "small", "span"}
     | {"strike", "strong", "sub", "sup", "tt", "u", "ul", "var", "noinclude", "onlyinclude"}
 )
-_PLAIN_TAGS = frozenset({"nowiki", "poem"})
 _INTERWIKI = re.compile(
     r"^(?:[a-z]{2,3}|simple|be-tarask|be-x-old|zh-[a-z-]+|roa-[a-z-]+|map-bms|bat-smg|fiu-vro|"
     r"nds-nl|cbk-zam|wikt|wiktionary|commons|meta|wikisource|wikiquote|wikibooks|wikinews|"
@@ -56,30 +41,19 @@ _INTERWIKI = re.compile(
 _MARKUP = re.compile(r"[\[\]{}<>&]")
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
 DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What a wiki says of itself.
-
-    Attributes:
-        namespaces: lower-cased names of the namespaces that hold no articles.
-        hidden: those of them whose links show no text (files, categories).
-        first_letter: titles start upper-case.
-        language: its language code.
-    """
-
-    namespaces: frozenset[str] = CANONICAL_NAMESPACES
-    hidden: frozenset[str] = UNSEEN_NAMESPACES
-    first_letter: bool = True
-    language: str = "en"
+"""Matches marks that remain in the text where the wikitext is malformed."""
 
 
 def parse_page(title: str, wikitext: str, site: Site) -> Page:
-    """Parse one page's wikitext.
+    """Parse the wikitext of one page.
 
     Every link of every section satisfies ``text[link.start:link.end] == link.anchor``; a link that
-    does not after clean-up is dropped and counted.
+    no longer does after the clean-up is dropped and counted.
+
+    Args:
+        title: the title of the page as the dump writes it.
+        wikitext: the text of the page.
+        site: the settings of its wiki.
     """
     page = Page(
         normalise_title(title, first_letter=site.first_letter),
@@ -90,25 +64,26 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         debris=DEBRIS,
     )
     wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(without_unseen(wikitext)))
-    marked, plain = set_aside(wikitext)
-    above = 0  # level of the see-also heading, as long as sections stand below it
-    for level, heading, section in _split(mwparserfromhell.parse(marked, skip_style_tags=True)):
-        writer = _Writer(site, page.drops, plain)
+    marked, plain_lines = set_aside(wikitext)
+    see_also_level = 0  # above 0 in a see-also section and in the sections below it
+    code = mwparserfromhell.parse(marked, skip_style_tags=True)
+    for level, heading, section in _split_sections(code):
+        writer = _Writer(site, page.drops, plain_lines)
         writer.walk(section)
         body = writer.finish()
-        if heading.lower() in SEE_ALSO:
-            above = level
-        elif level <= above:
-            above = 0
-        if above:
-            page.see_also += (link.target for link in body.links)
+        if heading.lower() in SEE_ALSO_HEADINGS:
+            see_also_level = level
+        elif level <= see_also_level:
+            see_also_level = 0
+        if see_also_level:
+            page.add_see_also(body)
         else:
-            page.sections.append(Section(level, heading, body))
-    page.see_also = list(dict.fromkeys(page.see_also))
+            page.add_section(level, heading, body)
     return page
 
 
-def _split(code) -> Iterator[tuple[int, str, list]]:
+def _split_sections(code: mwparserfromhell.wikicode.Wikicode) -> Iterator[tuple[int, str, list]]:
+    """Give the level, the heading and the nodes of each section."""
     level, title = 1, ""
     section: list[Any] = []
     for node in code.nodes:
@@ -125,23 +100,30 @@ def _heading(node: nodes.Heading) -> str:
 
 
 class _Writer:
-    """Walks nodes and writes what a reader sees, with links."""
+    """Walks the nodes of a section and writes the text that a reader sees, with its links.
 
-    def __init__(self, site: Site, drops: Counter[str], plain: list[str]) -> None:
+    Args:
+        site: the settings of the wiki.
+        drops: the counter of reasons.
+        plain_lines: the lines that marks in the text stand for.
+    """
+
+    def __init__(self, site: Site, drops: Counter[str], plain_lines: list[str]) -> None:
         self.site = site
         self.drops = drops
-        self.plain = plain
+        self.plain_lines = plain_lines
         self.pieces: list[str] = []
         self.length = 0
         self.links: list[Link] = []
-        self.open_trail = False
+        self.takes_trail = False  # letters that follow belong to the last link
 
-    def walk(self, children) -> None:
+    def walk(self, children: Iterable[Any]) -> None:
+        """Write nodes and what is below them."""
         for node in children:
             if isinstance(node, nodes.Text):
                 self._marked_text(str(node.value))
                 continue
-            self.open_trail = False
+            self.takes_trail = False
             if isinstance(node, nodes.Wikilink):
                 self._parsed_link(node)
             elif isinstance(node, nodes.Tag):
@@ -154,12 +136,12 @@ class _Writer:
                 self._template(node)
 
     def finish(self) -> LinkedText:
+        """Return the section's text after the clean-up."""
         body = LinkedText("".join(self.pieces), self.links)
-        clean_up(body)
+        clean_prose(body)
         body.shrink_links()
-        exact = [link for link in body.links if body.text[link.start : link.end] == link.anchor]
-        self.drops["link lost in clean-up"] += len(self.links) - len(exact)
-        body.links = exact
+        body.remove_inexact_links()
+        self.drops["link lost in clean-up"] += len(self.links) - len(body.links)
         return body
 
     def _write(self, text: str) -> None:
@@ -167,20 +149,20 @@ class _Writer:
         self.length += len(text)
 
     def _text(self, text: str) -> None:
-        if self.open_trail:
-            self.open_trail = False
+        if self.takes_trail:
+            self.takes_trail = False
             trail = "".join(takewhile(str.islower, text))
-            last = self.links[-1]
+            link = self.links[-1]
             self.links[-1] = Link(
-                last.start, last.end + len(trail), last.anchor + trail, last.target
+                link.start, link.end + len(trail), link.anchor + trail, link.target
             )
         self._write(text)
 
     def _marked_text(self, text: str) -> None:
         position = 0
-        for mark in MARKED.finditer(text):
+        for mark in MARK.finditer(text):
             self._text(text[position : mark.start()])
-            self._plain_lines(without_bullets(self.plain[int(mark[1])]))
+            self._plain_lines(without_bullets(self.plain_lines[int(mark[1])]))
             position = mark.end()
         self._text(text[position:])
 
@@ -188,7 +170,7 @@ class _Writer:
         position = 0
         for link in PLAIN_LINK.finditer(lines):
             self._text(lines[position : link.start()])
-            self.open_trail = False
+            self.takes_trail = False
             self._wikilink(*link.groups())
             position = link.end()
         self._text(lines[position:])
@@ -198,26 +180,26 @@ class _Writer:
 
     def _wikilink(self, title: str, text: Any) -> None:
         """Write a link; ``text`` is a string, Wikicode, or None where the title is shown."""
-        written = title.strip()
-        prefix, colon, name = written.removeprefix(":").partition(":")
-        elsewhere = self._names_wiki(prefix, name)
+        target = title.strip()
+        prefix, colon, name = target.removeprefix(":").partition(":")
+        is_interwiki = self._names_wiki(prefix, name)
         prefix = prefix.strip().replace("_", " ").lower()
         shown = text
         if text is None:
-            shown = written[1:] if written.startswith(":") else title
+            shown = target[1:] if target.startswith(":") else title
             if _MARKUP.search(shown):
                 shown = mwparserfromhell.parse(shown, skip_style_tags=True)
-        if colon and prefix in self.site.hidden and not written.startswith(":"):
+        if colon and prefix in self.site.media and not target.startswith(":"):
             self.drops["file or category"] += 1
-        elif colon and elsewhere:
+        elif colon and is_interwiki:
             self.drops["link to another wiki"] += 1
-            if written.startswith(":") or text is not None:
+            if target.startswith(":") or text is not None:
                 self._show(shown)
         elif colon and prefix in self.site.namespaces:
             self.drops["link to another namespace"] += 1
             self._show(shown)
         else:
-            self._link(normalise_title(written, first_letter=self.site.first_letter), shown)
+            self._link(normalise_title(target, first_letter=self.site.first_letter), shown)
 
     def _show(self, shown: Any) -> None:
         if isinstance(shown, str):
@@ -226,29 +208,32 @@ class _Writer:
             self.walk(shown.nodes)
 
     def _names_wiki(self, prefix: str, name: str) -> bool:
-        """Whether a link's prefix names another wiki, unlike ``CSI: Miami`` and ``Re:Zero``."""
+        """Tell whether the prefix of a link names another wiki.
+
+        The prefixes of titles such as ``CSI: Miami`` and ``Re:Zero`` do not.
+        """
         if (len(prefix) <= 3 and not prefix.islower()) or name.startswith((" ", "_")):
             return False
         prefix = prefix.strip().lower()
         return prefix not in self.site.namespaces and bool(_INTERWIKI.match(prefix))
 
-    def _link(self, target: str, shown) -> None:
-        start, inner, mark = self.length, len(self.links), len(self.pieces)
+    def _link(self, target: str, shown: Any) -> None:
+        start, links, pieces = self.length, len(self.links), len(self.pieces)
         self._show(shown)
-        self.open_trail = False
-        text = "".join(self.pieces[mark:]).replace("\n", " ")
-        self.pieces[mark:] = [text]
-        if len(self.links) > inner:
-            self.drops["link inside a link"] += len(self.links) - inner
-            del self.links[inner:]
-        anchor = cleaned(text)
+        self.takes_trail = False
+        text = "".join(self.pieces[pieces:]).replace("\n", " ")
+        self.pieces[pieces:] = [text]
+        if len(self.links) > links:
+            self.drops["link inside a link"] += len(self.links) - links
+            del self.links[links:]
+        anchor = clean_anchor(text)
         if not target:
             self.drops["link inside the page"] += 1
         elif not anchor:
             self.drops["empty anchor text"] += 1
         else:
             self.links.append(Link(start, self.length, anchor, target))
-            self.open_trail = True
+            self.takes_trail = True
 
     def _tag(self, node: nodes.Tag) -> None:
         name = str(node.tag).strip().lower()
@@ -256,11 +241,11 @@ class _Writer:
             return
         if name in ("br", "hr"):
             self._write("\n")
-        elif name in _PLAIN_TAGS and node.contents is not None:
-            self._write(put_back(str(node.contents), self.plain))
+        elif name in VERBATIM_TAGS and node.contents is not None:
+            self._write(put_back(str(node.contents), self.plain_lines))
         elif name in _PROSE_TAGS and node.contents is not None:
             self.walk(node.contents.nodes)
-            self.open_trail = False
+            self.takes_trail = False
 
     def _external_link(self, node: nodes.ExternalLink) -> None:
         if node.brackets and node.title is not None:

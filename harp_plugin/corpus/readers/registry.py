@@ -1,0 +1,76 @@
+"""The registry of readers, and the choice of the reader for a source.
+
+Other packages add readers by an entry point in the group ``harp_plugin.readers``.
+"""
+
+from __future__ import annotations
+
+from ...errors import HarpError
+from ...registry import Registry
+from .base import Reader
+from .clueweb22 import ClueWeb22Reader
+from .harp_anchors import HarpAnchorsReader
+from .html import HtmlReader
+from .irds import IrDatasetsReader
+from .kilt import KiltReader
+from .mediawiki import MediaWikiReader
+from .source import Source
+from .warc import WarcReader
+from .wikiextractor import WikiExtractorReader
+from .wikimedia_enterprise import WikimediaEnterpriseReader
+
+__all__ = ["READERS", "UnknownFormat", "choose_reader"]
+
+READERS: Registry[type[Reader]] = Registry(
+    "harp_plugin.readers",
+    "reader",
+    {
+        "clueweb22": ClueWeb22Reader,
+        "harp-anchors": HarpAnchorsReader,
+        "html": HtmlReader,
+        "kilt": KiltReader,
+        "irds": IrDatasetsReader,
+        "mediawiki": MediaWikiReader,
+        "warc": WarcReader,
+        "wikiextractor": WikiExtractorReader,
+        "wikimedia-enterprise": WikimediaEnterpriseReader,
+    },
+)
+"""Readers by name. A source goes to the first one that recognises it."""
+
+
+class UnknownFormat(HarpError):
+    """No reader recognises a source."""
+
+
+def choose_reader(source: Source, name: str = "auto") -> str:
+    """Return the name of the reader for a source.
+
+    Args:
+        source: the source to read.
+        name: the name of a reader, or ``auto`` for the first reader that recognises the source.
+
+    Raises:
+        HarpError: no reader has this name, or the reader of another package cannot be loaded.
+        UnknownFormat: no reader recognises the source.
+    """
+    if name != "auto":
+        READERS[name]
+        return name
+    load_errors: list[str] = []
+    try:
+        for reader_name in READERS:
+            try:
+                reader = READERS[reader_name]()
+            except HarpError as error:  # a broken reader stops only those who ask for it
+                load_errors.append(str(error))
+                continue
+            if reader.recognises(source):
+                return reader_name
+    finally:
+        source.forget_head()
+    raise UnknownFormat(
+        f"{source.path or source.name} is in no known format: "
+        f"readers are {', '.join(READERS)}; name one by --reader"
+        + "".join(f" ({message})" for message in load_errors)
+    )

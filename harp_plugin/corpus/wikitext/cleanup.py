@@ -1,0 +1,83 @@
+"""Removes from prose what parsing leaves behind: marks, empty brackets, white space."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from ..markup import Link, LinkedText
+
+__all__ = ["EMPTY_BRACKETS", "OPENING_BRACKET", "clean_anchor", "clean_paragraph", "clean_prose"]
+
+EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
+OPENING_BRACKET = re.compile(r"\([\s,;:]+")
+"""An opening bracket with the punctuation of something that was removed behind it."""
+_INVISIBLE = re.compile(r"[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]")
+_PROSE: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
+    (
+        ("</ref", "</REF", "</Ref", "/>"),
+        re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE),
+        "",
+    ),
+    (("|}",), re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
+    (("{{",), re.compile(r"\{\{[^{}]*\}\}"), ""),
+    (("<", "__"), re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
+    (("''''",), re.compile(r"(?<!')'{4}(?!')"), "'"),
+    (("''",), re.compile(r"''+"), ""),
+    ((), _INVISIBLE, ""),
+    (("(",), re.compile(r"\([\s,;:]*\)"), ""),
+    ((), re.compile(r"[^\S\n ]+"), " "),
+    (("  ",), re.compile(r"  +"), " "),
+    (("( ", "(,", "(;", "(:", "(\n"), OPENING_BRACKET, "("),
+    ((" ,", " ."), re.compile(r" (?=[,.](?:\s|$))"), ""),
+    ((" \n",), re.compile(r" \n"), "\n"),
+    (("\n ", "\n\n"), re.compile(r"\n[ \n]+"), "\n"),
+)
+"""The steps of `clean_prose` in order: marks of which one must be there, pattern, replacement."""
+_NEEDS_CLEANING = re.compile(
+    r"[^\S ]|[<{}|\x00-\x1f\x7f\u200b\u200e\u200f\ufeff()]|__|''|  | [,.]|\A | \Z"
+)
+"""Matches wherever a step of `clean_prose` can match."""
+_PARAGRAPH = (
+    (_INVISIBLE, ""),
+    (re.compile(r"\s{2,}|[^\S ]"), " "),
+    (EMPTY_BRACKETS, ""),
+    (re.compile(r"\A | \Z"), ""),
+)
+
+
+def clean_prose(body: LinkedText) -> None:
+    """Remove what a parser of wikitext left behind; the links move with their words."""
+    for marks, pattern, replacement in _PROSE:
+        if not marks or any(mark in body.text for mark in marks):
+            body.substitute(pattern, replacement)
+    body.strip()
+
+
+def clean_anchor(text: str) -> str:
+    """Return an anchor text as `clean_prose` leaves it."""
+    if not _NEEDS_CLEANING.search(text):
+        return text
+    body = LinkedText(text, [])
+    clean_prose(body)
+    return body.text
+
+
+def clean_paragraph(paragraph: LinkedText, drops: Counter[str]) -> None:
+    """Write a paragraph on one line, and set the anchor texts of its links.
+
+    Invisible characters and empty brackets are removed, and white space becomes single spaces.
+
+    Args:
+        paragraph: text that holds no markup, and links without anchor texts.
+        drops: the counter of reasons, for links without a text.
+    """
+    count = len(paragraph.links)
+    for pattern, replacement in _PARAGRAPH:
+        paragraph.substitute(pattern, replacement)
+    paragraph.shrink_links()
+    paragraph.links = [
+        Link(link.start, link.end, paragraph.text[link.start : link.end], link.target)
+        for link in paragraph.links
+    ]
+    drops["empty anchor text"] += count - len(paragraph.links)
