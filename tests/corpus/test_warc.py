@@ -161,7 +161,7 @@ def test_truncated_crawl(crawl, kept):
 def test_damaged_crawl(crawl):
     middle = len(crawl) // 2
     damaged = crawl[:middle] + bytes(byte ^ 0xFF for byte in crawl[middle : middle + 9])
-    with pytest.raises(HarpError, match=r"^x\.warc\.gz, byte \d+: the record"):
+    with pytest.raises(HarpError, match=r"^x\.warc\.gz, byte \d+: (this|the) record"):
         read_bytes(damaged + crawl[middle + 9 :], "x.warc.gz")
     with pytest.raises(HarpError, match="damaged"):
         items(response().replace(b"Content-Length: ", b"Content-Length: x"))
