@@ -150,7 +150,7 @@ def _stage(
 
         return graph_stage(directory, graph, rules)
     if name == "words":
-        from ..weights.words import words_stage
+        from ..weights.words_stage import words_stage
 
         return words_stage(directory, rules)
     if name == "weights":
@@ -187,7 +187,7 @@ def _run_stages(
 
             manifest = build_graph(directory, graph, engine, **shared)
         elif stage == "words":
-            from ..weights.words import build_words
+            from ..weights.words_stage import build_words
 
             manifest = build_words(directory, engine, **shared)
         elif stage == "weights":
@@ -223,9 +223,9 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
     if "weights" in stages and weights.needs_model:
         model_fingerprint(weights.model)
         if options.device is not None:
-            from ..weights.attention import find_device
+            from ..models.devices import choose_device
 
-            find_device(options.device)
+            choose_device(options.device)
 
 
 def _refuse_shared_folder(source: str | Path, output: Path) -> None:

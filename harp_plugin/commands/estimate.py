@@ -188,8 +188,8 @@ def _at_least_two(size: int, share: float) -> float:
 
 
 def _texts_per_second(texts: list[str], weights: WeightOptions, device: str | None) -> float:
-    from ..weights.build import load_weigher, one_thread
-    from ..weights.language_model import LanguageModel
+    from ..weights.language_model import LanguageModelWeigher
+    from ..weights.workers import load_weigher, one_thread
 
     step = max(1, len(texts) // _WEIGHED_TEXTS)
     some = texts[::step][:_WEIGHED_TEXTS]
@@ -197,7 +197,7 @@ def _texts_per_second(texts: list[str], weights: WeightOptions, device: str | No
         weigher = (
             load_weigher(weights, device)
             if weights.needs_model
-            else LanguageModel(0, lambda words: np.zeros(len(words)))
+            else LanguageModelWeigher(0, lambda words: np.zeros(len(words)))
         )
         weigher.weigh(some[:2])
         started = time.perf_counter()

@@ -22,7 +22,7 @@ def choose_device(name: str | None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.empty(0, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = " ".join(str(error).split())[:120]
         raise HarpError(f"device {name!r} cannot be used: {reason}") from error

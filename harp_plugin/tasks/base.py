@@ -14,8 +14,8 @@ from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
 from ..storage import MappedTable, open_table, read_manifest
 from ..text import words
-from .collection import CollectionWords, LanguageModel
 from .groups import PairGroup
+from .language_model import LanguageModel, open_language_model
 from .options import DrawOptions
 from .terms import Terms, draw_length, draw_words, merge_repeats, stop_words
 
@@ -142,8 +142,8 @@ class Source:
     def language_model(self, options: DrawOptions) -> LanguageModel:
         """The documents' language models, made once for the same options."""
         if self._language_model is None or self._language_model[0] is not options:
-            collection = CollectionWords.read(self.directory / "words")
-            self._language_model = options, LanguageModel(collection, options)
+            model = open_language_model(self.directory, options, verify=self._verify)
+            self._language_model = options, model
         return self._language_model[1]
 
     def tree(self, page: int) -> Tree:

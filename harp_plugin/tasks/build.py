@@ -11,6 +11,8 @@ from ..files.made_from import OverwriteRules
 from ..storage import Stage, read_content, read_manifest
 from .registry import TASKS
 
+__all__ = ["CORPUS_TABLES", "GRAPH_TABLES", "build_examples", "examples_stage"]
+
 CORPUS_TABLES = ("pages", "sentences", "sections")
 GRAPH_TABLES = ("anchors", "sentence_anchors", "documents", "anchor_texts", "see_also")
 
@@ -49,7 +51,7 @@ def build_examples(
 def examples_stage(
     directory: Path, tasks: Sequence[str], rules: OverwriteRules | None = None
 ) -> Stage:
-    """The stage of these tasks, not started; inputs are None while they are unfinished."""
+    """The stage of these tasks, not started. Its inputs are None while they are unfinished."""
     inputs = read_content(directory, "corpus", "graph", needed=False)
     folder = directory / "examples"
     return Stage(folder, {"tasks": list(tasks)}, inputs, PACKAGES, rules=rules)

@@ -28,13 +28,13 @@ class ROP:
     ) -> PairGroup | None:
         """Draw two word sets of one length; a tie of their likelihoods gives nothing."""
         document = source.document(example)
-        model = source.language_model(options).of(document)
+        model = source.language_model(options).document(document)
         size = draw_length(rng, options)
         sets = [drawn for drawn in (model.draw(rng, size) for _ in range(2)) if drawn is not None]
         likelihoods = [model.log_likelihood(drawn) for drawn in sets]
         if not sets or not max(likelihoods) - min(likelihoods) > _ROUNDING:
             return None
-        queries = [" ".join(model.whole.words[n] for n in drawn) for drawn in sets]
+        queries = [" ".join(model.words(drawn)) for drawn in sets]
         better = likelihoods.index(max(likelihoods))
         positive, negative = (Pair(queries[n], document) for n in (better, 1 - better))
         return PairGroup("prop", positive, (negative,))

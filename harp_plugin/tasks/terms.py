@@ -13,18 +13,34 @@ from ..errors import HarpError
 from ..sampling import linear, sample, softmax, truncated_normal_length, zero_truncated_poisson
 from .options import DrawOptions
 
+__all__ = [
+    "Terms",
+    "distribution",
+    "draw_length",
+    "draw_words",
+    "merge_repeats",
+    "stop_words",
+    "stop_words_hash",
+    "without",
+]
+
 
 class Terms(NamedTuple):
-    """Distinct lower-cased terms of a text with their summed weights β (HARP, eq. 2)."""
+    """Distinct lower-cased terms of a text with their summed weights β (HARP, eq. 2).
+
+    Attributes:
+        words: the terms.
+        weights: β of each, float64 of shape (terms,).
+    """
 
     words: list[str]
     weights: np.ndarray
 
 
 def stop_words(name: str) -> frozenset[str]:
-    """A stop list: ``english`` (scikit-learn's), ``none``, or a file with one word a line.
+    """Return a stop list: ``english`` (scikit-learn's), ``none``, or a file with one word a line.
 
-    The paper's INQUERY list is not in this package: name its file.
+    The paper's INQUERY list is not in this package: name a file that holds it.
 
     Raises:
         HarpError: there is no such file.
@@ -43,7 +59,7 @@ def stop_words(name: str) -> frozenset[str]:
 
 
 def stop_words_hash(name: str) -> str:
-    """A hash of the words of a stop list, named as in `stop_words`.
+    """Return a hash of the words of a stop list, which is named as in `stop_words`.
 
     Raises:
         HarpError: there is no such file.
@@ -53,14 +69,14 @@ def stop_words_hash(name: str) -> str:
 
 @lru_cache(maxsize=8)
 def _words_in(path: str, size: int, modified: int) -> frozenset[str]:
-    """The words of a file, read again when its size or its time changes."""
+    """Read the words of a file; it is read again when its size or its time changes."""
     return frozenset(Path(path).read_text("utf-8").lower().split())
 
 
 def merge_repeats(words: list[str], weights: np.ndarray, stopped: frozenset[str]) -> Terms:
     """Sum the weights of equal words, lower-cased (HARP, eq. 2).
 
-    Stop words are left out, and pieces without a letter or digit.
+    Stop words and pieces without a letter or digit are left out.
     """
     merged: dict[str, float] = {}
     for word, weight in zip(words, weights.tolist(), strict=True):
@@ -74,9 +90,10 @@ def without(terms: Terms, words: list[str], how: str | None) -> Terms:
     """Take an anchor's words out of a page's terms (HARP, eq. 5).
 
     Args:
-        terms: of the page.
-        words: of the anchor.
-        how: ``removed`` before the softmax; ``zero_weight``, which still leaves exp(0); ``kept``.
+        terms: the terms of the page.
+        words: the words of the anchor.
+        how: ``removed`` takes them out before the softmax; ``zero_weight`` sets their weights to 0,
+            which leaves exp(0) in the softmax; ``kept`` changes nothing.
     """
     if how == "kept":
         return terms
@@ -105,7 +122,7 @@ def draw_length(rng: np.random.Generator, options: DrawOptions) -> int:
 def draw_words(
     rng: np.random.Generator, terms: Terms, size: int, options: DrawOptions, heads: int
 ) -> list[str]:
-    """Draw words by their weights; none where there is no term to draw."""
+    """Draw words by their weights. Without any term, no word is drawn."""
     if not terms.words:
         return []
     probabilities = distribution(terms.weights, options, heads)

@@ -1,7 +1,7 @@
 """Attention as term weight: HARP, equations 1, 5, 10 and 13.
 
-One forward pass per distinct text. Of the last layer only the rows that are asked for are computed:
-those of the anchors' wordpieces and of [CLS].
+There is one forward pass per distinct text. Of the last layer only the rows that are needed are
+computed: those of the anchors' wordpieces and of [CLS].
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import numpy as np
 import torch
 
 from ..errors import HarpError
+from ..models.devices import choose_device
 from ..models.loading import load_tokenizer, longest_input
 from .encoders import load_encoder
-from .texts import WeighedTexts
-from .tokens import Span, TokenisedTexts, Tokeniser, ragged
+from .tokens import TokenisedTexts, Tokeniser
+from .weighed_texts import WeighedTexts
+from .words import Span, ragged
+
+__all__ = ["AttentionWeigher", "default_dtype"]
 
 _NO_LIMIT = 8192
 _TRIM_EVERY = 4
@@ -28,13 +32,13 @@ _BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
 class AttentionWeigher:
     """Weighs the words of texts by the attention of a Transformer's last layer.
 
-    A word is found by its character offsets; its weight is the sum over its wordpieces, and an
+    A word is located by its character offsets. Its weight is the sum over its wordpieces, and an
     anchor's row is the mean over the rows of its wordpieces. Heads are averaged. A wordpiece that
-    covers several words, as an unknown one may, belongs to the first.
+    covers several words, as an unknown one may, belongs to the first of them.
 
     Args:
         model: checkpoint of an encoder, as in `harp_plugin.models.loading.resolve_model`.
-        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+        device: a name such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         batch_tokens: tokens per forward pass; None takes 2,048 on a CPU and 65,536 on a GPU.
         unit: ``word``, or ``wordpiece`` as in the HARP authors' released code.
         anchor_row: ``span`` for the mean over the anchor's wordpieces, ``first_piece`` for the
@@ -42,13 +46,14 @@ class AttentionWeigher:
         dtype: ``float32``, or ``bfloat16``; None takes bfloat16 on a GPU that has it.
 
     Attributes:
-        tokenisers: processes that should tokenise ahead; 0 for a thread, enough for a CPU.
+        tokenisers: the number of processes that should tokenise ahead; 0 stands for a thread of
+            this process, which is enough for a CPU.
 
     Warns:
         UserWarning: the model's architecture has no fast path.
 
     Raises:
-        HarpError: the device is not there, the model cannot be loaded, or it is no encoder whose
+        HarpError: the device cannot be used, the model cannot be loaded, or it is no encoder whose
             tokenizer begins a text with [CLS] and tells character offsets.
     """
 
@@ -62,7 +67,7 @@ class AttentionWeigher:
         anchor_row: str = "span",
         dtype: str | None = None,
     ) -> None:
-        self.device = find_device(device)
+        self.device = choose_device(device)
         self.dtype = dtype or default_dtype(self.device)
         self.tokenisers = _TOKENISERS if self.device.type == "cuda" else 0
         self.batch_tokens = batch_tokens or _BATCH_TOKENS.get(self.device.type, 8192)
@@ -76,11 +81,11 @@ class AttentionWeigher:
     def weigh(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
     ) -> WeighedTexts:
-        """Weigh texts; the result does not depend on what else is in the call beyond rounding.
+        """Weigh texts. The other texts of the call change a text's weights by rounding at most.
 
         Args:
             texts: sentences or documents.
-            anchors: for each text the character spans whose rows are wanted (eq. 1).
+            anchors: for each text the character spans whose rows are needed (eq. 1).
 
         Returns:
             The weights of each text, in order.
@@ -93,16 +98,18 @@ class AttentionWeigher:
         Raises:
             HarpError: the GPU has too little memory for a batch.
         """
-        found = WeighedTexts.empty_for(texts)
+        weighed = WeighedTexts.zeros(texts.words)
         for number, batch in enumerate(self._batches(texts.lengths), 1):
             try:
-                self._weigh_batch(texts, batch, found)
+                self._weigh_batch(texts, batch, weighed)
             except torch.OutOfMemoryError as error:
-                asked = f"--batch-tokens, below {self.batch_tokens}"
-                raise HarpError(f"{self.device} is out of memory: give fewer {asked}") from error
+                raise HarpError(
+                    f"{self.device} is out of memory: give fewer --batch-tokens, "
+                    f"below {self.batch_tokens}"
+                ) from error
             if self.device.type == "cpu" and number % _TRIM_EVERY == 0:
                 _give_back_memory()
-        return found
+        return weighed
 
     def _batches(self, lengths: np.ndarray) -> Iterator[np.ndarray]:
         order = np.argsort(lengths, kind="stable")
@@ -115,23 +122,24 @@ class AttentionWeigher:
         if first < len(order):
             yield order[first:]
 
-    def _weigh_batch(self, texts: TokenisedTexts, batch: np.ndarray, found: WeighedTexts) -> None:
+    def _weigh_batch(self, texts: TokenisedTexts, batch: np.ndarray, weighed: WeighedTexts) -> None:
         lengths = texts.lengths[batch]
         tokens = ragged(texts.starts[batch], lengths)
-        rows, pieces = _wanted(texts, batch)
+        rows, pieces = _needed_rows(texts, batch)
         attention = self.encoder.attention(texts.ids[tokens], lengths, rows)
         owner = np.full((len(batch), attention.shape[2]), -1)
         owner[np.arange(attention.shape[2]) < lengths[:, None]] = texts.owner[tokens]
-        found.add_cls(batch, owner, attention[:, 0])
-        found.add_anchors(batch, owner, attention[pieces])
+        weighed.add_cls(batch, owner, attention[:, 0])
+        weighed.add_anchors(batch, owner, attention[pieces], np.diff(texts.piece_starts))
 
 
-def _wanted(
+def _needed_rows(
     texts: TokenisedTexts, batch: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Rows that each text needs, [CLS] first; and where the anchors' pieces are among them."""
-    first = texts.piece_starts[texts.anchor_starts[batch]]
-    counts = texts.piece_starts[texts.anchor_starts[batch + 1]] - first
+    """The rows that each text needs, [CLS] first; and where the anchors' pieces are in them."""
+    anchor_starts = texts.words.anchor_starts
+    first = texts.piece_starts[anchor_starts[batch]]
+    counts = texts.piece_starts[anchor_starts[batch + 1]] - first
     rows = np.zeros((len(batch), 1 + int(counts.max(initial=0))), dtype=np.int64)
     text = np.repeat(np.arange(len(batch)), counts)
     place = 1 + ragged(np.zeros_like(counts), counts)
@@ -140,26 +148,12 @@ def _wanted(
 
 
 def _give_back_memory() -> None:
-    """Return freed memory to the system; glibc keeps what tensors of changing sizes leave."""
+    """Return freed memory to the system: glibc keeps the memory of tensors of changing sizes."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)
 
 
-def find_device(device: str | None) -> torch.device:
-    """The named device, or a GPU where there is one.
-
-    Raises:
-        HarpError: there is no such device.
-    """
-    try:
-        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=found).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise HarpError(f"no device {device!r} here: give --device cpu, or none") from error
-    return found
-
-
 def default_dtype(device: torch.device) -> str:
-    """bfloat16 on a GPU that has it; float32 elsewhere: exact, and the same on every machine."""
-    has = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bfloat16" if has else "float32"
+    """Return bfloat16 for a GPU that has it, else float32, which is the same on every machine."""
+    has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if has_bfloat16 else "float32"

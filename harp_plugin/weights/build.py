@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from ..engine import PACKAGES, EngineOptions, Step, run_steps
+from ..engine import PACKAGES, EngineOptions
 from ..files.made_from import OverwriteRules
+from ..models.devices import choose_device
 from ..models.loading import model_fingerprint
 from ..storage import (
     ShardFile,
@@ -27,14 +27,13 @@ from ..storage import (
     table_files,
     write_table,
 )
-from .attention import AttentionWeigher, default_dtype, find_device
+from .attention import AttentionWeigher, default_dtype
 from .chunks import Chunk, Weigher, graph_tables, lead_chunks, sentence_chunks, weigh_chunks
-from .collection import Collection, WordCounts, summed_counts, words_at
-from .contrast import Contrast, term_distributions
-from .language_model import LanguageModel, find_words
-from .options import DTYPES, WeightOptions
+from .collection import COLLECTION, COUNTED, Collection, WordCounts, add_up_counts, count_words
+from .contrast import Contrast, attention_to_words, saturated, shares_in_texts
+from .language_model import LanguageModelWeigher
+from .options import DTYPES, SATURATION, WeightOptions
 from .tables import (
-    LONGEST,
     PAGE_ATTENTION,
     TABLES,
     anchor_batch,
@@ -43,11 +42,12 @@ from .tables import (
     read_attention,
     text_batch,
 )
-from .texts import WeighedTexts
+from .weighed_texts import WeighedTexts
+from .words import LONGEST, find_distinct_words
 from .workers import load_weigher, one_thread, own_device, take_device, worker_devices
 
-_COUNTED = "counted"
-_COLLECTION = "collection"
+__all__ = ["build_weights", "weights_stage"]
+
 _PAGE_ATTENTION = "page_attention"
 _BEYOND = f"with words beyond {LONGEST:,} characters, left out"
 
@@ -76,17 +76,18 @@ def build_weights(
     """Weigh the texts of a corpus, shard by shard.
 
     On a CPU every worker computes with one thread, so that the bytes do not depend on their number;
-    on GPUs there is one worker for each. The language model and the contrast first count the words
-    of all linked documents' leads, which are their collection.
+    on GPUs there is one worker for each. The language model and the contrast first count words:
+    their collection is the leads of the documents that links lead to, which are all the leads that
+    are weighed (the stage ``words`` counts the leads of all documents).
 
     Args:
         directory: build folder with finished corpus and graph stages.
         options: weighting, model and units.
         engine: adds up the counts of words.
-        device: such as ``cpu`` or ``cuda:1``; ``cuda`` is all GPUs; None takes GPUs where there
-            are any.
-        workers: processes on a CPU.
-        quiet: no progress bar.
+        device: a name such as ``cpu`` or ``cuda:1``; ``cuda`` is all GPUs; None takes GPUs where
+            there are any.
+        workers: the number of processes on a CPU.
+        quiet: show no progress bar.
         rules: what may be done with other work in the folder.
 
     Returns:
@@ -102,7 +103,7 @@ def build_weights(
         stage.remove_temporary_tables()
         return read_manifest(stage.folder)
     options = replace(options, dtype=stage.options.get("dtype"))
-    heads, devices = LanguageModel.heads, ["cpu"] * workers
+    heads, devices = LanguageModelWeigher.heads, ["cpu"] * workers
     if options.needs_model:
         weigher = load_weigher(options, device)
         heads, devices = weigher.heads, worker_devices(weigher.device, workers)
@@ -118,7 +119,9 @@ def build_weights(
     more: dict[str, Any] = {}
     if options.weighting != "attention":
         _over_shards(_count_shard, shards, devices, "words", quiet)
-        collection = _collection(directory, stage, engine, workers)
+        texts = add_up_counts(stage, engine, workers)
+        cache = directory / "mapped" / "weights-collection"
+        collection = Collection.open(stage.table(COLLECTION), texts, cache)
         shards = [shard._replace(collection=collection) for shard in shards]
         more["collection"] = {"texts": collection.texts, "words": collection.sums["occurrences"]}
         if options.weighting == "language-model":
@@ -133,10 +136,10 @@ def weights_stage(
     device: str | None = None,
     rules: OverwriteRules | None = None,
 ) -> Stage:
-    """The stage of these options, not started; inputs are None while they are unfinished.
+    """The stage of these options, not started. Its inputs are None while they are unfinished.
 
-    Where no dtype is named, finished weights of any are as good: weights from a GPU are not made
-    again where there is none.
+    Where the options name no dtype, finished weights of any dtype are taken: weights from a GPU
+    are not made again where there is no GPU.
 
     Raises:
         HarpError: the model or the device cannot be used.
@@ -151,54 +154,43 @@ def weights_stage(
     stages = [
         Stage(
             directory / "weights",
-            each.recorded(),
+            options.recorded(),
             inputs,
             packages,
             rules=rules,
-            temporary=(_COUNTED, _PAGE_ATTENTION),
+            temporary=(COUNTED, _PAGE_ATTENTION),
         )
-        for each in _with_dtype(options, device)
+        for options in _with_dtypes(options, device)
     ]
     return next((stage for stage in stages if stage.finished), stages[0])
 
 
-def _with_dtype(options: WeightOptions, device: str | None) -> list[WeightOptions]:
-    """The options to weigh by; then those of finished weights that are as good."""
+def _with_dtypes(options: WeightOptions, device: str | None) -> list[WeightOptions]:
+    """Return the options with the dtype to weigh by, then those of other acceptable weights."""
     if not options.needs_model or options.dtype:
         return [options]
-    first = default_dtype(find_device(device))
-    return [replace(options, dtype=each) for each in sorted(DTYPES, key=lambda d: d != first)]
+    default = default_dtype(choose_device(device))
+    return [replace(options, dtype=dtype) for dtype in sorted(DTYPES, key=lambda d: d != default)]
 
 
 def _over_shards(
     fn: Callable[[_Shard], None], shards: list[_Shard], devices: list[str], what: str, quiet: bool
 ) -> None:
     """Apply ``fn`` to the shards that it has not finished."""
-    todo = [shard for shard in shards if not shard.stage.shard_done(_mark(what, shard))]
+    unfinished = [shard for shard in shards if not shard.stage.shard_done(_mark(what, shard))]
     with tqdm(total=len(shards), unit="shard", desc=what, disable=quiet) as bar:
-        bar.update(len(shards) - len(todo))
-        free = multiprocessing.get_context("spawn").SimpleQueue()
+        bar.update(len(shards) - len(unfinished))
+        free_devices = multiprocessing.get_context("spawn").SimpleQueue()
         for name in devices:
-            free.put(name)
-        workers = min(len(devices), len(todo))
-        for _ in shard_map(fn, todo, workers, take_device, free):
+            free_devices.put(name)
+        workers = min(len(devices), len(unfinished))
+        for _ in shard_map(fn, unfinished, workers, take_device, free_devices):
             bar.update()
 
 
 def _mark(what: str, shard: _Shard) -> str:
-    """Under which name a finished shard is known."""
+    """Return the name under which a stage notes a finished shard."""
     return shard.name if what == "weights" else f"{what}-{shard.name}"
-
-
-def _collection(
-    directory: Path, stage: Stage, engine: EngineOptions | None, workers: int
-) -> Collection:
-    """Add up what the shards counted, once."""
-    if not stage.shard_done(_COLLECTION):
-        step = Step(_COLLECTION, summed_counts, order=("id", "word"))
-        run_steps(stage, {_COUNTED: stage.folder / _COUNTED}, [step], engine, workers=workers)
-    cache = directory / "mapped" / "weights-collection"
-    return Collection.open(stage.table(_COLLECTION), stage.table(_COUNTED), cache)
 
 
 def _mu(options: WeightOptions, collection: Collection) -> float:
@@ -215,34 +207,40 @@ def _weigher(shard: _Shard) -> Weigher:
         return _attention(shard)
     if options.weighting == "language-model":
         background = partial(collection.background, counted=options.background or "occurrences")
-        return LanguageModel(_mu(options, collection), background)
-    return Contrast(_attention(shard), options.saturation or 0.01, collection.surprise)
+        return LanguageModelWeigher(_mu(options, collection), background)
+    return Contrast(_attention(shard), options.saturation or SATURATION, collection.surprise)
 
 
 @one_thread()
 def _count_shard(shard: _Shard) -> None:
-    """Count the words of leads; keep the attention to them where it is weighed for that."""
-    file = f"{shard.name}.parquet"
-    counts, batches = WordCounts(), []
-    drops: Counter[str] = Counter()
-    files: list[ShardFile] = []
+    """Count the words of leads; for the contrast, keep the attention to them as well."""
+    counted = shard.stage.folder / COUNTED / f"{shard.name}.parquet"
     leads = lead_chunks(shard.pages, graph_tables(shard.directory, verify=False))
+    drops: Counter[str] = Counter()
     if shard.options.weighting == "language-model":
-        for chunk in leads:
-            counts.add(len(chunk.texts), find_words(chunk.texts).words)
+        files = [count_words((chunk.texts for chunk in leads), counted)]
     else:
-        saturation = shard.options.saturation or 0.01
-        for chunk, weighed in weigh_chunks(_attention(shard), leads):
-            words = words_at(chunk.texts, weighed.spans, weighed.word_starts)
-            found = term_distributions(weighed.cls, words, saturation)
-            pooled = shard.options.random_distribution == "pooled"
-            counts.add(len(weighed), words, found.saturated if pooled else found.probability)
-            batches.append(attention_batch(chunk.ids, weighed))
-            drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
-        kept = write_table(shard.stage.folder / _PAGE_ATTENTION / file, PAGE_ATTENTION, batches)
-        files.append(kept)
-    files.append(counts.write(shard.stage.folder / _COUNTED / file))
+        files = _count_attention(shard, leads, counted, drops)
     shard.stage.finish_shard(_mark("words", shard), {}, +drops, files)
+
+
+def _count_attention(
+    shard: _Shard, leads: Iterable[Chunk], counted: Path, drops: Counter[str]
+) -> list[ShardFile]:
+    """Count the words of leads with the probability of each by attention (B-PROP)."""
+    options = shard.options
+    counts, batches = WordCounts(), []
+    for chunk, weighed in weigh_chunks(_attention(shard), leads):
+        words = find_distinct_words(chunk.texts, weighed.words)
+        attention = attention_to_words(weighed.cls, words)
+        mass = saturated(attention, options.saturation or SATURATION)
+        if options.random_distribution != "pooled":
+            mass = shares_in_texts(mass, words)
+        counts.add(len(weighed), words, mass)
+        batches.append(attention_batch(chunk.ids, weighed))
+        drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
+    kept = shard.stage.folder / _PAGE_ATTENTION / counted.name
+    return [write_table(kept, PAGE_ATTENTION, batches), counts.write(counted)]
 
 
 @one_thread()
@@ -254,11 +252,12 @@ def _write_shard(shard: _Shard) -> None:
     drops: Counter[str] = Counter()
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
     for chunk, weighed in weigh_chunks(weigher, sentence_chunks(shard.sentences, tables)):
-        drops[f"sentence cut at {limit}"] += int(weighed.cut.sum())
+        words = weighed.words
+        drops[f"sentence cut at {limit}"] += int(words.cut.sum())
         drops[f"sentence {_BEYOND}"] += int(beyond_storage(weighed).sum())
-        in_cut = np.repeat(weighed.cut, np.diff(weighed.anchor_starts))
-        drops[f"anchor beyond {limit}"] += int((~weighed.known & in_cut).sum())
-        drops["anchor without a token"] += int((~weighed.known & ~in_cut).sum())
+        outside, in_cut = ~words.anchor_inside, words.cut[words.anchor_texts]
+        drops[f"anchor beyond {limit}"] += int((outside & in_cut).sum())
+        drops["anchor without a token"] += int((outside & ~in_cut).sum())
         batches["sentence_weights"].append(text_batch(chunk.ids, weighed))
         batches["anchor_weights"].append(anchor_batch(chunk.anchors, weighed))
     leads = lead_chunks(shard.pages, tables)
@@ -268,7 +267,7 @@ def _write_shard(shard: _Shard) -> None:
         else weigh_chunks(weigher, leads)
     )
     for chunk, weighed in pages:
-        drops[f"page cut at {limit}"] += int(weighed.cut.sum())
+        drops[f"page cut at {limit}"] += int(weighed.words.cut.sum())
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
     files = {
@@ -287,5 +286,5 @@ def _contrasted(
     for chunk in chunks:
         weighed = read_attention(kept.slice(first, len(chunk.texts)))
         first += len(chunk.texts)
-        words = words_at(chunk.texts, weighed.spans, weighed.word_starts)
+        words = find_distinct_words(chunk.texts, weighed.words)
         yield chunk, contrast.contrast(weighed, words)

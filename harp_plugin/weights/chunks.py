@@ -1,4 +1,4 @@
-"""Texts of a shard, a chunk at a time, read and tokenised ahead of their weighing."""
+"""Texts of a shard, read a chunk at a time and tokenised ahead of their weighing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ import pyarrow as pa
 
 from ..storage import MappedTable, ShardFile, open_table, read_batches
 from .attention import AttentionWeigher
-from .texts import WeighedTexts
-from .tokens import Span, Tokeniser, keep_tokeniser, tokenise_kept
+from .tokens import Tokeniser, keep_tokeniser, tokenise_kept
+from .weighed_texts import WeighedTexts
+from .words import Span
+
+__all__ = ["Chunk", "Weigher", "graph_tables", "lead_chunks", "sentence_chunks", "weigh_chunks"]
 
 _CHUNK = 512
 
 
 class Weigher(Protocol):
-    """What weighs texts; tokenising can be done ahead, in another thread."""
+    """Weighs texts, which can be tokenised ahead in another thread."""
 
     heads: int
 
@@ -35,13 +38,13 @@ class Weigher(Protocol):
 
 
 class Chunk(NamedTuple):
-    """Texts of one table.
+    """Some texts of a table.
 
     Attributes:
-        ids: of the texts.
+        ids: the ids of the texts, int64 of shape (texts,).
         texts: the texts themselves.
-        anchors: ids of their anchors, one text after the other.
-        spans: of the anchors in each text.
+        anchors: the ids of their anchors, one text after the other.
+        spans: the character offsets of the anchors of each text.
     """
 
     ids: np.ndarray
@@ -51,15 +54,15 @@ class Chunk(NamedTuple):
 
 
 def graph_tables(directory: Path, *, verify: bool) -> dict[str, MappedTable]:
-    """What chunks need of the link graph; ``verify`` as in `open_table`."""
+    """Open the tables of the link graph that chunks need; ``verify`` is as in `open_table`."""
     names = ("anchors", "sentence_anchors", "documents")
     return {name: open_table(directory, "graph", name, verify=verify) for name in names}
 
 
 def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, WeighedTexts]]:
-    """Weigh chunks, while the next are tokenised: in a thread, for a GPU in processes."""
+    """Weigh chunks while the next ones are tokenised: in a thread, or in processes for a GPU."""
     waiting = iter(chunks)
-    with _ahead(weigher) as (tokenise, count):
+    with _tokenising_ahead(weigher) as (tokenise, count):
         coming = deque((chunk, tokenise(chunk)) for chunk in islice(waiting, count))
         while coming:
             chunk, texts = coming.popleft()
@@ -69,21 +72,21 @@ def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Ch
 
 
 @contextmanager
-def _ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
-    """Give a function that tokenises elsewhere, and for how many chunks it should be called."""
+def _tokenising_ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
+    """Give a function that tokenises elsewhere, and the number of chunks to call it for."""
     if not isinstance(weigher, AttentionWeigher) or not weigher.tokenisers:
         with ThreadPoolExecutor(1) as pool:
             yield lambda chunk: pool.submit(weigher.tokenise, chunk.texts, chunk.spans), 1
         return
     spawn = multiprocessing.get_context("spawn")
-    kept: Tokeniser = weigher.tokenise
+    tokeniser: Tokeniser = weigher.tokenise
     count = weigher.tokenisers
-    with ProcessPoolExecutor(count, spawn, keep_tokeniser, (kept,)) as pool:
+    with ProcessPoolExecutor(count, spawn, keep_tokeniser, (tokeniser,)) as pool:
         yield lambda chunk: pool.submit(tokenise_kept, chunk.texts, chunk.spans), 2 * count
 
 
 def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
-    """Linked sentences of a shard, with the spans of their anchors."""
+    """Read the linked sentences of a shard, with the spans of their anchors."""
     file.check(whole=True)
     for batch in read_batches(file.path, ["id", "text"], _CHUNK):
         rows = tables["sentence_anchors"].rows(batch.column("id").to_numpy())
@@ -95,12 +98,12 @@ def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator
         spans = iter(zip(*ends, strict=True))
         counts = groups.value_lengths().to_pylist()
         texts = batch.column("text").to_pylist()
-        each = [list(islice(spans, count)) for count in counts]
-        yield Chunk(batch.column("id").to_numpy(), texts, anchors, each)
+        anchor_spans = [list(islice(spans, count)) for count in counts]
+        yield Chunk(batch.column("id").to_numpy(), texts, anchors, anchor_spans)
 
 
 def lead_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
-    """Leads of a shard's pages that links lead to."""
+    """Read the leads of a shard's pages that links lead to."""
     file.check(whole=True)
     for batch in read_batches(file.path, ["id", "lead"], _CHUNK):
         rows = tables["documents"].rows(batch.column("id").to_numpy())

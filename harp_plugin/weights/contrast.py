@@ -4,46 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from .attention import AttentionWeigher
-from .collection import Occurring, Words, occurring, words_at
-from .texts import WeighedTexts
-from .tokens import Span, TokenisedTexts, ragged
+from .tokens import TokenisedTexts
+from .weighed_texts import WeighedTexts
+from .words import DistinctWords, Span, find_distinct_words
+
+__all__ = ["Contrast", "attention_to_words", "saturated", "shares_in_texts"]
 
 
-class TermDistributions(NamedTuple):
-    """Distributions over the distinct words of texts.
-
-    Attributes:
-        terms: the distinct words of each text.
-        attention: to each, summed over its places; float64 of shape (terms,).
-        saturated: ``attention / (attention + k)``, of shape (terms,).
-        probability: ``saturated``, normalised to a sum of 1 for each text; of shape (terms,).
-    """
-
-    terms: Occurring
-    attention: np.ndarray
-    saturated: np.ndarray
-    probability: np.ndarray
-
-
-def term_distributions(attention: np.ndarray, words: Words, saturation: float) -> TermDistributions:
-    """Distributions of texts by attention to their words.
+def attention_to_words(attention: np.ndarray, words: DistinctWords) -> np.ndarray:
+    """Sum attention over the repeats of each word.
 
     Args:
-        attention: to each place, of shape (positions,).
-        words: at these places.
-        saturation: k, above 0.
+        attention: to each place of a word, of shape (words,).
+        words: the words at these places.
+
+    Returns:
+        float64 of shape (distinct,).
     """
-    terms = occurring(words)
-    summed = np.bincount(terms.term, attention, minlength=len(terms.text))
-    saturated = summed / (summed + saturation)
-    total = np.bincount(terms.text, saturated)[terms.text]
-    probability = np.divide(saturated, total, out=np.zeros(len(total)), where=total != 0)
-    return TermDistributions(terms, summed, saturated, probability)
+    return np.bincount(words.at, attention, minlength=len(words.text))
+
+
+def saturated(attention: np.ndarray, saturation: float) -> np.ndarray:
+    """Return ``attention / (attention + k)``; k, the saturation, is above 0."""
+    return attention / (attention + saturation)
+
+
+def shares_in_texts(values: np.ndarray, words: DistinctWords) -> np.ndarray:
+    """Normalise values of distinct words to a sum of 1 for each text; 0 where all are 0."""
+    total = np.bincount(words.text, values)[words.text]
+    return np.divide(values, total, out=np.zeros(len(total)), where=total != 0)
 
 
 class Contrast:
@@ -66,7 +59,7 @@ class Contrast:
     distribution, and so is the attention of an anchor to the words of its sentence.
 
     Args:
-        attention: weighs by attention.
+        attention: the weigher whose attention is contrasted.
         saturation: k.
         surprise: gives -log2 P(w|R) of words, lower-cased.
     """
@@ -84,37 +77,40 @@ class Contrast:
 
     def tokenise(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> tuple[TokenisedTexts, Words]:
-        """Tokenise texts."""
+    ) -> tuple[TokenisedTexts, DistinctWords]:
+        """Tokenise texts, and find which of their words are the same."""
         tokens = self.attention.tokenise(texts, anchors)
-        return tokens, words_at(texts, tokens.spans, tokens.word_starts)
+        return tokens, find_distinct_words(texts, tokens.words)
 
-    def weigh_tokenised(self, texts: tuple[TokenisedTexts, Words]) -> WeighedTexts:
+    def weigh_tokenised(self, texts: tuple[TokenisedTexts, DistinctWords]) -> WeighedTexts:
         """Weigh texts that were tokenised ahead, by `tokenise`."""
         tokens, words = texts
         return self.contrast(self.attention.weigh_tokenised(tokens), words)
 
-    def contrast(self, weighed: WeighedTexts, words: Words) -> WeighedTexts:
-        """Contrast attention with the collection.
+    def contrast(self, weighed: WeighedTexts, words: DistinctWords) -> WeighedTexts:
+        """Contrast attention with the random distribution of the collection.
 
         Args:
             weighed: texts weighed by attention.
-            words: of these texts.
+            words: the words of these texts.
         """
         surprise = self.surprise(words.vocabulary)
-        text = np.repeat(np.arange(len(weighed)), np.diff(weighed.anchor_starts))
         widths = np.diff(weighed.row_starts)
-        number = words.number[ragged(weighed.word_starts[text], widths)]
-        of_anchors = Words(words.vocabulary, number, np.repeat(np.arange(len(text)), widths))
+        number = words.number[words.at[weighed.row_words]]
+        row = np.repeat(np.arange(len(widths)), widths)
+        row_words = DistinctWords.merged(words.vocabulary, number, row)
         return replace(
             weighed,
             cls=self._contrasted(weighed.cls, words, surprise),
-            rows=self._contrasted(weighed.rows, of_anchors, surprise),
+            rows=self._contrasted(weighed.rows, row_words, surprise),
         )
 
-    def _contrasted(self, attention: np.ndarray, words: Words, surprise: np.ndarray) -> np.ndarray:
-        found = term_distributions(attention, words, self.saturation)
-        weights = found.probability * surprise[found.terms.number]
-        zero = found.attention == 0
-        each = np.where(zero, 0.0, weights / np.where(zero, 1.0, found.attention))
-        return (attention * each[found.terms.term]).astype(np.float32)
+    def _contrasted(
+        self, attention: np.ndarray, words: DistinctWords, surprise: np.ndarray
+    ) -> np.ndarray:
+        summed = attention_to_words(attention, words)
+        probability = shares_in_texts(saturated(summed, self.saturation), words)
+        weights = probability * surprise[words.number]
+        zero = summed == 0
+        scale = np.where(zero, 0.0, weights / np.where(zero, 1.0, summed))
+        return (attention * scale[words.at]).astype(np.float32)

@@ -1,66 +1,174 @@
-"""The document language model of PROP (Ma et al., WSDM 2021) as term weight: no neural model."""
+"""The unigram language model of a collection and of its documents (PROP, sections 2 and 3.1).
+
+`LanguageModel` and `DocumentModel` draw words of the whole vocabulary, for the task of PROP;
+`LanguageModelWeigher` weighs the words that stand in a text. Both smooth by `smoothed_probability`.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..text import WORD
-from .collection import Words, flat_spans, occurring, words_at
-from .tables import LONGEST
-from .texts import WeighedTexts
-from .tokens import Span, ragged
+from ..text import words
+from .collection import Collection
+from .weighed_texts import WeighedTexts
+from .words import (
+    DistinctWords,
+    Span,
+    TextWords,
+    find_distinct_words,
+    find_words,
+    ragged,
+    starts_of,
+)
+
+__all__ = ["DocumentModel", "LanguageModel", "LanguageModelWeigher", "smoothed_probability"]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundTexts:
-    """Texts whose words have been found.
+def smoothed_probability(
+    frequency: np.ndarray, length: np.ndarray | int, background: np.ndarray, mu: float
+) -> np.ndarray:
+    """P(w|D) = (tf + μ P(w|C)) / (|D| + μ), by Dirichlet smoothing (PROP, eq. 3).
 
-    Attributes:
-        words: of the texts.
-        spans: character offsets of the words, int64 of shape (words, 2).
-        word_starts: the first word of each text and the end, shape (texts + 1,).
-        anchor_starts: the first anchor of each text and the end, shape (texts + 1,).
-        anchors_inside: whether an anchor lies where words are kept, bool of shape (anchors,).
-        cut: whether a text has words beyond the last place that is kept, bool of shape (texts,).
+    Args:
+        frequency: tf, how often each word stands in the document.
+        length: |D|, the number of words of the document.
+        background: P(w|C) of each word.
+        mu: μ, at least 0.
+
+    Returns:
+        The probabilities, float64; 0 where both |D| and μ are 0.
     """
-
-    words: Words
-    spans: np.ndarray
-    word_starts: np.ndarray
-    anchor_starts: np.ndarray
-    anchors_inside: np.ndarray
-    cut: np.ndarray
-
-
-def find_words(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None) -> FoundTexts:
-    """Find the words of texts, as far as they can be stored."""
-    found = [[match.span() for match in WORD.finditer(text)] for text in texts]
-    kept = [[span for span in spans if span[1] <= LONGEST] for spans in found]
-    spans, starts = flat_spans(kept)
-    anchor_spans, anchor_starts = flat_spans([()] * len(texts) if anchors is None else anchors)
-    return FoundTexts(
-        words_at(texts, spans, starts),
-        spans,
-        starts,
-        anchor_starts,
-        anchor_spans[:, 1] <= LONGEST,
-        np.array([len(a) < len(b) for a, b in zip(kept, found, strict=True)], dtype=bool),
-    )
+    total = np.maximum(np.asarray(length) + mu, np.finfo(np.float64).tiny)
+    return (frequency + mu * background) / total
 
 
 class LanguageModel:
+    """The language model of a collection, from which words of its documents are drawn.
+
+    The vocabulary V is the words of the collection without rare words and without those of a stop
+    list. Only words of V are counted in |D|, P(w|C) and μ. A word is drawn by P(w|D) times the
+    chance that subsampling keeps it, min(1, √(t / f)) with f its share of all occurrences
+    (word2vec), as the authors' code does by rejection.
+
+    Args:
+        collection: the words of all documents.
+        mu: μ; None takes the mean number of words of a document.
+        background: whether P(w|C) is a word's share of the ``occurrences`` or of the ``documents``.
+        least: a word with fewer occurrences is not in V.
+        left_out: these words are not in V.
+        subsampling: the threshold t; 0 subsamples nothing.
+        is_uniform: draw every word of V alike (the ablation ``random`` of PROP).
+
+    Attributes:
+        words: the vocabulary; a word is known by its number in this list.
+        background: P(w|C) of each word, float64 of shape (words,).
+        keep: the chance that subsampling keeps each word, float64 of shape (words,).
+        cumulative: the running sum of ``background * keep``, float64 of shape (words,).
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        *,
+        mu: float | None = None,
+        background: str = "occurrences",
+        least: float = 1,
+        left_out: frozenset[str] = frozenset(),
+        subsampling: float = 0.0,
+        is_uniform: bool = False,
+    ) -> None:
+        counts = collection.counts("occurrences")
+        frequent = np.flatnonzero(counts >= max(1.0, least))
+        candidates = collection.words(frequent)
+        kept = frequent[np.array([word not in left_out for word in candidates], dtype=bool)]
+        self.words = [word for word in candidates if word not in left_out]
+        self._numbers = {word: number for number, word in enumerate(self.words)}
+        occurrences = counts[kept]
+        self.mu = occurrences.sum() / max(1, collection.texts) if mu is None else mu
+        self.background = _shares(collection.counts(background)[kept])
+        shares = _shares(occurrences)
+        self.keep = (
+            np.sqrt(np.minimum(1.0, subsampling / shares)) if subsampling else np.ones(len(shares))
+        )
+        self.is_uniform = is_uniform
+        self.cumulative = np.cumsum(self.background * self.keep)
+
+    def document(self, text: str) -> DocumentModel:
+        """Make the language model of a document."""
+        frequencies = Counter(
+            self._numbers[word] for word in map(str.lower, words(text)) if word in self._numbers
+        )
+        return DocumentModel(self, frequencies)
+
+
+class DocumentModel:
+    """P(w|D) of one document (PROP, eq. 3).
+
+    Args:
+        language_model: the language model of its collection.
+        frequencies: how often each word of the vocabulary stands in the document, by its number.
+    """
+
+    def __init__(self, language_model: LanguageModel, frequencies: Counter[int]) -> None:
+        self.language_model = language_model
+        self.length = frequencies.total()
+        self._frequencies = frequencies
+        self._numbers = np.array(sorted(frequencies), dtype=np.int64)
+        counts = np.array([frequencies[number] for number in self._numbers.tolist()])
+        self._cumulative = np.cumsum(counts * language_model.keep[self._numbers])
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray | None:
+        """Draw words with replacement.
+
+        Returns:
+            Their numbers in the vocabulary, int64 of shape (size,); None where no word can be
+            drawn: μ is 0 and the document has no word of the vocabulary.
+        """
+        model, background = self.language_model, self.language_model.cumulative
+        if model.is_uniform:
+            return rng.integers(len(model.words), size=size)
+        own_mass = self._cumulative[-1] if self.length else 0.0
+        mass = own_mass + model.mu * background[-1]
+        if not mass:
+            return None
+        place = rng.random(size) * mass
+        inside = np.searchsorted(self._cumulative, place, side="right")
+        beyond = (place - own_mass) / (model.mu or 1.0)
+        outside = np.searchsorted(background, beyond, side="right")
+        last = np.minimum(inside, len(self._numbers) - 1)
+        own = self._numbers[last] if self.length else 0
+        return np.where(place < own_mass, own, np.minimum(outside, len(background) - 1))
+
+    def log_likelihood(self, drawn: np.ndarray) -> float:
+        """Return log P(S|D) of drawn words (PROP, eq. 2 and 3); -inf where P(S|D) is 0.
+
+        Args:
+            drawn: the numbers of the words, int64 of shape (words,).
+        """
+        frequency = np.array([self._frequencies.get(number, 0) for number in drawn.tolist()])
+        model = self.language_model
+        chances = smoothed_probability(frequency, self.length, model.background[drawn], model.mu)
+        return float(np.log(np.sort(chances)).sum()) if chances.all() else -np.inf
+
+    def words(self, drawn: np.ndarray) -> list[str]:
+        """Return the words of these numbers."""
+        return [self.language_model.words[number] for number in drawn.tolist()]
+
+
+class LanguageModelWeigher:
     """Weighs words by P(w|D) with Dirichlet smoothing (PROP, eq. 3).
 
-    A document D of |D| words holds w tf times; P(w|D) = (tf + μ P(w|C)) / (|D| + μ). The weight of
-    each of the tf places is P(w|D) / tf, so that repeats sum up to P(w|D); the weights of a text
-    are then scaled to a sum of 1, so that float16 holds them, which no draw by plain normalisation
-    notices. A sentence is a document of its own. An anchor has no row of its own: its row is its
-    sentence's weights. All words count, stop words too: these are left out when words are drawn
-    (the authors' code leaves them out before it counts). Which words are too rare or too frequent
-    to be sampled is for the task to say that samples from the whole vocabulary.
+    A document D holds the word w tf times. The weight of each of these places is P(w|D) / tf, so
+    that repeats sum up to P(w|D). The weights of a text are then scaled to a sum of 1, so that
+    float16 holds them; no draw by plain normalisation is changed by that. A sentence is a document
+    of its own. An anchor has no weights of its own: its row is its sentence's weights.
+
+    All words count, stop words too, which are left out when words are drawn (the authors' code
+    leaves them out before it counts). Words that are too rare or too frequent are weighed too:
+    `LanguageModel` is for tasks that leave them out.
 
     Args:
         mu: μ.
@@ -81,34 +189,28 @@ class LanguageModel:
 
     def tokenise(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> FoundTexts:
-        """Find the words of texts."""
-        return find_words(texts, anchors)
+    ) -> tuple[TextWords, DistinctWords]:
+        """Find the words of texts, and which of them are the same."""
+        words = find_words(texts, anchors)
+        return words, find_distinct_words(texts, words)
 
-    def weigh_tokenised(self, texts: FoundTexts) -> WeighedTexts:
+    def weigh_tokenised(self, texts: tuple[TextWords, DistinctWords]) -> WeighedTexts:
         """Weigh texts whose words were found ahead, by `tokenise`."""
-        weights = self._weights(texts).astype(np.float32)
-        counts = np.diff(texts.word_starts)
-        text = np.repeat(np.arange(len(counts)), np.diff(texts.anchor_starts))
-        widths = counts[text]
-        return WeighedTexts(
-            texts.spans,
-            texts.word_starts,
-            weights,
-            texts.anchor_starts,
-            np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
-            weights[ragged(texts.word_starts[text], widths)],
-            texts.cut,
-            texts.anchors_inside.astype(np.int64),
-        )
+        words, distinct = texts
+        weights = self._weights(words.counts, distinct).astype(np.float32)
+        text = words.anchor_texts
+        widths = words.counts[text]
+        rows = weights[ragged(words.starts[text], widths)]
+        return WeighedTexts(words, weights, starts_of(widths), rows)
 
-    def _weights(self, texts: FoundTexts) -> np.ndarray:
-        terms = occurring(texts.words)
-        lengths = np.diff(texts.word_starts)
-        background = self.background(texts.words.vocabulary)[terms.number]
-        smoothed = terms.frequency + self.mu * background
-        probability = smoothed / (lengths[terms.text] + self.mu)
-        total = np.bincount(terms.text, probability, minlength=len(lengths))
-        weights = (probability / total[terms.text] / terms.frequency)[terms.term]
+    def _weights(self, lengths: np.ndarray, words: DistinctWords) -> np.ndarray:
+        background = self.background(words.vocabulary)[words.number]
+        chances = smoothed_probability(words.frequency, lengths[words.text], background, self.mu)
+        total = np.bincount(words.text, chances, minlength=len(lengths))
+        weights = (chances / total[words.text] / words.frequency)[words.at]
         # A word that stands in the text never becomes impossible, whatever μ is.
         return np.maximum(weights, np.finfo(np.float16).smallest_subnormal)
+
+
+def _shares(counts: np.ndarray) -> np.ndarray:
+    return counts / max(1, counts.sum())

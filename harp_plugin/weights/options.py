@@ -8,13 +8,16 @@ from typing import Any
 
 from ..errors import HarpError
 
+__all__ = ["DTYPES", "PRESETS", "SATURATION", "WEIGHTINGS", "WeightOptions"]
+
 WEIGHTINGS = ("attention", "language-model", "contrastive")
 DTYPES = ("float32", "bfloat16")
+SATURATION = 0.01
 _OUR_CHOICE = {
     "unit": "word",
     "anchor_row": "span",
     "background": "occurrences",
-    "saturation": 0.01,
+    "saturation": SATURATION,
     "random_distribution": "mean",
 }
 PRESETS: dict[str, dict[str, Any]] = {
@@ -39,7 +42,7 @@ _OPTIONS_OF_MODELS = ("model", "unit", "anchor_row", "batch_tokens", "dtype")
 
 @dataclass
 class WeightOptions:
-    """How terms are weighed. What is not given is as the preset says.
+    """How terms are weighed. An option that is None takes the value of the preset.
 
     Raises:
         HarpError: a value is none of the known ones, an option belongs to another weighting, or a

@@ -1,4 +1,4 @@
-"""Texts as flat arrays of tokens, of words, and of anchors' wordpieces."""
+"""Texts as flat arrays of tokens, with the words and the anchors that the tokens belong to."""
 
 from __future__ import annotations
 
@@ -12,50 +12,45 @@ import numpy as np
 from ..errors import HarpError
 from ..processes import start_worker
 from ..text import WORD
+from .words import Span, TextWords, flat, starts_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Span = tuple[int, int]
+__all__ = ["TokenisedTexts", "Tokeniser", "keep_tokeniser", "tokenise_kept"]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenisedTexts:
-    """Arrays over all texts, one text after the other; ``x_starts`` has a last entry for the end.
+    """Tokens of texts, one text after the other.
 
     Attributes:
+        words: where the words and anchors of the texts stand.
         ids: of the tokens, int64 of shape (tokens,).
-        starts: the first token of each text, shape (texts + 1,).
-        spans: character offsets of the words, int64 of shape (words, 2).
-        word_starts: the first word of each text, shape (texts + 1,).
+        starts: the first token of each text and the end, shape (texts + 1,).
         owner: for each token its word, counted within its text; -1 for none.
-        anchor_starts: the first anchor of each text, shape (texts + 1,).
         pieces: tokens of the anchors, counted within their text.
-        piece_starts: the first piece of each anchor, shape (anchors + 1,).
-        cut: whether a text is longer than the model's limit, bool of shape (texts,).
+        piece_starts: the first piece of each anchor and the end, shape (anchors + 1,).
     """
 
+    words: TextWords
     ids: np.ndarray
     starts: np.ndarray
-    spans: np.ndarray
-    word_starts: np.ndarray
     owner: np.ndarray
-    anchor_starts: np.ndarray
     pieces: np.ndarray
     piece_starts: np.ndarray
-    cut: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return len(self.words)
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each text."""
+        """The number of tokens of each text."""
         return np.diff(self.starts)
 
 
 class Tokeniser:
-    """Makes `TokenisedTexts`.
+    """Tokenises texts, and finds which word each token belongs to.
 
     Args:
         tokenizer: a fast tokenizer of Hugging Face; its settings of truncation and padding change.
@@ -84,34 +79,29 @@ class Tokeniser:
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
     ) -> TokenisedTexts:
         """Tokenise texts, and find the wordpieces of each text's anchors by character offsets."""
-        found = self.backend.encode_batch(list(texts))
-        starts = _starts(len(encoding.ids) for encoding in found)
-        ids = _flat(encoding.ids for encoding in found)
-        offsets = _flat(chain.from_iterable(e.offsets for e in found)).reshape(-1, 2)
-        inside = _flat(encoding.special_tokens_mask for encoding in found) == 0
+        encodings = self.backend.encode_batch(list(texts))
+        starts = starts_of(len(encoding.ids) for encoding in encodings)
+        ids = flat(encoding.ids for encoding in encodings)
+        offsets = flat(chain.from_iterable(e.offsets for e in encodings)).reshape(-1, 2)
+        inside = flat(encoding.special_tokens_mask for encoding in encodings) == 0
         text = np.repeat(np.arange(len(texts)), np.diff(starts))
         ends = np.zeros(len(texts), dtype=np.int64)
         np.maximum.at(ends, text, np.where(inside, offsets[:, 1], 0))
         if self.unit == "wordpiece":
-            spans, words = offsets[inside], np.bincount(text[inside], minlength=len(texts))
+            spans, counts = offsets[inside], np.bincount(text[inside], minlength=len(texts))
             owner = np.cumsum(inside) - 1
-            owner = np.where(inside, owner - _starts(words)[text], -1)
+            owner = np.where(inside, owner - starts_of(counts)[text], -1)
         else:
-            spans, words, owner = _words(texts, ends, text, offsets, inside)
+            spans, counts, owner = _words(texts, ends, text, offsets, inside)
         sizes = np.array([len(string.rstrip()) for string in texts], dtype=np.int64)
+        cut = (np.diff(starts) >= self.max_length) & (ends < sizes)
         anchors = [()] * len(texts) if anchors is None else anchors
         pieces = list(self._pieces(anchors, starts, offsets, inside))
-        return TokenisedTexts(
-            ids,
-            starts,
-            spans,
-            _starts(words),
-            owner,
-            _starts(map(len, anchors)),
-            _flat(pieces),
-            _starts(map(len, pieces)),
-            (np.diff(starts) >= self.max_length) & (ends < sizes),
+        piece_starts = starts_of(map(len, pieces))
+        words = TextWords(
+            spans, starts_of(counts), starts_of(map(len, anchors)), np.diff(piece_starts) > 0, cut
         )
+        return TokenisedTexts(words, ids, starts, owner, flat(pieces), piece_starts)
 
     def _pieces(self, anchors, starts, offsets, inside) -> Iterator[np.ndarray]:
         most = 1 if self.anchor_row == "first_piece" else None
@@ -143,13 +133,13 @@ _kept: list[Tokeniser] = []
 
 
 def keep_tokeniser(tokeniser: Tokeniser) -> None:
-    """Begin a process that tokenises."""
+    """Begin a process that tokenises, and keep its tokeniser for `tokenise_kept`."""
     start_worker()
     _kept.append(tokeniser)
 
 
 def tokenise_kept(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None) -> TokenisedTexts:
-    """Tokenise in such a process."""
+    """Tokenise texts by the tokeniser that `keep_tokeniser` kept in this process."""
     return _kept[0](texts, anchors)
 
 
@@ -161,11 +151,12 @@ def _words(
     inside: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Words before each text's limit, their number in each, and the word that owns each token."""
-    found: list[list[Span]] = []
-    for string, limit in zip(texts, limits.tolist(), strict=True):
-        found.append([match.span() for match in WORD.finditer(string) if match.end() <= limit])
-    counts = np.array([len(spans) for spans in found], dtype=np.int64)
-    spans = _flat(chain.from_iterable(found)).reshape(-1, 2)
+    each = [
+        [match.span() for match in WORD.finditer(string) if match.end() <= limit]
+        for string, limit in zip(texts, limits.tolist(), strict=True)
+    ]
+    counts = np.array([len(spans) for spans in each], dtype=np.int64)
+    spans = flat(chain.from_iterable(each)).reshape(-1, 2)
     if not len(spans):
         return spans, counts, np.full(len(text), -1)
     # One line of numbers for all texts, so that a word is found among all in one search.
@@ -175,23 +166,7 @@ def _words(
     owner = np.searchsorted(
         word_text * stride + spans[:, 1], text * stride + offsets[:, 0], "right"
     )
-    known = np.minimum(owner, len(spans) - 1)
-    owned = inside & (owner < len(spans)) & (word_text[known] == text)
-    owned &= spans[known, 0] < offsets[:, 1]
-    return spans, counts, np.where(owned, owner - _starts(counts)[text], -1)
-
-
-def _flat(parts) -> np.ndarray:
-    """All integers in the parts, one part after the other."""
-    return np.fromiter(chain.from_iterable(parts), dtype=np.int64)
-
-
-def _starts(counts) -> np.ndarray:
-    """Where each of consecutive parts starts, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(np.fromiter(counts, dtype=np.int64))]).astype(np.int64)
-
-
-def ragged(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers ``start, ..., start + length - 1`` of each part, one part after the other."""
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+    word = np.minimum(owner, len(spans) - 1)
+    owned = inside & (owner < len(spans)) & (word_text[word] == text)
+    owned &= spans[word, 0] < offsets[:, 1]
+    return spans, counts, np.where(owned, owner - starts_of(counts)[text], -1)

@@ -1,89 +1,155 @@
-"""The collection's words, counted: what PROP's language model is smoothed with."""
+"""Words of texts: where they stand, and which are the same."""
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
-from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..files.made_from import OverwriteRules
-from ..storage import Stage, open_table, read_content, read_manifest, shard_map
-from .collection import WordCounts, summed_counts
-from .language_model import find_words
+from ..text import WORD
 
-_COUNTED = "counted"
-_BATCH = 512
-_COLUMNS = ["id", "title", "lead"]
+__all__ = [
+    "LONGEST",
+    "DistinctWords",
+    "Span",
+    "TextWords",
+    "find_distinct_words",
+    "find_words",
+    "flat",
+    "ragged",
+    "starts_of",
+]
+
+LONGEST = 65535
+"""Characters of a text in which words can be stored."""
+
+Span = tuple[int, int]
 
 
-def build_words(
-    directory: Path,
-    engine: EngineOptions | None = None,
-    *,
-    workers: int = 1,
-    documents_per_shard: int = 20_000,
-    quiet: bool = True,
-    rules: OverwriteRules | None = None,
-) -> dict[str, Any]:
-    """Count the words of all documents, lower-cased, shard by shard.
+@dataclass(frozen=True, slots=True)
+class TextWords:
+    """Where the words and anchors of texts stand: flat arrays, one text after the other.
 
-    Writes the table ``collection``: id (`stable_id` of the word), word, occurrences, documents.
-
-    Returns:
-        The stage's manifest; its ``texts`` is the number of documents.
-
-    Raises:
-        HarpError: an earlier stage is unfinished or damaged, the engine fails, or the folder holds
-            other work or other files.
+    Attributes:
+        spans: character offsets of the words, int64 of shape (words, 2).
+        starts: the first word of each text and the end, int64 of shape (texts + 1,).
+        anchor_starts: the first anchor of each text and the end, int64 of shape (texts + 1,).
+        anchor_inside: whether an anchor lies in the part of its text that is kept, bool of shape
+            (anchors,).
+        cut: whether a text has words beyond the part that is kept, bool of shape (texts,).
     """
-    read_content(directory, "corpus", "graph")
-    stage = words_stage(directory, rules, documents_per_shard)
-    if stage.is_finished():
-        stage.remove_temporary_tables()
-        return read_manifest(stage.folder)
-    stage.start()
-    open_table(directory, "corpus", "pages", _COLUMNS)  # verifies it once for all workers
-    documents = open_table(directory, "graph", "documents")
-    starts = range(0, len(documents), documents_per_shard)
-    shards = [documents.ids[start : start + documents_per_shard] for start in starts]
-    todo = [shard for shard in shards if not stage.shard_done(_name(shard))]
-    with tqdm(total=len(shards), unit="shard", desc="words", disable=quiet) as bar:
-        bar.update(len(shards) - len(todo))
-        for _ in shard_map(partial(_count, directory=directory, stage=stage), todo, workers):
-            bar.update()
-    step = Step("collection", summed_counts, order=("id", "word"))
-    run_steps(stage, {_COUNTED: stage.folder / _COUNTED}, [step], engine, workers=workers)
-    return stage.finish(needed="collection", texts=len(documents))
+
+    spans: np.ndarray
+    starts: np.ndarray
+    anchor_starts: np.ndarray
+    anchor_inside: np.ndarray
+    cut: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The number of words of each text, of shape (texts,)."""
+        return np.diff(self.starts)
+
+    @property
+    def word_texts(self) -> np.ndarray:
+        """The number of the text that each word belongs to, of shape (words,)."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    @property
+    def anchor_texts(self) -> np.ndarray:
+        """The number of the text that each anchor belongs to, of shape (anchors,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.anchor_starts))
 
 
-def words_stage(
-    directory: Path, rules: OverwriteRules | None = None, documents_per_shard: int = 20_000
-) -> Stage:
-    """The stage, not started; its inputs are None while they are unfinished."""
-    return Stage(
-        directory / "words",
-        {"documents_per_shard": documents_per_shard},
-        read_content(directory, "corpus", "graph", needed=False),
-        PACKAGES,
-        rules=rules,
-        temporary=(_COUNTED,),
+class DistinctWords(NamedTuple):
+    """The distinct words of each text, lower-cased: repeats of a word in a text are merged.
+
+    Attributes:
+        vocabulary: the distinct words of all the texts together.
+        text: the text of each distinct word, int64 of shape (distinct,).
+        number: its place in ``vocabulary``, int64 of shape (distinct,).
+        frequency: how often it stands in its text, int64 of shape (distinct,).
+        at: for every word, in the order of the texts, which of the distinct words it is; int64 of
+            shape (words,).
+    """
+
+    vocabulary: list[str]
+    text: np.ndarray
+    number: np.ndarray
+    frequency: np.ndarray
+    at: np.ndarray
+
+    @classmethod
+    def merged(cls, vocabulary: list[str], number: np.ndarray, text: np.ndarray) -> DistinctWords:
+        """Merge the repeats of words within each text.
+
+        Args:
+            vocabulary: the distinct words of all texts.
+            number: the place of each word in ``vocabulary``, int64 of shape (words,).
+            text: the text of each word, int64 of shape (words,).
+        """
+        size = max(1, len(vocabulary))
+        keys, at, frequency = np.unique(
+            text * size + number, return_inverse=True, return_counts=True
+        )
+        return cls(vocabulary, keys // size, keys % size, frequency, at.reshape(-1))
+
+
+def find_words(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None) -> TextWords:
+    """Find the words of texts, as far as they can be stored.
+
+    Args:
+        texts: the texts.
+        anchors: character offsets of the anchors of each text.
+    """
+    spans = [[match.span() for match in WORD.finditer(text)] for text in texts]
+    kept = [[span for span in words if span[1] <= LONGEST] for words in spans]
+    anchors = [()] * len(texts) if anchors is None else anchors
+    anchor_spans = flat(chain.from_iterable(anchors)).reshape(-1, 2)
+    return TextWords(
+        flat(chain.from_iterable(kept)).reshape(-1, 2),
+        starts_of(map(len, kept)),
+        starts_of(map(len, anchors)),
+        anchor_spans[:, 1] <= LONGEST,
+        np.array([len(a) < len(b) for a, b in zip(kept, spans, strict=True)], dtype=bool),
     )
 
 
-def _name(documents: np.ndarray) -> str:
-    return f"from-{documents[0]:019d}"
+def find_distinct_words(texts: Sequence[str], words: TextWords) -> DistinctWords:
+    """Read the words of texts and merge the repeats within each text.
+
+    Args:
+        texts: the texts.
+        words: where their words stand.
+    """
+    numbers: dict[str, int] = {}
+    text = words.word_texts
+    places = zip(text.tolist(), words.spans.tolist(), strict=True)
+    number = [
+        numbers.setdefault(texts[i][start:end].lower(), len(numbers)) for i, (start, end) in places
+    ]
+    return DistinctWords.merged(list(numbers), np.array(number, dtype=np.int64), text)
 
 
-def _count(documents: np.ndarray, *, directory: Path, stage: Stage) -> None:
-    pages = open_table(directory, "corpus", "pages", _COLUMNS, verify=False)
-    counts = WordCounts()
-    for first in range(0, len(documents), _BATCH):
-        rows = pages.rows(documents[first : first + _BATCH])
-        texts = pages.take(rows, "lead").to_pylist()
-        counts.add(len(texts), find_words(texts).words)
-    file = counts.write(stage.folder / _COUNTED / f"{_name(documents)}.parquet")
-    stage.finish_shard(_name(documents), {}, {}, [file])
+def flat(parts: Iterable[Iterable[int]]) -> np.ndarray:
+    """All integers of the parts, one part after the other, as an int64 array."""
+    return np.fromiter(chain.from_iterable(parts), dtype=np.int64)
+
+
+def starts_of(counts: Iterable[int] | np.ndarray) -> np.ndarray:
+    """Where each of consecutive parts starts, and where the last ends, as an int64 array."""
+    if not isinstance(counts, np.ndarray):
+        counts = np.fromiter(counts, dtype=np.int64)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def ragged(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers ``start, ..., start + length - 1`` of each part, one part after the other."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))

@@ -1,4 +1,4 @@
-"""What each worker process weighs with: a model, a device, one thread."""
+"""The model, the device and the one thread that each worker process weighs with."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from .attention import AttentionWeigher
 from .encoders import NO_FAST_PATH
 from .options import WeightOptions
 
+__all__ = ["load_weigher", "one_thread", "own_device", "take_device", "worker_devices"]
+
+own_device: list[str] = []
+"""The device of this worker process; empty in any other process."""
+
 
 @lru_cache(maxsize=1)
 def _loaded(**options: Any) -> AttentionWeigher:
@@ -21,13 +26,13 @@ def _loaded(**options: Any) -> AttentionWeigher:
 
 
 def load_weigher(options: WeightOptions, device: str | None) -> AttentionWeigher:
-    """The model that weighs, loaded once a process."""
+    """Return the model that weighs. It is loaded once in a process."""
     names = ("model", "batch_tokens", "unit", "anchor_row", "dtype")
     return _loaded(device=device, **{name: getattr(options, name) for name in names})
 
 
 def worker_devices(device: torch.device, workers: int) -> list[str]:
-    """The device of each worker process: every GPU once, the CPU ``workers`` times."""
+    """Return the device of each worker process: every GPU once, the CPU ``workers`` times."""
     if device.type != "cuda":
         return [str(device)] * workers
     if device.index is not None:
@@ -35,18 +40,15 @@ def worker_devices(device: torch.device, workers: int) -> list[str]:
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
 
 
-own_device: list[str] = []
-
-
 def take_device(free) -> None:
-    """Give this worker process a device of its own, and leave the warning to the first process."""
+    """Give this worker process a device of its own, and leave warnings to the main process."""
     own_device.append(free.get())
     warnings.filterwarnings("ignore", f".*{NO_FAST_PATH}", UserWarning)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread, as every worker does, and leave the process as it was."""
+    """Compute with one thread, as every worker does, and restore their number afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -12,7 +12,8 @@ from harp_plugin.corpus.build import CorpusOptions, build_corpus
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.tasks import HARP_TASKS
 from harp_plugin.tasks.build import build_examples
-from harp_plugin.weights.build import WeightOptions, build_weights
+from harp_plugin.weights.build import build_weights
+from harp_plugin.weights.options import WeightOptions
 
 PAGES = {
     "Mercury (planet)": """Mercury is the planet nearest to the [[Sun]]. It has almost no air, and

@@ -16,7 +16,7 @@ from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.storage import Stage, write_table
 from harp_plugin.tasks.base import Source
 from harp_plugin.tasks.build import build_examples
-from harp_plugin.weights.build import TABLES as WEIGHTS
+from harp_plugin.weights.tables import TABLES as WEIGHTS
 
 HEADS = 4
 TASKS = ["rqp", "qdm", "rdp", "acm"]

@@ -111,7 +111,7 @@ def test_words_by_the_documents_language_model(model, options, by_hand, title):
     """P(w|D) · keep(w) over the whole vocabulary."""
     expected, found = ByHand(title, **by_hand), model(**options)
     assert set(found.words) == set(expected.counts)
-    drawn = found.of(LEADS[title]).draw(generator("prop", title, str(options)), 40_000)
+    drawn = found.document(LEADS[title]).draw(generator("prop", title, str(options)), 40_000)
     assert agrees(Counter(found.words[number] for number in drawn.tolist()), expected.chances())
 
 
@@ -122,7 +122,7 @@ def test_likelihood(model, options, by_hand):
     for words in (["apple"], ["apple", "pear", "apple"], ["pear", "apple", "pear", "pear"]):
         drawn = [found.words.index(word) for word in words]
         by_fractions = math.log(expected.likelihood(words))
-        assert found.of(LEADS["Alpha"]).log_likelihood(np.array(drawn)) == pytest.approx(
+        assert found.document(LEADS["Alpha"]).log_likelihood(np.array(drawn)) == pytest.approx(
             by_fractions
         )
 
@@ -138,7 +138,7 @@ def test_the_vocabulary_by_hand(model):
 def test_random_words(model, draw):
     """The paper's ablation: any word of the vocabulary alike; the likelier set is positive."""
     found = model(prop_words="random", prop_min_count="9")
-    drawn = found.of(LEADS["Alpha"]).draw(generator("random"), 5000)
+    drawn = found.document(LEADS["Alpha"]).draw(generator("random"), 5000)
     names = ["apple", "pear", "plum", "fig", "quince", "grape"]
     assert agrees(Counter(found.words[n] for n in drawn.tolist()), dict.fromkeys(names, 1 / 6))
     by_hand = ByHand("Alpha", least=9)

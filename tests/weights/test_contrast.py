@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from harp_plugin.weights.attention import AttentionWeigher
-from harp_plugin.weights.collection import words_at
-from harp_plugin.weights.contrast import Contrast, term_distributions
+from harp_plugin.weights.contrast import (
+    Contrast,
+    attention_to_words,
+    saturated,
+    shares_in_texts,
+)
+from harp_plugin.weights.words import find_distinct_words, find_words
 
 BITS = {"apple": 3.0, "tree": 1.0, "the": 0.25}
 
@@ -22,15 +27,16 @@ def contrast_by_loops(words, attention, bits, k=0.01):
     return {word: value / total * bits(word) for word, value in saturated.items()}
 
 
-def test_term_distribution_by_hand():
-    spans = np.array([[0, 1], [2, 3], [4, 5], [0, 1]])
-    words = words_at(["a b A", "b"], spans, np.array([0, 3, 4]))
+def test_shares_of_attention_by_hand():
+    texts = ["a b A", "b"]
+    words = find_distinct_words(texts, find_words(texts))
     assert words.vocabulary == ["a", "b"]
-    found = term_distributions(np.array([0.01, 0.01, 0.02, 0.04]), words, 0.01)
+    attention = attention_to_words(np.array([0.01, 0.01, 0.02, 0.04]), words)
+    np.testing.assert_allclose(attention, [0.03, 0.01, 0.04])
     # Summed 0.03 and 0.01; saturated 3/4 and 1/2; normalised 3/5 and 2/5. The other text: 4/5.
-    np.testing.assert_allclose(found.attention, [0.03, 0.01, 0.04])
-    np.testing.assert_allclose(found.saturated, [0.75, 0.5, 0.8])
-    np.testing.assert_allclose(found.probability, [0.6, 0.4, 1])
+    values = saturated(attention, 0.01)
+    np.testing.assert_allclose(values, [0.75, 0.5, 0.8])
+    np.testing.assert_allclose(shares_in_texts(values, words), [0.6, 0.4, 1])
 
 
 @pytest.mark.parametrize("saturation", [0.01, 0.5])
@@ -43,7 +49,7 @@ def test_sentences_and_anchors(bert, saturation):
     spans = [[(4, 14), (19, 24)], [], [(0, 4)], [(0, 1), (170, 171)]]
     plain = attention.weigh(texts, spans)
     found = contrast.weigh_tokenised(contrast.tokenise(texts, spans))
-    assert contrast.heads == 4 and found.known.tolist() == [True] * 4 + [False]
+    assert contrast.heads == 4 and found.words.anchor_inside.tolist() == [True] * 4 + [False]
     for text, before, after in zip(texts, plain, found, strict=True):
         assert before.spans.tolist() == after.spans.tolist()
         words = [text[start:end].lower() for start, end in before.spans]

@@ -8,13 +8,15 @@ import pytest
 from harp_plugin.errors import HarpError
 from harp_plugin.sampling import linear
 from harp_plugin.tasks.terms import merge_repeats
-from harp_plugin.weights.language_model import LanguageModel
+from harp_plugin.weights.language_model import LanguageModelWeigher
 from harp_plugin.weights.options import WeightOptions
 
 
 def model(mu, counts):
     total = sum(counts.values())
-    return LanguageModel(mu, lambda words: np.array([counts.get(w, 0) / total for w in words]))
+    return LanguageModelWeigher(
+        mu, lambda words: np.array([counts.get(w, 0) / total for w in words])
+    )
 
 
 def by_loops(text, mu, counts):
@@ -73,7 +75,7 @@ def test_rows_of_anchors_are_the_sentence():
         assert weighed.anchors.shape == (anchors, len(weighed.spans))
         for row in weighed.anchors:
             assert row.tolist() == weighed.cls.tolist()
-    assert found.known.tolist() == [True] * 3
+    assert found.words.anchor_inside.tolist() == [True] * 3
     assert len(model(1, {"a": 3}).weigh([])) == 0
 
 
@@ -101,7 +103,7 @@ def test_a_text_too_long_to_store_is_cut():
     (weighed,) = model(1, {"a": 1}).weigh([text], [[(0, 1), (70_000, 70_001)]])
     assert weighed.cut and weighed.spans[-1].tolist() == [65_534, 65_535]
     weighed = model(1, {"a": 1}).weigh([text], [[(0, 1), (70_000, 70_001)]])
-    assert weighed.known.tolist() == [True, False]
+    assert weighed.words.anchor_inside.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

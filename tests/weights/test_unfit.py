@@ -83,12 +83,12 @@ def test_no_attention(wordpiece, tmp_path):
 
 @pytest.mark.parametrize("device", ["nonsense", "cuda:x", "meta", "cuda:99"])
 def test_no_such_device(bert, device):
-    refused(bert, f"no device '{device}' here", device)
+    refused(bert, f"device '{device}' cannot be used", device)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu(bert):
-    refused(bert, "no device 'cuda' here", "cuda")
+    refused(bert, "device 'cuda' cannot be used", "cuda")
 
 
 @pytest.mark.parametrize(

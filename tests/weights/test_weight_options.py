@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from harp_plugin.errors import HarpError
-from harp_plugin.weights.build import one_thread
 from harp_plugin.weights.options import WeightOptions
+from harp_plugin.weights.workers import one_thread
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.sampling import stable_id
 from harp_plugin.storage import Stage, read_manifest
 from harp_plugin.tasks.registry import HARP_TASKS, TASKS, needed_stages
-from harp_plugin.weights.words import build_words
+from harp_plugin.weights.words_stage import build_words
 
 pytestmark = pytest.mark.integration
 
