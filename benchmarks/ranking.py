@@ -215,7 +215,7 @@ def _first_stage(
     dataset: str, options: argparse.Namespace, folder: Path
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows to rerank, with texts, and the judgements."""
-    from harp_plugin.collections.collection import Collection
+    from harp_plugin.collections.judged_dataset import JudgedDataset
     from harp_plugin.evaluation import EvaluationOptions
     from harp_plugin.evaluation.first_stage import FirstStage
 
@@ -226,14 +226,11 @@ def _first_stage(
         output_dir=str(folder),
         quiet=True,
     )
-    collection = Collection(dataset)
+    collection = JudgedDataset(dataset)
     run = FirstStage(evaluation, collection).retrieve()
     if options.pairs:
         run = run[run["qid"].isin(run["qid"][: options.pairs].unique())][: options.pairs]
-    texts = collection.texts(run["docno"])
-    queries = collection.topics.set_index("qid")["query"]
-    frame = run.assign(query=run["qid"].map(queries), text=run["docno"].map(texts))
-    return frame.reset_index(drop=True), collection.qrels
+    return collection.with_texts(run).reset_index(drop=True), collection.qrels
 
 
 def _ndcg(frame: pd.DataFrame, qrels: pd.DataFrame, scores: np.ndarray) -> float:

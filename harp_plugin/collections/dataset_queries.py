@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tqdm import tqdm
 
 from ..errors import HarpError
-from .documents import Documents, reading
+from .dataset import Dataset
 from .judged_queries import JudgedQuery, check_enough_queries
 from .query_ids import few_shot_order, read_query_ids
-from .run import TopDocuments
-from .trec_run import Retrieved, run_lines
+from .run import Run
+from .trec_run import run_lines
 
-Labels = dict[str, int]
-_LOOKED_UP = 100_000
-_AT_ONCE = 10_000
+__all__ = ["DatasetQueries"]
+
+_Labels = dict[str, int]
+_CHECKED_DOCUMENTS = 100_000
+_DOCUMENTS_AT_ONCE = 10_000
 
 
 class DatasetQueries:
@@ -70,22 +72,25 @@ class DatasetQueries:
         seed: int = 42,
     ) -> None:
         self.name = name
-        self._documents = Documents(name, fields)
+        self._dataset = Dataset(name, fields)
         self.min_label, self.depth = min_label, depth
         self.skip_top, self.judged_negatives = skip_top, judged_negatives
         self.drops: Counter[str] = Counter()
         self._check(run)
-        with reading(self.name):
-            topics = {q.query_id: q.default_text() for q in self._documents.dataset.queries_iter()}
-        wanted = read_query_ids(query_ids, topics, f"dataset {name}") - set(left_out)
-        top = self._top(run, topics)
-        self._teacher = None if teacher is None else self._run(teacher, topics, None)
+        texts = self._dataset.queries()
+        allowed = read_query_ids(query_ids, texts, f"dataset {name}") - set(left_out)
+        first_stage = self._first_stage(run, texts)
+        self._teacher = None if teacher is None else self._read_run(teacher, texts, None)
         self.has_teacher_scores = teacher is not None
         self.without_teacher_score = 0
-        found = self._candidates(topics, wanted, top, queries, seed)
-        check_enough_queries(len(found), queries, self.drops, f"dataset {name}")
-        self._judged = [found[query] for query in topics if query in found]
-        self._look_up()
+        labels = self._labels(allowed)
+        self.drops["without a judgement"] += len(allowed - labels.keys())
+        self._digest = hashlib.sha256()
+        order = few_shot_order(labels, seed) if queries else list(labels)
+        chosen = self._choose(order, queries, texts, labels, first_stage)
+        check_enough_queries(len(chosen), queries, self.drops, f"dataset {name}")
+        self._judged = [chosen[query] for query in texts if query in chosen]
+        self._check_negatives()
         self.fingerprint = self._fingerprint()
 
     def __len__(self) -> int:
@@ -99,131 +104,120 @@ class DatasetQueries:
         return judged._replace(teacher_scores=self._teacher.scores(judged.id))
 
     def texts(self, documents: Sequence[str]) -> list[str]:
-        """The texts of some documents.
+        """The texts of documents, in their order.
 
         Raises:
-            HarpError: one is not in the collection.
+            HarpError: a document is not in the dataset.
         """
-        found = self._documents.found(documents)
-        if missing := [document for document in documents if document not in found]:
+        texts = self._dataset.texts(documents)
+        return [texts[document] for document in documents]
+
+    def _check(self, run: str | None) -> None:
+        self._dataset.check("queries", "qrels")
+        if run is None and not self._dataset.has("scoreddocs"):
             raise HarpError(
-                f"document {missing[0]!r} is not in dataset {self.name}: check that the run is of "
-                "this collection"
+                f"dataset {self.name} has no scoreddocs: name a negatives_run to draw "
+                "negatives from"
             )
-        return [found[document] for document in documents]
 
-    def _look_up(self) -> None:
-        """Find that the candidates are in the collection; of very many, an even share of them."""
-        distinct = list(dict.fromkeys(id for judged in self._judged for id in judged.negatives))
-        distinct = distinct[:: -(-len(distinct) // _LOOKED_UP)]
-        starts = range(0, len(distinct), _AT_ONCE)
-        for start in tqdm(starts, "candidates", leave=False, disable=len(starts) < 2 or None):
-            self.texts(distinct[start : start + _AT_ONCE])
+    def _first_stage(self, run: str | None, queries: Collection[str]) -> Run:
+        if run is not None:
+            return self._read_run(run, queries, self.depth)
+        scored = self._dataset.scored_documents()
+        return Run(scored, f"scoreddocs of {self.name}", self.depth)
 
-    def _candidates(
-        self,
-        topics: dict[str, str],
-        wanted: set[str],
-        top: TopDocuments,
-        count: int | None,
-        seed: int,
-    ) -> dict[str, JudgedQuery]:
-        labels = self._labels(wanted)
-        self.drops["without a judgement"] += len(wanted - labels.keys())
-        order = few_shot_order(labels, seed) if count else list(labels)
-        self._digest = hashlib.sha256()
-        found: dict[str, JudgedQuery] = {}
-        for query in tqdm(order, "judged queries", unit="query", leave=False, disable=None):
-            if len(found) == count:
-                break
-            reason, judged = self._candidate(query, topics[query], labels[query], top)
-            if judged:
-                found[query] = judged
-            else:
-                self.drops[reason] += 1
-        self.drops = +self.drops
-        return found
+    def _read_run(self, path: str, queries: Collection[str], depth: int | None) -> Run:
+        return Run(run_lines(path, queries, f"dataset {self.name}"), f"run {path}", depth)
 
-    def _candidate(
-        self, query: str, text: str, labels: Labels, top: TopDocuments
-    ) -> tuple[str, JudgedQuery | None]:
-        relevant = sorted(doc for doc, label in labels.items() if label >= self.min_label)
-        if not relevant:
-            return f"without a document of label {self.min_label} or more", None
-        if query not in top:
-            return "not in the run", None
-        if not (negatives := self._negatives(labels, top[query])):
-            return "without a negative in the run", None
-        relevant, negatives = self._scored(query, relevant), self._scored(query, negatives)
-        if not relevant or not negatives:
-            kind = "negative" if relevant else "relevant document"
-            return f"without a {kind} that has a teacher score", None
-        texts = self._documents.found(relevant)
-        positives = [doc for doc in relevant if texts.get(doc, "").strip()]
-        if not positives:
-            return "without a relevant document that has text", None
-        for part in (query, text, *(texts[doc] for doc in positives)):
-            self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))
-        return "", JudgedQuery(query, text, positives, negatives)
-
-    def _negatives(self, labels: Labels, ranked: list[str]) -> list[str]:
-        unjudged = [doc for doc in ranked if doc not in labels]
-        left_out = set(unjudged[: self.skip_top])
-        taken = [
-            doc
-            for doc in ranked
-            if doc not in left_out and labels.get(doc, self.min_label - 1) < self.min_label
-        ]
-        if self.judged_negatives:
-            judged = {doc for doc, label in labels.items() if label < self.min_label}
-            taken += sorted(self._documents.found(sorted(judged.difference(taken))))
-        return taken
-
-    def _scored(self, query: str, documents: list[str]) -> list[str]:
-        if self._teacher is None:
-            return documents
-        known = self._teacher.scores(query)
-        found = [document for document in documents if document in known]
-        self.without_teacher_score += len(documents) - len(found)
-        return found
-
-    def _labels(self, wanted: set[str]) -> dict[str, Labels]:
-        labels: dict[str, Labels] = {}
-        with reading(self.name):
-            for qrel in self._documents.dataset.qrels_iter():
-                if qrel.query_id in wanted:
-                    of_query = labels.setdefault(qrel.query_id, {})
-                    known = of_query.get(qrel.doc_id, qrel.relevance)
-                    of_query[qrel.doc_id] = max(known, qrel.relevance)
+    def _labels(self, queries: Collection[str]) -> dict[str, _Labels]:
+        """The labels of judged documents, by query; of a document judged twice the higher one."""
+        labels: dict[str, _Labels] = {}
+        for query, document, label in self._dataset.judgements():
+            if query in queries:
+                by_document = labels.setdefault(query, {})
+                by_document[document] = max(by_document.get(document, label), label)
         return labels
 
-    def _top(self, run: str | None, topics: dict[str, str]) -> TopDocuments:
-        if run is not None:
-            return self._run(run, topics, self.depth)
-        with reading(self.name):
-            scored = (Retrieved(*line[:3]) for line in self._documents.dataset.scoreddocs_iter())
-            return TopDocuments(scored, self.depth, f"scoreddocs of {self.name}")
+    def _choose(
+        self,
+        order: Sequence[str],
+        count: int | None,
+        texts: Mapping[str, str],
+        labels: Mapping[str, _Labels],
+        first_stage: Run,
+    ) -> dict[str, JudgedQuery]:
+        """The first queries, as many as are asked for, that can be learnt from."""
+        chosen: dict[str, JudgedQuery] = {}
+        for query in tqdm(order, "judged queries", unit="query", leave=False, disable=None):
+            if len(chosen) == count:
+                break
+            judged = self._judge(query, texts[query], labels[query], first_stage)
+            if isinstance(judged, str):
+                self.drops[judged] += 1
+            else:
+                chosen[query] = judged
+        self.drops = +self.drops
+        return chosen
 
-    def _run(self, path: str, topics: dict[str, str], depth: int | None) -> TopDocuments:
-        lines = run_lines(path, topics, f"dataset {self.name}")
-        return TopDocuments(lines, depth, f"run {path}")
+    def _judge(self, query: str, text: str, labels: _Labels, first_stage: Run) -> JudgedQuery | str:
+        """The query with its documents, or the reason why it is left out."""
+        relevant = sorted(id for id, label in labels.items() if label >= self.min_label)
+        if not relevant:
+            return f"without a document of label {self.min_label} or more"
+        if query not in first_stage:
+            return "not in the run"
+        if not (negatives := self._negatives(labels, first_stage[query])):
+            return "without a negative in the run"
+        relevant = self._with_teacher_score(query, relevant)
+        negatives = self._with_teacher_score(query, negatives)
+        if not relevant or not negatives:
+            kind = "negative" if relevant else "relevant document"
+            return f"without a {kind} that has a teacher score"
+        texts = self._dataset.existing_texts(relevant)
+        positives = [id for id in relevant if texts.get(id, "").strip()]
+        if not positives:
+            return "without a relevant document that has text"
+        self._add_to_digest(query, text, *(texts[id] for id in positives))
+        return JudgedQuery(query, text, positives, negatives)
+
+    def _negatives(self, labels: _Labels, ranked: Sequence[str]) -> list[str]:
+        unjudged = [id for id in ranked if id not in labels]
+        skipped = set(unjudged[: self.skip_top])
+        not_relevant = {id for id, label in labels.items() if label < self.min_label}
+        negatives = [
+            id for id in ranked if id not in skipped and (id not in labels or id in not_relevant)
+        ]
+        if self.judged_negatives:
+            negatives += sorted(self._dataset.existing_texts(not_relevant.difference(negatives)))
+        return negatives
+
+    def _with_teacher_score(self, query: str, documents: list[str]) -> list[str]:
+        if self._teacher is None:
+            return documents
+        scores = self._teacher.scores(query)
+        scored = [id for id in documents if id in scores]
+        self.without_teacher_score += len(documents) - len(scored)
+        return scored
+
+    def _check_negatives(self) -> None:
+        """Check that the negatives are in the dataset; of very many, an even share of them."""
+        ids = list(dict.fromkeys(id for judged in self._judged for id in judged.negatives))
+        ids = ids[:: -(-len(ids) // _CHECKED_DOCUMENTS)]
+        starts = range(0, len(ids), _DOCUMENTS_AT_ONCE)
+        for start in tqdm(starts, "candidates", leave=False, disable=len(starts) < 2 or None):
+            self.texts(ids[start : start + _DOCUMENTS_AT_ONCE])
 
     def _fingerprint(self) -> str:
         for index in range(len(self)):
             judged = self.judged(index)
             documents = [*judged.positives, "", *judged.negatives]
-            known = judged.teacher_scores or {}
-            scores = [repr(known[document]) for document in documents if document in known]
-            for part in (judged.id, *documents, *scores):
-                self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))
+            teacher_scores = judged.teacher_scores or {}
+            scores = [repr(teacher_scores[id]) for id in documents if id in teacher_scores]
+            self._add_to_digest(judged.id, *documents, *scores)
         fingerprint = self._digest.hexdigest()
-        del self._digest
+        del self._digest  # it cannot be sent to another process
         return fingerprint
 
-    def _check(self, run: str | None) -> None:
-        self._documents.check_judged()
-        if run is None and not self._documents.dataset.has("scoreddocs"):
-            raise HarpError(
-                f"dataset {self.name} has no scoreddocs: name a negatives_run to draw "
-                "negatives from"
-            )
+    def _add_to_digest(self, *parts: str) -> None:
+        for part in parts:
+            self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))

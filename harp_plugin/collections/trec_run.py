@@ -1,4 +1,4 @@
-"""The lines of a TREC run: query, ``Q0``, document, rank, score, tag."""
+"""The lines of a TREC run, read and written: query, ``Q0``, document, rank, score, tag."""
 
 from __future__ import annotations
 
@@ -7,34 +7,53 @@ import math
 import re
 import stat
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from ..errors import HarpError
 
+__all__ = [
+    "LONGEST_LINE",
+    "Result",
+    "ScoredDocument",
+    "count_lines",
+    "is_stream",
+    "run_lines",
+    "run_text",
+]
+
 LONGEST_LINE = 65536
 """Bytes; a line of a run has hundreds at most."""
-MOST_EMPTY_LINES = 1000
+_MOST_EMPTY_LINES = 1000
 """In a row; more are no run, but a damaged or a hostile file."""
-COUNTED_BYTES = 1 << 30
+_COUNTED_BYTES = 1 << 30
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _SCORE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _UNREADABLE = (OSError, EOFError, ValueError, zlib.error)
 
 
-class Retrieved(NamedTuple):
-    """One line of a run."""
+class ScoredDocument(NamedTuple):
+    """What is read from a line of a run: the ids of a query and of a document, and a score."""
 
     query: str
     document: str
     score: float
 
 
+class Result(NamedTuple):
+    """What is written to a line of a run; ranks are from 0."""
+
+    query: str
+    document: str
+    rank: int
+    score: float
+
+
 def run_lines(
     path: str | Path, queries: Container[str] | None = None, collection: str = ""
-) -> Iterator[Retrieved]:
+) -> Iterator[ScoredDocument]:
     """Stream the lines of a run, plain or ``.gz``; empty ones are passed over.
 
     Args:
@@ -50,16 +69,29 @@ def run_lines(
         where = f"run {path}, line {number}"
         text = _text(line, where)
         empty = 0 if text else empty + 1
-        if empty > MOST_EMPTY_LINES:
+        if empty > _MOST_EMPTY_LINES:
             raise HarpError(f"{where}: {empty} empty lines in a row: this is no run")
         if text:
-            retrieved = _retrieved(text, where)
-            if queries is not None and retrieved.query not in queries:
+            scored = _scored_document(text, where)
+            if queries is not None and scored.query not in queries:
                 raise HarpError(
-                    f"{where}: query {retrieved.query!r:.80} is not in {collection}: name a run of "
+                    f"{where}: query {scored.query!r:.80} is not in {collection}: name a run of "
                     "its queries"
                 )
-            yield retrieved
+            yield scored
+
+
+def run_text(results: Iterable[Result], tag: str) -> str:
+    """Write the lines of a run; scores are written so that they read back as they were.
+
+    Args:
+        results: in the order of the lines; scores are Python's floats.
+        tag: the last column.
+    """
+    return "".join(
+        f"{query} Q0 {document} {rank} {score!r} {tag}\n"
+        for query, document, rank, score in results
+    )
 
 
 def is_stream(path: str | Path) -> bool:
@@ -80,7 +112,7 @@ def count_lines(path: str | Path) -> int | None:
         while part := file.read(1 << 20):
             count += part.count(b"\n")
             size += len(part)
-            if size > COUNTED_BYTES:
+            if size > _COUNTED_BYTES:
                 return None
     return count
 
@@ -124,11 +156,11 @@ def _text(line: bytes, where: str) -> str:
         raise HarpError(f"cannot read {where}: {error.reason}: save the run as UTF-8") from None
 
 
-def _retrieved(line: str, where: str) -> Retrieved:
+def _scored_document(line: str, where: str) -> ScoredDocument:
     columns = line.split()
     if len(columns) != 6:
         raise HarpError(f"{where}: {len(columns)} columns; a TREC run has 6")
     score = float(columns[4]) if _SCORE.fullmatch(columns[4]) else math.nan
     if not math.isfinite(score):
         raise HarpError(f"{where}: score {columns[4]!r:.80} is no number")
-    return Retrieved(columns[0], columns[2], score)
+    return ScoredDocument(columns[0], columns[2], score)

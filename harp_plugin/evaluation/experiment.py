@@ -12,7 +12,7 @@ import pandas as pd
 import pyterrier as pt
 from tqdm.auto import tqdm
 
-from ..collections.collection import Collection
+from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError, one_line
 from ..files.locks import one_writer
 from ..files.noted import NotedFile, note_of, own_record, refuse_input, refuse_special
@@ -26,8 +26,20 @@ from .options import EvaluationOptions, ExperimentOptions, file_stem
 from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
 from .runs import ranked, stored_run
 
-PAIRS_AT_ONCE = 1000
-PACKAGES = [
+__all__ = [
+    "check_results",
+    "evaluate",
+    "fingerprints",
+    "make_reranker",
+    "refuse_first_stage",
+    "rerank",
+    "results_settings",
+    "versions",
+    "written_options",
+]
+
+_PAIRS_AT_ONCE = 1000
+_PACKAGES = [
     *("harp-plugin", "ir-datasets", "ir-measures", "numpy", "pyterrier", "pyterrier-pisa", "scipy"),
     *("tokenizers", "torch", "transformers"),
 ]
@@ -53,8 +65,8 @@ def evaluate(options: EvaluationOptions) -> Results:
 
 def _evaluate(options: EvaluationOptions, path: Path) -> Results:
     measures = parse_measures(options.measures)
-    collection = Collection(options.dataset, options.fields)
-    models = {row: fingerprints(given["model"]) for row, given in options.systems.items()}
+    collection = JudgedDataset(options.dataset, options.fields)
+    models = {row: fingerprints(system["model"]) for row, system in options.systems.items()}
     stage = FirstStage(options, collection)
     made_from = results_settings(options, collection, stage, models)
     check_results(path, made_from, options)
@@ -74,7 +86,10 @@ def _evaluate(options: EvaluationOptions, path: Path) -> Results:
 
 
 def results_settings(
-    options: ExperimentOptions, collection: Collection, stage: FirstStage, models: Mapping[str, Any]
+    options: ExperimentOptions,
+    collection: JudgedDataset,
+    stage: FirstStage,
+    models: Mapping[str, Any],
 ) -> dict[str, Any]:
     """What the results of an experiment are made from, apart from versions."""
     made_from = {**options.settings, "first_stage_content": stage.settings, "models": dict(models)}
@@ -99,7 +114,7 @@ def check_results(path: Path, made_from: dict[str, Any], options: ExperimentOpti
 
 def _runs(
     options: EvaluationOptions,
-    collection: Collection,
+    collection: JudgedDataset,
     stage: FirstStage,
     models: dict[str, str | list[str]],
 ) -> dict[str, pd.DataFrame]:
@@ -153,16 +168,13 @@ def fingerprints(model: str | list[str]) -> str | list[str]:
 
 
 def rerank(
-    first: pd.DataFrame, collection: Collection, reranker: pt.Transformer, name: str, quiet: bool
+    first: pd.DataFrame, collection: JudgedDataset, reranker: pt.Transformer, name: str, quiet: bool
 ) -> pd.DataFrame:
     """Rerank a run a few queries at a time, so that few texts are in memory at once."""
-    queries = collection.topics.set_index("qid")["query"]
     parts = []
     with tqdm(total=len(first), desc=one_line(name), unit="pair", disable=quiet) as bar:
         for part in _few_queries(first):
-            texts = collection.texts(part["docno"])
-            part = part.assign(query=part["qid"].map(queries), text=part["docno"].map(texts))
-            parts.append(ranked(reranker.transform(part)))
+            parts.append(ranked(reranker.transform(collection.with_texts(part))))
             bar.update(len(part))
     return pd.concat(parts, ignore_index=True)
 
@@ -170,7 +182,7 @@ def rerank(
 def _few_queries(run: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Cut a run, whose queries lie together, between queries."""
     sizes = run.groupby("qid", sort=False).size()
-    part = sizes.cumsum().sub(1) // PAIRS_AT_ONCE
+    part = sizes.cumsum().sub(1) // _PAIRS_AT_ONCE
     for _, rows in run.groupby(run["qid"].map(part), sort=False):
         yield rows.reset_index(drop=True)
 
@@ -196,10 +208,10 @@ def _record(
 
 def written_options(options: ExperimentOptions) -> dict[str, Any]:
     """The options as a record shows them: without those of one start alone."""
-    given = asdict(options)
-    return {name: given[name] for name in given.keys() - {"overwrite", "keep"}}
+    values = asdict(options)
+    return {name: values[name] for name in values.keys() - {"overwrite", "keep"}}
 
 
 def versions() -> dict[str, str]:
     """Versions of everything that decides what an experiment computes."""
-    return package_versions("python", *PACKAGES)
+    return package_versions("python", *_PACKAGES)

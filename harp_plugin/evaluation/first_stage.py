@@ -11,12 +11,14 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from ..collections.collection import Collection
+from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
 from ..files.writing import file_hash
 from .options import ExperimentOptions
 from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run
+
+__all__ = ["FirstStage"]
 
 
 class FirstStage:
@@ -31,24 +33,25 @@ class FirstStage:
         HarpError: ``options.first_stage`` is none of bm25, the path of a run, module:function.
     """
 
-    def __init__(self, options: ExperimentOptions, collection: Collection) -> None:
+    def __init__(self, options: ExperimentOptions, collection: JudgedDataset) -> None:
         self._collection = collection
         self._depth = options.depth
-        given = options.first_stage
+        first_stage = options.first_stage
         self.file: Path | None = None
         self.versions: dict[str, str] = {}
         self._transformer: pt.Transformer | None = None
-        if given == "bm25":
+        if first_stage == "bm25":
             bm25 = self._transformer = _bm25(options, collection)
             self.settings, self.versions = bm25.settings, bm25.versions
-        elif Path(given).is_file():
-            self.file = Path(given)
+        elif Path(first_stage).is_file():
+            self.file = Path(first_stage)
             self.settings = {"run": file_hash(self.file)}
-        elif re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", given):
-            self._transformer, self.settings = _call(given, options)
+        elif re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", first_stage):
+            self._transformer, self.settings = _call(first_stage, options)
         else:
             raise HarpError(
-                f"unknown first stage {given!r}: name bm25, a run that exists, or module:function"
+                f"unknown first stage {first_stage!r}: name bm25, a run that exists, or "
+                "module:function"
             )
 
     def retrieve(self) -> pd.DataFrame:
@@ -58,7 +61,7 @@ class FirstStage:
             HarpError: nothing was retrieved for any topic.
         """
         topics = self._collection.topics
-        run = self._read() if self.file else self._transform(topics)
+        run = self._transform(topics) if self.file is None else read_run(self.file)
         run = run[run["qid"].isin(topics["qid"]) & (run["rank"] < self._depth)]
         if run.empty:
             raise HarpError(
@@ -66,10 +69,6 @@ class FirstStage:
                 f" {self._collection.name}: check that both are of one collection and one language"
             )
         return run
-
-    def _read(self) -> pd.DataFrame:
-        assert self.file is not None
-        return read_run(self.file)
 
     def _transform(self, topics: pd.DataFrame) -> pd.DataFrame:
         assert self._transformer is not None
@@ -80,7 +79,7 @@ class FirstStage:
         return ranked(results.astype({"qid": str, "docno": str, "score": float}))
 
 
-def _bm25(options: ExperimentOptions, collection: Collection) -> Bm25:
+def _bm25(options: ExperimentOptions, collection: JudgedDataset) -> Bm25:
     return Bm25(
         collection,
         Path(options.index_dir or Path(options.output_dir) / "index"),
@@ -91,14 +90,14 @@ def _bm25(options: ExperimentOptions, collection: Collection) -> Bm25:
     )
 
 
-def _call(given: str, options: ExperimentOptions) -> tuple[pt.Transformer, dict[str, Any]]:
-    module_name, function_name = given.split(":")
+def _call(name: str, options: ExperimentOptions) -> tuple[pt.Transformer, dict[str, Any]]:
+    module_name, function_name = name.split(":")
     try:
         function = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
-        raise HarpError(f"first stage {given} cannot be imported: {error}") from error
+        raise HarpError(f"first stage {name} cannot be imported: {error}") from error
     transformer = function(options)
     if not isinstance(transformer, pt.Transformer):
-        raise HarpError(f"first stage {given} returns {type(transformer)}: return a transformer")
+        raise HarpError(f"first stage {name} returns {type(transformer)}: return a transformer")
     source = file_hash(Path(inspect.getfile(function)))
-    return transformer, {"function": given, "source": source}
+    return transformer, {"function": name, "source": source}

@@ -21,7 +21,7 @@ from filelock import FileLock
 from pyterrier_pisa import PisaIndex
 from tqdm import tqdm
 
-from ..collections.collection import Collection
+from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
 from ..files.versions import package_versions
 from ..files.writing import (
@@ -64,7 +64,14 @@ class Bm25(pt.Transformer):
     schematic = {"label": "BM25", "help_url": None}  # noqa: RUF012
 
     def __init__(
-        self, collection: Collection, folder: Path, *, k1: float, b: float, depth: int, quiet: bool
+        self,
+        collection: JudgedDataset,
+        folder: Path,
+        *,
+        k1: float,
+        b: float,
+        depth: int,
+        quiet: bool,
     ) -> None:
         self.collection = collection
         self.folder = folder
@@ -180,7 +187,7 @@ class Bm25(pt.Transformer):
                 feed,
                 desc=f"index {self.collection.name}",
                 unit="doc",
-                total=self.collection.count,
+                total=self.collection.document_count,
                 disable=self.quiet,
                 file=screen,
             )
@@ -193,7 +200,7 @@ class Bm25(pt.Transformer):
 class Feed:
     """Documents for PISA's indexer, which reads them in a thread and drops that thread's errors."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: JudgedDataset) -> None:
         self._documents = collection.documents()
         self._first = next(self._documents, None)
         self._name = collection.name

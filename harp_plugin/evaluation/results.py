@@ -17,9 +17,21 @@ from statsmodels.stats.multitest import multipletests
 
 from ..errors import HarpError
 
-WIDTH = 80
-SIGNIFICANT = 0.05
-Row = TypeVar("Row", bound=Hashable)
+__all__ = [
+    "Results",
+    "averages",
+    "corrected",
+    "measure_runs",
+    "paired_tests",
+    "parse_measures",
+    "star_note",
+    "starred",
+    "text_blocks",
+]
+
+_WIDTH = 80
+_SIGNIFICANT = 0.05
+_Row = TypeVar("_Row", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -64,8 +76,8 @@ def text_blocks(
     """Row → column → value as text of at most 80 columns, in blocks where it takes several."""
     columns = list(next(iter(values.values())))
     wide = max(10, *(len(column) + 3 for column in columns))
-    names = min(max(map(len, values)), WIDTH - wide)
-    a_block = max(1, (WIDTH - names) // wide)
+    names = min(max(map(len, values)), _WIDTH - wide)
+    a_block = max(1, (_WIDTH - names) // wide)
     for start in range(0, len(columns), a_block):
         shown = columns[start : start + a_block]
         lines = [" " * names + "".join(f"{column:>{wide - 1}} " for column in shown)]
@@ -80,13 +92,13 @@ def text_blocks(
 
 def starred(p_value: float | None) -> bool:
     """Whether a p-value is significant."""
-    return p_value is not None and p_value < SIGNIFICANT
+    return p_value is not None and p_value < _SIGNIFICANT
 
 
 def star_note(baseline: str, correction: str) -> str:
     """What the star means."""
     corrected = {"none": "", "holm": ", Holm's correction"}[correction]
-    return f"* p < {SIGNIFICANT} against {baseline} (paired t-test{corrected})"
+    return f"* p < {_SIGNIFICANT} against {baseline} (paired t-test{corrected})"
 
 
 def parse_measures(names: list[str]) -> list[Any]:
@@ -156,8 +168,8 @@ def paired_tests(
 
 
 def corrected(
-    p_values: dict[Row, dict[str, float | None]], correction: str
-) -> dict[Row, dict[str, float | None]]:
+    p_values: dict[_Row, dict[str, float | None]], correction: str
+) -> dict[_Row, dict[str, float | None]]:
     """Row → measure → p, each measure's p-values corrected for their number.
 
     Args:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from ..collections.trec_run import run_lines
-from ..errors import HarpError
+from ..collections.run import Run
+from ..collections.trec_run import Result, run_lines, run_text
 from ..files.made_from import OverwriteRules
 from ..files.noted import NotedFile
+
+__all__ = ["COLUMNS", "frame_text", "ranked", "read_run", "stored_run"]
 
 COLUMNS = ["qid", "docno", "score", "rank"]
 
@@ -24,16 +26,15 @@ def read_run(path: Path) -> pd.DataFrame:
     Raises:
         HarpError: a line is malformed, a document stands twice under a query, or nothing is there.
     """
-    run = pd.DataFrame(run_lines(path), columns=COLUMNS[:3])
-    if not len(run):
-        raise HarpError(f"run {path} is empty: name a run with results")
-    twice = run[run.duplicated(["qid", "docno"])]
-    if len(twice):
-        qid, docno = twice.iloc[0][["qid", "docno"]]
-        raise HarpError(
-            f"run {path} lists document {docno:.80} twice for query {qid:.80}: keep one"
-        )
-    return ranked(run)
+    run = Run(run_lines(path), f"run {path}")
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    for query in run:
+        scores = run.scores(query)
+        columns["qid"] += [query] * len(scores)
+        columns["docno"] += scores.keys()
+        columns["score"] += scores.values()
+        columns["rank"] += range(len(scores))
+    return pd.DataFrame(columns)
 
 
 def ranked(run: pd.DataFrame) -> pd.DataFrame:
@@ -45,10 +46,10 @@ def ranked(run: pd.DataFrame) -> pd.DataFrame:
     return run.assign(rank=run.groupby("place").cumcount())[COLUMNS]
 
 
-def run_text(run: pd.DataFrame, tag: str) -> str:
+def frame_text(run: pd.DataFrame, tag: str) -> str:
     """The lines of a TREC run; scores are written so that they read back as they were."""
-    rows = zip(*(run[column].tolist() for column in COLUMNS), strict=True)
-    return "".join(f"{qid} Q0 {doc} {rank} {score!r} {tag}\n" for qid, doc, score, rank in rows)
+    columns = (run[name].tolist() for name in ("qid", "docno", "rank", "score"))
+    return run_text(map(Result._make, zip(*columns, strict=True)), tag)
 
 
 def stored_run(
@@ -73,7 +74,7 @@ def stored_run(
     """
     file = NotedFile(path, settings, versions or {}, rules or OverwriteRules())
     if not file.is_finished():
-        text = run_text(make(), tag=path.stem)
+        text = frame_text(make(), tag=path.stem)
         with file.writing() as temporary:
             temporary.write_text(text, encoding="utf-8")
     return read_run(path)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..collections.collection import Collection
+from ..collections.judged_dataset import JudgedDataset
 from ..collections.query_ids import read_query_ids
 from ..errors import HarpError
 from ..ranking import Scorer
@@ -18,6 +18,8 @@ from .first_stage import FirstStage
 from .options import EvaluationOptions
 from .results import averages, measure_runs, parse_measures
 from .runs import ranked
+
+__all__ = ["RankingValidation"]
 
 
 class RankingValidation:
@@ -62,14 +64,14 @@ class RankingValidation:
                 strict=True,
             )
         )
-        collection = Collection(self.dataset, options.validation_fields)
-        known = read_query_ids(
+        collection = JudgedDataset(self.dataset, options.validation_fields)
+        allowed = read_query_ids(
             options.validation_query_ids or query_ids,
             set(collection.topics["qid"]),
             f"dataset {self.dataset}",
         )
-        known &= set(collection.qrels.loc[collection.qrels["label"] > 0, "qid"])
-        order = sorted(known, key=lambda id: (stable_id(seed, "validation", id), id))
+        allowed &= set(collection.qrels.loc[collection.qrels["label"] > 0, "qid"])
+        order = sorted(allowed, key=lambda id: (stable_id(seed, "validation", id), id))
         drawn = set(order[: options.validation_queries])
         topics = collection.topics[collection.topics["qid"].isin(drawn)]
         if topics.empty:
@@ -79,12 +81,8 @@ class RankingValidation:
         self._topics = collection.topics
         self._qrels = collection.qrels[collection.qrels["qid"].isin(self.queries)]
         self._run = _candidates(collection, options, Path(index_dir), quiet)
-        texts = collection.texts(self._run["docno"])
-        queries = collection.topics.set_index("qid")["query"]
-        self._pairs = (
-            self._run["qid"].map(queries).tolist(),
-            self._run["docno"].map(texts).tolist(),
-        )
+        pairs = collection.with_texts(self._run)
+        self._pairs = pairs["query"].tolist(), pairs["text"].tolist()
 
     def __call__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
@@ -99,12 +97,14 @@ class RankingValidation:
 
 
 def _candidates(
-    collection: Collection, options: ValidationOptions, index_dir: Path, quiet: bool
+    collection: JudgedDataset, options: ValidationOptions, index_dir: Path, quiet: bool
 ) -> pd.DataFrame:
     """Columns qid, docno, score, rank: the run that is reranked."""
     depth = options.validation_depth
-    if options.validation_run is None and (scored := collection.scored_documents()) is not None:
-        run = ranked(scored[scored["qid"].isin(collection.topics["qid"])])
+    if options.validation_run is None and collection.has("scoreddocs"):
+        queries = set(collection.topics["qid"])
+        scored = (line for line in collection.scored_documents() if line.query in queries)
+        run = ranked(pd.DataFrame(scored, columns=["qid", "docno", "score"]))
         if run.empty:
             raise HarpError(
                 f"the scoreddocs of {collection.name} have none of the {len(collection.topics)} "

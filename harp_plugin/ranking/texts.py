@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..collections.documents import Documents, reading
+from ..collections.dataset import Dataset
 from ..errors import HarpError
 from .pairs import distinct
 
@@ -101,7 +101,7 @@ class DatasetTexts:
         elif not hasattr(dataset, "docs_store"):
             raise HarpError(f"dataset is {dataset!r:.60}: name one of ir_datasets, such as vaswani")
         self.fields = None if fields is None else tuple(fields)
-        self._documents = Documents(dataset, self.fields)
+        self._dataset = Dataset(dataset, self.fields)
 
     def documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
         """Find the distinct docnos.
@@ -117,8 +117,8 @@ class DatasetTexts:
         Raises:
             HarpError: the dataset cannot be read, has no such field, or lacks a document.
         """
-        self._documents.check()
-        texts = self._documents.found(keys)
+        self._dataset.check()
+        texts = self._dataset.existing_texts(keys)
         for docno in keys:
             if docno not in texts:
                 qid = frame["qid"][frame["docno"].eq(docno).to_numpy()].iloc[0]
@@ -128,25 +128,10 @@ class DatasetTexts:
                 )
         return [texts[docno] for docno in keys]
 
-    def queries(self) -> dict[str, str]:
-        """Read the text of each query.
-
-        Returns:
-            The texts by the ids of queries.
-
-        Raises:
-            HarpError: the dataset cannot be read, or has no queries.
-        """
-        dataset = self._documents.dataset
-        with reading(self.name):
-            if not dataset.has_queries():
-                raise HarpError(f"dataset {self.name} has no queries: name a subset that has")
-            return {query.query_id: query.default_text() for query in dataset.queries_iter()}
-
     @property
     def name(self) -> Any:
         """The dataset's id, or the dataset itself where it has none."""
-        return self._documents.name
+        return self._dataset.name
 
 
 def column_texts(frame: pd.DataFrame, column: str) -> list[str]:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from harp_plugin import HarpReranker
-from harp_plugin.collections.collection import Collection
+from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.pisa import Bm25
@@ -196,7 +196,7 @@ class TestIndex:
         topics = pd.DataFrame({"qid": ["1", "2"], "query": ["index terms", "hyperlinks"]})
 
         def search():
-            collection = Collection(dataset)
+            collection = JudgedDataset(dataset)
             bm25 = Bm25(collection, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
             return bm25(topics)[["qid", "docno", "score"]].to_dict("records")
 

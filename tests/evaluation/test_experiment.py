@@ -15,7 +15,7 @@ from ir_measures import AP, nDCG
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from harp_plugin import HarpReranker
-from harp_plugin.collections.collection import Collection
+from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
 from harp_plugin.evaluation.pisa import Bm25
@@ -89,7 +89,7 @@ def test_what_is_written(options, tmp_path, capfd):
 
 def test_it_equals_an_experiment_in_pyterrier(options, dataset, tiny_bert, tmp_path):
     results = evaluate(options(depth=3, measures=["AP", "nDCG@10"]))
-    collection = Collection(dataset)
+    collection = JudgedDataset(dataset)
     bm25 = Bm25(collection, tmp_path / "i", k1=0.9, b=0.4, depth=3, quiet=True)
     loader = pt.get_dataset(f"irds:{dataset}").text_loader()
     table = pt.Experiment(
@@ -258,7 +258,7 @@ def test_a_first_stage_that_finds_nothing(options, make_dataset, tmp_path):
 def test_a_run_of_another_collection(options, tmp_path):
     foreign = tmp_path / "foreign.run"
     foreign.write_text("q1 Q0 LA-1 0 1.0 x\nq1 Q0 d1 1 0.5 x\n")
-    with pytest.raises(HarpError, match=r"1 retrieved documents are not in dataset .* 'LA-1'"):
+    with pytest.raises(HarpError, match=r"document 'LA-1' is not in dataset .* first stage"):
         evaluate(options(first_stage=str(foreign)))
 
 

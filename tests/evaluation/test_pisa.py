@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from harp_plugin.collections.collection import Collection
+from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.pisa import Bm25, plain
@@ -26,7 +26,7 @@ HARD_QUERIES = [
 
 @pytest.fixture
 def bm25(dataset, tmp_path):
-    return Bm25(Collection(dataset), tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    return Bm25(JudgedDataset(dataset), tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
 
 
 def anew(bm25):
@@ -105,7 +105,7 @@ def test_what_is_left_of_a_killed_build_is_no_index(bm25):
 
 
 def test_a_document_that_cannot_be_indexed_stops_the_build(make_dataset, tmp_path):
-    spaced = Collection(make_dataset({"d1": "a word", "d 2": "a word", "d3": "a word"}))
+    spaced = JudgedDataset(make_dataset({"d1": "a word", "d 2": "a word", "d3": "a word"}))
     bm25 = Bm25(spaced, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
     with pytest.raises(HarpError, match="docno 'd 2' of test-"):
         bm25(topics("word"))
@@ -113,7 +113,7 @@ def test_a_document_that_cannot_be_indexed_stops_the_build(make_dataset, tmp_pat
 
 
 def test_no_documents_at_all(make_dataset, tmp_path):
-    empty = Collection(make_dataset({}))
+    empty = JudgedDataset(make_dataset({}))
     bm25 = Bm25(empty, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
     with pytest.raises(HarpError, match="has no documents"):
         bm25(topics("word"))

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from harp_plugin.errors import HarpError
-from harp_plugin.evaluation.runs import ranked, read_run, run_text, stored_run
+from harp_plugin.evaluation.runs import frame_text, ranked, read_run, stored_run
 from harp_plugin.files.made_from import OverwriteRules
 
 
@@ -30,7 +30,7 @@ def test_queries_keep_their_order_and_ties_theirs(run):
 @pytest.mark.parametrize("suffix", ["run", "run.gz"])
 def test_what_is_written_reads_back_the_same(run, tmp_path, suffix):
     path = tmp_path / f"x.{suffix}"
-    content = run_text(ranked(run), "tag").encode()
+    content = frame_text(ranked(run), "tag").encode()
     path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
     pd.testing.assert_frame_equal(read_run(path), ranked(run))
 
@@ -55,7 +55,7 @@ def test_a_bad_run_is_told_with_its_place(tmp_path, lines, message):
 
 def test_a_cut_off_archive_is_told(run, tmp_path):
     path = tmp_path / "cut.run.gz"
-    path.write_bytes(gzip.compress(run_text(ranked(run), "t").encode())[:-12])
+    path.write_bytes(gzip.compress(frame_text(ranked(run), "t").encode())[:-12])
     with pytest.raises(HarpError, match="cannot read run"):
         read_run(path)
 

@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from harp_plugin import HarpReranker, Scorer
-from harp_plugin.collections.documents import Documents
+from harp_plugin.collections.dataset import Dataset
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
 
@@ -122,8 +122,8 @@ def test_one_cache(telling_bert, tmp_path):
 
 
 def test_one_dataset(tiny_bert):
-    documents = Documents("harp-encyclopedia")
-    docnos = pd.DataFrame({"docno": [docno for docno, _ in documents.all()][:40]})
+    dataset = Dataset("harp-encyclopedia")
+    docnos = pd.DataFrame({"docno": [docno for docno, _ in dataset.documents()][:40]})
     topics = pd.DataFrame({"qid": ["1", "2"], "query": ["web links", "page ranks"]})
     frame = topics.merge(docnos, how="cross")
     options = {"dataset": "irds:harp-encyclopedia", "max_length": 40}

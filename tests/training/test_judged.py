@@ -8,7 +8,8 @@ import pytest
 from torch.utils.data import DataLoader
 
 from harp_plugin.collections.dataset_queries import DatasetQueries
-from harp_plugin.collections.run import Retrieved, TopDocuments
+from harp_plugin.collections.run import Run
+from harp_plugin.collections.trec_run import ScoredDocument
 from harp_plugin.errors import HarpError
 from harp_plugin.training.data import GroupDataset
 from harp_plugin.training.judged import JudgedGroups
@@ -150,8 +151,8 @@ def test_a_query_has_its_groups_whatever_the_others(name, run):
 
 
 def test_equal_scores_keep_the_order_of_the_run():
-    lines = [Retrieved("q", f"d{n}", float(n % 3)) for n in range(1000)]
-    best = TopDocuments(lines, 400, "run")["q"]
+    lines = [ScoredDocument("q", f"d{n}", float(n % 3)) for n in range(1000)]
+    best = Run(lines, "run", 400)["q"]
     expected = [f"d{n}" for score in (2, 1) for n in range(score, 1000, 3)]
     assert best == expected[:400]
 
@@ -295,12 +296,14 @@ def test_wrong_datasets_are_named(name, run):
         DatasetQueries("vaswany", run=run)
     with pytest.raises(HarpError, match=r"has no scoreddocs: name a negatives_run"):
         DatasetQueries(name)
-    with pytest.raises(HarpError, match=r"msmarco-document has no queries: name a judged subset"):
+    with pytest.raises(
+        HarpError, match=r"msmarco-document has no queries: .* has docs, queries, qrels"
+    ):
         DatasetQueries("msmarco-document", run=run)
 
 
 def test_fields_are_joined_as_the_evaluation_joins_them(irds_home, tmp_path):
-    from harp_plugin.collections.collection import Collection
+    from harp_plugin.collections.judged_dataset import JudgedDataset
 
     fields = ["title", "author", "text"]
     lines = [("1", str(n), -n) for n in range(1, 40)]
@@ -308,7 +311,7 @@ def test_fields_are_joined_as_the_evaluation_joins_them(irds_home, tmp_path):
     source = DatasetQueries("cranfield", run=run, fields=fields)
     judged = source.judged(0)
     assert len(source) == 1 and len(judged.negatives) > 9
-    expected = Collection("cranfield", fields).texts(judged.negatives)
+    expected = JudgedDataset("cranfield", fields).texts(judged.negatives)
     assert source.texts(judged.negatives) == [expected[id] for id in judged.negatives]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from tqdm.auto import tqdm
 
-from ...collections.collection import Collection
+from ...collections.judged_dataset import JudgedDataset
 from ...files.locks import one_writer
 from ...files.noted import Ledger, refuse_input
 from ...files.writing import remove_temporary, write_record
@@ -68,7 +68,7 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
 def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     measures = parse_measures(options.measures)
     check_finetuning(options)
-    collection = Collection(options.dataset, options.fields)
+    collection = JudgedDataset(options.dataset, options.fields)
     folds = _folds(options, collection)
     models = {
         system: [model_fingerprint(model) for model in options.models(system)]
@@ -143,7 +143,7 @@ def _refuse_inputs(options: CrossValidationOptions, stage: FirstStage) -> None:
 
 
 def _first_stage(
-    options: CrossValidationOptions, collection: Collection, stage: FirstStage, depth: int
+    options: CrossValidationOptions, collection: JudgedDataset, stage: FirstStage, depth: int
 ) -> tuple[pd.DataFrame, dict[str, Any], Path]:
     """The run that is reranked, what it depends on, and a file as deep as negatives are drawn."""
     folder = Path(options.output_dir)
@@ -168,7 +168,7 @@ def _same(run: pd.DataFrame) -> pd.DataFrame:
 class _Pool:
     """Puts the held-out rankings of a cell's folds together."""
 
-    def __init__(self, collection: Collection, measure: Any, trials: Trials, bar: tqdm) -> None:
+    def __init__(self, collection: JudgedDataset, measure: Any, trials: Trials, bar: tqdm) -> None:
         self.chosen: list[int] = []
         self.parts: list[str] = []
         self._collection = collection
@@ -208,7 +208,7 @@ class _Pool:
         return averages(per_query)["run"][str(self._measure)]
 
 
-def _folds(options: CrossValidationOptions, collection: Collection) -> list[Fold]:
+def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[Fold]:
     ids = collection.topics["qid"].tolist()
     if options.fold_files:
         parts = read_parts(options.fold_files, ids, f"dataset {options.dataset}")
@@ -228,7 +228,7 @@ def _cells(options: CrossValidationOptions) -> list[Cell]:
 
 def _results(
     options: CrossValidationOptions,
-    collection: Collection,
+    collection: JudgedDataset,
     trials: Trials,
     folds: int,
     of_runs: dict[str, PerQuery],

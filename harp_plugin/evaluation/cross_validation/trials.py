@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...collections.collection import Collection
+from ...collections.judged_dataset import JudgedDataset
 from ...errors import HarpError
 from ...files.noted import Ledger
 from ...files.writing import file_hash
@@ -96,7 +96,7 @@ class Trials:
     def __init__(
         self,
         options: CrossValidationOptions,
-        collection: Collection,
+        collection: JudgedDataset,
         first: pd.DataFrame,
         negatives: Path,
         settings: dict[str, Any],

@@ -14,10 +14,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from ...collections.run import QueryResults
 from ...errors import HarpError
 from ...files.made_from import OverwriteRules
 from ...files.noted import NotedFile
-from .queries import Results
+
+__all__ = ["GrowingRun", "Sink", "StandardOutput"]
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ logger = logging.getLogger(__name__)
 class Sink(Protocol):
     """Where the lines of reranked queries go."""
 
-    def remaining(self, queries: Iterable[Results]) -> Iterator[Results]:
+    def remaining(self, queries: Iterable[QueryResults]) -> Iterator[QueryResults]:
         """The queries that are not written yet."""
 
     def write(self, lines: str) -> None:
@@ -38,7 +40,7 @@ class Sink(Protocol):
 class StandardOutput:
     """Lines go to standard output; nothing is kept for a later start."""
 
-    def remaining(self, queries: Iterable[Results]) -> Iterator[Results]:
+    def remaining(self, queries: Iterable[QueryResults]) -> Iterator[QueryResults]:
         """All of them."""
         return iter(queries)
 
@@ -114,14 +116,14 @@ class GrowingRun:
         finally:
             self._opened.close()
 
-    def remaining(self, queries: Iterable[Results]) -> Iterator[Results]:
+    def remaining(self, queries: Iterable[QueryResults]) -> Iterator[QueryResults]:
         """The queries that are not written yet; an unfinished one at the end is cut off."""
         queries = iter(queries)
         self._hash = hashlib.sha256()
         whole = 0
         self._opened.seek(0)
         for query in queries:
-            lines = list(islice(self._opened, len(query.docnos))) if whole < self._known else []
+            lines = list(islice(self._opened, len(query.documents))) if whole < self._known else []
             if not _is_whole(lines, query):
                 queries = chain([query], queries)
                 break
@@ -184,11 +186,11 @@ class GrowingRun:
             ) from error
 
 
-def _is_whole(lines: list[bytes], query: Results) -> bool:
+def _is_whole(lines: list[bytes], query: QueryResults) -> bool:
     if not lines or not lines[-1].endswith(b"\n"):
         return False
     written = [line.decode(errors="replace").split()[:3:2] for line in lines]
-    return sorted(written) == sorted([query.qid, docno] for docno in query.docnos)
+    return sorted(written) == sorted([query.query, document] for document in query.documents)
 
 
 def _digest(file: BinaryIO, size: int) -> str:

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tqdm.auto import tqdm
 
-from ...collections.trec_run import count_lines, is_stream
+from ...collections.dataset import Dataset
+from ...collections.run import QueryResults, results_by_query
+from ...collections.trec_run import count_lines, is_stream, run_lines
 from ...errors import HarpError
 from ...files.locks import one_writer
 from ...files.made_from import OverwriteRules
@@ -24,16 +26,19 @@ from ...files.writing import file_hash, temporary_path
 from ...models.devices import choose_device
 from ...models.loading import model_fingerprint
 from ...ranking import HarpReranker
-from ...ranking.texts import DatasetTexts
 from ...ranking.versions import scoring_versions
+from ..runs import frame_text, ranked
 from .growing_run import GrowingRun, Sink, StandardOutput
 from .options import RerankOptions
-from .queries import STDIN, Results, results_by_query
+
+__all__ = ["PAIRS_AT_ONCE", "rerank"]
 
 logger = logging.getLogger(__name__)
 
 PAIRS_AT_ONCE = 1024
-NO_MATTER = {"output", "overwrite", "keep", "quiet"}
+"""Queries are scored together until they have so many results."""
+_STDIN = "-"
+_OPTIONS_WITHOUT_EFFECT = {"output", "overwrite", "keep", "quiet"}
 """Options that change no line of a run. Others do, if only the last bit of a score: a cache, a
 device and a budget decide which pairs are scored together."""
 
@@ -60,7 +65,7 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
     """
     output = _output(run, options.output)
     if output is None:
-        source = "/dev/stdin" if run == STDIN else run
+        source = "/dev/stdin" if run == _STDIN else run
         _write(_queries(source, options), options, StandardOutput(), count_lines(source))
         return None
     with one_writer(output.parent, output.name):
@@ -87,20 +92,21 @@ class _Queries(NamedTuple):
     """The queries' texts, and the results to be reranked."""
 
     texts: dict[str, str]
-    results: _Counted
+    results: _CountedResults
 
 
 def _queries(run: str, options: RerankOptions) -> _Queries:
-    texts = DatasetTexts(options.dataset, None).queries()
-    collection = f"dataset {options.dataset}"
-    return _Queries(texts, _Counted(results_by_query(run, options.depth, texts, collection)))
+    texts = Dataset(options.dataset).queries()
+    lines = run_lines(run, texts, f"dataset {options.dataset}")
+    return _Queries(texts, _CountedResults(results_by_query(lines, f"run {run}", options.depth)))
 
 
 def _write(queries: _Queries, options: RerankOptions, sink: Sink, lines: int | None) -> None:
     reranker = _reranker(options)
     with tqdm(total=lines, desc="rerank", unit="line", disable=options.quiet) as bar:
-        for some in _few_queries(sink.remaining(queries.results)):
-            sink.write(_lines(reranker.transform(_frame(some, queries.texts)), options.tag))
+        for part in _few_queries(sink.remaining(queries.results)):
+            reranked = ranked(reranker.transform(_frame(part, queries.texts)))
+            sink.write(frame_text(reranked, options.tag))
             bar.update(queries.results.lines - bar.n)
     sink.finish()
 
@@ -108,7 +114,7 @@ def _write(queries: _Queries, options: RerankOptions, sink: Sink, lines: int | N
 @contextmanager
 def _as_file(run: str, output: Path) -> Iterator[str]:
     """A run that can be read several times: what can be read once is copied, and removed later."""
-    if run != STDIN and not is_stream(run):
+    if run != _STDIN and not is_stream(run):
         yield run
         return
     copy = temporary_path(output.with_name(f"{output.name}.input"))
@@ -122,7 +128,7 @@ def _as_file(run: str, output: Path) -> Iterator[str]:
 def _copy(run: str, path: Path) -> None:
     try:
         with (
-            nullcontext(sys.stdin.buffer) if run == STDIN else Path(run).open("rb") as source,
+            nullcontext(sys.stdin.buffer) if run == _STDIN else Path(run).open("rb") as source,
             path.open("wb") as file,
         ):
             shutil.copyfileobj(source, file)
@@ -151,7 +157,7 @@ def _output(run: str, named: str | None) -> Path | None:
         return None
     if named is not None:
         return Path(named).expanduser()
-    if run == STDIN:
+    if run == _STDIN:
         raise HarpError("a run from standard input has no name: add --output")
     path = Path(run)
     stem = re.sub(r"(\.(run|trec|res|txt))?(\.gz)?$", "", path.name)
@@ -159,10 +165,9 @@ def _output(run: str, named: str | None) -> Path | None:
 
 
 def _settings(run: str, options: RerankOptions) -> dict[str, Any]:
-    given = {name: value for name, value in asdict(options).items() if name not in NO_MATTER}
     return {
         "run": file_hash(Path(run)),
-        **given,
+        **{n: value for n, value in asdict(options).items() if n not in _OPTIONS_WITHOUT_EFFECT},
         "cache": options.cache is not None,
         "device": options.device or [str(choose_device(None))],
         "dataset": options.dataset.removeprefix("irds:"),
@@ -170,44 +175,34 @@ def _settings(run: str, options: RerankOptions) -> dict[str, Any]:
     }
 
 
-class _Counted:
-    """Passes queries on and counts the lines of the run that they stand for."""
+class _CountedResults:
+    """Gives the results of queries, and counts the lines of the run that were read for them."""
 
-    def __init__(self, results: Iterator[Results]) -> None:
+    def __init__(self, results: Iterator[QueryResults]) -> None:
         self._results = results
         self.lines = 0
 
-    def __iter__(self) -> Iterator[Results]:
+    def __iter__(self) -> Iterator[QueryResults]:
         for query in self._results:
             self.lines += query.lines
             yield query
 
 
-def _few_queries(queries: Iterable[Results]) -> Iterator[list[Results]]:
-    few: list[Results] = []
+def _few_queries(queries: Iterable[QueryResults]) -> Iterator[list[QueryResults]]:
+    few: list[QueryResults] = []
     for query in queries:
         few.append(query)
-        if sum(len(query.docnos) for query in few) >= PAIRS_AT_ONCE:
+        if sum(len(query.documents) for query in few) >= PAIRS_AT_ONCE:
             yield few
             few = []
     if few:
         yield few
 
 
-def _frame(results: list[Results], queries: dict[str, str]) -> pd.DataFrame:
+def _frame(results: list[QueryResults], texts: dict[str, str]) -> pd.DataFrame:
     rows = [
-        (query.qid, queries[query.qid], docno, rank)
-        for query in results
-        for rank, docno in enumerate(query.docnos)
+        (query, texts[query], document, rank)
+        for query, documents, _ in results
+        for rank, document in enumerate(documents)
     ]
     return pd.DataFrame(rows, columns=["qid", "query", "docno", "rank"])
-
-
-def _lines(reranked: pd.DataFrame, tag: str) -> str:
-    place = reranked.groupby("qid", sort=False).ngroup().rename("place")
-    ordered = reranked.assign(place=place).sort_values(["place", "rank"])
-    columns = (ordered[name].tolist() for name in ("qid", "docno", "rank", "score"))
-    return "".join(
-        f"{qid} Q0 {docno} {rank} {score!r} {tag}\n"
-        for qid, docno, rank, score in zip(*columns, strict=True)
-    )

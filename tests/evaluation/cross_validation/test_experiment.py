@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
-from harp_plugin.collections.collection import Collection
+from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.collections.query_ids import few_shot_order
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.cross_validation import cross_validate, trials
@@ -263,7 +263,7 @@ def test_seeds_are_averaged_query_by_query(make, tmp_path, tiny_bert):
     results = cross_validate(options)
     runs = [read_run(tmp_path / "runs" / f"fast-2-queries-seed-{seed}.run") for seed in (1, 2)]
     assert not runs[0].equals(runs[1])
-    collection = Collection(options.dataset)
+    collection = JudgedDataset(options.dataset)
     one, two = (
         measure_runs({"r": run}, collection.topics, collection.qrels, [ir_measures.AP])["r"]["AP"]
         for run in runs

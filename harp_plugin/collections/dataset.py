@@ -1,0 +1,179 @@
+"""Datasets of ir_datasets: queries, judgements, scored documents and documents' texts."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..errors import HarpError
+from .trec_run import ScoredDocument
+
+__all__ = ["Dataset", "Judgement"]
+
+_one_reader = threading.RLock()
+
+
+class Judgement(NamedTuple):
+    """The label that a judge gave to a document for a query."""
+
+    query: str
+    document: str
+    label: int
+
+
+class Dataset:
+    """A dataset of ir_datasets, opened when something is first read.
+
+    Each process opens files of its own. Threads wait for each other when they look texts up,
+    because files of ir_datasets can be read by one thread at a time. Whatever ir_datasets raises,
+    such as a failed download, becomes a HarpError of one line.
+
+    Args:
+        dataset: an ir_datasets id (``irds:`` before it or not), ``harp-encyclopedia`` among them,
+            or an ir_datasets dataset.
+        fields: the document fields that make up a text, joined by a space; None for the text that
+            the dataset itself recommends.
+
+    Raises:
+        HarpError: on reading, the dataset is unknown, lacks what is asked for, or cannot be read.
+    """
+
+    def __init__(self, dataset: Any, fields: Sequence[str] | None = None) -> None:
+        self.fields = fields
+        self._named = dataset.removeprefix("irds:") if isinstance(dataset, str) else dataset
+        self._store: tuple[int, Any] | None = None
+
+    @property
+    def name(self) -> Any:
+        """The dataset's id, or the dataset itself where it has none."""
+        if isinstance(self._named, str) or not hasattr(self._named, "dataset_id"):
+            return self._named
+        return self._named.dataset_id()
+
+    def has(self, part: str) -> bool:
+        """Whether the dataset has a part: ``docs``, ``queries``, ``qrels`` or ``scoreddocs``."""
+        return self._dataset.has(part)
+
+    def check(self, *parts: str) -> None:
+        """Check that there are documents with the fields, and further parts.
+
+        Args:
+            parts: as in `has`.
+
+        Raises:
+            HarpError: a part is missing, or a field is no text of the documents.
+        """
+        self._require("docs", *parts)
+        document = self._dataset.docs_cls()
+        texts = [name for name in document._fields if document.__annotations__[name] is str]
+        if unknown := [name for name in self.fields or () if name not in texts]:
+            raise HarpError(
+                f"documents of {self.name} have no text field {unknown[0]!r}: they have "
+                f"{', '.join(texts)}"
+            )
+
+    def queries(self) -> dict[str, str]:
+        """The text of each query, by its id."""
+        self._require("queries")
+        with self._reading():
+            return {query.query_id: query.default_text() for query in self._dataset.queries_iter()}
+
+    def judgements(self) -> Iterator[Judgement]:
+        """Every judgement, in the dataset's order."""
+        self._require("qrels")
+        with self._reading():
+            for qrel in self._dataset.qrels_iter():
+                yield Judgement(qrel.query_id, qrel.doc_id, qrel.relevance)
+
+    def scored_documents(self) -> Iterator[ScoredDocument]:
+        """Every result of the dataset's own first stage."""
+        self._require("scoreddocs")
+        with self._reading():
+            for scored in self._dataset.scoreddocs_iter():
+                yield ScoredDocument(scored.query_id, scored.doc_id, scored.score)
+
+    @property
+    def document_count(self) -> int | None:
+        """How many documents there are, where that is known without reading them."""
+        with self._reading():
+            return self._dataset.docs_count()
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Every document's id and text."""
+        with self._reading():
+            for document in self._dataset.docs_iter():
+                yield document.doc_id, self._text(document)
+
+    def texts(self, documents: Iterable[str]) -> dict[str, str]:
+        """The texts of documents, by id.
+
+        Raises:
+            HarpError: a document is not in the dataset.
+        """
+        ids = list(documents)
+        texts = self.existing_texts(ids)
+        if missing := list(dict.fromkeys(id for id in ids if id not in texts)):
+            others = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
+            raise HarpError(
+                f"document {missing[0]!r} is not in dataset {self.name}{others}: check that the "
+                "run or the first stage is of this collection"
+            )
+        return texts
+
+    def existing_texts(self, documents: Iterable[str]) -> dict[str, str]:
+        """The texts of those documents that are in the dataset, by id."""
+        # A forked worker must not share its parent's open files.
+        with _one_reader, self._reading():
+            if self._store is None or self._store[0] != os.getpid():
+                self._store = os.getpid(), self._dataset.docs_store()
+            stored = self._store[1].get_many_iter(set(documents))
+            return {document.doc_id: self._text(document) for document in stored}
+
+    @cached_property
+    def _dataset(self) -> Any:
+        if not isinstance(self._named, str):
+            return self._named
+        import ir_datasets
+
+        from . import encyclopedia
+
+        encyclopedia.register()
+        with self._reading():
+            try:
+                return ir_datasets.load(self._named)
+            except KeyError:
+                raise HarpError(
+                    f"unknown dataset {self._named!r}: ids are listed on https://ir-datasets.com"
+                ) from None
+
+    def _require(self, *parts: str) -> None:
+        for part in parts:
+            if not self.has(part):
+                raise HarpError(
+                    f"dataset {self.name} has no {part}: name one, or a subset of it, that has "
+                    f"{', '.join(parts)}"
+                )
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except HarpError:
+            raise
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise HarpError(f"cannot read dataset {self.name}: {reason}") from error
+
+    def _text(self, document: Any) -> str:
+        if self.fields is None:
+            return document.default_text()
+        return " ".join(getattr(document, field) for field in self.fields)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**self.__dict__, "_store": None}
+        state.pop("_dataset", None)
+        return state
