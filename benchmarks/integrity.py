@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harp_plugin.commands.build import BuildOptions, build
-from harp_plugin.files.writing import file_hash, sync
+from harp_plugin.files.hashes import file_hash
+from harp_plugin.files.writing import sync
 from harp_plugin.graph import GraphOptions
 from harp_plugin.storage.parquet import ROW_GROUP_SIZE
 from harp_plugin.tasks import PreTrainingData

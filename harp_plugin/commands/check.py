@@ -10,15 +10,16 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..files.noted import Ledger
-from ..files.writing import CHECKSUM, changed_file, file_hash, read_record
+from ..files.hashes import changed_file, file_hash
+from ..files.records import CHECKSUM, read_record
+from ..files.with_record import FolderWithRecord
 from ..models.folder import MANIFEST as MODEL_MANIFEST
 from ..models.folder import listed_files
 from ..storage.mapped import damaged_copies
 from ..storage.stage import MANIFEST, STARTED, read_content, read_manifest, table_files
 
 _OF_FOLDERS = (MANIFEST, STARTED, MODEL_MANIFEST)
-_RECORDS = ("harp_run.json", "harp_index.json", Ledger.NAME)
+_RECORDS = ("harp_run.json", "harp_index.json", FolderWithRecord.NAME)
 _OURS = re.compile(rb'^  "%b": "[0-9a-f]{64}"' % CHECKSUM.encode(), re.MULTILINE)
 _HEAD = 1 << 20
 _RESTORE = "restore it, or train again"
@@ -156,7 +157,7 @@ def _of_record(path: Path) -> Iterator[str]:
         return
     if damage := changed_file(path.parent, record.get("files", {})):
         yield f"{damage}: run its command again with --overwrite"
-    hashes = record if path.name == Ledger.NAME else {}
+    hashes = record if path.name == FolderWithRecord.NAME else {}
     if isinstance(record.get("sha256"), str):
         hashes = {path.name.removesuffix(".json"): [record["sha256"]]}
     for name, known in sorted(hashes.items()):

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import HarpError
 from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
-from ..files.noted import Ledger
+from ..files.with_record import FolderWithRecord
 from ..files.writing import remove_temporary
 from ..option_names import old_names, takes_old_names
 from ..options import OptionsParser, read_recipe
@@ -117,7 +117,7 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
     )
     located = output / "quickstart.json"
     rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
-    Ledger(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")
+    FolderWithRecord(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")
     flags = [] if options.max_steps is None else ["--max-steps", str(options.max_steps)]
     flags += ["--quiet"] if options.quiet else []
     flags += ["--overwrite"] if options.overwrite else []

@@ -16,8 +16,8 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..errors import HarpError
+from ..files.hashes import file_hash
 from ..files.made_from import OverwriteRules
-from ..files.writing import file_hash
 from ..storage import ShardFile, Stage, read_manifest, shard_map, write_table
 from .options import CorpusOptions
 from .readers import READERS, Source, UnknownFormat, choose_reader, sources

@@ -15,9 +15,12 @@ from tqdm.auto import tqdm
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError, one_line
 from ..files.locks import one_writer
-from ..files.noted import NotedFile, note_of, own_record, refuse_input, refuse_special
+from ..files.made_from import MadeFrom
+from ..files.output_paths import refuse_input, refuse_special
+from ..files.records import NOT_WRITTEN_BY_HARP, read_own_record, write_record
 from ..files.versions import package_versions
-from ..files.writing import remove_temporary, write_record
+from ..files.with_record import record_path
+from ..files.writing import remove_temporary
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
 from ..ranking.versions import scoring_versions
@@ -105,11 +108,11 @@ def check_results(path: Path, made_from: dict[str, Any], options: ExperimentOpti
     rules = options.rules
     refuse_special(path, rules.output)
     if path.exists():
-        stored = own_record(path, rules.output)
-        note = {"settings": stored.get("made_from"), "versions": stored.get("versions")}
-        if not all(isinstance(part, dict) for part in note.values()):
-            raise HarpError(f"{path} was not written by harp: name another {rules.output}")
-        NotedFile(path, made_from, versions(), rules).fits(note, unchanged=True)
+        record = read_own_record(path, rules.output)
+        settings, packages = record.get("made_from"), record.get("versions")
+        if not isinstance(settings, dict) or not isinstance(packages, dict):
+            raise HarpError(f"{path} {NOT_WRITTEN_BY_HARP}: name another {rules.output}")
+        MadeFrom(made_from, versions()).can_use(path, MadeFrom(settings, packages), rules)
 
 
 def _runs(
@@ -149,7 +152,7 @@ def refuse_first_stage(stage: FirstStage, outputs: list[Path]) -> None:
     """
     if stage.file is not None:
         for path in outputs:
-            for file in (path, note_of(path)):
+            for file in (path, record_path(path)):
                 refuse_input(file, {"the first stage": stage.file}, "--output-dir")
 
 

@@ -13,7 +13,7 @@ import pyterrier as pt
 
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
-from ..files.writing import file_hash
+from ..files.hashes import file_hash
 from .options import ExperimentOptions
 from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -23,16 +22,10 @@ from tqdm import tqdm
 
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
+from ..files.hashes import changed_file, describe_files
+from ..files.records import read_record, write_record
 from ..files.versions import package_versions
-from ..files.writing import (
-    TEMPORARY,
-    changed_file,
-    describe_files,
-    read_record,
-    sync,
-    temporary_path,
-    write_record,
-)
+from ..files.writing import remove_temporary_of, whole_folder
 
 STEMMER = "porter2"
 STOP_WORDS = "terrier"
@@ -163,22 +156,13 @@ class Bm25(pt.Transformer):
         return record
 
     def _build(self, index: Path) -> None:
-        for left in index.parent.glob(f"{index.name}.*{TEMPORARY}"):
-            shutil.rmtree(left, ignore_errors=True)
-        temporary = temporary_path(index)
-        temporary.mkdir()
-        try:
+        remove_temporary_of(index)
+        with whole_folder(index) as temporary:
+            temporary.mkdir()
             self._fill(temporary)
             names = [path.name for path in temporary.iterdir() if path.name != LOG]
             record = {"made_from": self._made_from, "files": describe_files(temporary, names)}
-            for name in names:
-                sync(temporary / name)
             write_record(temporary / RECORD, record)
-            temporary.rename(index)
-            sync(index.parent)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
 
     def _fill(self, temporary: Path) -> None:
         feed = Feed(self.collection)

@@ -10,8 +10,8 @@ import pandas as pd
 
 from ..collections.run import Run
 from ..collections.trec_run import Result, run_lines, run_text
-from ..files.made_from import OverwriteRules
-from ..files.noted import NotedFile
+from ..files.made_from import MadeFrom, OverwriteRules
+from ..files.with_record import FileWithRecord
 
 __all__ = ["COLUMNS", "frame_text", "ranked", "read_run", "stored_run"]
 
@@ -72,7 +72,8 @@ def stored_run(
     Raises:
         HarpError: what is there is not ours, or may not be replaced.
     """
-    file = NotedFile(path, settings, versions or {}, rules or OverwriteRules())
+    made_from = MadeFrom(settings, versions or {})
+    file = FileWithRecord(path, made_from, rules or OverwriteRules())
     if not file.is_finished():
         text = frame_text(make(), tag=path.stem)
         with file.writing() as temporary:

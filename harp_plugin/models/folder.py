@@ -10,7 +10,8 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from ..errors import HarpError
-from ..files.writing import changed_file, read_record
+from ..files.hashes import changed_file
+from ..files.records import read_record
 
 MANIFEST = "harp_manifest.json"
 """Lists the files of a model that training wrote, with their hashes."""

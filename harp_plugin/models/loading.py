@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HarpError, one_line
-from ..files.writing import file_hash
+from ..files.hashes import file_hash
 from .folder import (
     MODEL_FILES,
     check_config,

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import sqlite3
 import struct
 import threading
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
-from ..files.writing import TEMPORARY, temporary_path, write_text
+from ..files.writing import remove_temporary_of, whole_folder, write_text
 
 __all__ = ["ScoreCache"]
 
@@ -153,21 +152,18 @@ class ScoreCache:
 
     def _make(self) -> None:
         """Make an empty cache under a temporary name and rename it."""
-        temporary = temporary_path(self.folder)
         with _maker_lock:
             if self._is_made():
                 return
-            shutil.rmtree(temporary, ignore_errors=True)
             try:
-                self._class(temporary, None, **_COLUMNS).close()
-                write_text(temporary / "settings.json", self._settings)
-                temporary.rename(self.folder)
+                with whole_folder(self.folder) as temporary:
+                    self._class(temporary, None, **_COLUMNS).close()
+                    write_text(temporary / "settings.json", self._settings)
             except (OSError, sqlite3.Error):
                 # Another process may have made the cache, and have removed what is left of others.
                 if not self._is_made():
                     raise
-            for leftover in self.folder.parent.glob(f"{self.folder.name}.*{TEMPORARY}"):
-                shutil.rmtree(leftover, ignore_errors=True)
+            remove_temporary_of(self.folder)
 
     def _check(self) -> None:
         """Check that the folder is a cache of these settings; nothing that it holds is run.

@@ -15,7 +15,9 @@ import pyarrow as pa
 from filelock import FileLock
 
 from ..errors import HarpError
-from ..files.writing import file_hash, read_record, whole_file, write_record
+from ..files.hashes import file_hash
+from ..files.records import read_record, write_record
+from ..files.writing import whole_file
 from .parquet import ShardFile, read_batches, read_schema
 from .stage import listed_files, read_manifest, table_files
 

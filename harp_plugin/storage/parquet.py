@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import HarpError
-from ..files.writing import file_hash, whole_file
+from ..files.hashes import file_hash
+from ..files.writing import whole_file
 
 ROW_GROUP_SIZE = 16384
 REMEDY = "delete this file and run `harp build` again, which makes it anew"

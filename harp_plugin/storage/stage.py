@@ -14,9 +14,10 @@ from typing import Any
 
 from ..errors import HarpError
 from ..files.locks import LOCK
-from ..files.made_from import OverwriteRules, refuse_other_settings, refuse_other_versions
+from ..files.made_from import MadeFrom, OverwriteRules
+from ..files.records import read_record, write_record
 from ..files.versions import package_versions
-from ..files.writing import TEMPORARY, read_record, write_record
+from ..files.writing import TEMPORARY
 from .parquet import ShardFile
 
 MANIFEST = "manifest.json"
@@ -115,9 +116,8 @@ class Stage:
                 f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not written "
                 "by harp: move the folder away, or name another --output-dir"
             )
-        if not self.rules.overwrite and self._has_work(stored):
-            refuse_other_settings(self.folder, _settings(stored), self._settings(stored))
-            refuse_other_versions(self.folder, stored["versions"], self.versions)
+        if self._has_work(stored):
+            self._made_from.refuse_replacing(self.folder, _made_from(stored), self.rules)
         self._refuse_foreign(_OURS)
 
     def is_finished(self) -> bool:
@@ -253,24 +253,16 @@ class Stage:
         """
         if "content" in stored:
             return True
-        same_input = stored["inputs"] == self._known_inputs(stored)
-        return same_input and any((self.folder / _SHARDS).glob("*.json"))
+        has_same_inputs = self._made_from.has_inputs_of(_made_from(stored))
+        return has_same_inputs and any((self.folder / _SHARDS).glob("*.json"))
 
-    def _settings(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        return _settings({**self._asked(), "inputs": self._known_inputs(stored)})
-
-    def _known_inputs(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """What is read; an input that is not known yet counts as the stored one."""
-        return {
-            name: stored["inputs"].get(name) if value is None else value
-            for name, value in self.inputs.items()
-        }
+    @property
+    def _made_from(self) -> MadeFrom:
+        return _made_from(self._asked())
 
     def _continues(self, stored: Mapping[str, Any]) -> bool:
         """Whether the work in the folder is the one that is asked for."""
-        if _settings(stored) != self._settings(stored):
-            return False
-        return self.rules.keep or stored["versions"] == self.versions
+        return self._made_from.agrees_with(_made_from(stored), self.rules)
 
     def _refuse_foreign(self, ours: re.Pattern[str]) -> None:
         listed = {*self.others, *(_record(self.folder / MANIFEST) or {}).get("files", {})}
@@ -404,10 +396,9 @@ def _content(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _settings(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Options and inputs under one another, as `refuse_other_settings` shows them."""
-    inputs = {f"content of {name}": value for name, value in stored["inputs"].items()}
-    return {"stage": stored["stage"], **stored["options"], **inputs}
+def _made_from(manifest: Mapping[str, Any]) -> MadeFrom:
+    settings = {"stage": manifest["stage"], **manifest["options"]}
+    return MadeFrom(settings, manifest["versions"], manifest["inputs"])
 
 
 def _record(path: Path) -> dict[str, Any] | None:

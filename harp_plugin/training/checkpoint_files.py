@@ -9,12 +9,27 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import HarpError
-from ..files.writing import TEMPORARY, changed_file, describe_files, sync, write_text
+from ..files.hashes import changed_file, describe_files
+from ..files.writing import TEMPORARY, sync, write_text
 from ..models.folder import MANIFEST, listed_files
 from .card import CARD
 
+__all__ = [
+    "UNFINISHED",
+    "begin",
+    "checkpoints",
+    "fault",
+    "is_from_training",
+    "is_half_written",
+    "keep_newest",
+    "remove",
+    "set_aside",
+    "step_of",
+    "synced_hashes",
+]
+
 UNFINISHED = ".harp_unfinished"
-"""Stands in a checkpoint while it is written, with the names of files that others wrote there."""
+"""Name of a file in a checkpoint while it is written; it lists files that were there before."""
 _NOT_LISTED = (MANIFEST, CARD, UNFINISHED, "training_args.bin")
 _STATE = "trainer_state.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
@@ -30,13 +45,13 @@ _WRITTEN = (
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """What is named as checkpoints of a run are, the last step first."""
-    found = [path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=step_of, reverse=True)
+    """List what is named as checkpoints of a run are, the last step first."""
+    paths = [path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
+    return sorted(paths, key=step_of, reverse=True)
 
 
 def step_of(checkpoint: Path) -> int:
-    """The optimiser step that a checkpoint is named after."""
+    """Read the optimiser step from a checkpoint's name."""
     return int(checkpoint.name.partition("-")[2])
 
 
@@ -44,30 +59,34 @@ def begin(checkpoint: Path) -> None:
     """Mark a checkpoint as being written."""
     checkpoint.mkdir(parents=True, exist_ok=True)
     if not (checkpoint / UNFINISHED).is_file():
-        of_others = {path.relative_to(checkpoint).as_posix() for path in _files(checkpoint)}
-        of_others -= {path.relative_to(checkpoint).as_posix() for path in _written(checkpoint)}
-        write_text(checkpoint / UNFINISHED, json.dumps(sorted(of_others)))
+        strange = {path.relative_to(checkpoint).as_posix() for path in _files(checkpoint)}
+        strange -= {path.relative_to(checkpoint).as_posix() for path in _written(checkpoint)}
+        write_text(checkpoint / UNFINISHED, json.dumps(sorted(strange)))
     (checkpoint / MANIFEST).unlink(missing_ok=True)
 
 
 def synced_hashes(checkpoint: Path) -> dict[str, Any]:
-    """Size and hash of each file that training goes on from, which then is on the disk."""
+    """Measure each file that training goes on from, once it is on the disk.
+
+    Returns:
+        The size and the hash of each file, by its name.
+    """
     paths = _files(checkpoint)
     for path in paths:
         sync(path)
     names = {path.relative_to(checkpoint).as_posix() for path in paths}
-    return describe_files(checkpoint, names - {*_NOT_LISTED, *_of_others(checkpoint)})
+    return describe_files(checkpoint, names - {*_NOT_LISTED, *_strange_files(checkpoint)})
 
 
-def is_ours(checkpoint: Path) -> bool:
-    """Whether a run has written a folder, or begun to."""
+def is_from_training(checkpoint: Path) -> bool:
+    """Tell whether a training run has written a folder, or begun to."""
     if checkpoint.is_symlink() or not checkpoint.is_dir():
         return False
     return any((checkpoint / name).is_file() for name in (MANIFEST, UNFINISHED))
 
 
 def is_half_written(checkpoint: Path) -> bool:
-    """Whether a run was stopped while it wrote a checkpoint."""
+    """Tell whether a run was stopped while it wrote a checkpoint."""
     return (checkpoint / UNFINISHED).is_file() and not (checkpoint / MANIFEST).is_file()
 
 
@@ -88,11 +107,14 @@ def set_aside(checkpoint: Path) -> Path:
 
 
 def fault(checkpoint: Path, processes: int) -> str | None:
-    """What keeps a run from going on from a checkpoint, None if nothing does.
+    """Find what keeps a run from going on from a checkpoint.
 
     Args:
         checkpoint: the folder.
         processes: number of training processes.
+
+    Returns:
+        What is wrong, in words; None if nothing is.
 
     Raises:
         HarpError: a file cannot be read.
@@ -101,8 +123,8 @@ def fault(checkpoint: Path, processes: int) -> str | None:
         return f"{checkpoint} was left half-written"
     try:
         files = listed_files(checkpoint)
-        if changed := changed_file(checkpoint, files):
-            return changed
+        if damage := changed_file(checkpoint, files):
+            return damage
         step = json.loads((checkpoint / _STATE).read_bytes())["global_step"]
     except OSError as error:
         raise HarpError(
@@ -122,6 +144,24 @@ def fault(checkpoint: Path, processes: int) -> str | None:
     if len(random_states) != processes or not has_optimizer:
         return f"{checkpoint} lacks the state of the optimizer or of a process"
     return None
+
+
+def keep_newest(folder: Path, limit: int | None, best: str | None) -> None:
+    """Remove old checkpoints of a run, but neither the last nor the best.
+
+    Args:
+        folder: the run's.
+        limit: how many are kept; None, 0 or less keeps all.
+        best: the best checkpoint.
+    """
+    if not limit or limit <= 0:
+        return
+    paths = checkpoints(folder)
+    kept = {path.name for path in paths[:1]} | ({Path(best).name} if paths and best else set())
+    others = [path for path in paths if path.name not in kept]
+    for path in others[max(limit - len(kept), 0) :]:
+        if is_from_training(path):
+            remove(path)
 
 
 def remove(checkpoint: Path) -> None:
@@ -151,22 +191,22 @@ def _files(checkpoint: Path) -> list[Path]:
 
 
 def _written(checkpoint: Path) -> set[Path]:
-    """What stands in a checkpoint by a name that training writes, or that its manifest lists."""
-    found = {path for pattern in _WRITTEN for path in checkpoint.glob(pattern)}
+    """List what has a name that training writes, or that the checkpoint's manifest lists."""
+    paths = {path for pattern in _WRITTEN for path in checkpoint.glob(pattern)}
     try:
         listed = listed_files(checkpoint)
     except HarpError:
-        return found
+        return paths
     inside = [name for name in listed if _is_inside(PurePosixPath(name))]
-    return found | {checkpoint / name for name in inside if (checkpoint / name).is_file()}
+    return paths | {checkpoint / name for name in inside if (checkpoint / name).is_file()}
 
 
 def _is_inside(name: PurePosixPath) -> bool:
     return not name.is_absolute() and ".." not in name.parts
 
 
-def _of_others(checkpoint: Path) -> list[str]:
-    """What stood in the folder before the checkpoint was begun, and is not the run's."""
+def _strange_files(checkpoint: Path) -> list[str]:
+    """List the files that were in the folder before the checkpoint was begun."""
     try:
         return json.loads((checkpoint / UNFINISHED).read_bytes())
     except (OSError, ValueError):

@@ -9,6 +9,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from .checkpoint_files import keep_newest
 from .folder import RunFolder
 from .speed import Speed
 
@@ -20,7 +21,7 @@ class DescribedCheckpoints(TrainerCallback):
 
     Args:
         folder: of the run.
-        state_of: turns the trainer's state into what `RunFolder.manifest` asks for.
+        state_of: turns the trainer's state into what `checkpoint_manifest` takes by name.
         speed: its clock stops meanwhile.
         limit: how many checkpoints are kept; None, 0 or less keeps all.
     """
@@ -42,4 +43,4 @@ class DescribedCheckpoints(TrainerCallback):
         if state.is_world_process_zero and checkpoint.is_dir():
             with self._speed.stopped():
                 self._folder.describe(checkpoint, self._state_of(state))
-            self._folder.keep_newest(self._limit, state.best_model_checkpoint)
+            keep_newest(self._folder.path, self._limit, state.best_model_checkpoint)

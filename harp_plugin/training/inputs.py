@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files.writing import file_hash
+from ..files.hashes import file_hash
 from ..models.loading import model_fingerprint, resolve_model
 
 _MODELS = ("model", "tokenizer_name")

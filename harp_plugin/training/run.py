@@ -11,6 +11,7 @@ from transformers import TrainerState
 
 from ..errors import HarpError
 from ..files.locks import one_writer
+from ..files.made_from import OverwriteRules
 from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.loading import load_tokenizer
 from ..models.masking import TokenMasker
@@ -19,10 +20,11 @@ from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArgume
 from .checkpoints import DescribedCheckpoints
 from .curves import CURVES, draw_curves
 from .data import GroupCollator, GroupDataset, PairGroups
-from .folder import RunFolder, recipe
+from .folder import RunFolder
 from .inputs import check_output_dir, fingerprints
 from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
+from .recipe import recipe
 from .trainer import HarpTrainer
 from .validation import Validation
 
@@ -113,13 +115,12 @@ def fit(
         inputs=fingerprints(model_args, data_args, training_args)
         | ({} if held_out is None else {"held_out": getattr(held_out, "fingerprint", "")}),
         counts=getattr(groups, "counts", None),
-        keep=training_args.keep,
+        rules=OverwriteRules(training_args.overwrite, training_args.keep),
     )
-    overwrite = training_args.overwrite
-    if folder.is_finished(overwrite=overwrite):
+    if folder.is_finished():
         logger.info("%s is finished: nothing to train", folder.path)
         return folder.path
-    folder.check(overwrite=overwrite)
+    folder.check()
     if training_args.process_index == 0:
         for sentence in getattr(groups, "shortages", list)():
             logger.warning("%s", sentence)
@@ -129,7 +130,7 @@ def fit(
     is_writer = training_args.process_index == 0
     with one_writer(folder.path) if is_writer else nullcontext():
         if is_writer:
-            folder.check(overwrite=overwrite)
+            folder.check()
         _train(trainer, folder, training_args)
     return folder.path
 
@@ -138,9 +139,7 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
     """Train from the folder's last checkpoint to its end, and publish the model there."""
     with training_args.main_process_first(local=False):
         folder.claim()
-        checkpoint = folder.last_checkpoint(
-            training_args.resume_from_checkpoint, overwrite=training_args.overwrite
-        )
+        checkpoint = folder.last_checkpoint(training_args.resume_from_checkpoint)
     model = trainer.trained_model
 
     def state_of(state: TrainerState) -> dict[str, Any]:

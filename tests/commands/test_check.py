@@ -9,9 +9,10 @@ import pytest
 from harp_plugin import cli
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError
-from harp_plugin.files.made_from import OverwriteRules
-from harp_plugin.files.noted import Ledger, NotedFile
-from harp_plugin.files.writing import describe_files, write_record
+from harp_plugin.files.hashes import describe_files
+from harp_plugin.files.made_from import MadeFrom, OverwriteRules
+from harp_plugin.files.records import write_record
+from harp_plugin.files.with_record import FileWithRecord, FolderWithRecord
 from harp_plugin.storage import Stage, open_table, write_table
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -29,7 +30,7 @@ def write_stage(folder: Path, inputs=None) -> dict:
 
 @pytest.fixture
 def work(tmp_path):
-    """One of each kind: a build with a copy, a model, a run with its note, a ledger, an index."""
+    """One of each kind: a build with a copy, a model, a run, a table, an index."""
     manifest = write_stage(tmp_path / "wiki" / "corpus")
     write_stage(tmp_path / "wiki" / "graph", {"corpus": manifest["content"]})
     open_table(tmp_path / "wiki", "corpus", "pages")
@@ -39,9 +40,10 @@ def work(tmp_path):
         listed = {"files": describe_files(tmp_path / name, ["data"])}
         record = "harp_manifest.json" if name == "model" else "harp_index.json"
         write_record(tmp_path / name / record, listed)
-    with NotedFile(tmp_path / "a.run", {}, {}, OverwriteRules()).writing() as temporary:
+    run = FileWithRecord(tmp_path / "a.run", MadeFrom({}, {}), OverwriteRules())
+    with run.writing() as temporary:
         temporary.write_text("1 Q0 d 0 1.0 harp\n")
-    Ledger(tmp_path, OverwriteRules()).write(tmp_path / "table.txt", "a table")
+    FolderWithRecord(tmp_path, OverwriteRules()).write(tmp_path / "table.txt", "a table")
     write_record(tmp_path / "results.json", {"means": {}})
     return tmp_path
 

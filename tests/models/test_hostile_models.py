@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.writing import write_record
+from harp_plugin.files.records import write_record
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.loading import load_pretrained, load_tokenizer
 from harp_plugin.ranking import Scorer

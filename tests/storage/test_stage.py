@@ -9,7 +9,7 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.files.made_from import OverwriteRules
-from harp_plugin.files.writing import read_record, write_record
+from harp_plugin.files.records import read_record, write_record
 from harp_plugin.storage import (
     Stage,
     read_content,

@@ -7,10 +7,10 @@ import pytest
 from huggingface_hub import ModelCard, metadata_load
 
 from harp_plugin.cli import main
-from harp_plugin.files.writing import read_record
+from harp_plugin.files.records import read_record
+from harp_plugin.models.folder import MANIFEST
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.card import CARD, CITED, HARP, bibtex, cited, is_on_the_hub, model_card
-from harp_plugin.training.folder import MANIFEST
 from harp_plugin.training.losses import LOSSES
 from harp_plugin.training.run import fit
 

@@ -13,19 +13,23 @@ import pytest
 import torch
 
 from harp_plugin.errors import HarpError
+from harp_plugin.files.hashes import describe_files
 from harp_plugin.files.locks import LOCK, one_writer
-from harp_plugin.files.writing import describe_files, read_record, write_record
+from harp_plugin.files.made_from import OverwriteRules
+from harp_plugin.files.records import read_record, write_record
+from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.checkpoint_files import (
     UNFINISHED,
     begin,
     fault,
-    is_ours,
+    is_from_training,
+    keep_newest,
     remove,
     synced_hashes,
 )
-from harp_plugin.training.folder import LOG, MANIFEST, RECORD, RunFolder
+from harp_plugin.training.folder import LOG, RECORD, RunFolder
 from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
@@ -132,7 +136,7 @@ def unfinished(copy):
     return copy
 
 
-def folder_of(path):
+def folder_of(path, overwrite=False):
     """The folder of the run that wrote there."""
     record = read_record(path / RECORD)
     return RunFolder(
@@ -142,6 +146,7 @@ def folder_of(path):
         groups_per_epoch=record["groups_per_epoch"],
         data=record["data"],
         inputs=record["inputs"],
+        rules=OverwriteRules(overwrite=overwrite),
     )
 
 
@@ -190,7 +195,7 @@ def test_checkpoint_without_a_manifest_is_not_touched(damage, unfinished):
     damage(unfinished / "checkpoint-4" / MANIFEST, None)
     before = content(unfinished)
     with pytest.raises(HarpError, match=r"checkpoint-4 has no harp_manifest.json.*move it away"):
-        folder_of(unfinished).check(overwrite=True)
+        folder_of(unfinished, overwrite=True).check()
     assert content(unfinished) == before
 
 
@@ -198,7 +203,7 @@ def test_checkpoint_killed_before_its_manifest(unfinished, caplog):
     (unfinished / "checkpoint-4" / MANIFEST).unlink()
     (unfinished / "checkpoint-4" / UNFINISHED).touch()
     folder = folder_of(unfinished)
-    folder.check(overwrite=False)
+    folder.check()
     assert folder.last_checkpoint() == str(unfinished / "checkpoint-2")
     assert "half-written" in caplog.text and not (unfinished / "checkpoint-4").exists()
 
@@ -225,7 +230,7 @@ def test_damaged_model_is_refused(damage, name, copy, runs):
     assert "\n" not in str(refused.value) and str(copy) in str(refused.value)
     with pytest.raises(HarpError, match=f"{name}.*delete .*harp_manifest.json"):
         folder_of(copy).is_finished()
-    assert folder_of(copy).is_finished(overwrite=True) is False
+    assert folder_of(copy, overwrite=True).is_finished() is False
 
 
 @pytest.mark.parametrize("damage", [flip, cut, empty])
@@ -248,12 +253,12 @@ def test_model_changed_on_purpose_needs_no_manifest(copy):
 
 @pytest.mark.parametrize("damage", [flip, cut, empty, folder_instead])
 def test_folder_whose_record_is_damaged_is_left_alone(damage, unfinished):
-    folder = folder_of(unfinished)
+    folder = folder_of(unfinished, overwrite=True)
     damage(unfinished / RECORD, None)
     before = content(unfinished)
     for act in (folder.check, folder.is_finished):
-        with pytest.raises(HarpError, match=r"harp_run.json is damaged.*nobody knows"):
-            act(overwrite=True)
+        with pytest.raises(HarpError, match=r"harp_run.json is damaged.*nothing tells which run"):
+            act()
     assert content(unfinished) == before
 
 
@@ -361,7 +366,7 @@ def test_start_model_of_other_content(tiny_bert, runs, tmp_path):
     model = shutil.copytree(tiny_bert, tmp_path / "model")
     runs[1](tmp_path / "out", model=str(model))
     flip(model / WEIGHTS, None)
-    with pytest.raises(HarpError, match=r"another recipe \(content of model"):
+    with pytest.raises(HarpError, match=r"other settings \(content of model"):
         runs[1](tmp_path / "out", model=str(model))
 
 
@@ -397,14 +402,13 @@ def test_second_training_is_told_of_the_first(runs, tmp_path):
 
 def test_old_checkpoints_are_removed_after_the_new_one_is_whole(runs, tmp_path, monkeypatch):
     removed = []
-    remove = RunFolder.keep_newest
 
     def watch(folder, limit, best):
-        whole = [path for path in folder.path.glob("checkpoint-*") if fault(path, 1) is None]
+        whole = [path for path in folder.glob("checkpoint-*") if fault(path, 1) is None]
         removed.append(len(whole))
-        remove(folder, limit, best)
+        keep_newest(folder, limit, best)
 
-    monkeypatch.setattr(RunFolder, "keep_newest", watch)
+    monkeypatch.setattr("harp_plugin.training.checkpoints.keep_newest", watch)
     out = runs[1](tmp_path / "out", save_total_limit=1, max_steps=6)
     assert removed == [1, 2, 2]
     assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-6"]
@@ -417,8 +421,8 @@ def test_damaged_checkpoints_of_one_step_stay(unfinished, runs):
         shutil.copytree(runs[0] / "first" / "checkpoint-4", unfinished / "checkpoint-4")
     assert (unfinished / "checkpoint-4.damaged-2" / "rng_state.pth").is_file()
     folder = folder_of(unfinished)
-    folder.check(overwrite=False)
-    folder.keep_newest(1, None)
+    folder.check()
+    keep_newest(folder.path, 1, None)
     assert {path.name for path in unfinished.glob("checkpoint-*")} == {
         *("checkpoint-4", "checkpoint-4.damaged", "checkpoint-4.damaged-2")
     }
@@ -442,7 +446,7 @@ def test_what_was_there_before_is_not_listed(tmp_path):
     begin(checkpoint)
     (checkpoint / "own.codes").write_text("ours")
     remove(checkpoint)
-    assert is_ours(checkpoint)
+    assert is_from_training(checkpoint)
     begin(checkpoint)
     assert list(synced_hashes(checkpoint)) == ["own.codes"]
 

@@ -105,7 +105,7 @@ def test_same_bits_for_any_workers_and_another_run_is_another_recipe(recipe, tmp
     path = recipe()
     encyclopedia_run(tmp_path / "words.run.gz", depth=10)
     assert main(["finetune", path, "--output_dir", str(folders[0])]) == 2
-    assert "one was trained by another recipe (data: " in capsys.readouterr().err
+    assert "one was made from other settings (data: " in capsys.readouterr().err
 
 
 def test_loss_falls_on_few_queries(recipe, tmp_path):

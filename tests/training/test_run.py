@@ -7,9 +7,10 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.writing import read_record, write_record
+from harp_plugin.files.records import read_record, write_record
+from harp_plugin.models.folder import MANIFEST
 from harp_plugin.ranking import Scorer
-from harp_plugin.training.folder import LOG, MANIFEST, RECORD
+from harp_plugin.training.folder import LOG, RECORD
 from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
@@ -94,7 +95,7 @@ def test_a_run_goes_on_that_was_begun_under_the_old_names_of_options(options, tm
 
 def test_other_recipe_needs_leave_to_overwrite(options):
     out = run(options, max_steps=2)
-    with pytest.raises(HarpError, match=r"another recipe .*rate: 0\.001 then, 0\.01 now"):
+    with pytest.raises(HarpError, match=r"other settings .*rate: 0\.001 then, 0\.01 now"):
         run(options, max_steps=2, learning_rate=0.01)
     before = load_file(out / WEIGHTS)["classifier.weight"]
     run(options, max_steps=2, learning_rate=0.01, overwrite=True)

@@ -17,6 +17,7 @@ from transformers import AutoModelForSequenceClassification, HfArgumentParser
 
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
+from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.pairs import PairEncoder
 from harp_plugin.training.arguments import (
     HarpDataArguments,
@@ -24,7 +25,7 @@ from harp_plugin.training.arguments import (
     HarpTrainingArguments,
 )
 from harp_plugin.training.data import GroupDataset
-from harp_plugin.training.folder import LOG, MANIFEST
+from harp_plugin.training.folder import LOG
 from harp_plugin.training.held_out import shares
 from harp_plugin.training.run import fit
 from harp_plugin.training.tevatron import IS_MAIN, TevatronTrainer

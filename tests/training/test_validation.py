@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from harp_plugin.errors import HarpError
-from harp_plugin.training.folder import LOG, MANIFEST
+from harp_plugin.models.folder import MANIFEST
+from harp_plugin.training.folder import LOG
 from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups

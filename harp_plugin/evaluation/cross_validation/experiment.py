@@ -12,8 +12,10 @@ from tqdm.auto import tqdm
 
 from ...collections.judged_dataset import JudgedDataset
 from ...files.locks import one_writer
-from ...files.noted import Ledger, refuse_input
-from ...files.writing import remove_temporary, write_record
+from ...files.output_paths import refuse_input
+from ...files.records import write_record
+from ...files.with_record import FolderWithRecord
+from ...files.writing import remove_temporary
 from ...models.loading import model_fingerprint
 from ...ranking.versions import scoring_versions
 from ..experiment import (
@@ -83,7 +85,7 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
         "fold_contents": [fold.test for fold in folds],
     }
     check_results(folder / "results.json", made_from, options)
-    ledger = Ledger(folder, options.rules)
+    ledger = FolderWithRecord(folder, options.rules)
     first, settings, negatives = _first_stage(options, collection, stage, deep.depth)
     packages = {**stage.versions, **scoring_versions()}
     trials = Trials(options, collection, first, negatives, settings, models, packages, ledger)
@@ -274,7 +276,7 @@ def _write(
     options: CrossValidationOptions,
     results: CrossValidation,
     found: dict[str, Any],
-    ledger: Ledger,
+    ledger: FolderWithRecord,
 ) -> None:
     """Write the results first: they say what the table and the plot are made from."""
     record = {

@@ -17,13 +17,14 @@ import pandas as pd
 
 from ...collections.judged_dataset import JudgedDataset
 from ...errors import HarpError
-from ...files.noted import Ledger
-from ...files.writing import file_hash
+from ...files.hashes import file_hash
+from ...files.with_record import FolderWithRecord
+from ...models.folder import MANIFEST
 from ...options import OptionsParser
 from ...ranking.options import names_of_part
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
-from ...training.folder import MANIFEST, OF_THE_START
 from ...training.judged_arguments import FinetuneDataArguments
+from ...training.recipe import OPTIONS_WITHOUT_EFFECT
 from ..experiment import make_reranker, rerank
 from ..options import file_stem
 from ..runs import stored_run
@@ -102,7 +103,7 @@ class Trials:
         settings: dict[str, Any],
         fingerprints: dict[str, list[str]],
         versions: dict[str, str],
-        ledger: Ledger,
+        ledger: FolderWithRecord,
     ) -> None:
         self.usable: dict[str, list[int]] = {}
         self.shortages: dict[str, list[str]] = {}
@@ -294,7 +295,7 @@ class Trials:
                 raise HarpError(f"{trial}: {error}") from error
 
     def _settings_of(self, trial: Trial, recipes: list[dict[str, Any]]) -> dict[str, Any]:
-        places = ("query_ids", "negatives_run", "model", *OF_THE_START)
+        places = ("query_ids", "negatives_run", "model", *OPTIONS_WITHOUT_EFFECT)
         recipe = {k: value for k, value in recipes[0].items() if not k.startswith(places)}
         return {
             **self._settings,

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Protocol
 
 from ...collections.run import QueryResults
 from ...errors import HarpError
-from ...files.made_from import OverwriteRules
-from ...files.noted import NotedFile
+from ...files.made_from import MadeFrom, OverwriteRules
+from ...files.with_record import FileWithRecord
 
 __all__ = ["GrowingRun", "Sink", "StandardOutput"]
 
@@ -74,8 +74,10 @@ class GrowingRun:
         versions: Mapping[str, str],
         rules: OverwriteRules,
     ) -> None:
-        self._run = NotedFile(output, settings, versions, rules)
-        self._part = NotedFile(output.with_name(f"{output.name}.part"), settings, versions, rules)
+        part = output.with_name(f"{output.name}.part")
+        made_from = MadeFrom(settings, versions)
+        self._run = FileWithRecord(output, made_from, rules)
+        self._part = FileWithRecord(part, made_from, rules)
         self._file: BinaryIO | None = None
         self._hash = hashlib.sha256()
         self._known = 0
@@ -83,7 +85,7 @@ class GrowingRun:
     @property
     def files(self) -> list[Path]:
         """Every file that may be written."""
-        return [file for one in (self._run, self._part) for file in (one.path, one.note)]
+        return [file for one in (self._run, self._part) for file in (one.path, one.record_path)]
 
     def is_finished(self) -> bool:
         """Whether the run is there, made from the same.
@@ -93,9 +95,9 @@ class GrowingRun:
         """
         if not self._run.is_finished():
             return False
-        if self._part.stored_note() is not None:  # a kill came between the run and its end
+        if self._part.read_record() is not None:  # a kill came between the run and its end
             self._part.path.unlink(missing_ok=True)
-            self._part.note.unlink()
+            self._part.record_path.unlink()
         return True
 
     @contextmanager
@@ -108,7 +110,7 @@ class GrowingRun:
         with self._cannot_write():
             self._part.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._goes_on():
-                self._part.write_note(bytes=0, sha256=hashlib.sha256().hexdigest())
+                self._part.write_record(bytes=0, sha256=hashlib.sha256().hexdigest())
                 self._part.path.unlink(missing_ok=True)
             self._file = self._part.path.open("ab+")
         try:
@@ -143,7 +145,7 @@ class GrowingRun:
             self._opened.flush()
             os.fsync(self._opened.fileno())
             size = self._opened.tell()
-            self._part.write_note(bytes=size, sha256=self._hash.hexdigest())
+            self._part.write_record(bytes=size, sha256=self._hash.hexdigest())
 
     def finish(self) -> None:
         """Copy the part to its final name and remove it."""
@@ -152,7 +154,7 @@ class GrowingRun:
             with self._run.writing() as temporary, temporary.open("wb") as file:
                 _copy(self._opened, file, compressed=self._run.path.suffix == ".gz")
             self._part.path.unlink()
-            self._part.note.unlink()
+            self._part.record_path.unlink()
 
     def _goes_on(self) -> bool:
         """Whether the part is of the same work.
@@ -160,15 +162,16 @@ class GrowingRun:
         Raises:
             HarpError: it may not be replaced.
         """
-        note = self._part.stored_note()
+        note = self._part.read_record()
         if note is None or not note.get("bytes") or not self._part.path.exists():
             return False
         self._known = note["bytes"] if isinstance(note.get("bytes"), int) else 0
         with self._part.path.open("rb") as file:
             digest = _digest(file, self._known)
-        if not self._part.fits(note, unchanged=digest == note.get("sha256")):
+        if not self._part.can_use(note, unchanged=digest == note.get("sha256")):
             return False
-        self._run.versions = self._part.versions = note["versions"]
+        made_from = MadeFrom(note["settings"], note["versions"])
+        self._run.made_from = self._part.made_from = made_from
         return True
 
     @property

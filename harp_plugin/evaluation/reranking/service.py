@@ -19,10 +19,11 @@ from ...collections.dataset import Dataset
 from ...collections.run import QueryResults, results_by_query
 from ...collections.trec_run import count_lines, is_stream, run_lines
 from ...errors import HarpError
+from ...files.hashes import file_hash
 from ...files.locks import one_writer
 from ...files.made_from import OverwriteRules
-from ...files.noted import refuse_input, remove_temporary_of
-from ...files.writing import file_hash, temporary_path
+from ...files.output_paths import refuse_input
+from ...files.writing import remove_temporary_of, temporary_path
 from ...models.devices import choose_device
 from ...models.loading import model_fingerprint
 from ...ranking import HarpReranker

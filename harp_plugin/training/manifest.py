@@ -1,0 +1,110 @@
+"""What the manifest of a checkpoint says, and what a run was made from by its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..files.made_from import MadeFrom
+from ..files.versions import package_versions
+from ..option_names import OptionNames
+from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .card import cited
+from .judged_arguments import FinetuneDataArguments
+from .speed import SPEEDS
+
+__all__ = [
+    "checkpoint_manifest",
+    "log_lines",
+    "read_made_from",
+    "run_versions",
+    "training_versions",
+]
+
+_PACKAGES = ("accelerate", "numpy", "tevatron", "tokenizers", "torch", "transformers")
+_NAMES = OptionNames(
+    (HarpModelArguments, HarpDataArguments, FinetuneDataArguments, HarpTrainingArguments)
+)
+_DECIDED_BY_THE_CLOCK = frozenset(
+    {
+        *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
+        *SPEEDS,
+    }
+)
+
+
+def training_versions() -> dict[str, str]:
+    """Look up the versions of everything that decides what a run computes."""
+    return package_versions("harp_plugin", "python", *_PACKAGES)
+
+
+def run_versions() -> dict[str, str]:
+    """Look up the versions that an unfinished run must agree with: all but Python's."""
+    return package_versions("harp_plugin", *_PACKAGES)
+
+
+def read_made_from(record: Mapping[str, Any]) -> MadeFrom:
+    """Read what a run was made from out of its record or a checkpoint's manifest.
+
+    Options have their present names in it, so that a run of an earlier release can go on.
+    """
+    settings = _NAMES.recorded(record.get("recipe") or {})
+    others = ("processes", "groups_per_epoch", "data")
+    settings |= {name: record[name] for name in others if name in record}
+    versions = dict(record.get("versions") or {})
+    versions.pop("python", None)
+    return MadeFrom(settings, versions, _NAMES.recorded(record.get("inputs") or {}))
+
+
+def checkpoint_manifest(
+    record: Mapping[str, Any],
+    counts: Mapping[str, int],
+    *,
+    log: Sequence[Mapping[str, Any]],
+    steps: int,
+    fresh_weights: Sequence[str],
+    untrained_weights: Sequence[str],
+    best_step: int | None = None,
+) -> dict[str, Any]:
+    """Put together what the manifest of a checkpoint says of it, but for its files.
+
+    Args:
+        record: the run's, without versions.
+        counts: how much the run learns from, by name.
+        log: the trainer's log.
+        steps: optimiser steps taken.
+        fresh_weights: weights that were drawn anew when the run began.
+        untrained_weights: those of them that no loss trained; the model lacks them.
+        best_step: whose weights these are, where they are not the last step's.
+    """
+    return {
+        "stage": "train",
+        **record,
+        "steps": steps,
+        "best_step": best_step,
+        "seed": record["recipe"].get("seed", HarpTrainingArguments.seed),
+        "counts": dict(counts),
+        "fresh_weights": list(fresh_weights),
+        "untrained_weights": list(untrained_weights),
+        "metrics": _metrics_at(best_step, log_lines(log)),
+        "citations": cited(record["recipe"]),
+        "versions": training_versions(),
+    }
+
+
+def log_lines(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Select the log's lines of training and evaluation, without what the clock decides."""
+    lines = [
+        {name: value for name, value in line.items() if name not in _DECIDED_BY_THE_CLOCK}
+        for line in log
+    ]
+    return [line for line in lines if line.keys() - {"epoch", "step", "total_flos"}]
+
+
+def _metrics_at(step: int | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Collect all that was measured at a step; None is the last step that was logged."""
+    step = lines[-1].get("step") if step is None and lines else step
+    metrics: dict[str, Any] = {}
+    for line in lines:
+        metrics |= line if line.get("step") == step else {}
+    return metrics
