@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import HarpError
+from ..option_names import flag
 
 FILTERS = ("functional_anchors", "disambiguation_pages", "list_pages", "near_duplicate_leads")
 """Options that say whether to keep or to drop."""
@@ -42,9 +43,9 @@ class GraphOptions:
     def __post_init__(self) -> None:
         for name in ("min_words", "min_lead_words"):
             if getattr(self, name) < 0:
-                raise HarpError(f"--{name} {getattr(self, name)}: give 0 or more")
+                raise HarpError(f"{flag(name)} {getattr(self, name)}: give 0 or more")
         if not 0 <= self.title_anchors <= 1:
-            raise HarpError(f"--title_anchors {self.title_anchors}: give a share from 0 to 1")
+            raise HarpError(f"--title-anchors {self.title_anchors}: give a share from 0 to 1")
         for name in FILTERS:
             if getattr(self, name) not in _CHOICES:
-                raise HarpError(f"--{name} {getattr(self, name)}: give one of keep, drop")
+                raise HarpError(f"{flag(name)} {getattr(self, name)}: give one of keep, drop")

@@ -125,7 +125,7 @@ def test_pre_training_validates_too_and_on_pairs_of_another_build(
     ],
 )
 def test_wrong_recipes_are_one_line(changes, message, recipe, run_file, tmp_path, capsys):
-    path = recipe(dataset=NAME, run_file=run_file, **changes)
+    path = recipe(dataset=NAME, negatives_run=run_file, **changes)
     assert main(["finetune", path]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1

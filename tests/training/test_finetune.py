@@ -188,7 +188,7 @@ def test_learning_from_json_lines(recipe, tmp_path):
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for file in files:
         file.write_text((json.dumps(row) + "\n") * 4)
-    path = recipe(dataset=None, run_file=None, train_file=[str(file) for file in files])
+    path = recipe(dataset=None, negatives_run=None, train_file=[str(file) for file in files])
     assert main(["finetune", path]) == 0
     assert (
         json.loads((tmp_path / "out" / "harp_manifest.json").read_text())["groups_per_epoch"] == 8
