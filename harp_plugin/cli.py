@@ -1,4 +1,4 @@
-"""The command ``harp``: one thin sub-command per stage."""
+"""The command ``harp``: one sub-command for each stage, listed in one table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
+from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 from ._version import __version__
 from .errors import HarpError, one_line
@@ -15,31 +18,248 @@ from .failures import message_of
 from .files.temporary import folder_of_workers
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
 
+__all__ = ["console", "main"]
+
+_Read = Callable[..., tuple[Any, ...]]
+
 _USAGE = """\
 usage: harp COMMAND [OPTION ...]
 
 Pre-train rerankers on hyperlinks, and run them in PyTerrier.
 
 commands:
-  quickstart      all of the below on a small encyclopedia in the package
-  build           sources -> corpus, link graph, term weights, examples
-  inspect         look at what was built: counts and an HTML page of pairs
-  train           pre-train by a recipe, through Tevatron's trainer
-  finetune        train on judged queries by a recipe
-  evaluate        first stage, rerankers, measures: a table and TREC runs
-  cross-validate  fine-tune and measure by folds and numbers of queries
-  rerank          TREC runs of any engine, reranked: streaming, resumable
-  export          drawn pairs as Tevatron JSONL and Hugging Face dataset
-  check           compare finished work with its checksums
+{commands}
 
-`harp COMMAND --help` tells more. Exit status: 0 done, 2 an error that
-you can mend, 130 interrupted by Ctrl-C, 143 by SIGTERM (run again to
-go on; a second Ctrl-C ends at once)."""
-_TRAINING = ("cross-validate", "finetune", "quickstart", "train")
+`harp COMMAND --help` shows the options of a command. The exit status is 0
+if all is done, 2 after an error that you can mend, 130 after Ctrl-C and
+143 after SIGTERM. After Ctrl-C or SIGTERM, run the command again and it
+continues. A second Ctrl-C ends the command at once."""
 _SAID = {
     INTERRUPTED: "interrupted; what is finished is kept, run again to go on",
     TERMINATED: "terminated; what is finished is kept, run again to go on",
 }
+
+
+_RECIPE = {"metavar": "RECIPE", "help": "JSON file, or the name of a recipe of the package."}
+_BUILD = {"metavar": "DIR", "help": "Folder that `harp build` wrote."}
+_FOLDER = {"metavar": "DIR", "help": "Folder that a command wrote."}
+_SOURCES = {"metavar": "SOURCE", "nargs": "*", "help": "File, folder or irds:COLLECTION to read."}
+_RUN = {"metavar": "RUN", "help": "TREC run, which may end in .gz, or - for standard input."}
+_COMMANDS: dict[str, _Command] = {}
+
+
+class _Command:
+    """A sub-command, and the decorator that adds its function to the table of commands.
+
+    The function takes what reads its options, and returns its exit status where that may be
+    another than 0. Its docstring is the help, with the entry in the list of commands as first line.
+
+    Args:
+        name: the command as typed.
+        usage: the arguments that it needs.
+        positional: the one of them that has no flag, as `add_argument` takes it.
+        trains: whether it starts processes that load data for training.
+    """
+
+    run: Callable[[_Read], int | None]
+    help: str
+
+    def __init__(
+        self, name: str, usage: str = "", positional: Any = None, *, trains: bool = False
+    ) -> None:
+        self.name = name
+        self.usage = f"{usage} " if usage else ""
+        self.positional = positional
+        self.trains = trains
+
+    def __call__(self, run: Callable[[_Read], int | None]) -> None:
+        self.run, self.help = run, cleandoc(run.__doc__ or "")
+        _COMMANDS[self.name] = self
+
+    def read(
+        self, argv: list[str], *dataclasses: type, shown: frozenset[str] | None = None
+    ) -> tuple[Any, ...]:
+        """Read flags and recipe.
+
+        Args:
+            argv: the arguments after the name of the command.
+            dataclasses: the options of the command.
+            shown: names of the options that ``--help`` shows, where ``--help-all`` shows all.
+
+        Returns:
+            One object for each dataclass, then the argument without a flag, if there is one.
+
+        Raises:
+            HarpError: an argument or a key of the recipe is unknown or has a wrong value.
+        """
+        from .options import OptionsParser
+
+        shown_now = None if "--help-all" in argv else shown
+        parser = OptionsParser(dataclasses, f"harp {self.name}", self.help, self.usage, shown_now)
+        if shown is not None:
+            parser.add_argument("--help-all", action="help", help="Show every option and exit.")
+        if self.positional is not None:
+            parser.add_argument("positional", **self.positional)
+        if self.positional is _RECIPE:
+            recipe = argv[0] if argv and not argv[0].startswith("-") else None
+        else:
+            parser.add_argument("--recipe", help="JSON file with any of these options.")
+            recipe = parser.value_of("--recipe", argv)
+        *options, rest = parser.read(argv, recipe)
+        return (*options, rest.positional) if self.positional else tuple(options)
+
+
+@_Command("quickstart", trains=True)
+def _quickstart(read: _Read) -> None:
+    """Build, inspect, train and evaluate on a small encyclopedia.
+
+    The encyclopedia of information retrieval is in the package. This needs no network and takes
+    minutes on two cores.
+    """
+    from .commands.quickstart import QuickstartOptions, quickstart
+
+    quickstart(*read(QuickstartOptions))
+
+
+@_Command("build", "SOURCE [SOURCE ...] --output-dir DIR", _SOURCES)
+def _build(read: _Read) -> None:
+    """Make corpus, link graph, term weights and examples of sources.
+
+    Sources are hyperlinked: their links are resolved, their terms are weighed, and the examples of
+    the pre-training tasks are made. A finished stage is kept, and an interrupted one is continued.
+    """
+    from .commands.build import BuildOptions, build, summary
+    from .corpus.options import CorpusOptions
+    from .engine import EngineOptions
+    from .graph import GraphOptions
+    from .weights.options import WeightOptions
+
+    *options, sources = read(
+        BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions
+    )
+    if options[0].dry_run:
+        from .commands.estimate import estimate, report
+
+        _show(report(estimate(sources, *options[:-1]), Path(options[0].output_dir)))
+    else:
+        _show(summary(build(sources, *options)))
+
+
+@_Command("inspect", "DIR", _BUILD)
+def _inspect(read: _Read) -> None:
+    """Count what was built and show its pairs on an HTML page.
+
+    The counts stand beside Table 1 of the HARP paper. The page has sample pairs of each task.
+    """
+    from .inspection import InspectOptions, inspect
+    from .tasks.options import DrawOptions
+
+    inspection, draw, directory = read(InspectOptions, DrawOptions)
+    _show(inspect(directory, inspection, draw))
+
+
+@_Command("train", "RECIPE", _RECIPE, trains=True)
+def _train(read: _Read) -> None:
+    """Pre-train a reranker by a recipe, through Tevatron's trainer.
+
+    All options of Tevatron's trainer (those of transformers' TrainingArguments) work in a recipe
+    and as flags; --help-all shows them.
+    """
+    from .training.arguments import PRETRAINING, SHOWN
+
+    *options, _recipe = read(*PRETRAINING, shown=SHOWN)
+    from .evaluation.training import train
+
+    _show(f"checkpoint: {train(*options)}")
+
+
+@_Command("finetune", "RECIPE", _RECIPE, trains=True)
+def _finetune(read: _Read) -> None:
+    """Train a reranker on judged queries by a recipe.
+
+    Positives come from qrels and hard negatives from a first-stage run, or both from Tevatron's
+    JSON lines. Tevatron's training options work as in `harp train`; --help-all shows them.
+    """
+    from .training.judged_arguments import FINETUNING, SHOWN
+
+    *options, _recipe = read(*FINETUNING, shown=SHOWN)
+    from .evaluation.training import finetune
+
+    _show(f"checkpoint: {finetune(*options)}")
+
+
+@_Command("evaluate", "RECIPE", _RECIPE)
+def _evaluate(read: _Read) -> None:
+    """Rerank a first stage, measure the rankings and print a table.
+
+    Queries, documents and judgements are those of an ir_datasets collection. The command writes
+    TREC runs and results.json.
+    """
+    from .evaluation import EvaluationOptions, evaluate
+
+    options, _recipe = read(EvaluationOptions)
+    _show(evaluate(options))
+
+
+@_Command("cross-validate", "RECIPE", _RECIPE, trains=True)
+def _cross_validate(read: _Read) -> None:
+    """Fine-tune and measure by folds and numbers of queries.
+
+    Each system is fine-tuned on the queries of the other folds, or on a few of them, and measured
+    on the fold that is held out. The command writes TREC runs, tables, a plot and results.json.
+    What is finished is kept, and an interrupted cross-validation is continued.
+    """
+    from .evaluation.cross_validation import CrossValidationOptions, cross_validate
+
+    options, _recipe = read(CrossValidationOptions)
+    results = cross_validate(options)
+    _show(f"{results}\n\nplot: {results.path / 'plot.png'}")
+
+
+@_Command("rerank", "RUN --dataset ID --model MODEL", _RUN)
+def _rerank(read: _Read) -> None:
+    """Rerank a TREC run of any engine, a few queries at a time.
+
+    Whole queries are kept in OUTPUT.part. After an interruption, run the command again and it
+    continues.
+    """
+    from .evaluation.reranking.options import RerankOptions
+
+    options, run = read(RerankOptions)
+    from .evaluation.reranking.service import rerank
+
+    output = rerank(run, options)
+    if output is not None:
+        _show(f"run: {output}")
+
+
+@_Command("export", "DIR --output-dir DIR", _BUILD)
+def _export(read: _Read) -> None:
+    """Draw pairs and write them for Tevatron and Hugging Face.
+
+    Pairs are drawn from a build and written as JSON lines, which stock Tevatron and
+    datasets.load_dataset read, with a data card.
+    """
+    from .commands.export import ExportOptions, export
+    from .tasks.options import DrawOptions
+
+    exporting, draw, directory = read(ExportOptions, DrawOptions)
+    _show(f"dataset: {export(directory, exporting, draw)}")
+
+
+@_Command("check", "DIR", _FOLDER)
+def _check(read: _Read) -> int:
+    """Compare finished work with its checksums.
+
+    All files of builds, datasets, models, runs and indexes in a folder are compared. The command
+    prints a line for each damage and changes nothing. Its exit status is 2 if there is a damage.
+    """
+    from .commands.check import CheckOptions, check
+
+    options, directory = read(CheckOptions)
+    checked = check(directory, options)
+    _show(checked)
+    return 2 if checked.damages else 0
 
 
 def console() -> int:
@@ -56,7 +276,7 @@ def main(argv: Sequence[str] | None = None, *, is_console: bool = False) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(_USAGE)
+        print(_usage())
         return 0
     if arguments[0] == "--version":
         print(f"harp {__version__}")
@@ -76,12 +296,21 @@ def main(argv: Sequence[str] | None = None, *, is_console: bool = False) -> int:
             return status
 
 
+def _usage() -> str:
+    lines = (f"  {name:<14}  {command.help.splitlines()[0]}" for name, command in _COMMANDS.items())
+    return _USAGE.format(commands="\n".join(lines))
+
+
 def _run(arguments: list[str]) -> int:
     if any("\0" in argument for argument in arguments):
         raise HarpError("an argument holds a NUL character: no name of a file can")
-    command = _command(arguments[0])
-    with folder_of_workers() if arguments[0] in _TRAINING else nullcontext():
-        return command(arguments[1:]) or 0
+    name, *argv = arguments
+    if name not in _COMMANDS:
+        raise HarpError(f"unknown command {name!r}: known are {', '.join(sorted(_COMMANDS))}")
+    _calm()
+    command = _COMMANDS[name]
+    with folder_of_workers() if command.trains else nullcontext():
+        return command.run(partial(command.read, argv)) or 0
 
 
 def _failed(error: Exception) -> int:
@@ -107,25 +336,6 @@ class _OneLine(logging.Formatter):
         return one_line(super().formatMessage(record))
 
 
-def _command(name: str) -> Callable[[list[str]], int | None]:
-    commands = {
-        "build": _build,
-        "check": _check,
-        "cross-validate": _cross_validate,
-        "evaluate": _evaluate,
-        "export": _export,
-        "finetune": _finetune,
-        "inspect": _inspect,
-        "quickstart": _quickstart,
-        "rerank": _rerank,
-        "train": _train,
-    }
-    if name not in commands:
-        raise HarpError(f"unknown command {name!r}: known are {', '.join(commands)}")
-    _calm()
-    return commands[name]
-
-
 def _calm() -> None:
     """Keep libraries' own notices and bars out of the way of ours."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -137,214 +347,6 @@ def _calm() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     logging.getLogger("harp_plugin").setLevel(logging.INFO)
-
-
-def _build(argv: list[str]) -> None:
-    from .commands.build import BuildOptions, build, summary
-    from .corpus.options import CorpusOptions
-    from .engine import EngineOptions
-    from .graph import GraphOptions
-    from .options import OptionsParser
-    from .weights.options import WeightOptions
-
-    parser = OptionsParser(
-        (BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions),
-        prog="harp build",
-        description="Read hyperlinked sources, resolve their links, weigh their terms and make "
-        "the examples of the pre-training tasks. A finished stage is kept; an interrupted one "
-        "goes on where it was.",
-        arguments="SOURCE [SOURCE ...] --output-dir DIR ",
-    )
-    parser.add_argument(
-        "sources", nargs="*", metavar="SOURCE", help="file, folder or irds:COLLECTION"
-    )
-    parser.add_argument("--recipe", help="JSON file with any of these options")
-    options = parser.read(argv, _recipe_of(argv))
-    *stages, rest = options
-    if stages[0].dry_run:
-        from .commands.estimate import estimate, report
-
-        _show(report(estimate(rest.sources, *stages[:-1]), Path(stages[0].output_dir)))
-    else:
-        _show(summary(build(rest.sources, *stages)))
-
-
-def _inspect(argv: list[str]) -> None:
-    from .inspection import InspectOptions, inspect
-    from .options import OptionsParser
-    from .tasks.options import DrawOptions
-
-    parser = OptionsParser(
-        (InspectOptions, DrawOptions),
-        prog="harp inspect",
-        description="Count what a build holds beside Table 1 of the HARP paper, and write an HTML "
-        "page with sample pairs of each task.",
-        arguments="DIR ",
-    )
-    parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
-    inspection, draw, rest = parser.read(argv)
-    _show(inspect(rest.directory, inspection, draw))
-
-
-def _train(argv: list[str]) -> None:
-    from .options import OptionsParser
-    from .training.arguments import SHOWN, HarpDataArguments, HarpModelArguments
-    from .training.arguments import HarpTrainingArguments as TrainingArguments
-
-    shown = None if "--help-all" in argv else SHOWN
-    parser = OptionsParser(
-        (HarpModelArguments, HarpDataArguments, TrainingArguments),
-        prog="harp train",
-        description="Pre-train a reranker by a recipe. All options of Tevatron's trainer (those of "
-        "transformers' TrainingArguments) work in a recipe and as flags; --help-all shows them.",
-        arguments="RECIPE ",
-        shown=shown,
-    )
-    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
-    parser.add_argument("--help-all", action="help", help="show every option")
-    recipe = argv[0] if argv and not argv[0].startswith("-") else None
-    *arguments, _rest = parser.read(argv, recipe)
-    from .evaluation.training import train
-
-    _show(f"checkpoint: {train(*arguments)}")
-
-
-def _finetune(argv: list[str]) -> None:
-    from .options import OptionsParser
-    from .training.arguments import HarpModelArguments, HarpTrainingArguments
-    from .training.judged_arguments import SHOWN, FinetuneDataArguments
-
-    parser = OptionsParser(
-        (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments),
-        prog="harp finetune",
-        description="Train a reranker on judged queries by a recipe: positives from qrels, hard "
-        "negatives from a first-stage run, or both from Tevatron's JSON lines. Tevatron's training "
-        "options work as in `harp train`; --help-all shows them.",
-        arguments="RECIPE ",
-        shown=None if "--help-all" in argv else SHOWN,
-    )
-    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
-    parser.add_argument("--help-all", action="help", help="show every option")
-    recipe = argv[0] if argv and not argv[0].startswith("-") else None
-    *arguments, _rest = parser.read(argv, recipe)
-    from .evaluation.training import finetune
-
-    _show(f"checkpoint: {finetune(*arguments)}")
-
-
-def _evaluate(argv: list[str]) -> None:
-    from .evaluation import EvaluationOptions, evaluate
-    from .options import OptionsParser
-
-    parser = OptionsParser(
-        (EvaluationOptions,),
-        prog="harp evaluate",
-        description="Rerank a first stage on an ir_datasets collection and measure it. Writes TREC "
-        "runs and results.json.",
-        arguments="RECIPE ",
-    )
-    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
-    recipe = argv[0] if argv and not argv[0].startswith("-") else None
-    options, _rest = parser.read(argv, recipe)
-    _show(evaluate(options))
-
-
-def _cross_validate(argv: list[str]) -> None:
-    from .evaluation.cross_validation import CrossValidationOptions, cross_validate
-    from .options import OptionsParser
-
-    parser = OptionsParser(
-        (CrossValidationOptions,),
-        prog="harp cross-validate",
-        description="Fine-tune each system on the other folds' queries, or on a few of them, and "
-        "measure it on the fold held out. Writes TREC runs, tables, a plot and results.json; what "
-        "is finished is kept, an interrupted cross-validation goes on.",
-        arguments="RECIPE ",
-    )
-    parser.add_argument("recipe", metavar="RECIPE", help="JSON file, or the name of a recipe")
-    recipe = argv[0] if argv and not argv[0].startswith("-") else None
-    options, _rest = parser.read(argv, recipe)
-    results = cross_validate(options)
-    _show(f"{results}\n\nplot: {results.path / 'plot.png'}")
-
-
-def _rerank(argv: list[str]) -> None:
-    from .evaluation.reranking.options import RerankOptions
-    from .options import OptionsParser
-
-    parser = OptionsParser(
-        (RerankOptions,),
-        prog="harp rerank",
-        description="Rerank a TREC run of any engine, a few queries at a time. Whole queries are "
-        "kept in OUTPUT.part; after an interruption, run again to go on.",
-        arguments="RUN --dataset ID --model MODEL ",
-    )
-    parser.add_argument("run", metavar="RUN", help="TREC run, .gz too, or - for standard input")
-    options, rest = parser.read(argv)
-    from .evaluation.reranking.service import rerank
-
-    output = rerank(rest.run, options)
-    if output is not None:
-        _show(f"run: {output}")
-
-
-def _export(argv: list[str]) -> None:
-    from .commands.export import ExportOptions, export
-    from .options import OptionsParser
-    from .tasks.options import DrawOptions
-
-    parser = OptionsParser(
-        (ExportOptions, DrawOptions),
-        prog="harp export",
-        description="Draw pairs from a build and write them as JSON lines that stock Tevatron and "
-        "datasets.load_dataset read, with a data card.",
-        arguments="DIR --output-dir DIR ",
-    )
-    parser.add_argument("directory", metavar="DIR", help="folder that `harp build` wrote")
-    exporting, draw, rest = parser.read(argv)
-    _show(f"dataset: {export(rest.directory, exporting, draw)}")
-
-
-def _check(argv: list[str]) -> int:
-    from .commands.check import CheckOptions, check
-    from .options import OptionsParser
-
-    parser = OptionsParser(
-        (CheckOptions,),
-        prog="harp check",
-        description="Compare all files of builds, datasets, models, runs and indexes in a folder "
-        "with their checksums. Prints a line for each damage, and changes nothing; the exit status "
-        "is 2 if there is one.",
-        arguments="DIR ",
-    )
-    parser.add_argument("directory", metavar="DIR", help="folder that a command wrote")
-    options, rest = parser.read(argv)
-    found = check(rest.directory, options)
-    _show(found)
-    return 2 if found.damages else 0
-
-
-def _quickstart(argv: list[str]) -> None:
-    from .commands.quickstart import QuickstartOptions, quickstart
-    from .options import OptionsParser
-
-    parser = OptionsParser(
-        (QuickstartOptions,),
-        prog="harp quickstart",
-        description="The whole road on a small encyclopedia of information retrieval that is in "
-        "the package: build, inspect, train, evaluate. No network; minutes on two cores.",
-    )
-    options, _rest = parser.read(argv)
-    quickstart(options)
-
-
-def _recipe_of(argv: list[str]) -> str | None:
-    for place, argument in enumerate(argv):
-        if argument == "--recipe" and place + 1 < len(argv):
-            return argv[place + 1]
-        if argument.startswith("--recipe="):
-            return argument.partition("=")[2]
-    return None
 
 
 if __name__ == "__main__":

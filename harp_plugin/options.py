@@ -11,6 +11,7 @@ from argparse import (
     Action,
     ArgumentDefaultsHelpFormatter,
     ArgumentError,
+    ArgumentParser,
     ArgumentTypeError,
     Namespace,
 )
@@ -125,6 +126,13 @@ class OptionsParser(HfArgumentParser):
             raise HarpError(f"unknown argument {argument}: {self._hint(name, flag)}")
         rest = () if len(options) > self._count else (Namespace(),)
         return (*options, *rest)
+
+    @staticmethod
+    def value_of(name: str, argv: Sequence[str]) -> str | None:
+        """The value of one flag, before the others are read."""
+        parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+        parser.add_argument(name, dest="value", nargs="?")
+        return parser.parse_known_args(argv)[0].value
 
     def _hint(self, name: str, written: Callable[[str], str] = str) -> str:
         close = difflib.get_close_matches(name, self._types, n=1)

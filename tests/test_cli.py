@@ -2,6 +2,7 @@
 
 import bz2
 import json
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ from harp_plugin.cli import main
 
 COMMANDS = [
     "build",
+    "check",
     "cross-validate",
     "evaluate",
     "export",
@@ -57,7 +59,12 @@ def test_every_command_has_help(harp, capsys, command):
     assert left.value.code == 0
     output = capsys.readouterr().out
     assert f"usage: harp {command}" in output
-    assert "--" in output
+    assert "--" in output and not re.search("--[a-z-]*_", output)
+
+
+def test_a_recipe_works_where_none_is_needed(harp, tmp_path):
+    (tmp_path / "recipe.json").write_text('{"samples": -1}')
+    fails(harp("inspect", tmp_path, "--recipe", tmp_path / "recipe.json"), "--samples -1")
 
 
 def test_import_is_light():

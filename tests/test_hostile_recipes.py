@@ -190,7 +190,8 @@ def test_wrong_values(command, key, value, line, tmp_path):
     path = tmp_path / "recipe.json"
     path.write_text(json.dumps({**NEEDED[command], key: value}))
     error = line(command, path)
-    assert any(words in error for words in (key.rstrip("s"), "recipe.json", "training options"))
+    told = (key.rstrip("s"), key.replace("_", "-"), "recipe.json", "training options")
+    assert any(words in error for words in told)
 
 
 FLAGS = [

@@ -110,11 +110,9 @@ def _inspect(build_dir: Path, options: QuickstartOptions) -> Path:
 
 def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> None:
     from ..evaluation.training import train
-    from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+    from ..training.arguments import PRETRAINING
 
-    parser = OptionsParser(
-        (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp quickstart", ""
-    )
+    parser = OptionsParser(PRETRAINING, "harp quickstart", "")
     located = output / "quickstart.json"
     rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
     FolderWithRecord(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")

@@ -304,6 +304,10 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             self.greater_is_better = self.metric != "loss"
 
 
+PRETRAINING = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
+"""The options of `harp train`."""
+
+
 def weights(name: str, given: object, default: object) -> dict[str, Any]:
     """Read an option that maps names to weights, given as a mapping or as JSON text.
 

@@ -12,7 +12,7 @@ from ..collections.json_lines_queries import JsonLinesQueries
 from ..errors import HarpError
 from ..limits import COUNT, MAX_LENGTH, NUMBER, SHARE, check_limits
 from ..option_names import old_names, takes_old_names
-from .arguments import weights
+from .arguments import HarpModelArguments, HarpTrainingArguments, weights
 from .data import query_limits
 from .judged import TASK, JudgedGroups
 from .losses import WeightedSum
@@ -232,3 +232,7 @@ class FinetuneDataArguments:
         return JudgedGroups(
             source, negatives=self.negatives, seed=seed, redraw_each_epoch=self.redraw_each_epoch
         )
+
+
+FINETUNING = (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments)
+"""The options of `harp finetune`."""

@@ -10,15 +10,14 @@ from ...errors import HarpError
 from ...limits import MOST, NUMBER, SEED, Limits, check_limits
 from ...option_names import OptionNames
 from ...ranking.options import scoring_option
-from ...training.arguments import HarpModelArguments, HarpTrainingArguments
-from ...training.judged_arguments import FinetuneDataArguments
+from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
 from ..options import ExperimentOptions, check_model_row, read_mapping
 
 __all__ = ["CrossValidationOptions", "count_label"]
 
 _ALL = "all"
 _SYSTEM_OPTIONS = ("finetuning", "allow_untrained")
-_FINETUNING_NAMES = OptionNames((HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments))
+_FINETUNING_NAMES = OptionNames(FINETUNING)
 _SET_BY_CROSS_VALIDATION = {
     *("model", "dataset", "train_file", "fields", "queries", "query_ids", "validation_query_ids"),
     *("output_dir", "seed", "overwrite", "keep", "resume_from_checkpoint"),

@@ -23,7 +23,7 @@ from ...models.folder import MANIFEST
 from ...options import OptionsParser
 from ...ranking.options import names_of_part
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
-from ...training.judged_arguments import FinetuneDataArguments
+from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
 from ...training.recipe import OPTIONS_WITHOUT_EFFECT
 from ..experiment import make_reranker, rerank
 from ..options import file_stem
@@ -32,7 +32,6 @@ from ..training import finetune
 from .folds import Fold
 from .options import CrossValidationOptions, count_label
 
-ARGUMENTS = (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments)
 Arguments = tuple[HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments]
 DISCARDED = re.compile(
     r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json|config\.json"
@@ -336,7 +335,7 @@ def _read(recipe: dict[str, Any]) -> Arguments:
     Raises:
         HarpError: an option is unknown or has a wrong value.
     """
-    parser = OptionsParser(ARGUMENTS, "harp finetune", "")
+    parser = OptionsParser(FINETUNING, "harp finetune", "")
     try:
         model, data, training, _rest = parser.read(list(_flags(recipe)))
     except HarpError as error:
