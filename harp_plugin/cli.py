@@ -14,7 +14,7 @@ from typing import Any
 
 from ._version import __version__
 from .errors import HarpError, one_line
-from .failures import message_of
+from .failures import user_message
 from .files.temporary import folder_of_workers
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
 
@@ -315,7 +315,7 @@ def _run(arguments: list[str]) -> int:
 
 def _failed(error: Exception) -> int:
     """Tell an error of the user, the system or the input in one line; let any other be raised."""
-    message = message_of(error)
+    message = user_message(error)
     if message is None:
         raise error
     print(f"harp: error: {one_line(message)}", file=sys.stderr)

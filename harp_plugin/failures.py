@@ -1,4 +1,4 @@
-"""Which errors are the system's or the input's, and what a person is told of them."""
+"""Messages for errors that the user can solve: errors of the system and of the input."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import os
 import zlib
 
 from .errors import HarpError
+
+__all__ = ["user_message"]
 
 _ADVICE = {
     errno.ENOSPC: "no space left on the device: free some and run again",
@@ -22,56 +24,61 @@ _ADVICE = {
     errno.ENOTDIR: "a part of the path is a file, not a folder: name another path",
     errno.EISDIR: "it is a folder where a file is expected: name another path",
     errno.ENOTEMPTY: "the folder is not empty: name another path, or empty it",
-    errno.ELOOP: "symbolic links lead in a circle: mend them, or name another path",
+    errno.ELOOP: "symbolic links lead in a circle: correct them, or name another path",
     errno.ENAMETOOLONG: "the name is too long: give a shorter one",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n), or give fewer --workers",
     errno.ENFILE: "too many open files on this machine: close some programs and run again",
     errno.EAGAIN: "no process or thread can be started: give fewer --workers",
-    errno.ENOMEM: "memory does not suffice: give fewer --workers, or smaller batches",
+    errno.ENOMEM: "there is too little memory: give fewer --workers, or smaller batches",
     errno.EIO: "the disk fails: check it, and run again",
-    errno.EBUSY: "it is in use: end what uses it, and run again",
+    errno.EBUSY: "it is in use: end the program that uses it, and run again",
     errno.EXDEV: "it lies on two disks: name a path on one disk",
 }
 _DAMAGED: tuple[type[Exception], ...] = (zlib.error, lzma.LZMAError, EOFError)
 _BUGS = (TypeError, LookupError, AttributeError, AssertionError, NotImplementedError)
 
 
-def message_of(error: BaseException) -> str | None:
-    """What to tell of an error that the user can mend; None for an unexpected one.
+def user_message(error: BaseException) -> str | None:
+    """Return the message for an error that the user can solve.
 
-    Errors of the operating system and of damaged input count as such wherever they come from, a
-    worker process included. Errors that only a mistake in the program causes do not.
+    These are errors of the operating system and of damaged input, wherever they are raised, even in
+    a worker process.
+
+    Returns:
+        The message; None for an error that only a mistake in the program causes.
     """
     if isinstance(error, HarpError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        return _missing(error)
+        return _missing_package(error)
     if isinstance(error, MemoryError):
         return _ADVICE[errno.ENOMEM]
-    if _is_of(error, "torch", "OutOfMemoryError"):
-        return "the GPU's memory does not suffice: lower the batch size or the length of inputs"
+    if _is_instance(error, "torch", "OutOfMemoryError"):
+        return "the GPU has too little memory: lower the batch size or the length of inputs"
     if isinstance(error, OSError):
-        return _of_system(error)
+        return _system_message(error)
     if isinstance(error, UnicodeError):
-        return f"a text is not valid Unicode ({error}): mend the input"
+        return f"a text is not valid Unicode ({error}): correct the input"
     if isinstance(error, _BUGS):
         return None
-    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # of pathlib
+    if isinstance(error, RuntimeError) and str(error).startswith(
+        "Symlink loop"
+    ):  # raised by pathlib
         return f"{error}: {_ADVICE[errno.ELOOP]}"
     if isinstance(error, json.JSONDecodeError) or _is_nested_json(error):
-        return f"a JSON file is damaged ({error}): mend it, or make it again"
-    if isinstance(error, _DAMAGED) or _is_of(error, "pyarrow", "ArrowException"):
+        return f"a JSON file is damaged ({error}): correct it, or make it again"
+    if isinstance(error, _DAMAGED) or _is_instance(error, "pyarrow", "ArrowException"):
         return f"a file is damaged ({_kind(error)}: {error}): fetch it or make it again"
     return None
 
 
-def _missing(error: ModuleNotFoundError) -> str | None:
+def _missing_package(error: ModuleNotFoundError) -> str | None:
     if (error.name or "harp_plugin").startswith("harp_plugin"):
         return None
     return f"{error.name} is not installed: run `pip install 'harp-plugin[all]'`"
 
 
-def _of_system(error: OSError) -> str:
+def _system_message(error: OSError) -> str:
     names = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_path(name)]
     place = f"{' -> '.join(names)}: " if names else ""
     if error.errno in _ADVICE:
@@ -88,10 +95,10 @@ def _is_nested_json(error: BaseException) -> bool:
     return isinstance(error, RecursionError) and "JSON" in str(error)
 
 
-def _is_of(error: BaseException, package: str, name: str) -> bool:
-    """Whether it is an error of a package that need not have been imported."""
-    kinds = type(error).__mro__
-    return any(k.__name__ == name and k.__module__.partition(".")[0] == package for k in kinds)
+def _is_instance(error: BaseException, package: str, name: str) -> bool:
+    """Tell whether an error is of a class of a package, without importing the package."""
+    classes = type(error).__mro__
+    return any(c.__name__ == name and c.__module__.partition(".")[0] == package for c in classes)
 
 
 def _kind(error: BaseException) -> str:

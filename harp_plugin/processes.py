@@ -1,4 +1,4 @@
-"""What every worker process of ours does when it starts."""
+"""The start of a worker process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import signal
 import threading
 from multiprocessing import connection
 
+__all__ = ["start_worker"]
+
 
 def start_worker() -> None:
-    """Leave Ctrl-C to the parent process, and end with it, however it ends.
+    """Make this process ignore Ctrl-C, and end it when its parent process ends.
 
-    A worker that outlived its parent would write on beside the next run.
+    The parent handles Ctrl-C. A worker that outlives its parent would go on to write files beside
+    the next run.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

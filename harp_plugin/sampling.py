@@ -1,7 +1,7 @@
-"""Draws that depend on what is drawn and on nothing else.
+"""Random draws that are the same in any process, for any number of workers and in any order.
 
-A draw is keyed by names and numbers such as (seed, epoch, example id). The same key gives the same
-draw in any process, worker or order.
+The key of a draw consists of names and numbers, such as (seed, epoch, example id). The draw depends
+on its key only.
 """
 
 from __future__ import annotations
@@ -12,28 +12,38 @@ from functools import lru_cache
 
 import numpy as np
 
+__all__ = [
+    "generator",
+    "linear",
+    "sample",
+    "softmax",
+    "stable_id",
+    "truncated_normal_length",
+    "zero_truncated_poisson",
+]
+
 
 def stable_id(*names: str | int) -> int:
-    """A stable 63-bit id of what the names say: no coordination between workers."""
+    """Return a 63-bit id that depends on the names only, so that workers need not coordinate."""
     digest = hashlib.blake2b("\x1f".join(map(str, names)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def generator(*key: str | int) -> np.random.Generator:
-    """A counter-based generator (Philox) keyed by names and numbers."""
+    """Return a counter-based generator (Philox) whose key consists of names and numbers."""
     digest = hashlib.blake2b("\x1f".join(map(str, key)).encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "big")))
 
 
 def softmax(weights: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    """Softmax of ``weights / temperature`` (HARP, eq. 3 and 11), float64."""
+    """Return the softmax of ``weights / temperature`` (HARP, eq. 3 and 11) as float64."""
     scaled = np.asarray(weights, dtype=np.float64) / temperature
     exponentials = np.exp(scaled - scaled.max())
     return exponentials / exponentials.sum()
 
 
 def linear(weights: np.ndarray) -> np.ndarray:
-    """Plain normalisation to a sum of 1; uniform where every weight is 0."""
+    """Divide weights by their sum; where every weight is 0, the result is uniform."""
     weights = np.asarray(weights, dtype=np.float64)
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
@@ -53,7 +63,7 @@ def _poisson_cdf(rate: float) -> np.ndarray:
 
 
 def truncated_normal_length(rng: np.random.Generator, mean: float = 3.0) -> int:
-    """Draw int(Normal(mean, 1)), again until it is ≥ 1, as the HARP authors' released code does."""
+    """Draw int(Normal(mean, 1)) until it is ≥ 1, as the released code of the HARP authors does."""
     while True:
         length = int(rng.normal(mean, 1))
         if length >= 1:
@@ -68,8 +78,17 @@ def sample(
     *,
     replacement: bool = True,
 ) -> list[str]:
-    """Draw ``size`` items; without replacement at most as many as have a probability above 0."""
+    """Draw items by their probabilities.
+
+    Args:
+        rng: the generator.
+        items: the items.
+        probabilities: their probabilities, which sum to 1.
+        size: the number of draws.
+        replacement: whether an item can be drawn again. Without replacement, there are at most as
+            many draws as items with a probability above 0.
+    """
     if not replacement:
         size = min(size, int(np.count_nonzero(probabilities)))
-    chosen = rng.choice(len(items), size=size, replace=replacement, p=probabilities)
-    return [items[index] for index in chosen]
+    places = rng.choice(len(items), size=size, replace=replacement, p=probabilities)
+    return [items[place] for place in places]

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harp_plugin.cli import _OneLine, _show, main
-from harp_plugin.failures import message_of
+from harp_plugin.failures import user_message
 
 pytestmark = pytest.mark.integration
 
@@ -100,10 +100,12 @@ def test_damaged_input(name, fails):
 
 def test_mistakes_of_the_program_keep_their_traceback(monkeypatch):
     for kind in (TypeError, KeyError, IndexError, AttributeError, AssertionError, ValueError):
-        assert message_of(kind("x")) is None
-    assert message_of(RecursionError("maximum recursion depth exceeded")) is None
-    assert message_of(pa.ArrowKeyError("x")) is None and message_of(pa.ArrowTypeError("x")) is None
-    assert message_of(ModuleNotFoundError("x", name="harp_plugin.nothing")) is None
+        assert user_message(kind("x")) is None
+    assert user_message(RecursionError("maximum recursion depth exceeded")) is None
+    assert (
+        user_message(pa.ArrowKeyError("x")) is None and user_message(pa.ArrowTypeError("x")) is None
+    )
+    assert user_message(ModuleNotFoundError("x", name="harp_plugin.nothing")) is None
 
     def raising(_options):
         raise KeyError("a mistake")

@@ -1,4 +1,4 @@
-"""Relational work, written once as Ibis expressions and run embedded or on a cluster."""
+"""Runs Ibis expressions on DuckDB in this machine or on a Spark cluster."""
 
 from .options import EngineOptions, memory_bytes
 from .steps import PACKAGES, Step, Tables, run_steps

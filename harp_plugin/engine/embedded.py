@@ -1,4 +1,4 @@
-"""DuckDB in this process: out of core under a memory cap."""
+"""Runs Ibis expressions on DuckDB; tables beyond the memory limit go to disk."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
+__all__ = ["Embedded"]
+
 
 class Embedded:
-    """Runs Ibis expressions on DuckDB, with its database and what it spills in ``scratch``."""
+    """Runs Ibis expressions on DuckDB.
+
+    Args:
+        scratch: an empty folder for the database and for tables beyond the memory limit.
+        options: the memory limit.
+        workers: the number of threads.
+    """
 
     def __init__(self, scratch: Path, options: EngineOptions, workers: int) -> None:
         import ibis
@@ -35,18 +43,18 @@ class Embedded:
         self.connection.disconnect()
 
     def read(self, name: str, files: list[Path]) -> ir.Table:
-        """Make Parquet shards known as a table."""
+        """Return Parquet shards as a table of this name."""
         return self.connection.read_parquet([str(file) for file in files], table_name=name)
 
     def keep(self, name: str, expression: ir.Table) -> ir.Table:
-        """Compute a table once and keep it in the database."""
+        """Compute a table and store it in the database."""
         return self.connection.create_table(f"kept_{name}", expression)
 
     def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
-        """A small result as dictionaries."""
+        """Return a small result as dictionaries."""
         return expression.to_pyarrow().to_pylist()
 
     def sorted(self, expression: ir.Table, order: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Stream a large result, sorted."""
+        """Stream a large result in order."""
         query = self.connection.compile(expression.order_by(*order))
         yield from self.connection.con.sql(query).to_arrow_reader(ROWS_PER_CHUNK)

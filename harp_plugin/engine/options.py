@@ -1,4 +1,4 @@
-"""How relational work is run."""
+"""Options of the engine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from ..errors import HarpError
 
+__all__ = ["ENGINES", "EngineOptions", "memory_bytes"]
+
 ENGINES = ("duckdb", "spark")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -14,26 +16,28 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 @dataclass
 class EngineOptions:
-    """How relational work is run. None of it changes a byte of the result.
+    """How links are resolved and counted; no option changes a byte of the result.
 
     Raises:
-        HarpError: the engine is unknown, or the memory is no size.
+        HarpError: the engine is unknown, or the memory is not a size.
     """
 
     memory: str = field(
         default="4GB",
-        metadata={"help": "Memory cap of relational work, such as 1GB; beyond it, it spills."},
+        metadata={"help": "Memory limit of the engine, such as 1GB; larger tables go to disk."},
     )
     engine: str = field(
         default="duckdb",
         metadata={
-            "help": "duckdb runs embedded; spark on a cluster that sees the output folder.",
+            "help": "duckdb runs on this machine; spark on a cluster that sees the output folder.",
             "choices": list(ENGINES),
         },
     )
     spark_master: str = field(
         default="local[*]",
-        metadata={"help": "Spark's master, such as spark://host:7077; local[*] is --workers."},
+        metadata={
+            "help": "Master of Spark, such as spark://host:7077; local[*] uses --workers threads."
+        },
     )
 
     def __post_init__(self) -> None:
@@ -43,13 +47,13 @@ class EngineOptions:
 
 
 def memory_bytes(size: str) -> int:
-    """Bytes of a size such as ``4GB`` (10^9) or ``512MiB`` (2^20).
+    """Return the bytes of a size such as ``4GB`` (GB = 10^9) or ``512MiB`` (MiB = 2^20).
 
     Raises:
-        HarpError: it is no size, or zero.
+        HarpError: it is not a size, or it is zero.
     """
-    found = _MEMORY.fullmatch(size.strip())
-    if not found or not float(found[1]):
+    match = _MEMORY.fullmatch(size.strip())
+    if not match or not float(match[1]):
         raise HarpError(f"--memory {size}: give a number with its unit, such as 512MB or 4GB")
-    base = 1024 if found[3] else 1000
-    return int(float(found[1]) * base ** _POWERS[found[2].lower()])
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** _POWERS[match[2].lower()])

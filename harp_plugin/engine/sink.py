@@ -1,4 +1,4 @@
-"""Sorted rows become Parquet shards: the same bytes, however an engine cuts its batches."""
+"""Writes sorted rows as Parquet shards, whose bytes do not depend on an engine's batches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 from ..storage import ShardFile, write_table
 from ..storage.parquet import ROW_GROUP_SIZE
 
+__all__ = ["ROWS_PER_CHUNK", "even_chunks", "plain_schema", "write_sorted"]
+
 ROWS_PER_CHUNK = 4 * ROW_GROUP_SIZE
 _CHUNKS_PER_FILE = 16
 
@@ -18,7 +20,7 @@ _CHUNKS_PER_FILE = 16
 def write_sorted(
     folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> list[ShardFile]:
-    """Write rows that come sorted to ``part-00000.parquet`` and so on, about a million rows each.
+    """Write sorted rows to ``part-00000.parquet`` and so on, about a million rows to each file.
 
     Returns:
         The files.
@@ -29,15 +31,15 @@ def write_sorted(
     chunks = even_chunks((batch.cast(schema) for batch in batches), schema)
     files: list[ShardFile] = []
     while (first := next(chunks, None)) is not None or not files:
-        inside = [] if first is None else chain([first], islice(chunks, _CHUNKS_PER_FILE - 1))
-        files.append(write_table(folder / f"part-{len(files):05d}.parquet", schema, inside))
+        rows = [] if first is None else chain([first], islice(chunks, _CHUNKS_PER_FILE - 1))
+        files.append(write_table(folder / f"part-{len(files):05d}.parquet", schema, rows))
     return files
 
 
 def even_chunks(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, size: int = ROWS_PER_CHUNK
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of ``size``, the last one shorter."""
+    """Stream the same rows in batches of ``size`` rows; the last batch may be shorter."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -54,7 +56,7 @@ def even_chunks(
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The same columns, all nullable: engines differ in what they know never to be null."""
+    """Return the same columns, all nullable, as engines differ in which columns may be null."""
     return pa.schema([(field.name, _plain(field.type)) for field in schema])
 
 

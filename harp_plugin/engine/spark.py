@@ -1,4 +1,4 @@
-"""Apache Spark: the same expressions on a cluster, or on a local master."""
+"""Runs Ibis expressions on Apache Spark, on a cluster or on a local master."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+__all__ = ["Spark"]
+
 _BYTES_PER_PARTITION = 16_000_000
 _SETTINGS = {
     "spark.app.name": "harp",
@@ -32,15 +34,15 @@ _SETTINGS = {
 
 
 class Spark:
-    """Runs Ibis expressions on Spark; every kept table is Parquet in ``scratch``.
+    """Runs Ibis expressions on Spark.
 
-    On a cluster all its nodes must see the output folder under the same path.
+    All nodes of a cluster must see the output folder under the same path.
 
     Args:
-        scratch: an empty folder.
-        options: the master and the memory of its driver (local masters) or of each executor.
-        workers: threads of the master ``local[*]``.
-        size: of the sources in bytes, which sets the number of partitions.
+        scratch: an empty folder for stored tables.
+        options: the master, and the memory of the driver (local masters) or of each executor.
+        workers: the number of threads of the master ``local[*]``.
+        size: the size of the sources in bytes, which sets the number of partitions.
 
     Raises:
         HarpError: PySpark or Java is missing, or Spark does not start.
@@ -59,7 +61,7 @@ class Spark:
         }
         if local:
             settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        _silence(scratch / "spark.log")
+        _redirect_errors(scratch / "spark.log")
         self.session = _start(master.replace("[*]", f"[{workers}]"), settings, scratch)
         import ibis
 
@@ -72,30 +74,30 @@ class Spark:
         self.session.stop()
 
     def read(self, name: str, files: list[Path]) -> ir.Table:
-        """Make Parquet shards known as a table."""
+        """Return Parquet shards as a table of this name."""
         self.session.read.parquet(*map(str, files)).createOrReplaceTempView(name)
         return self.connection.table(name)
 
     def keep(self, name: str, expression: ir.Table) -> ir.Table:
-        """Compute a table once and keep it as Parquet."""
-        self._written(name, self._frame(expression)).createOrReplaceTempView(f"kept_{name}")
+        """Compute a table and store it as Parquet."""
+        self._store(name, self._frame(expression)).createOrReplaceTempView(f"kept_{name}")
         return self.connection.table(f"kept_{name}")
 
     def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
-        """A small result as dictionaries."""
+        """Return a small result as dictionaries."""
         return [row.asDict() for row in self._frame(expression).collect()]
 
     def sorted(self, expression: ir.Table, order: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Stream a large result, sorted: Spark writes ranges of it, one file each, in order."""
-        rows = self._written("unsorted", self._frame(expression))
-        self._written("sorted", rows.orderBy(*order))
+        """Stream a large result in order; Spark writes it to one file for each range."""
+        rows = self._store("unsorted", self._frame(expression))
+        self._store("sorted", rows.orderBy(*order))
         for file in sorted((self.scratch / "sorted").glob("part-*.parquet")):
             yield from pq.ParquetFile(file).iter_batches(ROWS_PER_CHUNK)
 
     def _frame(self, expression: ir.Table) -> DataFrame:
         return self.session.sql(self.connection.compile(expression))
 
-    def _written(self, name: str, rows: DataFrame) -> DataFrame:
+    def _store(self, name: str, rows: DataFrame) -> DataFrame:
         folder = str(self.scratch / name)
         rows.write.parquet(folder, mode="overwrite")
         return self.session.read.parquet(folder)
@@ -115,21 +117,24 @@ def _start(master: str, settings: dict[str, str], scratch: Path) -> SparkSession
     try:
         return builder.getOrCreate()
     except (PySparkRuntimeError, OSError) as error:
-        said = (scratch / "spark.log").read_text(errors="replace").split("\n")
-        reason = next((line.strip() for line in said if line.strip()), str(error))
+        lines = (scratch / "spark.log").read_text(errors="replace").split("\n")
+        reason = next((line.strip() for line in lines if line.strip()), str(error))
         raise HarpError(
             f"Spark does not start ({reason[:200]}): install Java 17 or newer, such as "
             "openjdk-17-jre-headless, and name it by JAVA_HOME; or use --engine duckdb"
         ) from error
 
 
-def _silence(log: Path) -> None:
-    """Send what this process and the Java it starts say on stderr to a file."""
+def _redirect_errors(log: Path) -> None:
+    """Send the error output of this process, and of the Java that it starts, to a file."""
     sys.stderr.flush()
     with log.open("wb") as file:
         os.dup2(file.fileno(), 2)
 
 
 def _heap(memory: str) -> str:
-    """Three quarters of the cap: Java needs the rest for itself, and 512 MiB at least to start."""
+    """Return the size of Java's heap: three quarters of the limit, and at least 512 MiB.
+
+    Java needs the other quarter for itself, and does not start with a smaller heap.
+    """
     return f"{max(512, memory_bytes(memory) * 3 // 4 >> 20)}m"

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
+__all__ = ["PACKAGES", "Engine", "Step", "Tables", "run_steps"]
+
 Tables = Mapping[str, "ir.Table"]
+"""Tables of expressions by name."""
 
 PACKAGES = ("ibis-framework", "duckdb", "pyspark", "pyarrow")
 _DISK_SIGNS = ("No space left", "max_temp_directory_size", "File too large")
@@ -31,15 +34,15 @@ _MEMORY_SIGNS = ("OutOfMemory", "Out of Memory")
 
 
 class Step(NamedTuple):
-    """One named result of relational work.
+    """One step of a stage, which computes a table.
 
     Attributes:
-        name: of the table; later steps see it under this name.
-        expression: makes the Ibis expression from the tables known so far.
-        kind: ``table`` is written to the stage's folder; ``temporary`` is kept for later steps
-            only, and made when one of them asks for it; ``drops`` holds rows (reason, count) for
-            the manifest, and ``counts`` rows (name, count) that `run_steps` returns.
-        order: columns by which a table is sorted; together they must be distinct.
+        name: the name of the table, under which other steps use it.
+        expression: makes the Ibis expression from the other tables.
+        kind: ``table`` for a table in the folder of the stage, ``temporary`` for a table that only
+            other steps use, ``drops`` for rows (reason, count) of the manifest, and ``counts`` for
+            rows (name, count) that `run_steps` returns.
+        order: the columns by which a table is sorted; no two rows may agree in all of them.
     """
 
     name: str
@@ -49,23 +52,23 @@ class Step(NamedTuple):
 
 
 class Engine(Protocol):
-    """What runs Ibis expressions. It is a context manager, closed at the end of a stage."""
+    """An engine that runs Ibis expressions; as a context manager, it ends with a stage."""
 
     def __enter__(self) -> Engine: ...
 
     def __exit__(self, *error: Any) -> None: ...
 
     def read(self, name: str, files: list[Path]) -> ir.Table:
-        """Make Parquet shards known as a table."""
+        """Return Parquet shards as a table of this name."""
 
     def keep(self, name: str, expression: ir.Table) -> ir.Table:
-        """Compute a table once and keep it in the scratch folder."""
+        """Compute a table and store it in the scratch folder."""
 
     def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
-        """A small result as dictionaries."""
+        """Return a small result as dictionaries."""
 
     def sorted(self, expression: ir.Table, order: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Stream a large result, sorted."""
+        """Stream a large result in order."""
 
 
 def run_steps(
@@ -79,19 +82,20 @@ def run_steps(
 ) -> dict[str, int]:
     """Run steps in order and write their tables as shards of ``stage``.
 
-    The work is done in a child process, so that running out of memory ends a step and not the
-    caller. The same bytes for any engine, any memory and any number of workers.
+    A child process does the work, so that a lack of memory ends the child and not the caller. The
+    bytes are the same for any engine, any memory and any number of workers.
 
     Args:
-        stage: a started stage; finished tables are kept.
+        stage: a started stage; its finished tables are not computed again.
         sources: folders of Parquet shards by table name.
-        steps: expressions must be picklable (module-level functions, or partials of them).
-        engine: which engine, under what memory cap.
-        workers: the engine's threads.
-        quiet: show no progress bar.
+        steps: the steps; their expressions must be picklable (functions of a module, or partials of
+            such functions).
+        engine: the engine and its memory limit.
+        workers: the number of threads of the engine.
+        quiet: whether to show no progress bar.
 
     Returns:
-        The counts of all steps of that kind.
+        The rows of all steps of the kind ``counts``.
 
     Raises:
         HarpError: the child was killed, or a step failed.
@@ -104,7 +108,7 @@ def run_steps(
     child.start()
     sender.close()
     try:
-        result = _follow(receiver, len(steps), stage.folder.name, quiet)
+        result = _watch(receiver, len(steps), stage.folder.name, quiet)
     except BaseException:
         child.terminate()
         raise
@@ -113,17 +117,19 @@ def run_steps(
     if result is None:
         raise HarpError(
             f"{stage.folder.name}: the database process ended with status {child.exitcode}, "
-            "most often for want of memory: run again with a lower --memory or more disk"
+            "most often for lack of memory: run again with a lower --memory or more disk space"
         )
     if isinstance(result, str):
         raise HarpError(result)
     return result
 
 
-def _follow(
-    receiver: Connection, steps: int, name: str, quiet: bool
-) -> dict[str, int] | str | None:
-    """Show progress until the child sends its counts or a message; None where it just ends."""
+def _watch(receiver: Connection, steps: int, name: str, quiet: bool) -> dict[str, int] | str | None:
+    """Show progress until the child sends its counts or an error message.
+
+    Returns:
+        What the child sent last; None where it ended without a message.
+    """
     with tqdm(total=steps, unit="step", desc=name, disable=quiet) as bar:
         try:
             while isinstance(message := receiver.recv(), int):
@@ -148,17 +154,17 @@ def _child(
             suffix=TEMPORARY, dir=stage.folder, ignore_cleanup_errors=True
         ) as scratch:
             size = sum(f.stat().st_size for folder in sources.values() for f in folder.glob("*"))
-            with _engine(Path(scratch), options, workers, size) as engine:
-                result = _Run(engine, stage, sources, steps).all(lambda: sender.send(1))
+            with _start_engine(Path(scratch), options, workers, size) as engine:
+                result = _Run(engine, stage, sources, steps).run(lambda: sender.send(1))
     except HarpError as error:
         result = str(error)
     except Exception as error:
-        result = _message(error, stage, options)
+        result = _error_message(error, stage, options)
     sender.send(result)
     sender.close()
 
 
-def _engine(scratch: Path, options: EngineOptions, workers: int, size: int) -> Engine:
+def _start_engine(scratch: Path, options: EngineOptions, workers: int, size: int) -> Engine:
     if options.engine == "spark":
         from .spark import Spark
 
@@ -168,8 +174,8 @@ def _engine(scratch: Path, options: EngineOptions, workers: int, size: int) -> E
     return Embedded(scratch, options, workers)
 
 
-def _message(error: Exception, stage: Stage, options: EngineOptions) -> str:
-    """One line on what went wrong; both engines give away their limits in words only."""
+def _error_message(error: Exception, stage: Stage, options: EngineOptions) -> str:
+    """Return one line about an error; both engines report a lack of memory by words only."""
     name, kind = stage.folder.name, type(error).__name__
     reason = " ".join(str(error).split())
     if any(sign in reason for sign in _DISK_SIGNS):
@@ -180,14 +186,14 @@ def _message(error: Exception, stage: Stage, options: EngineOptions) -> str:
 
 
 def _source_files(folder: Path) -> list[Path]:
-    """The files of a table; those of a finished stage are compared with their checksums."""
+    """Return the files of a table; for a finished stage, check them against their checksums."""
     if not (folder.parent / MANIFEST).is_file():
         return parquet_files(folder)
     return [file.path for file in table_files(folder.parent, folder.name, whole=True)]
 
 
 class _Run(Mapping[str, "ir.Table"]):
-    """The tables of a run by name; what is temporary is computed when it is first asked for."""
+    """The tables of a run by name; a table is computed when it is used for the first time."""
 
     def __init__(
         self, engine: Engine, stage: Stage, sources: dict[str, Path], steps: list[Step]
@@ -196,13 +202,13 @@ class _Run(Mapping[str, "ir.Table"]):
         self.stage = stage
         self.sources = sources
         self.steps = {step.name: step for step in steps}
-        self.known: dict[str, ir.Table] = {}
+        self.computed: dict[str, ir.Table] = {}
         self.counts: dict[str, int] = {}
 
     def __getitem__(self, name: str) -> ir.Table:
-        if name not in self.known:
-            self.known[name] = self._table(name)
-        return self.known[name]
+        if name not in self.computed:
+            self.computed[name] = self._table(name)
+        return self.computed[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self.sources, *self.steps])
@@ -210,8 +216,8 @@ class _Run(Mapping[str, "ir.Table"]):
     def __len__(self) -> int:
         return len(self.sources) + len(self.steps)
 
-    def all(self, done: Callable[[], None]) -> dict[str, int]:
-        """Run every step that the stage needs."""
+    def run(self, done: Callable[[], None]) -> dict[str, int]:
+        """Run every step that is not finished, call ``done`` after each, and return the counts."""
         for step in self.steps.values():
             if step.kind == "table":
                 self[step.name]

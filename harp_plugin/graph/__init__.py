@@ -1,7 +1,7 @@
-"""Stage 2: links become a resolved link graph.
+"""Stage 2 of a build: links become a resolved link graph.
 
-Pure Ibis expressions without I/O, and the stage that runs them. Texts were normalised when they
-were read; here are only equality, integers, windows and lists.
+The stage runs Ibis expressions, which do no input or output. All texts were normalised when they
+were read, so that the expressions need only equality, integers, windows and lists.
 """
 
 from .anchor_texts import ambiguous_anchors

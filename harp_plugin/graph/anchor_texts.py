@@ -1,4 +1,4 @@
-"""What anchor texts lead to."""
+"""Anchor texts and the pages that they lead to."""
 
 from __future__ import annotations
 
@@ -9,36 +9,44 @@ if TYPE_CHECKING:
 
     from ..engine import Tables
 
+__all__ = ["ambiguous_anchors", "anchor_texts"]
+
 _PARTS = 64
 
 
 def anchor_texts(tables: Tables) -> ir.Table:
-    """Every distinct anchor text with what it leads to.
+    """Return every distinct anchor text with figures about its targets.
 
-    Columns: id (the least id of its anchors), normalised, occurrences, pages (distinct targets),
+    Columns: id (the lowest id of its anchors), normalised, occurrences, pages (distinct targets),
     sources (distinct pages that it stands on), largest (occurrences of its most frequent target).
     """
     anchors = tables["anchors"]
     targets = anchors.group_by("normalised", "page").aggregate(
-        links=anchors.count(), least=anchors.id.min()
+        links=anchors.count(), lowest=anchors.id.min()
     )
     texts = targets.group_by("normalised").aggregate(
-        id=targets.least.min(),
+        id=targets.lowest.min(),
         occurrences=targets.links.sum(),
         pages=targets.count(),
         largest=targets.links.max(),
     )
-    standing = anchors.select("normalised", "source").distinct()
-    sources = standing.group_by(text="normalised").aggregate(sources=standing.count())
+    places = anchors.select("normalised", "source").distinct()
+    sources = places.group_by(text="normalised").aggregate(sources=places.count())
     joined = texts.inner_join(sources, [("normalised", "text")])
     return joined.select("id", "normalised", "occurrences", "pages", "sources", "largest")
 
 
 def ambiguous_anchors(anchors: ir.Table, max_pages: int, max_occurrences: int) -> ir.Table:
-    """Occurrences of anchor texts that lead to two pages or more, with all those pages.
+    """Return the occurrences of anchor texts that lead to two pages or more, with these pages.
 
-    Both caps take the lowest ids; ids are hashes, so this is a random draw. The pages are capped
-    before they are collected, the occurrences in two stages, so that no text is too large.
+    Both limits keep the lowest ids. As ids are hashes, this is a random sample. The limit on pages
+    applies before they are collected into lists, and the limit on occurrences applies in two steps,
+    so that even the most frequent text fits into memory.
+
+    Args:
+        anchors: the resolved anchors.
+        max_pages: the most pages of one anchor text.
+        max_occurrences: the most occurrences of one anchor text.
 
     Columns: id (of the anchor), pages (distinct, ascending), counts (occurrences of each page).
     """
@@ -47,8 +55,8 @@ def ambiguous_anchors(anchors: ir.Table, max_pages: int, max_occurrences: int) -
     pairs = anchors.group_by("normalised", "page").aggregate(links=anchors.count())
     by_text = ibis.window(group_by="normalised")
     by_page = ibis.window(group_by="normalised", order_by="page")
-    pairs = pairs.mutate(several=pairs.count().over(by_text), rank=ibis.row_number().over(by_page))
-    pairs = pairs.filter((pairs.several >= 2) & (pairs["rank"] < max_pages))
+    pairs = pairs.mutate(targets=pairs.count().over(by_text), rank=ibis.row_number().over(by_page))
+    pairs = pairs.filter((pairs.targets >= 2) & (pairs["rank"] < max_pages))
     target = ibis.struct({"page": pairs.page, "links": pairs.links})
     groups = pairs.group_by("normalised").aggregate(targets=target.collect())
     targets = groups.targets.sort()
@@ -57,17 +65,17 @@ def ambiguous_anchors(anchors: ir.Table, max_pages: int, max_occurrences: int) -
         pages=targets.map(lambda target: target["page"]),
         counts=targets.map(lambda target: target.links),
     ).filter(lambda t: t.pages.length() >= 2)
-    capped = _first_occurrences(anchors.select("id", "normalised"), max_occurrences)
-    return capped.inner_join(groups, "normalised").select("id", "pages", "counts")
+    occurrences = _first_occurrences(anchors.select("id", "normalised"), max_occurrences)
+    return occurrences.inner_join(groups, "normalised").select("id", "pages", "counts")
 
 
 def _first_occurrences(anchors: ir.Table, most: int) -> ir.Table:
-    """The anchors of lowest id of every text."""
+    """Return, for every text, at most ``most`` anchors: those of the lowest ids."""
     import ibis
 
     by_part = ibis.window(group_by=[anchors.normalised, anchors.id % _PARTS], order_by=anchors.id)
     parts = anchors.mutate(rank=ibis.row_number().over(by_part))
     parts = parts.filter(parts["rank"] < most).select("id", "normalised")
     by_text = ibis.window(group_by="normalised", order_by="id")
-    whole = parts.mutate(rank=ibis.row_number().over(by_text))
-    return whole.filter(whole["rank"] < most).select("id", "normalised")
+    ranked = parts.mutate(rank=ibis.row_number().over(by_text))
+    return ranked.filter(ranked["rank"] < most).select("id", "normalised")

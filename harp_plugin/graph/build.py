@@ -1,4 +1,4 @@
-"""The stage that resolves links."""
+"""The graph stage, which resolves links."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from .links import (
     resolved_links,
 )
 from .options import GraphOptions
-from .pages import dropped_pages, fit_pages, kept_pages, near_duplicates
+from .pages import checked_pages, coded_pages, dropped_pages, near_duplicates
 from .quality import counts, repeated_sentences
 from .redirects import doubled, dropped_redirects, first_redirects, titles
 from .see_also import dropped_see_also, resolved_see_also, see_also
+
+__all__ = ["build_graph", "graph_stage", "steps"]
 
 
 def build_graph(
@@ -37,18 +39,26 @@ def build_graph(
 ) -> dict[str, Any]:
     """Resolve the links of the finished corpus stage in ``directory``.
 
-    Writes these tables; each is sorted by its id, ``see_also`` by source and target.
+    The stage writes these tables. Each is sorted by its id, ``see_also`` by source and target.
 
     | table | row |
     |---|---|
-    | ``anchors`` | resolved link: id, sentence, start, end, normalised, page, source |
-    | ``sentence_anchors`` | its anchors by sentence: id, anchors, pages, targets |
-    | ``documents`` | page that may be a document: id, in_links, sources (distinct pages) |
-    | ``anchor_texts`` | distinct text: id, normalised, occurrences, pages, sources, largest |
-    | ``see_also`` | see-also link between pages: source, target |
+    | ``anchors`` | a resolved link: id, sentence, start, end, normalised, page, source |
+    | ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets |
+    | ``documents`` | a page that may be a document: id, in_links, sources (distinct pages) |
+    | ``anchor_texts`` | a distinct text: id, normalised, occurrences, pages, sources, largest |
+    | ``see_also`` | a see-also link between two pages: source, target |
 
-    The manifest's ``counts`` tell how many anchors look like near-duplicates or spam: see
+    The ``counts`` of the manifest say how many anchors look like near-duplicates or spam: see
     `harp_plugin.graph.quality.counts`.
+
+    Args:
+        directory: the folder of the build.
+        options: which pages and links count.
+        engine: the engine and its memory.
+        workers: the number of threads of the engine.
+        quiet: whether to show no progress bar.
+        rules: what may be done with other work in the folder.
 
     Returns:
         The stage's manifest.
@@ -64,24 +74,24 @@ def build_graph(
         return read_manifest(stage.folder)
     stage.start()
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
-    found = run_steps(stage, sources, steps(options), engine, workers=workers, quiet=quiet)
-    return stage.finish(needed="anchors", counts=found)
+    figures = run_steps(stage, sources, steps(options), engine, workers=workers, quiet=quiet)
+    return stage.finish(needed="anchors", counts=figures)
 
 
 def graph_stage(
     directory: Path, options: GraphOptions, rules: OverwriteRules | None = None
 ) -> Stage:
-    """The stage of these options, not started; its input is None while that is unfinished."""
+    """Return the stage of these options, not started; without a finished corpus it has no inputs."""
     inputs = read_content(directory, "corpus", needed=False)
     return Stage(directory / "graph", asdict(options), inputs, PACKAGES, rules=rules)
 
 
 def steps(options: GraphOptions) -> list[Step]:
-    """The relational work of the stage."""
+    """Return the steps of the stage in order."""
     return [
-        Step("fit", partial(fit_pages, options=options), "temporary"),
+        Step("checked_pages", partial(checked_pages, options=options), "temporary"),
         Step("near_duplicates", near_duplicates, "temporary"),
-        Step("kept", partial(kept_pages, options=options), "temporary"),
+        Step("coded_pages", partial(coded_pages, options=options), "temporary"),
         Step("page_drops", dropped_pages, "drops"),
         Step("redirects_1", first_redirects, "temporary"),
         *(
@@ -91,7 +101,7 @@ def steps(options: GraphOptions) -> list[Step]:
         Step("titles", titles, "temporary"),
         Step("redirect_drops", dropped_redirects, "drops"),
         Step("double_links", double_links, "temporary"),
-        Step("resolved", partial(resolved_links, options=options), "temporary"),
+        Step("resolved_links", partial(resolved_links, options=options), "temporary"),
         Step("link_drops", dropped_links, "drops"),
         Step("anchors", resolved_anchors),
         Step("sentence_anchors", anchors_by_sentence),

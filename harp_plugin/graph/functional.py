@@ -1,8 +1,11 @@
-"""Anchor texts that say what to do with a link and nothing about its page: "click here".
+"""Functional anchor texts, which say what to do with a link and nothing about its page.
 
-Anchor-DR (Xie et al., 2023, section 3.2) leaves out anchors by keywords that were picked by hand
-from the 500 most frequent ones; these are the like in the languages of the largest Wikipedias.
+An example is "click here". Anchor-DR (Xie et al., 2023, section 3.2) leaves out anchors by keywords
+that its authors chose from the 500 most frequent anchors. These are similar lists, in the languages
+of the largest Wikipedias.
 """
+
+__all__ = ["FUNCTIONAL_ANCHORS"]
 
 _BY_LANGUAGE = {
     "en": "here | click here | click | see here | go here | right here | look here | read here | "
@@ -153,4 +156,4 @@ _BY_LANGUAGE = {
 FUNCTIONAL_ANCHORS = frozenset(
     text.strip() for texts in _BY_LANGUAGE.values() for text in texts.split("|")
 )
-"""Functional anchor texts, as `harp_plugin.text.normalise_anchor` gives them."""
+"""Functional anchor texts, normalised by `harp_plugin.text.normalise_anchor`."""

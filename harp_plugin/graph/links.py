@@ -1,4 +1,4 @@
-"""Links between kept pages, with the reason why any other is dropped."""
+"""Resolves links to pages, or gives the reason why they are dropped."""
 
 from __future__ import annotations
 
@@ -6,29 +6,38 @@ from typing import TYPE_CHECKING
 
 from .functional import FUNCTIONAL_ANCHORS
 from .options import GraphOptions
-from .pages import NO_DOCUMENT, NO_SOURCE, reasons
+from .reasons import NO_DOCUMENT, NO_SOURCE, code_cases, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from ..engine import Tables
 
+__all__ = [
+    "anchors_by_sentence",
+    "documents",
+    "double_links",
+    "dropped_links",
+    "resolved_anchors",
+    "resolved_links",
+    "title_anchors",
+]
 
 _PRIME = 2**31 - 1
-"""A prime is coprime to any number of parts, by which ids are also taken."""
+"""The modulus for shares of ids; a prime is coprime to the other moduli that divide ids."""
 
 
 def double_links(tables: Tables) -> ir.Table:
-    """Ids of links that stand in the table more than once: their page was read twice."""
+    """Return the ids of links that the table holds more than once: their page was read twice."""
     links = tables["links"]
     numbers = links.group_by("id").aggregate(copies=links.count())
     return numbers.filter(numbers.copies > 1).select("id")
 
 
 def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
-    """All links with their target page, or with the reason why they are dropped.
+    """Return all links with their target page, or with the reason why they are dropped.
 
-    A filter counts only what nothing else would have dropped.
+    A filter counts only the links that nothing else would have dropped.
     """
     import ibis
     from ibis import _
@@ -36,19 +45,21 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
     sentences = tables["sentences"]
     sources = sentences.group_by("id").aggregate(source=sentences.page.min())
     sources = sources.select("source", sentence="id")
-    origin = tables["kept"].select("no_source", source="id")
+    origin = tables["coded_pages"].select("no_source", source="id")
     target = tables["titles"].select("title", "page", "no_document")
     links = _numbered_links(tables).left_join(target, [("target", "title")])
     joined = links.inner_join(sources, "sentence").left_join(origin, "source")
     if options.title_anchors < 1:
-        joined = joined.left_join(title_anchors(tables), [("page", "of"), ("normalised", "text")])
+        joined = joined.left_join(
+            title_anchors(tables), [("page", "titled"), ("normalised", "title_text")]
+        )
     reason = ibis.cases(
         (_.copy > 0, "link read twice"),
         (_.region.notnull(), "link in a header, footer or navigation"),
         (_.page.isnull(), "link to a missing page"),
         (_.page == _.source, "link to its own page"),
-        *reasons("link to ", _.no_document, NO_DOCUMENT),
-        *reasons("link from ", _.no_source, NO_SOURCE),
+        *code_cases("link to ", _.no_document, NO_DOCUMENT),
+        *code_cases("link from ", _.no_source, NO_SOURCE),
         *_text_reasons(options),
         else_=ibis.null("string"),
     )
@@ -58,7 +69,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
 
 
 def _text_reasons(options: GraphOptions) -> list[tuple]:
-    """Cases by the links' texts."""
+    """Return the cases that depend on the text of a link."""
     from ibis import _
 
     cases: list[tuple] = []
@@ -66,19 +77,24 @@ def _text_reasons(options: GraphOptions) -> list[tuple]:
         functional = _.normalised.isin(sorted(FUNCTIONAL_ANCHORS))
         cases.append((functional, "link whose text is functional"))
     if options.title_anchors < 1:
-        kept = _.id % _PRIME < round(options.title_anchors * _PRIME)
-        cases.append((_.text.notnull() & ~kept, "link whose text is the title of its page"))
+        in_share = _.id % _PRIME < round(options.title_anchors * _PRIME)
+        cases.append(
+            (_.title_text.notnull() & ~in_share, "link whose text is the title of its page")
+        )
     return cases
 
 
 def title_anchors(tables: Tables) -> ir.Table:
-    """Normalised texts that repeat a page's title: of (the page's id), text."""
+    """Return the normalised texts that repeat the title of a page.
+
+    Columns: titled (the id of the page), title_text.
+    """
     pages = tables["pages"]
-    return pages.select(of="id", text=pages.title_anchors.unnest()).distinct()
+    return pages.select(titled="id", title_text=pages.title_anchors.unnest()).distinct()
 
 
 def _numbered_links(tables: Tables) -> ir.Table:
-    """Links with the number of the copy, which is above 0 for the second of one id and so on."""
+    """Return links with the number of their copy: 0 for the first link of an id, then 1, 2, ..."""
     import ibis
 
     links = tables["links"].select(
@@ -87,24 +103,27 @@ def _numbered_links(tables: Tables) -> ir.Table:
     double = tables["double_links"]
     once = links.anti_join(double, "id").mutate(copy=ibis.literal(0, "int64"))
     copies = ibis.window(group_by="id", order_by=["target", "region", "normalised"])
-    several = links.semi_join(double, "id").mutate(copy=ibis.row_number().over(copies))
-    return ibis.union(once, several)
+    repeated = links.semi_join(double, "id").mutate(copy=ibis.row_number().over(copies))
+    return ibis.union(once, repeated)
 
 
 def dropped_links(tables: Tables) -> ir.Table:
-    """Numbers of dropped links by reason."""
-    dropped = tables["resolved"].filter(lambda t: t.reason.notnull())
-    return dropped.group_by("reason").aggregate(count=dropped.count())
+    """Count the dropped links by reason."""
+    return count_reasons(tables["resolved_links"])
 
 
 def resolved_anchors(tables: Tables) -> ir.Table:
-    """Links that lead from a kept page to another: id, sentence, span, anchor text, page."""
-    kept = tables["resolved"].filter(lambda t: t.reason.isnull())
-    return kept.select("id", "sentence", "start", "end", "normalised", "page", "source")
+    """Return the links that are not dropped.
+
+    Columns: id, sentence, start, end, normalised, page, source.
+    """
+    links = tables["resolved_links"]
+    anchors = links.filter(links.reason.isnull())
+    return anchors.select("id", "sentence", "start", "end", "normalised", "page", "source")
 
 
 def anchors_by_sentence(tables: Tables) -> ir.Table:
-    """The resolved anchors of every sentence, in reading order.
+    """Return the resolved anchors of every sentence, in reading order.
 
     Columns: id (of the sentence), anchors and pages (equally long lists), targets (distinct pages).
     """
@@ -124,17 +143,17 @@ def anchors_by_sentence(tables: Tables) -> ir.Table:
 
 
 def documents(tables: Tables) -> ir.Table:
-    """Pages that may be a document.
+    """Return the pages that may be a document.
 
-    Columns: id, in_links (resolved links that lead to it), sources (distinct pages they stand on).
+    Columns: id, in_links (resolved links to the page), sources (distinct pages with such links).
     """
     anchors = tables["anchors"]
     linking = anchors.group_by("page", "source").aggregate(links=anchors.count())
     numbers = linking.group_by("page").aggregate(
         in_links=linking.links.sum(), sources=linking.count()
     )
-    fit = tables["kept"].filter(lambda t: t.no_document == 0).select("id")
-    joined = fit.left_join(numbers, [("id", "page")])
+    pages = tables["coded_pages"].filter(lambda t: t.no_document == 0).select("id")
+    joined = pages.left_join(numbers, [("id", "page")])
     return joined.select(
         "id", in_links=joined.in_links.fill_null(0), sources=joined.sources.fill_null(0)
     )

@@ -1,4 +1,4 @@
-"""Options of the link graph."""
+"""Options of the graph stage."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from ..errors import HarpError
 from ..option_names import flag
 
+__all__ = ["FILTERS", "GraphOptions"]
+
 FILTERS = ("functional_anchors", "disambiguation_pages", "list_pages", "near_duplicate_leads")
-"""Options that say whether to keep or to drop."""
+"""Options with the choices keep and drop."""
 _CHOICES = ("keep", "drop")
 
 
-def _filter(of_what: str) -> str:
-    return field(default="keep", metadata={"help": of_what, "choices": list(_CHOICES)})
+def _filter(subject: str) -> str:
+    return field(default="keep", metadata={"help": subject, "choices": list(_CHOICES)})
 
 
 @dataclass
@@ -26,16 +28,18 @@ class GraphOptions:
 
     min_words: int = field(
         default=100,
-        metadata={"help": "Articles with fewer words are left out (the paper: 100)."},
+        metadata={"help": "Pages with fewer words are left out (the paper: 100)."},
     )
     min_lead_words: int = field(
-        default=0, metadata={"help": "A page whose lead has fewer words is no document."}
+        default=0, metadata={"help": "Pages whose lead has fewer words are not used as documents."}
     )
     title_anchors: float = field(
         default=1.0,
-        metadata={"help": "Share kept of the links whose text is their page's title."},
+        metadata={"help": "Share of the links to keep whose text is the title of their page."},
     )
-    functional_anchors: str = _filter("Links whose text is 'here', 'website', 'read more' etc.")
+    functional_anchors: str = _filter(
+        "Links whose text is 'here', 'website', 'read more' and the like."
+    )
     disambiguation_pages: str = _filter("Disambiguation pages, as sources and as documents.")
     list_pages: str = _filter("Lists and set indices, as sources and as documents.")
     near_duplicate_leads: str = _filter("Documents whose lead nearly repeats another's.")

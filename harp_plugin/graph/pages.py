@@ -1,38 +1,27 @@
-"""Which pages may be a source of links, and which a document."""
+"""Decides which pages may be a source of links, and which may be a document."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .options import GraphOptions
+from .reasons import NO_DOCUMENT, code_cases, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from ..engine import Tables
 
-NO_SOURCE = {
-    1: "a page that is too short",
-    2: "a disambiguation page",
-    3: "a list page",
-}
-"""Why a page is no source of links; 0 where it is one."""
-NO_DOCUMENT = {
-    1: "a page that is too short or has no lead",
-    2: "a disambiguation page",
-    3: "a list page",
-    4: "a page with too short a lead",
-    5: "a page whose lead nearly repeats another's",
-}
-"""Why a page is no document; 0 where it is one."""
+__all__ = ["checked_pages", "coded_pages", "dropped_pages", "near_duplicates"]
+
 _KINDS = {2: "disambiguation", 3: "list"}
 
 
-def fit_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
-    """Pages by id with codes: `NO_SOURCE` and `NO_DOCUMENT`, but for near-duplicates.
+def checked_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
+    """Return all pages with codes of `NO_SOURCE` and `NO_DOCUMENT`, without near-duplicates.
 
-    A page of which the source does not hold the whole has no word count and is long enough. Of a
-    page that was read twice, the fitter version counts.
+    Where the source does not hold the whole page, the page has no word count and counts as long
+    enough. Of a page that was read twice, the lower codes count.
 
     Columns: id, key, no_source, no_document.
     """
@@ -51,14 +40,14 @@ def fit_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
 
 
 def _dropped_kinds(options: GraphOptions) -> list[int]:
-    asked = {2: options.disambiguation_pages, 3: options.list_pages}
-    return [code for code, choice in asked.items() if choice == "drop"]
+    choices = {2: options.disambiguation_pages, 3: options.list_pages}
+    return [code for code, choice in choices.items() if choice == "drop"]
 
 
 def near_duplicates(tables: Tables) -> ir.Table:
-    """Ids of documents that share a band with a document of lower id."""
-    pages, fit = tables["pages"], tables["fit"]
-    documents = fit.filter(fit.no_document == 0).select("id")
+    """Return the ids of documents that share a band with a document of a lower id."""
+    pages, checked = tables["pages"], tables["checked_pages"]
+    documents = checked.filter(checked.no_document == 0).select("id")
     banded = pages.select("id", band=pages.lead_bands.unnest()).distinct()
     banded = banded.semi_join(documents, "id")
     firsts = banded.group_by(shared="band").aggregate(first=banded.id.min())
@@ -66,36 +55,31 @@ def near_duplicates(tables: Tables) -> ir.Table:
     return joined.filter(joined.first < joined.id).select("id").distinct()
 
 
-def kept_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
-    """Pages by id with codes: `NO_SOURCE` and `NO_DOCUMENT`.
+def coded_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
+    """Return all pages with codes of `NO_SOURCE` and `NO_DOCUMENT`.
 
     Columns: id, key, no_source, no_document.
     """
     import ibis
 
-    fit = tables["fit"]
+    checked = tables["checked_pages"]
     if options.near_duplicate_leads == "keep":
-        return fit
+        return checked
     repeating = tables["near_duplicates"].select(repeated="id")
-    joined = fit.left_join(repeating, [("id", "repeated")])
+    joined = checked.left_join(repeating, [("id", "repeated")])
     no_document = ibis.cases((joined.repeated.notnull(), 5), else_=joined.no_document)
     return joined.select("id", "key", "no_source", no_document=no_document)
 
 
 def dropped_pages(tables: Tables) -> ir.Table:
-    """Numbers of pages that a filter left out, by reason; those of ``min_words`` are not counted.
+    """Count the pages that a filter drops, by reason; those of ``min_words`` are not counted.
 
-    A page counts by what makes it no document: so a list without a lead does not.
+    A page counts by the reason why it is no document: a list without a lead is not counted as a
+    list.
     """
     import ibis
 
-    kept = tables["kept"].filter(lambda t: t.no_document > 1)
-    names = {code: name.removeprefix("a ") for code, name in NO_DOCUMENT.items()}
-    reason = ibis.cases(*reasons("", kept.no_document, names), else_=ibis.null("string"))
-    named = kept.select(reason=reason)
-    return named.group_by("reason").aggregate(count=named.count())
-
-
-def reasons(before: str, code: ir.IntegerValue, names: dict[int, str]) -> list[tuple]:
-    """Cases that turn a code into a reason, such as "link to a list page"."""
-    return [(code == number, before + name) for number, name in names.items()]
+    pages = tables["coded_pages"]
+    names = {code: name.removeprefix("a ") for code, name in NO_DOCUMENT.items() if code > 1}
+    reason = ibis.cases(*code_cases("", pages.no_document, names), else_=ibis.null("string"))
+    return count_reasons(pages.select(reason=reason))

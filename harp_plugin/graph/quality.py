@@ -1,4 +1,4 @@
-"""How many anchors look like near-duplicates or spam. Nothing is dropped for it."""
+"""Counts anchors that look like near-duplicates or spam; none of them is dropped."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ if TYPE_CHECKING:
 
     from ..engine import Tables
 
+__all__ = ["MANY_PAGES", "counts", "repeated_sentences"]
+
 MANY_PAGES = 100
-"""An anchor text that leads to more pages than this says little about any ("here")."""
+"""An anchor text that leads to more pages than this says little about any page ("here")."""
 
 
 def repeated_sentences(tables: Tables) -> ir.Table:
-    """Sentences with anchors whose text stands word for word on another page as well.
+    """Return the sentences with anchors that also stand, word for word, on another page.
 
     Columns: id, links (number of resolved anchors).
     """
     groups = tables["sentence_anchors"].select("id", links=lambda t: t.anchors.length())
     sentences = tables["sentences"].semi_join(groups, "id").select("id", "page", "text")
-    standing = sentences.select("text", "page").distinct()
-    pages = standing.group_by("text").aggregate(pages=standing.count())
+    places = sentences.select("text", "page").distinct()
+    pages = places.group_by("text").aggregate(pages=places.count())
     repeated = pages.filter(pages.pages >= 2).select("text")
-    found = sentences.semi_join(repeated, "text").select("id").distinct()
-    return groups.semi_join(found, "id")
+    ids = sentences.semi_join(repeated, "text").select("id").distinct()
+    return groups.semi_join(ids, "id")
 
 
 def counts(tables: Tables) -> ir.Table:
-    """Figures on the resolved anchors, as rows (name, count).
+    """Return figures about the resolved anchors, as rows (name, count).
 
-    ``repeated anchors``: those beyond the first with one text and one target on one page.
-    ``anchors in repeated sentences``: those in a sentence whose text stands word for word on
-    another page as well, so most likely made by a template.
-    ``texts of several pages``: anchor texts that lead to two pages or more.
-    ``texts of very many pages``: anchor texts that lead to more than `MANY_PAGES` pages.
-    ``anchors of very many pages``: the occurrences of such texts.
+    - ``repeated anchors``: anchors that repeat the text and the target of another anchor on the
+      same page.
+    - ``anchors in repeated sentences``: anchors in a sentence that also stands, word for word, on
+      another page. Such a sentence most likely comes from a template.
+    - ``texts of several pages``: anchor texts that lead to two pages or more.
+    - ``texts of very many pages``: anchor texts that lead to more than `MANY_PAGES` pages.
+    - ``anchors of very many pages``: the occurrences of such texts.
     """
     import ibis
 

@@ -1,29 +1,33 @@
-"""Redirects followed to their ends, and all titles by which a page can be named."""
+"""Follows redirects to their ends, and collects all titles of a page."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from .reasons import count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from ..engine import Tables
 
+__all__ = ["MAX_HOPS", "doubled", "dropped_redirects", "first_redirects", "titles"]
+
 MAX_HOPS = 16
-"""Redirects that are followed on end: four doublings of one."""
+"""How many redirects are followed one after the other: one, doubled four times."""
 
 
 def first_redirects(tables: Tables) -> ir.Table:
-    """One target for each redirect, the least; a page of the same title wins over a redirect.
+    """Return the lowest target of each redirect; a page wins over a redirect of the same title.
 
     Columns: source, target (keys).
     """
-    redirects = tables["redirects"].anti_join(tables["kept"], [("source", "key")])
+    redirects = tables["redirects"].anti_join(tables["coded_pages"], [("source", "key")])
     return redirects.group_by("source").aggregate(target=redirects.target.min())
 
 
 def doubled(tables: Tables, *, name: str) -> ir.Table:
-    """Redirects followed twice as far as in table ``name`` (pointer doubling)."""
+    """Follow redirects twice as far as in the table ``name`` (pointer doubling)."""
     redirects = tables[name]
     further = redirects.view().rename(via="source", beyond="target")
     joined = redirects.left_join(further, [("target", "via")])
@@ -31,22 +35,22 @@ def doubled(tables: Tables, *, name: str) -> ir.Table:
 
 
 def titles(tables: Tables) -> ir.Table:
-    """Every title that names a page: its own, and those of redirects that end at it.
+    """Return every title of a page: its own, and those of the redirects that end at it.
 
     Columns: title, page (id), no_source, no_document.
     """
     import ibis
 
-    kept = tables["kept"]
-    named = kept.select("no_source", "no_document", title="key", page="id")
+    pages = tables["coded_pages"]
+    own_titles = pages.select("no_source", "no_document", title="key", page="id")
     redirects = tables[f"redirects_{MAX_HOPS}"]
-    ended = redirects.inner_join(named.view().rename(end="title"), [("target", "end")])
+    ended = redirects.inner_join(own_titles.view().rename(end="title"), [("target", "end")])
     ended = ended.select("no_source", "no_document", "page", title="source")
-    return ibis.union(named, ended.select(named.columns))
+    return ibis.union(own_titles, ended.select(own_titles.columns))
 
 
 def dropped_redirects(tables: Tables) -> ir.Table:
-    """Numbers of redirects that lead nowhere, by reason."""
+    """Count the redirects that lead to no page, by reason."""
     import ibis
     from ibis import _
 
@@ -55,7 +59,7 @@ def dropped_redirects(tables: Tables) -> ir.Table:
     first = tables["redirects_1"].select(via="source", chosen="target")
     last = tables[f"redirects_{MAX_HOPS}"].select(through="source", end="target")
     again = tables["redirects_1"].select(on="source")
-    pages = tables["kept"].select(page="key").distinct()
+    pages = tables["coded_pages"].select(page="key").distinct()
     joined = distinct.left_join(first, [("source", "via")]).left_join(last, [("source", "through")])
     joined = joined.left_join(again, [("end", "on")]).left_join(pages, [("end", "page")])
     reason = ibis.cases(
@@ -66,9 +70,7 @@ def dropped_redirects(tables: Tables) -> ir.Table:
         (_.page.isnull(), "redirect to a missing page"),
         else_=ibis.null("string"),
     )
-    dropped = joined.select("copies", reason=reason).filter(_.reason.notnull())
     twice = distinct.aggregate(count=(distinct.copies - 1).sum().fill_null(0)).mutate(
         reason=ibis.literal("redirect read twice")
     )
-    counted = dropped.group_by("reason").aggregate(count=dropped.count())
-    return ibis.union(counted, twice.select("reason", "count"))
+    return ibis.union(count_reasons(joined.select(reason=reason)), twice.select("reason", "count"))

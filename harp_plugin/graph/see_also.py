@@ -1,25 +1,27 @@
-"""See-also links between pages."""
+"""Resolves the see-also links between pages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .pages import NO_SOURCE, reasons
+from .reasons import NO_SOURCE, code_cases, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from ..engine import Tables
 
+__all__ = ["dropped_see_also", "resolved_see_also", "see_also"]
+
 
 def resolved_see_also(tables: Tables) -> ir.Table:
-    """All see-also links with their target, or with the reason why they are dropped."""
+    """Return all see-also links with their targets, or with the reason why they are dropped."""
     import ibis
     from ibis import _
 
     pages, titles = tables["pages"], tables["titles"]
     listed = pages.select(source="id", key=pages.see_also.unnest()).distinct()
-    origin = tables["kept"].select(source="id", unfit_source="no_source")
+    origin = tables["coded_pages"].select(source="id", unfit_source="no_source")
     target = titles.select("title", target="page", unfit_target="no_source")
     joined = listed.left_join(target, [("key", "title")]).left_join(origin, "source")
     same = ibis.window(group_by=["source", "target"], order_by="key")
@@ -27,8 +29,8 @@ def resolved_see_also(tables: Tables) -> ir.Table:
     reason = ibis.cases(
         (_.target.isnull(), "see-also link to a missing page"),
         (_.target == _.source, "see-also link to its own page"),
-        *reasons("see-also link to ", _.unfit_target, NO_SOURCE),
-        *reasons("see-also link from ", _.unfit_source, NO_SOURCE),
+        *code_cases("see-also link to ", _.unfit_target, NO_SOURCE),
+        *code_cases("see-also link from ", _.unfit_source, NO_SOURCE),
         (_.repeated > 0, "see-also link that repeats another"),
         else_=ibis.null("string"),
     )
@@ -36,12 +38,14 @@ def resolved_see_also(tables: Tables) -> ir.Table:
 
 
 def dropped_see_also(tables: Tables) -> ir.Table:
-    """Numbers of dropped see-also links by reason."""
-    dropped = tables["resolved_see_also"].filter(lambda t: t.reason.notnull())
-    return dropped.group_by("reason").aggregate(count=dropped.count())
+    """Count the dropped see-also links by reason."""
+    return count_reasons(tables["resolved_see_also"])
 
 
 def see_also(tables: Tables) -> ir.Table:
-    """Distinct pairs of pages, redirects resolved: source, target."""
-    kept = tables["resolved_see_also"].filter(lambda t: t.reason.isnull())
-    return kept.select("source", "target")
+    """Return the distinct pairs of pages that see-also links connect.
+
+    Columns: source, target.
+    """
+    resolved = tables["resolved_see_also"]
+    return resolved.filter(resolved.reason.isnull()).select("source", "target")

@@ -1,0 +1,45 @@
+"""Why pages, links and redirects are dropped, and how many of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+__all__ = ["NO_DOCUMENT", "NO_SOURCE", "code_cases", "count_reasons"]
+
+NO_SOURCE = {
+    1: "a page that is too short",
+    2: "a disambiguation page",
+    3: "a list page",
+}
+"""Why a page is no source of links, by code; the code of a source is 0."""
+NO_DOCUMENT = {
+    1: "a page that is too short or has no lead",
+    2: "a disambiguation page",
+    3: "a list page",
+    4: "a page with too short a lead",
+    5: "a page whose lead nearly repeats another's",
+}
+"""Why a page is no document, by code; the code of a document is 0."""
+
+
+def code_cases(prefix: str, code: ir.IntegerValue, names: dict[int, str]) -> list[tuple]:
+    """Return the cases that turn a code into a reason, such as "link to a list page".
+
+    Args:
+        prefix: the start of the reasons.
+        code: a column of codes.
+        names: the rest of the reason of each code, such as `NO_SOURCE`.
+    """
+    return [(code == number, prefix + name) for number, name in names.items()]
+
+
+def count_reasons(rows: ir.Table) -> ir.Table:
+    """Count the rows that have a reason, by reason.
+
+    Columns: reason, count.
+    """
+    dropped = rows.filter(rows.reason.notnull())
+    return dropped.group_by("reason").aggregate(count=dropped.count())
