@@ -102,9 +102,8 @@ def test_mistakes_of_the_program_keep_their_traceback(monkeypatch):
     for kind in (TypeError, KeyError, IndexError, AttributeError, AssertionError, ValueError):
         assert user_message(kind("x")) is None
     assert user_message(RecursionError("maximum recursion depth exceeded")) is None
-    assert (
-        user_message(pa.ArrowKeyError("x")) is None and user_message(pa.ArrowTypeError("x")) is None
-    )
+    assert user_message(pa.ArrowKeyError("x")) is None
+    assert user_message(pa.ArrowTypeError("x")) is None
     assert user_message(ModuleNotFoundError("x", name="harp_plugin.nothing")) is None
 
     def raising(_options):

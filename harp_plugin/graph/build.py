@@ -81,7 +81,7 @@ def build_graph(
 def graph_stage(
     directory: Path, options: GraphOptions, rules: OverwriteRules | None = None
 ) -> Stage:
-    """Return the stage of these options, not started; without a finished corpus it has no inputs."""
+    """Return the stage of these options, not started; without a built corpus, it has no input."""
     inputs = read_content(directory, "corpus", needed=False)
     return Stage(directory / "graph", asdict(options), inputs, PACKAGES, rules=rules)
 

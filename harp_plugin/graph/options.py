@@ -15,7 +15,8 @@ _CHOICES = ("keep", "drop")
 
 
 def _filter(subject: str) -> str:
-    return field(default="keep", metadata={"help": subject, "choices": list(_CHOICES)})
+    help_text = f"Whether to keep or drop {subject}."
+    return field(default="keep", metadata={"help": help_text, "choices": list(_CHOICES)})
 
 
 @dataclass
@@ -37,12 +38,10 @@ class GraphOptions:
         default=1.0,
         metadata={"help": "Share of the links to keep whose text is the title of their page."},
     )
-    functional_anchors: str = _filter(
-        "Links whose text is 'here', 'website', 'read more' and the like."
-    )
-    disambiguation_pages: str = _filter("Disambiguation pages, as sources and as documents.")
-    list_pages: str = _filter("Lists and set indices, as sources and as documents.")
-    near_duplicate_leads: str = _filter("Documents whose lead nearly repeats another's.")
+    functional_anchors: str = _filter("links whose text is 'here', 'website' or the like")
+    disambiguation_pages: str = _filter("disambiguation pages, as sources and as documents")
+    list_pages: str = _filter("lists and set indices, as sources and as documents")
+    near_duplicate_leads: str = _filter("documents whose lead nearly repeats another lead")
 
     def __post_init__(self) -> None:
         for name in ("min_words", "min_lead_words"):
