@@ -94,7 +94,7 @@ SCORING_OPTIONS = {
     "seed": ScoringOption(
         part="scorer",
         type=int,
-        default=0,
+        default=42,
         limits=SEED,
         help="Draws the weights of untrained heads.",
     ),

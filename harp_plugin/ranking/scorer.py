@@ -82,7 +82,7 @@ class Scorer:
         batch_tokens: int | None = None,
         max_length: int | None = None,
         allow_untrained: bool = False,
-        seed: int = 0,
+        seed: int = 42,
     ) -> None:
         if dtype not in DTYPES:
             raise HarpError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
