@@ -4,14 +4,11 @@ import gzip
 import os
 import subprocess
 import sys
-import threading
 import time
-import tracemalloc
 
 import pyterrier as pt
 import pytest
 
-from harp_plugin.collections.trec_run import LONGEST_LINE, count_lines, run_lines
 from harp_plugin.errors import HarpError, one_line
 from harp_plugin.evaluation.reranking.options import RerankOptions
 from harp_plugin.evaluation.reranking.service import rerank
@@ -167,57 +164,11 @@ def test_a_run_that_may_not_be_read_is_one_line(refused, tmp_path):
     assert "cannot read run" in refused(run)
 
 
-@pytest.mark.parametrize("kind", ["CRLF", "BOM", "ranks out of order", "tabs", "no line end"])
-def test_what_is_only_unusual_is_read(names, tmp_path, kind):
-    line = named(GOOD, names)
-    content = {
-        "CRLF": line.replace(b"\n", b"\r\n"),
-        "BOM": b"\xef\xbb\xbf" + line,
-        "ranks out of order": line.replace(b" 0 ", b" 99 "),
-        "tabs": line.replace(b" ", b"\t"),
-        "no line end": line.strip(),
-    }[kind]
-    run = tmp_path / "unusual.run"
-    run.write_bytes(content)
-    assert list(run_lines(run)) == [(names["q"], names["d"], 1.5)]
-
-
-@pytest.mark.parametrize("docno", ["é日本語😀", "a/b\\c", "'\"", "\x1b[0m", "=1+1", "x" * 1000])
-def test_docnos_are_any_text(tmp_path, docno):
-    run = tmp_path / "any.run"
-    run.write_text(f"{docno} Q0 {docno} 1 -.5e-3 x\n", encoding="utf-8")
-    assert list(run_lines(run)) == [(docno, docno, -0.0005)]
-
-
-def test_an_endless_line_takes_no_memory(tmp_path):
-    run = tmp_path / "endless.run"
-    with run.open("wb") as file:
-        file.truncate(1 << 32)
-    tracemalloc.start()
-    with pytest.raises(HarpError, match="line 1: over"):
-        list(run_lines(run))
-    assert count_lines(run) is None
-    assert tracemalloc.get_traced_memory()[1] < 10 * LONGEST_LINE + (4 << 20)
-    tracemalloc.stop()
-
-
 def test_reading_is_linear_in_the_lines_of_a_query(tmp_path, names, refused):
     lines = [f"{names['q']} Q0 d{n} 0 {n} x\n" for n in range(100_000)]
     run = tmp_path / "long.run"
     run.write_text("".join([*lines, lines[0]]))
     assert "lists document d0 twice" in refused(run)
-
-
-def test_what_a_shell_substitutes_is_read_once(names, tmp_path):
-    reading, writing = os.pipe()
-    writer = threading.Thread(target=lambda: os.close(os.write(writing, b"") or writing))
-    os.write(writing, named(GOOD, names))
-    writer.start()
-    path = f"/dev/fd/{reading}"
-    assert count_lines(path) is None
-    assert [line.document for line in run_lines(path)] == [names["d"]]
-    writer.join()
-    os.close(reading)
 
 
 @pytest.mark.integration

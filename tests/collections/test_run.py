@@ -1,0 +1,80 @@
+"""Runs grouped by query: their order, their checks, and how little memory they take."""
+
+import random
+import tracemalloc
+
+import pytest
+
+from harp_plugin.collections.run import QueryResults, Run, results_by_query
+from harp_plugin.collections.trec_run import Result, ScoredDocument, run_lines, run_text
+from harp_plugin.errors import HarpError
+
+LINES = [
+    ScoredDocument(f"q{query}", f"d{(7 * query + rank) % 900}", float(-rank))
+    for query in (3, 1, 2)
+    for rank in range(700)
+]
+
+
+def test_equal_scores_keep_the_order_of_the_run():
+    lines = [ScoredDocument("q", f"d{n}", float(n % 3)) for n in range(1000)]
+    expected = [f"d{n}" for score in (2, 1) for n in range(score, 1000, 3)]
+    for depth in (1, 7, 400):
+        assert Run(lines, "run", depth)["q"] == expected[:depth]
+    (results,) = results_by_query(lines, "run", 400)
+    assert results == QueryResults("q", expected[:400], 1000)
+
+
+@pytest.mark.parametrize("depth", [None, 1, 50, 5000])
+def test_lines_of_a_query_may_stand_anywhere(depth):
+    shuffled = random.Random(1).sample(LINES, len(LINES))
+    for run in (Run(LINES, "run", depth), Run(shuffled, "run", depth)):
+        assert set(run) == {"q1", "q2", "q3"} and "q4" not in run and run.scores("q4") == {}
+        for query in run:
+            best = [line for line in LINES if line.query == query][:depth]
+            assert run[query] == [line.document for line in best]
+            assert run.scores(query) == {line.document: line.score for line in best}
+    assert list(Run(LINES, "run")) == ["q3", "q1", "q2"]
+
+
+@pytest.mark.parametrize("depth", [None, 20_000])
+def test_a_document_twice_is_refused_however_far_apart(depth):
+    lines = [ScoredDocument("q", f"d{n}", 1.0) for n in range(15_000)]
+    with pytest.raises(HarpError, match="my run lists document d3 twice for query q: keep one"):
+        Run([*lines, lines[3]], "my run", depth)
+
+
+def test_a_stream_is_refused_where_a_query_stands_in_two_places():
+    stream = results_by_query([*LINES, LINES[0]], "my run")
+    assert [results.query for results in (next(stream), next(stream), next(stream))] == [
+        *("q3", "q1", "q2")
+    ]
+    with pytest.raises(HarpError, match="my run has lines of query q3 in two places"):
+        next(stream)
+
+
+def test_a_run_without_lines_is_refused():
+    for read in (Run, lambda *arguments: list(results_by_query(*arguments))):
+        with pytest.raises(HarpError, match="my run is empty: name a run with results"):
+            read([], "my run")
+
+
+def test_a_run_takes_few_bytes_a_line():
+    documents = [f"d{n}" for n in range(1000)]
+    tracemalloc.start()
+    lines = (
+        ScoredDocument(f"q{query}", document, 1.0) for query in range(200) for document in documents
+    )
+    run = Run(lines, "run")
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(run["q7"]) == 1000
+    assert held < 14 * 200_000
+
+
+def test_lines_read_back_as_they_were(tmp_path):
+    results = [Result("q", "d1", 0, 0.1 + 0.2), Result("q", "é", 1, -1e-300)]
+    path = tmp_path / "x.run"
+    path.write_text(run_text(results, "tag"), encoding="utf-8")
+    assert path.read_text(encoding="utf-8").startswith("q Q0 d1 0 0.30000000000000004 tag\n")
+    assert list(run_lines(path)) == [(query, doc, score) for query, doc, _, score in results]
