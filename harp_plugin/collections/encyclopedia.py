@@ -15,8 +15,10 @@ from ir_datasets.formats import BaseDocs, TrecQrels, TsvQueries
 from ir_datasets.indices.base import Docstore
 from ir_datasets.util import LocalDownload
 
+__all__ = ["NAME", "content_hash", "register"]
+
 NAME = "harp-encyclopedia"
-GRADES = {
+_GRADES = {
     0: "Not relevant",
     1: "Related: mentions the subject of the query",
     2: "Relevant: answers part of the query",
@@ -36,8 +38,8 @@ class EncyclopediaDoc(NamedTuple):
         return f"{self.title} {self.text}"
 
 
-class EncyclopediaDocs(BaseDocs):
-    """The pages, read from the package; so few that a look-up needs no index on disk."""
+class _Pages(BaseDocs):
+    """Reads the pages from the package. They are so few that a look-up needs no index on disk."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -50,8 +52,8 @@ class EncyclopediaDocs(BaseDocs):
     def docs_cls(self) -> type[EncyclopediaDoc]:
         return EncyclopediaDoc
 
-    def docs_store(self, field: str = "doc_id") -> "EncyclopediaStore":
-        return EncyclopediaStore(self._load(), field)
+    def docs_store(self, field: str = "doc_id") -> "_PageStore":
+        return _PageStore(self._load(), field)
 
     def docs_path(self, force: bool = True) -> Path:
         return self._path
@@ -72,8 +74,8 @@ class EncyclopediaDocs(BaseDocs):
         return self._pages
 
 
-class EncyclopediaStore(Docstore):
-    """Look-up of pages in memory."""
+class _PageStore(Docstore):
+    """Looks pages up in memory."""
 
     def __init__(self, pages: list[EncyclopediaDoc], field: str) -> None:
         super().__init__(EncyclopediaDoc, field)
@@ -90,21 +92,24 @@ class EncyclopediaStore(Docstore):
 
 
 def register() -> None:
-    """Make ``ir_datasets.load("harp-encyclopedia")`` work; a second call changes nothing."""
+    """Register the dataset, so that ``ir_datasets.load("harp-encyclopedia")`` gives it.
+
+    A second call changes nothing.
+    """
     if NAME in ir_datasets.registry:
         return
     queries = LocalDownload(_data("queries.tsv"), mkdir=False)
     qrels = LocalDownload(_data("qrels.txt"), mkdir=False)
     dataset = Dataset(
-        EncyclopediaDocs(_data("docs.jsonl")),
+        _Pages(_data("docs.jsonl")),
         TsvQueries(queries, namespace=NAME, lang="en"),
-        TrecQrels(qrels, GRADES),
+        TrecQrels(qrels, _GRADES),
     )
     ir_datasets.registry.register(NAME, dataset)
 
 
 def content_hash() -> str:
-    """Changes when the pages do, as from one release to the next."""
+    """Hash the pages, which may change from one release to the next."""
     return hashlib.sha256(_data("docs.jsonl").read_bytes()).hexdigest()
 
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +15,25 @@ from ..errors import HarpError
 from .judged_queries import JudgedQuery, check_enough_queries
 from .query_ids import few_shot_order, read_query_ids
 
+__all__ = ["JsonLinesQueries"]
 
-class _Place(NamedTuple):
+
+class _Line(NamedTuple):
+    """Where a line stands: the index of its file, its offset in bytes, its number from 1."""
+
     file: int
     offset: int
     number: int
-    id: str
+    query_id: str
 
 
 class JsonLinesQueries:
-    """Lines of ``query``, ``positive_passages`` and ``negative_passages``, read when drawn.
+    """Judged queries from lines of ``query``, ``positive_passages`` and ``negative_passages``.
 
-    ``query_id`` names a line, else its number. A line of `harp export` with ``"swapped": true``
-    is turned back: its passages are queries of one document. A passage's ``score``, as Tevatron
-    names it, is a teacher's.
+    A line is read again whenever documents are drawn from it. Its id is ``query_id``, else its
+    number. A line of `harp export` with ``"swapped": true`` is swapped back: its passages are
+    queries, and its query is a document. A passage's ``score``, as Tevatron names it, is the
+    teacher's score.
 
     Args:
         files: paths of plain JSON lines.
@@ -63,53 +69,49 @@ class JsonLinesQueries:
         self.has_teacher_scores = teacher
         self.without_teacher_score = 0
         digest = hashlib.sha256()
-        found = [
-            place for number in range(len(self.files)) for place in self._places(number, digest)
+        usable = [
+            line for file in range(len(self.files)) for line in self._usable_lines(file, digest)
         ]
         source = ", ".join(self.files)
-        wanted = read_query_ids(query_ids, {place.id for place in found}, source)
-        ids = few_shot_order(wanted, seed)[:queries]
+        allowed = read_query_ids(query_ids, {line.query_id for line in usable}, source)
+        ids = few_shot_order(allowed, seed)[:queries]
         check_enough_queries(len(ids), queries, self.drops, source)
         chosen = set(ids)
-        self._kept = [place for place in found if place.id in chosen]
+        self._lines = [line for line in usable if line.query_id in chosen]
         digest.update("\n".join(ids).encode("utf-8", "surrogatepass"))
         self.fingerprint = digest.hexdigest()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._lines)
 
     def judged(self, index: int) -> JudgedQuery:
         """The line at an index, its documents by their texts."""
-        place = self._kept[index]
-        path = self.files[place.file]
-        try:
-            with Path(path).open("rb") as file:
-                file.seek(place.offset)
-                line = file.readline()
-        except OSError as error:
-            raise HarpError(f"cannot read train_file {path}: {error}") from error
-        return _scored(self._parsed(line, place.id, f"{path}, line {place.number}"))
+        line = self._lines[index]
+        path = self.files[line.file]
+        with _reading(path), Path(path).open("rb") as file:
+            file.seek(line.offset)
+            content = file.readline()
+        return _scored(self._parsed(content, line.query_id, f"{path}, line {line.number}"))
 
     def texts(self, documents: Sequence[str]) -> list[str]:
-        """The texts themselves."""
+        """The documents themselves, which are texts."""
         return list(documents)
 
-    def _places(self, number: int, digest: Any) -> list[_Place]:
-        path, places, offset = self.files[number], [], 0
-        try:
-            with Path(path).open("rb") as lines:
-                for row, line in enumerate(lines, start=1):
-                    digest.update(line)
-                    if line.strip():
-                        judged = self._parsed(line, f"{number}:{row}", f"{path}, line {row}")
-                        if self._usable(judged):
-                            places.append(_Place(number, offset, row, judged.id))
-                    offset += len(line)
-        except OSError as error:
-            raise HarpError(f"cannot read train_file {path}: {error}") from error
-        return places
+    def _usable_lines(self, file: int, digest: Any) -> list[_Line]:
+        """The lines of a file that can be learnt from; the others are counted."""
+        path, lines, offset = self.files[file], [], 0
+        with _reading(path), Path(path).open("rb") as contents:
+            for number, content in enumerate(contents, start=1):
+                digest.update(content)
+                if content.strip():
+                    where = f"{path}, line {number}"
+                    judged = self._parsed(content, f"{file}:{number}", where)
+                    if self._is_usable(judged):
+                        lines.append(_Line(file, offset, number, judged.id))
+                offset += len(content)
+        return lines
 
-    def _usable(self, judged: JudgedQuery) -> bool:
+    def _is_usable(self, judged: JudgedQuery) -> bool:
         scored = _scored(judged)
         self.without_teacher_score += len(judged.positives) - len(scored.positives)
         self.without_teacher_score += len(judged.negatives) - len(scored.negatives)
@@ -124,7 +126,7 @@ class JsonLinesQueries:
             return True
         return False
 
-    def _parsed(self, line: bytes, name: str, where: str) -> JudgedQuery:
+    def _parsed(self, line: bytes, default_id: str, where: str) -> JudgedQuery:
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -136,7 +138,7 @@ class JsonLinesQueries:
         scores = {text: score for text, score in negatives + positives if score is not None}
         texts = [text for text, _ in positives]
         return JudgedQuery(
-            str(row.get("query_id", name)),
+            str(row.get("query_id", default_id)),
             row["query"],
             texts,
             [text for text, _ in negatives if text not in texts],
@@ -149,9 +151,9 @@ class JsonLinesQueries:
     ) -> list[tuple[str, float | None]]:
         """The texts of passages that have one, with a teacher's scores."""
         passages = row.get(key)
-        if not isinstance(passages, list) or not all(isinstance(one, dict) for one in passages):
+        if not isinstance(passages, list) or not all(isinstance(item, dict) for item in passages):
             raise HarpError(f"{where}: `{key}` must be a list of objects with title and text")
-        found = []
+        texts = []
         for passage in passages:
             values = [passage.get(field, "") for field in self.fields]
             if not passage.keys() & set(self.fields) or not all(
@@ -163,16 +165,24 @@ class JsonLinesQueries:
             score = passage.get("score") if self.has_teacher_scores else None
             if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
                 raise HarpError(f"{where}: score {score!r} of a passage is no number")
-            found.append((" ".join(value for value in values if value), score))
-        return [(text, score) for text, score in found if text.strip()]
+            texts.append((" ".join(value for value in values if value), score))
+        return [(text, score) for text, score in texts if text.strip()]
 
 
 def _scored(judged: JudgedQuery) -> JudgedQuery:
     """Only the documents that have a teacher's score, where scores are read."""
-    known = judged.teacher_scores
-    if known is None:
+    scores = judged.teacher_scores
+    if scores is None:
         return judged
     return judged._replace(
-        positives=[text for text in judged.positives if text in known],
-        negatives=[text for text in judged.negatives if text in known],
+        positives=[text for text in judged.positives if text in scores],
+        negatives=[text for text in judged.negatives if text in scores],
     )
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HarpError(f"cannot read train_file {path}: {error}") from error

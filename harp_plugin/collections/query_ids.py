@@ -11,9 +11,18 @@ from ..sampling import stable_id
 __all__ = ["few_shot_order", "read_query_ids"]
 
 
-def few_shot_order(ids: Iterable[str], seed: int) -> list[str]:
-    """Order query ids by a draw that does not depend on the other ids, so that subsets nest."""
-    return sorted(set(ids), key=lambda id: (stable_id(seed, "few-shot", id), id))
+def few_shot_order(ids: Iterable[str], seed: int, purpose: str = "few-shot") -> list[str]:
+    """Put query ids into a random order, from whose head fewer or more queries are taken.
+
+    The place of an id is drawn from the seed and the id alone. So the first n ids are among the
+    first n + 1, and further ids do not change the order of the others.
+
+    Args:
+        ids: of queries.
+        seed: of the draw.
+        purpose: what the queries are drawn for; another purpose gives another order.
+    """
+    return sorted(set(ids), key=lambda id: (stable_id(seed, purpose, id), id))
 
 
 def read_query_ids(path: str | None, allowed: Collection[str], source: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""The experiment: first stage, rerankers, measures, files."""
+"""An experiment: a first stage is reranked, every ranking is measured, files are written."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def evaluate(options: EvaluationOptions) -> Results:
     """Rerank a first stage by each reranker and measure every ranking.
 
     Writes ``runs/<row>.run`` (TREC format) and ``results.json`` into ``options.output_dir``. A run
-    that is there already and was made with the same options, model and queries is not made again.
-    What was made from something else is replaced only with ``options.overwrite``.
+    that was made with the same options, model and queries already is not made again. A file that
+    was made from others is replaced only with ``options.overwrite``.
 
     Raises:
         HarpError: the dataset, a measure, the first stage or a model is unknown or cannot be read,
-            or the first stage retrieves nothing; or something in the folder may not be replaced.
+            or the first stage retrieves nothing; or a file in the folder may not be replaced.
     """
     folder = Path(options.output_dir)
     with one_writer(folder):
@@ -94,16 +94,16 @@ def results_settings(
     stage: FirstStage,
     models: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What the results of an experiment are made from, apart from versions."""
+    """Collect what the results of an experiment are made from, apart from versions."""
     made_from = {**options.settings, "first_stage_content": stage.settings, "models": dict(models)}
     return {**collection.identity, **made_from}
 
 
 def check_results(path: Path, made_from: dict[str, Any], options: ExperimentOptions) -> None:
-    """Find that results may be written, before anything is computed.
+    """Check, before anything is computed, that the results may be written.
 
     Raises:
-        HarpError: there are some that were made from something else, or are not ours.
+        HarpError: the file was made from other settings, or was not written by harp.
     """
     rules = options.rules
     refuse_special(path, rules.output)
@@ -148,7 +148,7 @@ def refuse_first_stage(stage: FirstStage, outputs: list[Path]) -> None:
     """Refuse to write over the first stage's run.
 
     Raises:
-        HarpError: it is one of the outputs, or a note of one.
+        HarpError: the run is an output, or the note of an output.
     """
     if stage.file is not None:
         for path in outputs:
@@ -157,17 +157,17 @@ def refuse_first_stage(stage: FirstStage, outputs: list[Path]) -> None:
 
 
 def make_reranker(model: str | list[str], **arguments: Any) -> pt.Transformer:
-    """The reranker of a model, or the ensemble of several."""
+    """Make the reranker of a model, or the ensemble of several."""
     if isinstance(model, list):
         return HarpReranker.ensemble(model, **arguments)
     return HarpReranker(model, **arguments)
 
 
 def fingerprints(model: str | list[str]) -> str | list[str]:
-    """The fingerprint of a model, or of each in a list."""
-    if isinstance(model, list):
-        return [model_fingerprint(one) for one in model]
-    return model_fingerprint(model)
+    """Compute the fingerprint of a model, or of each model in a list."""
+    return (
+        list(map(model_fingerprint, model)) if isinstance(model, list) else model_fingerprint(model)
+    )
 
 
 def rerank(
@@ -183,7 +183,7 @@ def rerank(
 
 
 def _few_queries(run: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Cut a run, whose queries lie together, between queries."""
+    """Cut a run, in which the results of a query stand together, between queries."""
     sizes = run.groupby("qid", sort=False).size()
     part = sizes.cumsum().sub(1) // _PAIRS_AT_ONCE
     for _, rows in run.groupby(run["qid"].map(part), sort=False):
@@ -210,11 +210,11 @@ def _record(
 
 
 def written_options(options: ExperimentOptions) -> dict[str, Any]:
-    """The options as a record shows them: without those of one start alone."""
+    """The options that a record shows: all but those that only say what may be replaced."""
     values = asdict(options)
     return {name: values[name] for name in values.keys() - {"overwrite", "keep"}}
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that decides what an experiment computes."""
+    """Look up the versions of everything that decides what an experiment computes."""
     return package_versions("python", *_PACKAGES)

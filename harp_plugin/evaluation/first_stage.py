@@ -27,10 +27,11 @@ class FirstStage:
     Attributes:
         settings: what the results depend on, apart from the collection and the depth.
         versions: of the packages that they depend on.
-        file: the run on disk, None if there is none.
+        file: the run on disk; None for another first stage.
 
     Raises:
-        HarpError: ``options.first_stage`` is none of bm25, the path of a run, module:function.
+        HarpError: ``options.first_stage`` is neither ``bm25``, nor the path of a run, nor
+            ``module:function``, or the function cannot be imported or returns no transformer.
     """
 
     def __init__(self, options: ExperimentOptions, collection: JudgedDataset) -> None:
@@ -55,7 +56,7 @@ class FirstStage:
             )
 
     def retrieve(self) -> pd.DataFrame:
-        """Columns qid, docno, score, rank.
+        """Retrieve for the topics: columns qid, docno, score, rank.
 
         Raises:
             HarpError: nothing was retrieved for any topic.

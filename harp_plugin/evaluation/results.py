@@ -36,7 +36,7 @@ _Row = TypeVar("_Row", bound=Hashable)
 
 @dataclass(frozen=True)
 class Results:
-    """What `evaluate` found.
+    """The measures of an experiment and the tests between its rows.
 
     Attributes:
         title: dataset, number of queries, depth.
@@ -61,7 +61,7 @@ class Results:
     def table(self) -> str:
         """Means as text of at most 80 columns; a star marks p < 0.05 against the baseline."""
         blocks = [self.title, *text_blocks(self.means, self.p_values)]
-        if any(starred(p) for of_row in self.p_values.values() for p in of_row.values()):
+        if any(starred(p) for by_measure in self.p_values.values() for p in by_measure.values()):
             blocks.append(star_note(self.baseline, self.correction))
         return "\n\n".join(blocks)
 
@@ -73,39 +73,39 @@ def text_blocks(
     values: Mapping[str, Mapping[str, float]],
     p_values: Mapping[str, Mapping[str, float | None]],
 ) -> Iterator[str]:
-    """Row → column → value as text of at most 80 columns, in blocks where it takes several."""
+    """Write row → column → value as blocks of text, each at most 80 characters wide."""
     columns = list(next(iter(values.values())))
     wide = max(10, *(len(column) + 3 for column in columns))
     names = min(max(map(len, values)), _WIDTH - wide)
-    a_block = max(1, (_WIDTH - names) // wide)
-    for start in range(0, len(columns), a_block):
-        shown = columns[start : start + a_block]
+    columns_at_once = max(1, (_WIDTH - names) // wide)
+    for start in range(0, len(columns), columns_at_once):
+        shown = columns[start : start + columns_at_once]
         lines = [" " * names + "".join(f"{column:>{wide - 1}} " for column in shown)]
-        for row, of_row in values.items():
+        for row, by_column in values.items():
             stars = ["*" if starred(p_values.get(row, {}).get(c)) else " " for c in shown]
             cells = (
-                f"{of_row[c]:>{wide - 1}.4f}{star}" for c, star in zip(shown, stars, strict=True)
+                f"{by_column[c]:>{wide - 1}.4f}{star}" for c, star in zip(shown, stars, strict=True)
             )
             lines.append(f"{_shortened(row, names):<{names}}" + "".join(cells))
         yield "\n".join(line.rstrip() for line in lines)
 
 
 def starred(p_value: float | None) -> bool:
-    """Whether a p-value is significant."""
+    """Whether a p-value is marked by a star, because it is significant."""
     return p_value is not None and p_value < _SIGNIFICANT
 
 
 def star_note(baseline: str, correction: str) -> str:
-    """What the star means."""
+    """Explain the star."""
     corrected = {"none": "", "holm": ", Holm's correction"}[correction]
     return f"* p < {_SIGNIFICANT} against {baseline} (paired t-test{corrected})"
 
 
 def parse_measures(names: list[str]) -> list[Any]:
-    """The ir_measures measures of these names.
+    """Find the measures of ir_measures by their names.
 
     Raises:
-        HarpError: one is unknown, or no installed provider computes it.
+        HarpError: a measure is unknown, or no installed package computes it.
     """
     measures = []
     for name in names:
@@ -124,7 +124,10 @@ def parse_measures(names: list[str]) -> list[Any]:
 def measure_runs(
     runs: dict[str, pd.DataFrame], topics: pd.DataFrame, qrels: pd.DataFrame, measures: list[Any]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Row → measure → qid → value; a query without results counts as 0."""
+    """Measure each query of each run: row → measure → qid → value.
+
+    A query without results counts as 0.
+    """
     values = pt.Experiment(
         list(runs.values()),
         topics,
@@ -149,7 +152,7 @@ def measure_runs(
 
 
 def averages(per_query: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Row → measure → mean over queries."""
+    """Average measures over queries: row → measure → mean."""
     return {
         row: {m: math.fsum(values.values()) / len(values) for m, values in by_measure.items()}
         for row, by_measure in per_query.items()
@@ -159,7 +162,7 @@ def averages(per_query: dict[str, dict[str, dict[str, float]]]) -> dict[str, dic
 def paired_tests(
     per_query: dict[str, dict[str, dict[str, float]]], baseline: str
 ) -> dict[str, dict[str, float | None]]:
-    """Row → measure → p of the paired t-test of each other row against the baseline."""
+    """Test each other row against the baseline: row → measure → p of the paired t-test."""
     return {
         row: {m: _p_value(by_qid, per_query[baseline][m]) for m, by_qid in by_measure.items()}
         for row, by_measure in per_query.items()
@@ -170,7 +173,7 @@ def paired_tests(
 def corrected(
     p_values: dict[_Row, dict[str, float | None]], correction: str
 ) -> dict[_Row, dict[str, float | None]]:
-    """Row → measure → p, each measure's p-values corrected for their number.
+    """Correct each measure's p-values for their number: row → measure → p.
 
     Args:
         p_values: row → measure → p.
@@ -178,8 +181,8 @@ def corrected(
     """
     if correction == "none":
         return p_values
-    result = {row: dict(of_row) for row, of_row in p_values.items()}
-    for measure in {measure: None for of_row in p_values.values() for measure in of_row}:
+    result = {row: dict(by_measure) for row, by_measure in p_values.items()}
+    for measure in {measure: None for by_measure in p_values.values() for measure in by_measure}:
         tests = {row: p for row in result if (p := p_values[row].get(measure)) is not None}
         if tests:
             _, ps, *_ = multipletests(list(tests.values()), method=correction)
@@ -188,10 +191,10 @@ def corrected(
     return result
 
 
-def _p_value(values: dict[str, float], others: dict[str, float]) -> float | None:
+def _p_value(values: dict[str, float], baseline: dict[str, float]) -> float | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        p_value = float(ttest_rel(list(values.values()), [others[qid] for qid in values]).pvalue)
+        p_value = float(ttest_rel(list(values.values()), [baseline[qid] for qid in values]).pvalue)
     return None if math.isnan(p_value) else p_value
 
 

@@ -1,4 +1,4 @@
-"""TREC runs on disk: read with care, written whole, reused when nothing has changed."""
+"""TREC runs as data frames: read from disk, written whole, and reused when nothing has changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_run(path: Path) -> pd.DataFrame:
     Results are ordered by score as evaluation tools do; equal scores keep the order of the file.
 
     Raises:
-        HarpError: a line is malformed, a document stands twice under a query, or nothing is there.
+        HarpError: a line is malformed, a document stands twice for a query, or there are no lines.
     """
     run = Run(run_lines(path), f"run {path}")
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
@@ -38,7 +38,10 @@ def read_run(path: Path) -> pd.DataFrame:
 
 
 def ranked(run: pd.DataFrame) -> pd.DataFrame:
-    """Order by score within each query, in the order of queries' first lines, and add ranks."""
+    """Order results by score within each query, and add ranks from 0.
+
+    Queries keep the order of their first rows, and equal scores the order of their rows.
+    """
     place = run["qid"].map({qid: place for place, qid in enumerate(run["qid"].unique())})
     run = run.assign(place=place).sort_values(
         ["place", "score"], ascending=[True, False], kind="stable", ignore_index=True
@@ -47,7 +50,7 @@ def ranked(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def frame_text(run: pd.DataFrame, tag: str) -> str:
-    """The lines of a TREC run; scores are written so that they read back as they were."""
+    """Write a run with columns qid, docno, rank and score as the lines of a TREC run."""
     columns = (run[name].tolist() for name in ("qid", "docno", "rank", "score"))
     return run_text(map(Result._make, zip(*columns, strict=True)), tag)
 
@@ -65,12 +68,12 @@ def stored_run(
     Args:
         path: of the run; its note lies beside it in ``<path>.json``.
         settings: what the run is made from.
-        make: makes it.
+        make: computes the run.
         versions: of the packages that make it.
-        rules: what may be replaced.
+        rules: which files may be replaced.
 
     Raises:
-        HarpError: what is there is not ours, or may not be replaced.
+        HarpError: the file was not written by harp, or may not be replaced.
     """
     made_from = MadeFrom(settings, versions or {})
     file = FileWithRecord(path, made_from, rules or OverwriteRules())

@@ -9,10 +9,9 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..collections.judged_dataset import JudgedDataset
-from ..collections.query_ids import read_query_ids
+from ..collections.query_ids import few_shot_order, read_query_ids
 from ..errors import HarpError
 from ..ranking import Scorer
-from ..sampling import stable_id
 from ..training.validation import ValidationOptions
 from .first_stage import FirstStage
 from .options import EvaluationOptions
@@ -23,23 +22,24 @@ __all__ = ["RankingValidation"]
 
 
 class RankingValidation:
-    """Reranks the top of a first stage for a few judged queries, and measures the ranking.
+    """Reranks the best documents of a first stage for a few judged queries, and measures them.
 
-    What it gives is what `evaluate` gives for the same model, queries, depth and measures.
+    The measures are those of `evaluate` for the same model, queries, depth and measures.
 
     Args:
-        options: what is measured.
+        options: the dataset, the queries, the first stage and the measures.
         query_ids: file of the query ids to draw from, unless the options name one. Only queries
             that have a relevant document are drawn.
-        seed: draws them; the same for any number of processes, fewer nested in more.
+        seed: draws the queries. Any number of processes draws the same ones, and fewer queries are
+            among those that are drawn when more are asked for.
         max_length: tokens of a pair.
-        index_dir: folder of BM25 indexes, should one be needed.
+        index_dir: folder of BM25 indexes, which is used where there is no other first stage.
         quiet: show no progress bars.
 
     Attributes:
         dataset: ir_datasets id.
         queries: ids of the queries, in the dataset's order.
-        measures: what is measured, by the names in the options.
+        measures: by their names in the options.
 
     Raises:
         HarpError: the dataset, the run or a measure is at fault, or there is no such query.
@@ -71,7 +71,7 @@ class RankingValidation:
             f"dataset {self.dataset}",
         )
         allowed &= set(collection.qrels.loc[collection.qrels["label"] > 0, "qid"])
-        order = sorted(allowed, key=lambda id: (stable_id(seed, "validation", id), id))
+        order = few_shot_order(allowed, seed, purpose="validation")
         drawn = set(order[: options.validation_queries])
         topics = collection.topics[collection.topics["qid"].isin(drawn)]
         if topics.empty:
@@ -87,7 +87,7 @@ class RankingValidation:
     def __call__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
     ) -> dict[str, float]:
-        """Mean of each measure over the queries; one without results counts as 0."""
+        """Compute the mean of each measure over the queries; one without results counts as 0."""
         scores = Scorer.of(model, tokenizer, max_length=self.max_length).score(*self._pairs)
         run = ranked(self._run.assign(score=scores.astype(np.float64)))
         measures = list(self.measures.values())
@@ -99,7 +99,7 @@ class RankingValidation:
 def _candidates(
     collection: JudgedDataset, options: ValidationOptions, index_dir: Path, quiet: bool
 ) -> pd.DataFrame:
-    """Columns qid, docno, score, rank: the run that is reranked."""
+    """The run that is reranked: columns qid, docno, score, rank."""
     depth = options.validation_depth
     if options.validation_run is None and collection.has("scoreddocs"):
         queries = set(collection.topics["qid"])

@@ -127,7 +127,7 @@ class TestCache:
         shutil.copytree(folder / "good", tmp_path / "cache")
         (file,) = (tmp_path / "cache").glob("*/pt_meta.json")
         file.write_text(json.dumps(json.loads(file.read_text()) | {"pickle": True}))
-        with pytest.raises(HarpError, match=r"its pt_meta.json is another"):
+        with pytest.raises(HarpError, match=r"its pt_meta.json is of another cache"):
             HarpReranker(model, cache=tmp_path / "cache")(frame)
 
 

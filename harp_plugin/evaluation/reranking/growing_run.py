@@ -1,4 +1,4 @@
-"""A run that is written query by query, and goes on where a kill has left it."""
+"""A run that is written query by query; a later start goes on where a kill has stopped it."""
 
 from __future__ import annotations
 
@@ -25,46 +25,47 @@ logger = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
-    """Where the lines of reranked queries go."""
+    """Writes the lines of reranked queries."""
 
     def remaining(self, queries: Iterable[QueryResults]) -> Iterator[QueryResults]:
-        """The queries that are not written yet."""
+        """Give the queries that are not written yet."""
 
     def write(self, lines: str) -> None:
-        """Write all lines of some queries; they outlive a kill of this process."""
+        """Write all lines of a few queries; a kill of this process does not lose them."""
 
     def finish(self) -> None:
-        """Give the run its name: no query is left."""
+        """Give the run its name when no query is left."""
 
 
 class StandardOutput:
-    """Lines go to standard output; nothing is kept for a later start."""
+    """Writes lines to standard output and keeps nothing for a later start."""
 
     def remaining(self, queries: Iterable[QueryResults]) -> Iterator[QueryResults]:
-        """All of them."""
+        """Give all queries."""
         return iter(queries)
 
     def write(self, lines: str) -> None:
-        """Write and flush."""
+        """Write lines and flush them."""
         sys.stdout.write(lines)
         sys.stdout.flush()
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
 
 class GrowingRun:
-    """Lines go to ``OUTPUT.part``, whole queries at a time; at the end it becomes ``OUTPUT``.
+    """Writes lines to ``OUTPUT.part``, whole queries at a time, and copies it to ``OUTPUT``.
 
-    What both are made of, and the hash of what they hold, lies beside them in ``.json``. A later
-    start from the same goes on after the last whole query; one from something else is refused,
-    unless the rules allow it. To be used by one process at a time.
+    A ``.json`` file beside each of the two holds the settings that it is made from and a hash of
+    its content. A later start with the same settings goes on after the last whole query. A start
+    with other settings is refused, unless the rules allow it. Only one process may use it at a
+    time.
 
     Args:
-        output: the run; compressed if it ends in ``.gz``.
-        settings: everything that its lines depend on; JSON types.
-        versions: of the packages that make them.
-        rules: what may be replaced.
+        output: the run; it is compressed if its name ends in ``.gz``.
+        settings: everything that the lines depend on; JSON types.
+        versions: of the packages that make the lines.
+        rules: which files may be replaced.
     """
 
     def __init__(
@@ -80,18 +81,19 @@ class GrowingRun:
         self._part = FileWithRecord(part, made_from, rules)
         self._file: BinaryIO | None = None
         self._hash = hashlib.sha256()
-        self._known = 0
+        self._noted_bytes = 0
 
     @property
     def files(self) -> list[Path]:
         """Every file that may be written."""
-        return [file for one in (self._run, self._part) for file in (one.path, one.record_path)]
+        run, part = self._run, self._part
+        return [run.path, run.record_path, part.path, part.record_path]
 
     def is_finished(self) -> bool:
-        """Whether the run is there, made from the same.
+        """Whether the whole run has been written from the same settings.
 
         Raises:
-            HarpError: something is there that may not be replaced.
+            HarpError: there is a file that may not be replaced.
         """
         if not self._run.is_finished():
             return False
@@ -102,10 +104,11 @@ class GrowingRun:
 
     @contextmanager
     def open(self) -> Iterator[GrowingRun]:
-        """Make the part ready; what it holds of the same work is kept.
+        """Open the part; lines that it holds from the same settings are kept.
 
         Raises:
-            HarpError: it is of other work, or not ours, or cannot be written.
+            HarpError: the part is made from other settings, was not written by harp, or cannot be
+                written.
         """
         with self._cannot_write():
             self._part.path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,13 +122,17 @@ class GrowingRun:
             self._opened.close()
 
     def remaining(self, queries: Iterable[QueryResults]) -> Iterator[QueryResults]:
-        """The queries that are not written yet; an unfinished one at the end is cut off."""
+        """Give the queries that are not written yet, and cut off an unfinished query at the end."""
         queries = iter(queries)
         self._hash = hashlib.sha256()
         whole = 0
         self._opened.seek(0)
         for query in queries:
-            lines = list(islice(self._opened, len(query.documents))) if whole < self._known else []
+            lines = (
+                list(islice(self._opened, len(query.documents)))
+                if whole < self._noted_bytes
+                else []
+            )
             if not _is_whole(lines, query):
                 queries = chain([query], queries)
                 break
@@ -137,7 +144,7 @@ class GrowingRun:
         return queries
 
     def write(self, lines: str) -> None:
-        """Append, and note the new hash when the lines are on the disk."""
+        """Append lines, and note the new hash when they are on the disk."""
         content = lines.encode()
         self._hash.update(content)
         with self._cannot_write():
@@ -157,17 +164,17 @@ class GrowingRun:
             self._part.record_path.unlink()
 
     def _goes_on(self) -> bool:
-        """Whether the part is of the same work.
+        """Whether the part is made from the same settings.
 
         Raises:
-            HarpError: it may not be replaced.
+            HarpError: the part may not be replaced.
         """
         note = self._part.read_record()
         if note is None or not note.get("bytes") or not self._part.path.exists():
             return False
-        self._known = note["bytes"] if isinstance(note.get("bytes"), int) else 0
+        self._noted_bytes = note["bytes"] if isinstance(note.get("bytes"), int) else 0
         with self._part.path.open("rb") as file:
-            digest = _digest(file, self._known)
+            digest = _digest(file, self._noted_bytes)
         if not self._part.can_use(note, unchanged=digest == note.get("sha256")):
             return False
         made_from = MadeFrom(note["settings"], note["versions"])
@@ -185,7 +192,7 @@ class GrowingRun:
             yield
         except OSError as error:
             raise HarpError(
-                f"cannot write run {self._run.path}: {error}: mend that and run again"
+                f"cannot write run {self._run.path}: {error}: remove the cause and run again"
             ) from error
 
 

@@ -48,14 +48,14 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
     """Rerank a run by a model and write the new one.
 
     Few queries are in memory at once. Whole queries are appended to ``OUTPUT.part``; after a kill,
-    a later start with the same run, model and options goes on from there. A run that is there
-    already, made from the same, is not made again; what was made from something else, or is not
-    ours, is not replaced.
+    a later start with the same run, model and options goes on after them. A finished run of the
+    same run, model and options is not made again. A file that was made from others, or that harp
+    did not write, is not replaced.
 
     Args:
         run: a TREC run of any engine, plain or ``.gz``, its lines of a query together; or ``-``
             for standard input.
-        options: what to rerank it by and where to write.
+        options: the model, the dataset, and where to write.
 
     Returns:
         The new run; None for standard output.
@@ -83,7 +83,7 @@ def _write_file(run: str, output: Path, options: RerankOptions) -> None:
     for file in growing.files:
         refuse_input(file, {"the run to be reranked": run}, rules.output)
     if growing.is_finished():
-        logger.info("%s is there, made from the same run, model and options", output)
+        logger.info("%s was made from the same run, model and options already", output)
         return
     with growing.open():
         _write(_queries(run, options), options, growing, lines)
@@ -114,7 +114,7 @@ def _write(queries: _Queries, options: RerankOptions, sink: Sink, lines: int | N
 
 @contextmanager
 def _as_file(run: str, output: Path) -> Iterator[str]:
-    """A run that can be read several times: what can be read once is copied, and removed later."""
+    """Give a run that can be read several times; the copy of a stream is removed at the end."""
     if run != _STDIN and not is_stream(run):
         yield run
         return
