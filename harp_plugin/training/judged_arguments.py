@@ -52,7 +52,6 @@ SHOWN = frozenset(
             "report_to",
             "seed",
             "overwrite",
-            "keep",
             "quiet",
         ),
     }
