@@ -23,6 +23,7 @@ __all__ = [
     "is_half_written",
     "keep_newest",
     "remove",
+    "remove_weights",
     "set_aside",
     "step_of",
     "synced_hashes",
@@ -173,10 +174,7 @@ def remove(checkpoint: Path) -> None:
     marks = [checkpoint / UNFINISHED, checkpoint / MANIFEST]
     was_half_written = is_half_written(checkpoint)
     for path in _written(checkpoint) - {*marks}:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        _remove_path(path)
     _remove_empty_folders(checkpoint)
     if was_half_written and {*checkpoint.iterdir()} - {*marks}:
         return
@@ -184,6 +182,28 @@ def remove(checkpoint: Path) -> None:
         mark.unlink(missing_ok=True)
     if not any(checkpoint.iterdir()):
         checkpoint.rmdir()
+
+
+def remove_weights(folder: Path) -> None:
+    """Remove the model and the checkpoints of a finished run; its log, manifest and card stay.
+
+    ``config.json`` is removed first: a folder without it is known to hold no whole model.
+
+    Args:
+        folder: the run's.
+    """
+    paths = _written(folder) - {folder / MANIFEST, folder / CARD}
+    for path in sorted(paths, key=lambda path: (path.name != "config.json", path.name)):
+        _remove_path(path)
+    for checkpoint in filter(is_from_training, checkpoints(folder)):
+        remove(checkpoint)
+
+
+def _remove_path(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _files(checkpoint: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The experiment: folds, trials, pooled runs, measures, files."""
+"""The cross-validation: folds, runs of conditions, measures, tests and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ...files.records import write_record
 from ...files.with_record import FolderWithRecord
 from ...files.writing import remove_temporary
 from ...models.loading import model_fingerprint
-from ...ranking.versions import scoring_versions
 from ..experiment import (
     check_results,
     refuse_first_stage,
@@ -27,22 +26,21 @@ from ..experiment import (
 )
 from ..first_stage import FirstStage
 from ..options import file_stem
-from ..results import (
-    averages,
-    corrected,
-    measure_runs,
-    paired_tests,
-    parse_measures,
-)
-from ..runs import ranked, stored_run
+from ..results import averages, corrected, measure_runs, paired_tests, parse_measures
+from ..runs import stored_run
+from .conditions import Condition
+from .fold_runs import FirstStageRun, FoldRuns
 from .folds import Fold, draw_parts, folds_of, read_parts
 from .options import CrossValidationOptions, count_label
 from .plot import draw
+from .pooling import Pooling
+from .recipes import Recipes, TrainingQueries, check_finetuning
 from .results import CrossValidation, mean_and_deviation, over_seeds
-from .trials import Cell, Trial, Trials, check_finetuning
+
+__all__ = ["cross_validate"]
 
 PerQuery = dict[str, dict[str, float]]
-FOLDERS = ("runs", "folds", "finetuning")
+_FOLDERS = ("runs", "folds", "finetuning")
 
 
 def cross_validate(options: CrossValidationOptions) -> CrossValidation:
@@ -62,7 +60,7 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
     """
     folder = Path(options.output_dir)
     with one_writer(folder):
-        for place in (folder, *(folder / name for name in FOLDERS)):
+        for place in (folder, *(folder / name for name in _FOLDERS)):
             remove_temporary(place)
         return _cross_validate(options)
 
@@ -72,85 +70,101 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     check_finetuning(options)
     collection = JudgedDataset(options.dataset, options.fields)
     folds = _folds(options, collection)
-    models = {
+    fingerprints = {
         system: [model_fingerprint(model) for model in options.models(system)]
         for system in options.row_names
     }
     folder = Path(options.output_dir)
-    deep = replace(options, depth=max(options.depth, options.negatives_depth))
-    stage = FirstStage(deep, collection)
+    stage = FirstStage(replace(options, depth=options.first_stage_depth), collection)
     _refuse_inputs(options, stage)
     made_from = {
-        **results_settings(options, collection, stage, models),
+        **results_settings(options, collection, stage, fingerprints),
         "fold_contents": [fold.test for fold in folds],
     }
     check_results(folder / "results.json", made_from, options)
-    ledger = FolderWithRecord(folder, options.rules)
-    first, settings, negatives = _first_stage(options, collection, stage, deep.depth)
-    packages = {**stage.versions, **scoring_versions()}
-    trials = Trials(options, collection, first, negatives, settings, models, packages, ledger)
-    trials.check(folds)
+    files = FolderWithRecord(folder, options.rules)
+    first_stage = _first_stage(options, collection, stage)
+    recipes = Recipes(options, first_stage.negatives, files)
+    fold_runs = FoldRuns(options, collection, first_stage, fingerprints, recipes)
+    training_queries = recipes.check_training_queries(folds)
+    fold_runs.check_models()
 
-    chosen: dict[str, list[int]] = {}
-    runs: dict[Cell | None, pd.DataFrame] = {None: first}
-    cells = _cells(options)
-    a_cell = len(folds) * len(options.candidates)
-    total = sum(a_cell if cell.count != 0 else 1 for cell in cells)
-    with tqdm(total=total, desc="cross-validate", unit="trial", disable=options.quiet) as bar:
-        for cell in cells:
-            path = folder / "runs" / f"{cell.name}.run"
-            if cell.count == 0:
-                bar.set_postfix_str(f"{cell.system}, not fine-tuned")
-                runs[cell] = trials.zero_shot(cell, path)
+    pooling = Pooling(fold_runs, folds, len(options.candidates), collection, measures[0])
+    runs, candidates = _runs(options, fold_runs, pooling)
+    per_query = measure_runs(
+        {"": first_stage.run, **runs}, collection.topics, collection.qrels, measures
+    )
+    title = (
+        f"{options.dataset}, {len(collection.topics)} queries, {len(folds)} folds, top"
+        f" {options.depth}"
+    )
+    results = _results(options, title, training_queries, per_query)
+    inputs = {
+        "made_from": made_from,
+        "models": fingerprints,
+        "folds": [fold.test for fold in folds],
+        **_record_of(training_queries),
+        "chosen": {
+            condition: [options.candidates[place] for place in places]
+            for condition, places in candidates.items()
+        },
+    }
+    _write(options, results, inputs, files)
+    return results
+
+
+def _runs(
+    options: CrossValidationOptions, fold_runs: FoldRuns, pooling: Pooling
+) -> tuple[dict[str, pd.DataFrame], dict[str, list[int]]]:
+    """Read or make the run of each condition.
+
+    Returns:
+        The runs, and the place of the candidate that was taken for each fold, where there is a
+        grid; both by the names of conditions.
+    """
+    runs: dict[str, pd.DataFrame] = {}
+    candidates: dict[str, list[int]] = {}
+    conditions = _conditions(options)
+    total = sum(pooling.steps if condition.query_count != 0 else 1 for condition in conditions)
+    with tqdm(total=total, desc="cross-validate", unit="run", disable=options.quiet) as bar:
+        for condition in conditions:
+            path = Path(options.output_dir) / "runs" / f"{condition.name}.run"
+            if condition.query_count == 0:
+                bar.set_postfix_str(f"{condition.system}, not fine-tuned")
+                runs[condition.name] = fold_runs.run_without_training(condition, path)
                 bar.update()
                 continue
-            pool = _Pool(collection, measures[0], trials, bar)
-            pooled = pool.run(cell, folds, len(options.candidates))
+            pooled = pooling.pool(condition, bar)
             if options.grid:
-                chosen[cell.name] = pool.chosen
-            parts = {"settings": settings, "parts": pool.parts, "chosen": pool.chosen}
-            runs[cell] = stored_run(
-                path, parts, partial(_same, pooled), versions=packages, rules=options.rules
+                candidates[condition.name] = pooled.candidates
+            runs[condition.name] = fold_runs.pooled_run(
+                path,
+                {"parts": pooled.hashes, "chosen": pooled.candidates},
+                partial(_same, pooled.run),
             )
-    names = {cell: "" if cell is None else cell.name for cell in runs}
-    per_query = measure_runs(
-        {names[cell]: run for cell, run in runs.items()},
-        collection.topics,
-        collection.qrels,
-        measures,
-    )
-    results = _results(options, collection, trials, len(folds), per_query)
-    found = {
-        "made_from": made_from,
-        "models": models,
-        "folds": [fold.test for fold in folds],
-        "usable": trials.usable,
-        "shortages": trials.shortages,
-        "chosen": {cell: [options.candidates[n] for n in of] for cell, of in chosen.items()},
-    }
-    _write(options, results, found, ledger)
-    return results
+    return runs, candidates
 
 
 def _refuse_inputs(options: CrossValidationOptions, stage: FirstStage) -> None:
     """Refuse to write over the first stage's run or the files of folds."""
     folder = Path(options.output_dir)
     runs = [folder / "runs" / f"{file_stem(options.rows[0])}.run"]
-    runs += [folder / "runs" / f"{cell.name}.run" for cell in _cells(options)]
+    runs += [folder / "runs" / f"{condition.name}.run" for condition in _conditions(options)]
     refuse_first_stage(stage, [*runs, folder / "finetuning" / "first-stage.run"])
     for number in range(1, len(options.fold_files or ()) + 1):
-        for given in options.fold_files or ():
+        for file in options.fold_files or ():
             path = folder / "folds" / f"fold-{number}.train.txt"
-            refuse_input(path, {"a file of a fold": given}, "--output-dir")
+            refuse_input(path, {"a file of a fold": file}, "--output-dir")
 
 
 def _first_stage(
-    options: CrossValidationOptions, collection: JudgedDataset, stage: FirstStage, depth: int
-) -> tuple[pd.DataFrame, dict[str, Any], Path]:
-    """The run that is reranked, what it depends on, and a file as deep as negatives are drawn."""
+    options: CrossValidationOptions, collection: JudgedDataset, stage: FirstStage
+) -> FirstStageRun:
+    """Read or make the first stage's run, as deep as negatives are drawn, and cut it."""
     folder = Path(options.output_dir)
     settings = {**collection.identity, "first stage": stage.settings}
     path = folder / "finetuning" / "first-stage.run"
+    depth = options.first_stage_depth
     rules: dict[str, Any] = {"versions": stage.versions, "rules": options.rules}
     run = stored_run(path, {**settings, "depth": depth}, stage.retrieve, **rules)
     settings |= {"depth": options.depth}
@@ -160,54 +174,11 @@ def _first_stage(
         lambda: run[run["rank"] < options.depth],
         **rules,
     )
-    return first, settings, path
+    return FirstStageRun(first, settings, stage.versions, path)
 
 
 def _same(run: pd.DataFrame) -> pd.DataFrame:
     return run
-
-
-class _Pool:
-    """Puts the held-out rankings of a cell's folds together."""
-
-    def __init__(self, collection: JudgedDataset, measure: Any, trials: Trials, bar: tqdm) -> None:
-        self.chosen: list[int] = []
-        self.parts: list[str] = []
-        self._collection = collection
-        self._measure = measure
-        self._trials = trials
-        self._bar = bar
-
-    def run(self, cell: Cell, folds: list[Fold], candidates: int) -> pd.DataFrame:
-        parts = [self._held_out(cell, fold, candidates) for fold in folds]
-        pooled = pd.concat(parts, ignore_index=True)
-        place = {qid: n for n, qid in enumerate(self._collection.topics["qid"])}
-        return ranked(pooled.sort_values("qid", key=lambda qid: qid.map(place), kind="stable"))
-
-    def _held_out(self, cell: Cell, fold: Fold, candidates: int) -> pd.DataFrame:
-        runs = []
-        for candidate in range(candidates):
-            trial = Trial(cell, fold, candidate)
-            self._bar.set_postfix_str(str(trial))
-            runs.append(self._trials.held_out(trial))
-            self.parts.append(self._trials.hash_of(trial))
-            self._bar.update()
-        values = [self._validated(run, fold) for run in runs] if fold.validation else [0.0]
-        best = values.index(max(values))
-        self.chosen.append(best)
-        return runs[best][runs[best]["qid"].isin(fold.test)]
-
-    def _validated(self, run: pd.DataFrame, fold: Fold) -> float:
-        topics, qrels = self._collection.topics, self._collection.qrels
-        if run.empty:
-            return 0.0
-        per_query = measure_runs(
-            {"run": run},
-            topics[topics["qid"].isin(fold.validation)],
-            qrels[qrels["qid"].isin(fold.validation)],
-            [self._measure],
-        )
-        return averages(per_query)["run"][str(self._measure)]
 
 
 def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[Fold]:
@@ -219,9 +190,9 @@ def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[F
     return folds_of(parts, validate=bool(options.grid))
 
 
-def _cells(options: CrossValidationOptions) -> list[Cell]:
+def _conditions(options: CrossValidationOptions) -> list[Condition]:
     return [
-        Cell(system, count, seed)
+        Condition(system, count, seed)
         for count in options.query_counts
         for system in options.row_names
         for seed in options.seeds
@@ -230,59 +201,85 @@ def _cells(options: CrossValidationOptions) -> list[Cell]:
 
 def _results(
     options: CrossValidationOptions,
-    collection: JudgedDataset,
-    trials: Trials,
-    folds: int,
-    of_runs: dict[str, PerQuery],
+    title: str,
+    training_queries: dict[str, list[TrainingQueries]],
+    measured: dict[str, PerQuery],
 ) -> CrossValidation:
+    """Average and test what was measured.
+
+    Args:
+        options: of the cross-validation.
+        title: of the table.
+        training_queries: how many queries there are to learn from, by system.
+        measured: measure → qid → value, by the names of conditions; the first stage's by no name.
+    """
     per_query: dict[str, dict[str, PerQuery]] = {}
     deviations: dict[str, dict[str, dict[str, float]]] = {}
     for count in options.query_counts:
-        per_query[count_label(count)] = {options.rows[0]: of_runs[""]}
+        rows = per_query[count_label(count)] = {options.rows[0]: measured[""]}
         for system in options.row_names:
-            seeds = [of_runs[Cell(system, count, seed).name] for seed in options.seeds]
-            per_query[count_label(count)][system] = over_seeds(seeds)
-            if len(seeds) > 1:
-                means = averages({str(n): one for n, one in enumerate(seeds)}).values()
+            by_seed = [measured[Condition(system, count, seed).name] for seed in options.seeds]
+            rows[system] = over_seeds(by_seed)
+            if len(by_seed) > 1:
+                means = averages({str(n): values for n, values in enumerate(by_seed)}).values()
                 deviations.setdefault(count_label(count), {})[system] = {
-                    measure: mean_and_deviation([one[measure] for one in means])[1]
-                    for measure in of_runs[""]
+                    measure: mean_and_deviation([mean[measure] for mean in means])[1]
+                    for measure in measured[""]
                 }
     tests = {count: paired_tests(rows, options.reference) for count, rows in per_query.items()}
-    each = {(count, row): p for count, rows in tests.items() for row, p in rows.items()}
-    together = corrected(each, options.correction)
-    learnt = sorted({usable for system in trials.usable.values() for usable in system})
-    everything = str(learnt[0]) if len(learnt) == 1 else f"{learnt[0]}–{learnt[-1]}"
+    by_count_and_row = {(count, row): p for count, rows in tests.items() for row, p in rows.items()}
+    p_values = corrected(by_count_and_row, options.correction)
     return CrossValidation(
-        title=f"{options.dataset}, {len(collection.topics)} queries, {folds} folds, top"
-        f" {options.depth}",
+        title=title,
         path=Path(options.output_dir),
         baseline=options.reference,
         per_query=per_query,
         means={count: averages(rows) for count, rows in per_query.items()},
         deviations=deviations,
         p_values={
-            count: {row: together[count, row] for row in rows} for count, rows in tests.items()
+            count: {row: p_values[count, row] for row in rows} for count, rows in tests.items()
         },
         correction=options.correction,
-        learnt={
-            count_label(c): everything if c is None else count_label(c)
-            for c in options.query_counts
-        },
+        learnt=_learnt(options, training_queries),
     )
+
+
+def _learnt(
+    options: CrossValidationOptions, training_queries: dict[str, list[TrainingQueries]]
+) -> dict[str, str]:
+    """How many queries each number of training queries stands for, such as 74 for all."""
+    counts = sorted({queries.count for folds in training_queries.values() for queries in folds})
+    everything = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    return {
+        count_label(count): everything if count is None else count_label(count)
+        for count in options.query_counts
+    }
+
+
+def _record_of(training_queries: dict[str, list[TrainingQueries]]) -> dict[str, Any]:
+    return {
+        "usable": {
+            system: [queries.count for queries in folds]
+            for system, folds in training_queries.items()
+        },
+        "shortages": {
+            system: [shortage for queries in folds for shortage in queries.shortages]
+            for system, folds in training_queries.items()
+        },
+    }
 
 
 def _write(
     options: CrossValidationOptions,
     results: CrossValidation,
-    found: dict[str, Any],
-    ledger: FolderWithRecord,
+    inputs: dict[str, Any],
+    files: FolderWithRecord,
 ) -> None:
     """Write the results first: they say what the table and the plot are made from."""
     record = {
         "options": written_options(options),
         "versions": versions(),
-        **found,
+        **inputs,
         "baseline": results.baseline,
         "means": results.means,
         "deviations": results.deviations,
@@ -290,7 +287,7 @@ def _write(
         "per_query": results.per_query,
     }
     write_record(results.path / "results.json", record)
-    ledger.write(results.path / "table.txt", results.table + "\n")
-    ledger.write(results.path / "table.tex", results.latex)
+    files.write(results.path / "table.txt", results.table + "\n")
+    files.write(results.path / "table.tex", results.latex)
     for kind in ("png", "svg"):
-        ledger.write(results.path / f"plot.{kind}", draw(results, kind))
+        files.write(results.path / f"plot.{kind}", draw(results, kind))

@@ -139,14 +139,14 @@ class CrossValidationOptions(ExperimentOptions):
         return [dict(zip(self.grid, values, strict=True)) for values in choices]
 
     @property
-    def negatives_depth(self) -> int:
-        """How deep into the first stage's run any fine-tuning draws its negatives."""
+    def first_stage_depth(self) -> int:
+        """How many results of the first stage are reranked, or are where negatives are drawn."""
         depths = [
             {**self.finetuning_of(system), **candidate}.get("depth", FinetuneDataArguments.depth)
             for system in self.row_names
             for candidate in self.candidates
         ]
-        return max((depth for depth in depths if isinstance(depth, int)), default=1)
+        return max([self.depth, 1, *(depth for depth in depths if isinstance(depth, int))])
 
     def models(self, system: str) -> list[str]:
         """The model of a system, or the models of its ensemble."""

@@ -18,7 +18,7 @@ from harp_plugin.cli import main
 from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.collections.query_ids import few_shot_order
 from harp_plugin.errors import HarpError
-from harp_plugin.evaluation.cross_validation import cross_validate, trials
+from harp_plugin.evaluation.cross_validation import cross_validate, fold_runs
 from harp_plugin.evaluation.results import measure_runs
 from harp_plugin.evaluation.runs import read_run
 
@@ -188,7 +188,7 @@ def count_trainings(monkeypatch):
     def install(stop=None, after=False):
         calls.clear()
         monkeypatch.undo()
-        real = trials.finetune
+        real = fold_runs.finetune
 
         def finetune(*arguments):
             calls.append(Path(arguments[2].output_dir).parent.name)
@@ -199,7 +199,7 @@ def count_trainings(monkeypatch):
                 raise Stopped
             return folder
 
-        monkeypatch.setattr(trials, "finetune", finetune)
+        monkeypatch.setattr(fold_runs, "finetune", finetune)
         return calls
 
     return install
@@ -401,7 +401,7 @@ def test_the_command(make, tmp_path, capsys, tiny_bert, judged):
     assert "2/2" in progress and "tiny, 2 queries, fold-2" in progress
     again = ["cross-validate", str(tmp_path / "recipe.json"), "--measures", "AP", "--quiet"]
     assert main(again) == 0
-    assert "trial" not in capsys.readouterr().err
+    assert "cross-validate" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["results.json", "table.txt", "plot.svg", "harp_files.json"])
