@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from ...collections.judged_dataset import JudgedDataset
-from ...commands.train import finetune
 from ...errors import HarpError
 from ...files.hashes import file_hash
 from ...models.folder import MANIFEST
@@ -23,6 +22,7 @@ from ...training.judged_arguments import FinetuneDataArguments
 from ...training.recipe import OPTIONS_WITHOUT_EFFECT
 from ..experiment import make_reranker, rerank
 from ..runs import stored_run
+from ..training import finetune
 from .conditions import Condition, FoldRun
 from .options import CrossValidationOptions
 from .recipes import Recipe, Recipes, read_finetuning
