@@ -12,14 +12,6 @@ from ..models.packing.products import multiplies_bfloat16
 from .prepacked import can_prepack, prepack
 from .quantised import can_quantise, quantise
 
-DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "int8": torch.float32,
-}
-"""The type that weights are loaded in, by the name of a precision; int8 is made of float32."""
-
 
 def load_cross_encoder(
     name: str, *, device: torch.device, dtype: str, allow_untrained: bool, seed: int
@@ -43,7 +35,7 @@ def load_cross_encoder(
         model, info = load_pretrained(
             AutoModelForSequenceClassification,
             name,
-            dtype=DTYPES[dtype],
+            dtype=torch.float32 if dtype == "int8" else getattr(torch, dtype),
             output_loading_info=True,
         )
     missing = sorted(info["missing_keys"])

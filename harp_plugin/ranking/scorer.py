@@ -22,7 +22,8 @@ from ..models.devices import choose_device
 from ..models.loading import load_tokenizer
 from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenise
 from .forward import Forward, one_at_a_time
-from .loading import DTYPES, load_cross_encoder
+from .loading import load_cross_encoder
+from .options import check_scoring_options, default_of, names_of_part
 from .pairs import distinct, distinct_pairs
 from .tokens import LazyTokens, ahead, tokenizer_key
 from .workers import Workers
@@ -78,16 +79,14 @@ class Scorer:
         model: str | PathLike[str],
         *,
         device: str | Sequence[str] | None = None,
-        dtype: str = "float32",
+        dtype: str = default_of("dtype"),
         batch_tokens: int | None = None,
         max_length: int | None = None,
-        allow_untrained: bool = False,
-        seed: int = 42,
+        allow_untrained: bool = default_of("allow_untrained"),
+        seed: int = default_of("seed"),
     ) -> None:
-        if dtype not in DTYPES:
-            raise HarpError(f"unknown dtype {dtype!r}: choose one of {', '.join(DTYPES)}")
-        if batch_tokens is not None and batch_tokens < 1:
-            raise HarpError(f"batch_tokens is {batch_tokens}: it must be at least 1")
+        # What max_length may be depends on the model, and is checked in `limit`.
+        check_scoring_options({"dtype": dtype, "batch_tokens": batch_tokens, "seed": seed})
         self.model = fspath(model)
         self.device = device if device is None or isinstance(device, str) else tuple(device)
         if self.device is not None and not self.device:
@@ -283,7 +282,8 @@ class Scorer:
     @property
     def settings(self) -> tuple[Any, ...]:
         """All options that can change a score."""
-        return (self.model, self.dtype, self.max_length, self.allow_untrained, self.seed)
+        names = names_of_part("scorer", only_if_changes_scores=True)
+        return (self.model, *(getattr(self, name) for name in names))
 
     def close(self) -> None:
         """End the processes of several devices; they start anew when they are needed."""

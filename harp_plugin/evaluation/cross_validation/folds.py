@@ -9,16 +9,18 @@ from ...collections.query_ids import read_query_ids
 from ...errors import HarpError
 from ...sampling import generator
 
+__all__ = ["Fold", "draw_parts", "folds_of", "read_parts"]
+
 
 @dataclass(frozen=True)
 class Fold:
-    """Which queries one held-out fold is learnt from, chosen by and measured on.
+    """The ids of the queries that a fold is trained, validated and tested on.
 
     Attributes:
         number: from 1.
-        train: ids of the queries that may be learnt from.
-        validation: of those by which options are chosen; none without a grid.
-        test: of the held-out ones.
+        train: of the queries that may be learnt from.
+        validation: of the queries by which options are chosen; none without a grid.
+        test: of the held-out queries.
     """
 
     number: int
@@ -35,17 +37,17 @@ def draw_parts(ids: Sequence[str], count: int, seed: int) -> list[tuple[str, ...
     """
     if count > len(ids):
         raise HarpError(f"{count} folds of {len(ids)} queries: ask for at most {len(ids)}")
-    known = sorted(ids)
-    order = [known[place] for place in generator(seed, "folds").permutation(len(known))]
+    in_order = sorted(ids)
+    order = [in_order[place] for place in generator(seed, "folds").permutation(len(ids))]
     return [tuple(sorted(order[part::count])) for part in range(count)]
 
 
 def read_parts(paths: Sequence[str], ids: Sequence[str], source: str) -> list[tuple[str, ...]]:
-    """The parts that files list.
+    """Read the parts that files list.
 
     Raises:
-        HarpError: a file cannot be read or is empty, a query is in two files or in none, or one is
-            not in the source.
+        HarpError: a file cannot be read or is empty, a query is in two files or in none, or a query
+            is not in the source.
     """
     parts = [read_query_ids(path, set(ids), source) for path in paths]
     owner: dict[str, str] = {}
@@ -63,11 +65,16 @@ def read_parts(paths: Sequence[str], ids: Sequence[str], source: str) -> list[tu
 
 
 def folds_of(parts: Sequence[tuple[str, ...]], *, validate: bool) -> list[Fold]:
-    """Hold each part out once; with ``validate`` the part after it, in turn, is for validation."""
+    """Make a fold of each part, which is held out once.
+
+    Args:
+        parts: ids of queries.
+        validate: whether the part after the held-out one is for validation.
+    """
     folds = []
     for place, test in enumerate(parts):
         validation = parts[(place + 1) % len(parts)] if validate else ()
-        aside = {*test, *validation}
-        train = sorted(query for part in parts for query in part if query not in aside)
+        not_learnt = {*test, *validation}
+        train = sorted(query for part in parts for query in part if query not in not_learnt)
         folds.append(Fold(place + 1, tuple(train), validation, test))
     return folds

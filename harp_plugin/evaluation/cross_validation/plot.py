@@ -10,10 +10,12 @@ import matplotlib
 from ..results import star_note, starred
 from .results import CrossValidation
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""Okabe and Ito's, which colour-blind readers tell apart."""
-MARKERS = "osD^vP*X"
-STYLE: dict[Any, Any] = {
+__all__ = ["draw"]
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""The colours of Okabe and Ito, which colour-blind readers can tell apart."""
+_MARKERS = "osD^vP*X"
+_STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -23,12 +25,13 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(results: CrossValidation, kind: str) -> bytes:
-    """One panel a measure: a line a system, the first stage dashed, stars for significance.
+    """Draw a panel for each measure.
 
-    With several seeds a bar shows one standard deviation over them.
+    Each system has a line, and the first stage a dashed one. Stars mark significance. With several
+    seeds a bar shows one standard deviation over them.
 
     Args:
-        results: what is drawn.
+        results: of the cross-validation.
         kind: ``png`` or ``svg``.
 
     Returns:
@@ -37,7 +40,7 @@ def draw(results: CrossValidation, kind: str) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(_STYLE):
         measures = results.measures
         figure = Figure(figsize=(3.4 * len(measures) + 0.4, 3.4), layout="constrained")
         FigureCanvasAgg(figure)
@@ -60,7 +63,7 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
     places = range(len(results.counts))
     panel.axhline(means[first][results.counts[0]], color="0.4", linestyle="--", label=first)
     for number, row in enumerate(systems):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = _COLOURS[number % len(_COLOURS)]
         heights = list(means[row].values())
         bars = [results.deviations.get(c, {}).get(row, {}).get(measure) for c in results.counts]
         panel.errorbar(
@@ -69,7 +72,7 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
             yerr=bars if any(bars) else None,
             capsize=3,
             color=colour,
-            marker=MARKERS[number % len(MARKERS)],
+            marker=_MARKERS[number % len(_MARKERS)],
             label=row,
         )
         for place, height, p_value in zip(

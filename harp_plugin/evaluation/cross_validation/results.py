@@ -1,4 +1,4 @@
-"""What a cross-validation found: measures by system and number of training queries."""
+"""The results of a cross-validation: measures by system and number of training queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pandas as pd
 
 from ..results import star_note, starred, text_blocks
 
-ByRow = dict[str, dict[str, float]]
+__all__ = ["CrossValidation", "mean_and_deviation", "over_seeds"]
+
+_ByRow = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class CrossValidation:
     path: Path
     baseline: str
     per_query: dict[str, dict[str, dict[str, dict[str, float]]]]
-    means: dict[str, ByRow]
-    deviations: dict[str, ByRow]
+    means: dict[str, _ByRow]
+    deviations: dict[str, _ByRow]
     p_values: dict[str, dict[str, dict[str, float | None]]]
     correction: str
     learnt: dict[str, str]
@@ -80,7 +82,7 @@ class CrossValidation:
         caption = f"{self.title}. {star_note(self.baseline, self.correction)}".replace("_", r"\_")
         return frame.to_latex(escape=True, multicolumn_format="c", caption=caption)
 
-    def by_count(self, measure: str) -> ByRow:
+    def by_count(self, measure: str) -> _ByRow:
         """Row → number of training queries → mean."""
         return {
             row: {count: self.means[count][row][measure] for count in self.counts}
@@ -104,21 +106,26 @@ class CrossValidation:
 
 
 def mean_and_deviation(values: list[float]) -> tuple[float, float]:
-    """Mean, and standard deviation of the sample."""
+    """Compute the mean, and the standard deviation of the sample (0 for one value)."""
     mean = math.fsum(values) / len(values)
     if len(values) < 2:
         return mean, 0.0
     return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
 
 
-def over_seeds(
-    of_seeds: list[dict[str, dict[str, float]]],
-) -> dict[str, dict[str, float]]:
-    """Measure → qid → mean over the seeds."""
-    first = of_seeds[0]
+def over_seeds(by_seed: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Average the values of each query over the seeds.
+
+    Args:
+        by_seed: measure → qid → value, for each seed.
+
+    Returns:
+        Measure → qid → mean.
+    """
+    first = by_seed[0]
     return {
         measure: {
-            qid: mean_and_deviation([one[measure][qid] for one in of_seeds])[0]
+            qid: mean_and_deviation([values[measure][qid] for values in by_seed])[0]
             for qid in first[measure]
         }
         for measure in first
