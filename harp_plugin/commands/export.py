@@ -157,8 +157,8 @@ def as_tevatron(group: PairGroup, id: str) -> dict[str, Any]:
         "negative_passages": [_passage(n.query if swapped else n.document) for n in negatives],
         "task": group.task,
         "swapped": swapped,
-        "positive": positive._asdict(),
-        "negatives": [negative._asdict() for negative in negatives],
+        "positive": asdict(positive),
+        "negatives": [asdict(negative) for negative in negatives],
     }
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ..sampling import stable_id
-from ..tasks import DrawOptions, PairGroup
-from ..tasks.terms import stop_words
+from ..tasks import DocumentOrigin, DrawOptions, Pair, PairGroup, QueryOrigin, SampledWord
+from ..tasks.source import Source
+from ..tasks.terms import Terms, stop_words
 from ..text import normalise_anchor, words
-from .phrases import QueryParts
-from .tracing import Drawn, TracedSource
+
+__all__ = ["Observation", "observe", "vocabulary"]
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A group, and what is known of where its texts came from.
+    """A group, and what its pairs' origins say of it.
 
     Lists hold one entry for each member, the positive's first.
 
@@ -44,51 +46,66 @@ class Observation:
     stopped: frozenset[str]
 
 
-def observe(drawn: Drawn, source: TracedSource, options: DrawOptions) -> Observation:
-    """Gather it, right after the draw."""
-    group, trace = drawn.group, drawn.trace
-    parts = QueryParts(drawn, source, options)
-    sections = [_section(pair.document, drawn) for pair in group.members]
-    pages = tuple(
-        page if page is not None else found[0]
-        for page, found in zip(drawn.pages, sections, strict=True)
-    )
-    links = source.linked(trace.sentence) if trace.sentence is not None else []
+def observe(group: PairGroup, source: Source, options: DrawOptions) -> Observation:
+    """Gather what the audit needs from a group and the origins of its pairs."""
+    query = group.positive.query_origin or QueryOrigin()
+    documents = [pair.document_origin or DocumentOrigin() for pair in group.members]
+    pages = tuple(document.page for document in documents)
+    links = [] if query.sentence is None else source.sentence_anchors(query.sentence)
     first = {anchor.page: anchor.start for anchor in reversed(links)}
-    anchors = [anchor for anchor in trace.anchors if anchor.page in pages] or trace.anchors
-    of_one_page = len(set(pages)) == 1
+    if query.anchor is None:
+        anchors = [link for link in links if link.page in pages]
+    else:
+        anchors = [source.anchor(query.anchor)]
+    if len(set(pages)) == 1:
+        places = tuple(document.place for document in documents)
+    else:
+        places = tuple(None if page is None else first.get(page) for page in pages)
+    queries: dict[str, QueryOrigin | None] = {}
+    for pair in group.members:
+        queries.setdefault(pair.query, pair.query_origin)
     return Observation(
         group,
         pages,
         tuple(None if page is None else source.title(page) for page in pages),
-        tuple(place for _, place in sections)
-        if of_one_page
-        else tuple(first.get(page) if page is not None else None for page in pages),
-        tuple(
-            stable_id("text", pair.document) if section[0] is None else section[0]
-            for pair, section in zip(group.members, sections, strict=True)
-        ),
+        places,
+        tuple(map(_unit, group.members)),
         tuple(page in first for page in pages) if links else None,
         tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors),
         tuple(
-            tuple(parts.ranks(query))
-            for query in dict.fromkeys(pair.query for pair in group.members)
+            tuple(_ranks(origin.sampled, source, options)) if origin else ()
+            for origin in queries.values()
         ),
         stop_words(options.stop_words or "none"),
     )
 
 
-def _section(document: str, drawn: Drawn) -> tuple[int | None, int | None]:
-    """The page that a text is a section of, or a part of one, and the section's place."""
-    for page, tree in drawn.trace.trees.items():
-        for node in tree.nodes:
-            if node.text == document:
-                return page, node.place
-    if document not in drawn.trace.documents:
-        for page, tree in drawn.trace.trees.items():
-            if any(vocabulary(document) <= vocabulary(node.text) for node in tree.nodes):
-                return page, None
-    return None, None
+def _unit(pair: Pair) -> int:
+    """The page of a section; of a whole page its text, which another page may repeat."""
+    origin = pair.document_origin
+    if origin is None or origin.page is None or origin.place is None:
+        return stable_id("text", pair.document)
+    return origin.page
+
+
+def _ranks(sampled: Iterable[SampledWord], source: Source, options: DrawOptions) -> Iterator[int]:
+    """The rank of each sampled word by its weight in the text that it is from; 1 is the highest."""
+    terms_by_text: dict[tuple[int | None, int | None], Terms | None] = {}
+    for drawn in sampled:
+        text = (drawn.anchor, drawn.page)
+        if text not in terms_by_text:
+            terms_by_text[text] = _terms(drawn, source, options)
+        terms = terms_by_text[text]
+        if terms is not None and drawn.word in terms.words:
+            weight = terms.weights[terms.words.index(drawn.word)]
+            yield 1 + int((terms.weights > weight).sum())
+
+
+def _terms(drawn: SampledWord, source: Source, options: DrawOptions) -> Terms | None:
+    """The terms of the text that a word was drawn from."""
+    if drawn.anchor is not None:
+        return source.sentence_terms(source.anchor(drawn.anchor), options)
+    return None if drawn.page is None else source.page_terms(drawn.page, options)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-import numpy as np
-
+from ..tasks.weighed_text import WeighedText
 from ..text import WORD
+
+__all__ = ["LEVELS", "Mention", "Passage", "Piece", "Run", "cut", "passage"]
 
 LEVELS = 9
 """Steps of shading, from 1 to the heaviest word that can be drawn."""
@@ -94,17 +95,8 @@ class Passage:
         return "".join(piece.text for run in self.runs for piece in run.pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """Spans of a text's words, shape (words, 2), and their weights; either may be short."""
-
-    spans: np.ndarray
-    weights: np.ndarray
-
-
 def passage(
-    text: str,
-    weighed: Weighed | None,
+    weighed: WeighedText,
     *,
     stopped: Collection[str],
     marked: Collection[str] = (),
@@ -114,14 +106,13 @@ def passage(
     """Cut a text into pieces.
 
     Args:
-        text: the whole text.
-        weighed: its words' weights, if it has any.
+        weighed: the whole text, with the weights of its words, if they have any.
         stopped: stop words.
         marked: lower-cased words of the query; stop words among them are not marked.
         mentions: anchors in it.
         limit: characters after which it is cut, at the end of a word; None for the whole.
     """
-    words = _words(text, weighed)
+    text, words = weighed.text, _words(weighed)
     scale = max((w for s, e, w in words if w and text[s:e].lower() not in stopped), default=0.0)
     end = _end(text, limit)
     pieces: list[tuple[Mention | None, Piece]] = []
@@ -152,16 +143,15 @@ def passage(
     )
 
 
-def _words(text: str, weighed: Weighed | None) -> list[tuple[int, int, float | None]]:
-    """Words in reading order: those with a weight, then what lay beyond the model's limit."""
-    if weighed is None or not len(weighed.spans):
-        return [(*match.span(), None) for match in WORD.finditer(text)]
-    found: list[tuple[int, int, float | None]] = [
-        (start, end, float(weight))
-        for (start, end), weight in zip(weighed.spans.tolist(), weighed.weights, strict=False)
+def _words(weighed: WeighedText) -> list[tuple[int, int, float | None]]:
+    """List the words in reading order: those with a weight, and those before and after them."""
+    spans: list[tuple[int, int]] = [(start, end) for start, end in weighed.spans.tolist()]
+    first, last = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+    return [
+        *((*match.span(), None) for match in WORD.finditer(weighed.text, 0, first)),
+        *((*span, weight) for span, weight in zip(spans, weighed.weights.tolist(), strict=True)),
+        *((*match.span(), None) for match in WORD.finditer(weighed.text, last)),
     ]
-    last = found[-1][1]
-    return found + [(*match.span(), None) for match in WORD.finditer(text, last)]
 
 
 def _piece(
@@ -189,6 +179,6 @@ def _end(text: str, limit: int | None) -> int:
     return last if last < limit + _LONG_WORD else limit
 
 
-def cut(text: str, weighed: Weighed | None, **how) -> Passage:
-    """A document's `passage`, cut after about 400 characters."""
-    return passage(text, weighed, limit=_CUT, **how)
+def cut(weighed: WeighedText, *, stopped: Collection[str], marked: Collection[str] = ()) -> Passage:
+    """Make a document's `passage`, which is cut after about 400 characters."""
+    return passage(weighed, stopped=stopped, marked=marked, limit=_CUT)

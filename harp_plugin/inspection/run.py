@@ -12,7 +12,7 @@ from ..errors import HarpError
 from ..files.writing import write_text
 from ..models.loading import load_tokenizer
 from ..storage import read_manifest
-from ..tasks import DrawOptions, PairGroup
+from ..tasks import DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import needed_stages
 from ..weights.options import WeightOptions
 from .audit import TaskAudit, audit, audit_json, audit_path
@@ -24,7 +24,6 @@ from .page import render
 from .report import InspectionReport
 from .samples import Sample, make_sample
 from .table import TaskRow, TokenCounter, most_frequent
-from .tracing import TracedData
 
 __all__ = ["inspect"]
 
@@ -106,21 +105,21 @@ class _Inspector:
 
     def _groups(self, task: str) -> Iterator[PairGroup]:
         """Draw groups; the first of them become samples, all are audited."""
-        data = TracedData(self.directory, {task: 1}, seed=self.options.seed, draw=self.draw)
+        data = PreTrainingData(self.directory, {task: 1}, seed=self.options.seed, draw=self.draw)
         observations: list[Observation] = []
         skipped: set[int] = set()
         wanted = min(max(self.options.table_groups, self.options.samples), data.groups[task])
         bar = tqdm(range(wanted), desc=task, unit="group", disable=self.options.quiet)
         for index in bar:
-            drawn = data.drawn(index)
+            drawn = data.drawn(0, index)
             if drawn is None:
                 self.drops[f"{task}: no pair in 100 examples on end"] = 1
                 break
             skipped.update(drawn.skipped)
             if index < self.options.samples:
-                sample = make_sample(drawn, data.source, self.draw, self.weighting)
+                sample = make_sample(drawn, index, data.source, self.draw, self.weighting)
                 self.samples[task].append(sample)
-            observations.append(observe(drawn, data.source, self.draw))
+            observations.append(observe(drawn.group, data.source, self.draw))
             yield drawn.group
         if skipped:
             self.drops[f"{task}: example that gives no pair (such as a tie)"] = len(skipped)

@@ -5,20 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..tasks import DrawOptions
-from ..tasks.base import Anchor
+from ..tasks import DocumentOrigin, DrawOptions, Pair, QueryOrigin
 from ..tasks.importance import anchor_importance
+from ..tasks.pretraining import DrawnGroup
+from ..tasks.source import Anchor, Source
 from ..tasks.terms import stop_words
+from ..tasks.weighed_text import WeighedText
 from ..text import words
-from .passages import Mention, Passage, Weighed, cut, passage
-from .phrases import Phrase, QueryParts
-from .tracing import Drawn, TracedSource
+from .passages import Mention, Passage, cut, passage
+
+__all__ = ["Member", "Origin", "Phrase", "Sample", "make_sample"]
 
 _SHADING = {
     "attention": "attention of {}",
     "language-model": "the text's language model",
     "contrastive": "contrastive attention of {}",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A part of a query.
+
+    Attributes:
+        text: as the model reads it; parts are joined by single spaces.
+        role: ``anchor``, ``sampled``, ``kept`` (a word that was not drawn, beside sampled ones),
+            ``sentence`` (the whole sentence that is shown above) or ``text``.
+    """
+
+    text: str
+    role: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,32 +102,45 @@ class Sample:
 
 
 def make_sample(
-    drawn: Drawn, source: TracedSource, options: DrawOptions, weighting: str = "attention"
+    drawn: DrawnGroup,
+    index: int,
+    source: Source,
+    options: DrawOptions,
+    weighting: str = "attention",
 ) -> Sample:
-    """Retrace a group: mark its sampled words where they were drawn, and name its pages."""
-    return _Retraced(drawn, source, options, _SHADING[weighting]).sample()
+    """Show a group: mark its sampled words where they were drawn, and name its pages.
+
+    Args:
+        drawn: the group.
+        index: its number among its task's groups of epoch 0.
+        source: the build that it was drawn from.
+        options: how it was drawn.
+        weighting: how the build's words were weighed.
+    """
+    return _SampleMaker(drawn, source, options, _SHADING[weighting]).sample(index)
 
 
-class _Retraced:
+class _SampleMaker:
     def __init__(
-        self, drawn: Drawn, source: TracedSource, options: DrawOptions, shading: str
+        self, drawn: DrawnGroup, source: Source, options: DrawOptions, shading: str
     ) -> None:
-        self.drawn, self.source, self.options = drawn, source, options
-        self.shading = shading
-        self.trace, self.group = drawn.trace, drawn.group
+        self.drawn, self.group = drawn, drawn.group
+        self.source, self.options, self.shading = source, options, shading
         self.stopped = stop_words(options.stop_words or "none")
-        self.pages = drawn.pages
-        self.parts = QueryParts(drawn, source, options)
-        self.text, self.focus = self.parts.sentence, self.parts.focus
-        sentence = self.trace.sentence
-        self.anchors = [] if sentence is None else source.linked(sentence)
+        self.pages = [
+            None if pair.document_origin is None else pair.document_origin.page
+            for pair in self.group.members
+        ]
+        self.query = self.group.positive.query_origin or QueryOrigin()
+        self.sampled = {drawn.word for drawn in self.query.sampled}
+        sentence = self.query.sentence
+        self.links = [] if sentence is None else source.sentence_anchors(sentence)
         self.importance = self._importance()
-        self.sampled = set(self.parts.sampled(self.group.positive.query))
 
-    def sample(self) -> Sample:
+    def sample(self, index: int) -> Sample:
         return Sample(
             self.group.task,
-            self.drawn.index,
+            index,
             self.drawn.example,
             self._sentence(),
             self._lead(),
@@ -120,10 +149,10 @@ class _Retraced:
 
     def _importance(self) -> dict[int, float]:
         """Anchor weights seen from the whole sentence, where the task compares them (eq. 10)."""
-        if self.group.task != "rdp" or self.trace.sentence is None:
+        if self.group.task != "rdp" or self.query.sentence is None:
             return {}
-        found = anchor_importance(self.trace.sentence, self.source, self.options)
-        return {anchor.id: float(weight) for anchor, weight in zip(*found, strict=True)}
+        weighed = anchor_importance(self.query.sentence, self.source, self.options)
+        return {anchor.id: float(weight) for anchor, weight in zip(*weighed, strict=True)}
 
     def _member(self, number: int) -> Member:
         pair, positive = self.group.members[number], self.group.positive
@@ -131,10 +160,9 @@ class _Retraced:
         several = len(self.group.negatives) > 1
         return Member(
             "+" if number == 0 else f"−{number if several else ''}",
-            self.parts.phrases(pair.query),
+            self._phrases(pair),
             cut(
-                pair.document,
-                self._page_weights(page),
+                self._document(pair),
                 stopped=self.stopped,
                 marked={*words(pair.query.lower()), *pair.query.lower().split(" ")},
             ),
@@ -144,49 +172,81 @@ class _Retraced:
             same_document=number > 0 and pair.document == positive.document,
         )
 
+    def _phrases(self, pair: Pair) -> tuple[Phrase, ...]:
+        """A query in parts: its anchor, and the words that were sampled."""
+        origin = pair.query_origin or QueryOrigin()
+        sampled = [drawn.word for drawn in origin.sampled]
+        parts = [Phrase(word, "sampled") for word in sampled]
+        if origin.anchor is not None:
+            anchor = Phrase(self._text(self.source.anchor(origin.anchor)), "anchor")
+            first = self.options.anchor_position == "first"
+            parts = [anchor, *parts] if first else [*parts, anchor]
+        elif sampled:
+            pieces = pair.query.split(" ")
+            is_drawn = [bool({piece, *words(piece)} & set(sampled)) for piece in pieces]
+            roles = ("sampled" if drawn else "kept" for drawn in is_drawn)
+            parts = [Phrase(*part) for part in zip(pieces, roles, strict=True)]
+        elif origin.sentence is not None:
+            parts = [Phrase(self.source.sentence(origin.sentence), "sentence")]
+        is_whole = " ".join(part.text for part in parts) == pair.query
+        return tuple(parts) if is_whole else (Phrase(pair.query, "text"),)
+
+    def _document(self, pair: Pair) -> WeighedText:
+        """A document, and the weights of the page's lead where it holds the lead."""
+        page = (pair.document_origin or DocumentOrigin()).page
+        if page is not None and self.source.is_weighed(page):
+            lead = self.source.weighed_lead(page)
+            for start in (0, len(self.source.title(page)) + 1):
+                if pair.document.startswith(lead.text, start):
+                    return lead.within(pair.document, start)
+        return WeighedText(pair.document)
+
     def _notes(self, page: int | None) -> Iterator[str]:
-        linked = [anchor for anchor in self.anchors if anchor.page == page]
-        for text in dict.fromkeys(self.source.anchor_text(a) for a in linked):
-            yield f"linked as “{text}”{self._weight_of(text, linked)}"
-        if self.group.task == "qdm" and page is not None and not linked and self.focus:
-            table, text = self.source.examples["qdm"], self.source.anchor_text(self.focus)
+        links = [anchor for anchor in self.links if anchor.page == page]
+        for text in dict.fromkeys(map(self._text, links)):
+            yield f"linked as “{text}”{self._weight_note(text, links)}"
+        if page is None or links:
+            return
+        if self.group.task == "qdm" and self.query.anchor is not None:
+            table = self.source.examples["qdm"]
             pages = table.array(self.drawn.example, "pages").tolist()
-            counts = table.array(self.drawn.example, "counts").tolist()
-            count = dict(zip(pages, counts, strict=True))[page]
+            count = int(table.array(self.drawn.example, "counts")[pages.index(page)])
+            text = self._text(self.source.anchor(self.query.anchor))
             yield f"“{text}” leads here {count} time{'s' * (count != 1)} elsewhere"
-        elif page is not None and not linked and self.anchors:
+        elif self.links:
             yield "not linked from the sentence"
 
-    def _weight_of(self, text: str, linked: list[Anchor]) -> str:
-        weight = sum(
-            self.importance.get(anchor.id, 0.0)
-            for anchor in linked
-            if self.source.anchor_text(anchor) == text
-        )
+    def _weight_note(self, text: str, links: list[Anchor]) -> str:
+        same_text = (anchor for anchor in links if self._text(anchor) == text)
+        weight = sum(self.importance.get(anchor.id, 0.0) for anchor in same_text)
         return f", weight {weight:.4f}" if weight else ""
 
     def _sentence(self) -> Origin | None:
-        if self.text is None:
+        """The sentence of the positive's query, shaded by the weights that the draw read."""
+        if self.query.sentence is None:
             return None
-        title = self.source.title(self.source.page_with(self.anchors[0])) if self.anchors else ""
-        term_anchor, shading = self.trace.term_anchor, ""
-        weighed = None
-        if term_anchor is not None and term_anchor.sentence == self.trace.sentence:
-            spans, _ = self.source.sentence_spans(term_anchor.sentence)
-            weighed = Weighed(spans, self.source.anchor_weights(term_anchor.id))
-            shading = self.shading.format(f"“{self.source.anchor_text(term_anchor)}”")
-        elif self.trace.weighed_sentence == self.trace.sentence is not None:
-            weighed = Weighed(*self.source.sentence_spans(self.trace.sentence))
+        title = self.source.title(self.links[0].source) if self.links else ""
+        weighed, shading = WeighedText(self.source.sentence(self.query.sentence)), ""
+        weighing = next((w.anchor for w in self.query.sampled if w.anchor is not None), None)
+        if weighing is not None:
+            anchor = self.source.anchor(weighing)
+            weighed = self.source.weighed_by_anchor(anchor)
+            shading = self.shading.format(f"“{self._text(anchor)}”")
+        elif self.importance:
+            weighed = self.source.weighed_sentence(self.query.sentence)
             shading = self.shading.format("[CLS]")
-        mentions = [self._mention(anchor) for anchor in self.anchors]
-        marked = self.sampled if term_anchor is not None else ()
-        shown = passage(self.text, weighed, stopped=self.stopped, marked=marked, mentions=mentions)
+        shown = passage(
+            weighed,
+            stopped=self.stopped,
+            marked=self.sampled if weighing is not None else (),
+            mentions=[self._mention(anchor) for anchor in self.links],
+        )
         return Origin(title, shown, shading)
 
     def _mention(self, anchor: Anchor) -> Mention:
         positive, *negatives = self.pages
         role = ""
-        if self.focus is not None and anchor.id == self.focus.id:
+        if anchor.id == self.query.anchor:
             role = "focus"
         elif anchor.page == positive and positive not in negatives:
             role = "positive"
@@ -197,18 +257,13 @@ class _Retraced:
         return Mention(anchor.start, anchor.end, self.source.title(anchor.page), role, note)
 
     def _lead(self) -> Origin | None:
-        page = self.trace.term_page
+        """The lead that the positive's words were drawn from, where it is not the positive's."""
+        page = next((drawn.page for drawn in self.query.sampled if drawn.page is not None), None)
         if page is None or page == self.pages[0]:
             return None
-        shown = cut(
-            self.source.document(page),
-            self._page_weights(page),
-            stopped=self.stopped,
-            marked=self.sampled,
-        )
+        weighed = self.source.weighed_lead(page)
+        shown = cut(weighed, stopped=self.stopped, marked=self.sampled)
         return Origin(self.source.title(page), shown, self.shading.format("[CLS]"))
 
-    def _page_weights(self, page: int | None) -> Weighed | None:
-        if page is None or not self.source.is_weighed(page):
-            return None
-        return Weighed(*self.source.page_spans(page))
+    def _text(self, anchor: Anchor) -> str:
+        return self.source.anchor_text(anchor)

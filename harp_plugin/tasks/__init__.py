@@ -1,6 +1,6 @@
 """Pre-training tasks: examples become groups of a positive pair and its negatives."""
 
-from .groups import Pair, PairGroup
+from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin, SampledWord
 from .options import PRESETS, DrawOptions
 from .pretraining import PreTrainingData
 from .registry import HARP_TASKS, TASKS
@@ -9,8 +9,11 @@ __all__ = [
     "HARP_TASKS",
     "PRESETS",
     "TASKS",
+    "DocumentOrigin",
     "DrawOptions",
     "Pair",
     "PairGroup",
     "PreTrainingData",
+    "QueryOrigin",
+    "SampledWord",
 ]

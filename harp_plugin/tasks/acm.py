@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Anchor, Source, anchored_query, sentences_of_several_pages
-from .groups import Pair, PairGroup
+from .base import sentences_of_several_pages
+from .groups import PairGroup
 from .options import DrawOptions
 from .passages import draw_page
-from .terms import draw_length, draw_words
+from .queries import Query, anchored_query, page_pair, sample_words
+from .source import Anchor, Source
+from .terms import draw_length
+
+__all__ = ["ACM"]
 
 
 class ACM:
@@ -16,18 +20,18 @@ class ACM:
 
     @staticmethod
     def examples(graph):
-        """Sentences that link to two pages or more."""
+        """Select the sentences that link to two pages or more."""
         return sentences_of_several_pages(graph)
 
     def draw(
         self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
     ) -> PairGroup | None:
         """Draw an ordered pair of anchors, S1 from the first's page, and a page of the corpus."""
-        anchors = source.anchors_of(example)
+        anchors = source.sentence_anchors(example)
         first = anchors[int(rng.integers(len(anchors)))]
         others = [anchor for anchor in anchors if anchor.page != first.page]
         second = others[int(rng.integers(len(others)))]
-        query = self._query(first, rng, source, options)
+        query = _page_query(first, rng, source, options)
         excluded = {
             "not_linked": {anchor.page for anchor in anchors},
             "any_but_pair": {first.page, second.page},
@@ -35,17 +39,19 @@ class ACM:
         page = draw_page(rng, source.documents, excluded)
         if query is None or page is None:
             return None
-        negative = query
+        negative_query = query
         if options.acm_negative_query == "redrawn":
-            negative = self._query(first, rng, source, options) or query
-        positive = Pair(query, source.document(second.page))
-        return PairGroup("acm", positive, (Pair(negative, source.document(page)),))
+            negative_query = _page_query(first, rng, source, options) or query
+        positive = page_pair(query, second.page, source, options.document_fields)
+        negative = page_pair(negative_query, page, source, options.document_fields)
+        return PairGroup("acm", positive, (negative,))
 
-    @staticmethod
-    def _query(
-        anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
-    ) -> str | None:
-        size = draw_length(rng, options)
-        terms = source.page_terms(anchor.page, options)
-        sampled = draw_words(rng, terms, size, options, source.heads)
-        return anchored_query(source.anchor_text(anchor), sampled, options) if sampled else None
+
+def _page_query(
+    anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+) -> Query | None:
+    """Draw S1: the anchor and words of the page that it leads to (eq. 13)."""
+    size = draw_length(rng, options)
+    terms = source.page_terms(anchor.page, options)
+    sampled = sample_words(rng, terms, size, source, options, page=anchor.page)
+    return anchored_query(anchor, sampled, source, options) if sampled else None

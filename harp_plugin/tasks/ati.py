@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source
-from .groups import Pair, PairGroup
+from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
-from .passages import document_sections, some
+from .passages import distinct_sections, document_sections, draw_items
+from .queries import Query, section_pair
+from .source import Source
+
+__all__ = ["ATI"]
 
 
 class ATI:
     """For an article's title, its lead beats its other sections."""
 
-    needs = ()
+    stages = ()
 
     @staticmethod
     def examples(graph):
-        """Documents with a section of some words below the lead."""
+        """Select the documents with a section of some words below the lead."""
         sections = document_sections(graph)
         below = sections.filter((sections.depth > 0) & (sections.words > 0))
         return below.select(id="page").distinct()
@@ -27,7 +30,8 @@ class ATI:
     ) -> PairGroup | None:
         """Draw sections as negatives; those without a word are left out."""
         root, *below = (tree := source.tree(example)).nodes
-        texts = {n.text for n in below if tree.words[n.place]} - {root.text}
-        drawn = some(rng, sorted(texts), options.negatives)
-        negatives = tuple(Pair(root.title, text) for text in drawn)
-        return PairGroup("ati", Pair(root.title, root.text), negatives) if negatives else None
+        others = distinct_sections(n for n in below if tree.words[n.place] and n.text != root.text)
+        query = Query(root.title, QueryOrigin(example))
+        drawn = draw_items(rng, others, options.negatives)
+        negatives = tuple(section_pair(query, example, section) for section in drawn)
+        return PairGroup("ati", section_pair(query, example, root), negatives) if drawn else None

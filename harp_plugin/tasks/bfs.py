@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source
-from .groups import Pair, PairGroup
+from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
-from .passages import LEAST_WORDS, document_sections, draw_page, one, passages
+from .passages import LEAST_WORDS, document_sections, draw_item, draw_page, long_sections
+from .queries import Query, section_pair
+from .source import Source
+
+__all__ = ["BFS"]
 
 
 class BFS:
     """For a sentence of a page's lead, a passage of the page's body beats another page's."""
 
-    needs = ()
+    stages = ()
 
     @staticmethod
     def examples(graph):
-        """Documents with a long enough section below the lead."""
+        """Select the documents with a long enough section below the lead."""
         sections = document_sections(graph)
         body = sections.filter((sections.depth > 0) & (sections.words >= LEAST_WORDS))
         return body.select(id="page").distinct()
@@ -26,10 +29,13 @@ class BFS:
         self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
     ) -> PairGroup | None:
         """Draw a sentence of the lead, a passage of the page, and one of a random example."""
-        page = draw_page(rng, source.examples["bfs"].ids, {example})
-        sentences = source.sentences_of(example, source.document(example))
-        if page is None or not sentences:
+        other = draw_page(rng, source.examples["bfs"].ids, {example})
+        sentences = source.split_into_sentences(example, source.lead(example))
+        if other is None or not sentences:
             return None
-        query = one(rng, sentences)
-        positive, negative = (one(rng, passages(source.tree(p))) for p in (example, page))
-        return PairGroup("bfs", Pair(query, positive), (Pair(query, negative),))
+        query = Query(draw_item(rng, sentences), QueryOrigin(example))
+        positive, negative = (
+            section_pair(query, page, draw_item(rng, long_sections(source.tree(page))))
+            for page in (example, other)
+        )
+        return PairGroup("bfs", positive, (negative,))

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source
-from .groups import Pair, PairGroup
+from ..corpus.tree import Node
+from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import LEAST_WORDS, document_sections
+from .queries import Query, section_pair
+from .source import Source
+
+__all__ = ["ICT"]
 
 
 class ICT:
     """For a sentence, the rest of its passage beats the rest of another page's."""
 
-    needs = ()
+    stages = ()
 
     @staticmethod
     def examples(graph):
-        """Sections and leads of two sentences or more that are long enough: id, page, place."""
+        """Select sections and leads of two sentences or more that are long enough.
+
+        Columns: id, page, place.
+        """
         sections = document_sections(graph)
         fit = (sections.words >= LEAST_WORDS) & (sections.sentences >= 2)
         return sections.filter(fit).select("id", "page", "place")
@@ -28,18 +35,20 @@ class ICT:
         """Draw a sentence; and the passage of a random example, without a sentence of its own."""
         ids = source.examples["ict"].ids
         other = int(ids[rng.integers(len(ids))])
-        page, query, rest = self._cloze(example, rng, source)
+        page, sentence, rest = self._cloze(example, rng, source)
         other_page, _, other_rest = self._cloze(other, rng, source)
-        if page == other_page or rest == other_rest:
+        if page == other_page or rest.text == other_rest.text:
             return None
-        return PairGroup("ict", Pair(query, rest), (Pair(query, other_rest),))
+        query = Query(sentence, QueryOrigin(page))
+        positive = section_pair(query, page, rest)
+        return PairGroup("ict", positive, (section_pair(query, other_page, other_rest),))
 
     @staticmethod
-    def _cloze(example: int, rng: np.random.Generator, source: Source) -> tuple[int, str, str]:
-        """The page, a sentence of the passage, and the other sentences."""
+    def _cloze(example: int, rng: np.random.Generator, source: Source) -> tuple[int, str, Node]:
+        """The page, a sentence of the passage, and the section with its other sentences only."""
         table = source.examples["ict"]
         page = table.get(example, "page")
-        text = source.tree(page).nodes[table.get(example, "place")].text
-        sentences = source.sentences_of(page, text)
+        section = source.tree(page).nodes[table.get(example, "place")]
+        sentences = source.split_into_sentences(page, section.text)
         query = sentences.pop(int(rng.integers(len(sentences))))
-        return page, query, " ".join(sentences)
+        return page, query, section._replace(text=" ".join(sentences))

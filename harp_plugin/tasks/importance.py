@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Anchor, Source
 from .options import DrawOptions
+from .source import Anchor, Source
+
+__all__ = ["anchor_importance"]
 
 
 def anchor_importance(
     sentence: int, source: Source, options: DrawOptions
 ) -> tuple[list[Anchor], np.ndarray]:
-    """The anchors of a sentence and their weights seen from [CLS] (eq. 10 and 11's η).
+    """Weigh the anchors of a sentence, seen from [CLS] (eq. 10 and 11's η).
 
     An anchor's weight is the sum over the words in its span; anchors of equal text are one, with
     their weights added up.
+
+    Returns:
+        The anchors, and their weights as float64 of shape (anchors,).
     """
-    spans, weights = source.sentence_spans(sentence)
+    weighed = source.weighed_sentence(sentence)
     merged: dict[tuple, tuple[Anchor, float]] = {}
-    for anchor in source.anchors_of(sentence):
+    for anchor in source.sentence_anchors(sentence):
         if not source.has_weights(anchor.id):
             continue
-        inside = (spans[:, 0] < anchor.end) & (spans[:, 1] > anchor.start)
-        weight = float(weights[inside].sum())
+        starts, ends = weighed.spans.T
+        inside = (starts < anchor.end) & (ends > anchor.start)
+        weight = float(weighed.weights[inside].sum())
         if options.rdp_anchor_weight == "mean":
             weight /= max(1, int(inside.sum()))
         apart = anchor.id if options.rdp_repeats == "apart" else None

@@ -7,47 +7,66 @@ from dataclasses import replace
 import numpy as np
 
 from ..text import WORD, words
-from .base import Source
+from .groups import QueryOrigin, SampledWord
 from .options import DrawOptions
-from .terms import Terms, draw_words, stop_words, without
+from .queries import Query, sample_words
+from .source import Anchor, Source
+from .terms import stop_words, without
+
+__all__ = ["mirrored_query"]
 
 _TRIES = 10
 
 
-def mirrored(
-    query: str, page: int, rng: np.random.Generator, source: Source, options: DrawOptions
-) -> str | None:
-    """S2 of RQP in the shape of S1: each word becomes another one of its kind.
+def mirrored_query(
+    query: str, anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+) -> Query | None:
+    """Draw S2 of RQP in the shape of S1: each word becomes another one of its kind.
 
-    A word that the page's lead holds becomes one drawn from the lead (eq. 5); one that it does not
-    hold becomes one drawn from the sentence of a random anchor, which it does not hold either.
-    Equal words become equal words, stop words stay. With words of the page alone, as in the paper,
-    "the query that shares fewer words with the document is the positive" is hardly ever wrong.
+    A word that the lead of the anchor's page holds becomes one drawn from the lead (eq. 5); one
+    that it does not hold becomes one drawn from the sentence of a random anchor, which the lead
+    does not hold either. Equal words become equal words, stop words stay. With words of the page
+    alone, as in the paper, "the query that shares fewer words with the document is the positive"
+    is hardly ever wrong.
+
+    Args:
+        query: S1.
+        anchor: the anchor of S1.
+        rng: source of randomness.
+        source: the build.
+        options: how words are drawn.
 
     Returns:
         S2, or None where there are too few words.
     """
-    inside = set(map(str.lower, words(source.document(page))))
+    page = anchor.page
+    in_lead = set(map(str.lower, words(source.lead(page))))
     stopped = stop_words(options.stop_words or "none")
     own = list(dict.fromkeys(w for w in map(str.lower, words(query)) if w not in stopped))
-    held = [word for word in own if word in inside]
-    strange = [word for word in own if word not in inside]
+    held = [word for word in own if word in in_lead]
+    strange = [word for word in own if word not in in_lead]
     once = replace(options, replacement=False)
 
-    def draw(terms: Terms, size: int) -> list[str]:
-        return draw_words(rng, without(terms, own, "removed"), size, once, source.heads)
-
-    becomes = dict(zip(held, draw(source.page_terms(page, options), len(held)), strict=False))
+    terms = without(source.page_terms(page, options), own, "removed")
+    sampled = sample_words(rng, terms, len(held), source, once, page=page)
+    replaced_by: dict[str, SampledWord] = dict(zip(held, sampled, strict=False))
     ids = source.examples["rqp"].ids
     for _ in range(_TRIES):
-        missing = [word for word in strange if word not in becomes]
+        missing = [word for word in strange if word not in replaced_by]
         if not missing:
             break
         other = source.anchor(int(ids[rng.integers(len(ids))]))
         if source.has_weights(other.id):
-            known = [*inside, *becomes.values()]
-            terms = without(source.sentence_terms(other, options), known, "removed")
-            becomes |= dict(zip(missing, draw(terms, len(missing)), strict=False))
-    if len(becomes) < len(own):
+            taken = [*own, *in_lead, *(word.word for word in replaced_by.values())]
+            terms = without(source.sentence_terms(other, options), taken, "removed")
+            sampled = sample_words(rng, terms, len(missing), source, once, anchor=other.id)
+            replaced_by |= dict(zip(missing, sampled, strict=False))
+    if len(replaced_by) < len(own):
         return None
-    return WORD.sub(lambda found: becomes.get(found[0].lower(), found[0]), query)
+
+    def mirrored(word: str) -> str:
+        return replaced_by[word.lower()].word if word.lower() in replaced_by else word
+
+    drawn = (replaced_by.get(word.lower()) for word in words(query))
+    origin = QueryOrigin(sampled=tuple(word for word in drawn if word is not None))
+    return Query(WORD.sub(lambda match: mirrored(match[0]), query), origin)

@@ -8,6 +8,10 @@ from typing import Any
 from ..errors import HarpError
 from ..option_names import old_names, takes_old_names
 
+__all__ = ["DOCUMENT_FIELDS", "PRESETS", "DrawOptions"]
+
+DOCUMENT_FIELDS = ("title", "lead", "text")
+"""What a page's text as a document may be made of."""
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "normalisation": "softmax",
@@ -33,6 +37,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "srr_negatives": "siblings",
         "rwi_negatives": "others",
         "negatives": 4,
+        "document_fields": None,
         "mixing": "uniform",
         "redraw_each_epoch": True,
     },
@@ -82,7 +87,7 @@ def _option(help: str, *choices: str) -> Any:
 @takes_old_names
 @dataclass
 class DrawOptions:
-    """How pairs are drawn. What is not given is as the preset says.
+    """How pairs are drawn. An option that is None takes the preset's value.
 
     Raises:
         HarpError: the preset is unknown, or an option has no such value.
@@ -145,6 +150,14 @@ class DrawOptions:
         "RWI: titles of other sections than the document's path, or of any", "others", "any"
     )
     negatives: int | None = _option("SRR, RWI, ATI, LTM: most negatives in a group")
+    document_fields: list[str] | None = field(
+        default=None,
+        metadata={
+            "help": "What a page's text as a document is made of, joined by a space; sections as "
+            "documents stay as they are (default: the lead; LTM: the whole text)",
+            "choices": list(DOCUMENT_FIELDS),
+        },
+    )
     mixing: str | None = _option("How tasks are mixed", "uniform", "proportional")
     redraw_each_epoch: bool | None = field(
         default=None,
@@ -161,16 +174,29 @@ class DrawOptions:
             value = getattr(self, option.name)
             if value is None:
                 setattr(self, option.name, PRESETS[self.preset][option.name])
-            elif value not in option.metadata.get("choices", [value]):
-                known = ", ".join(option.metadata["choices"])
-                raise HarpError(f"{option.name}={value!r} is not known: known are {known}")
-
+                continue
+            choices = option.metadata.get("choices", [value])
+            for item in value if isinstance(value, list) else [value]:
+                if item not in choices:
+                    known = ", ".join(choices)
+                    raise HarpError(f"{option.name}={item!r} is not known: known are {known}")
+        self._check_document_fields()
         if self.negatives is not None and self.negatives < 1:
             raise HarpError(f"negatives={self.negatives}: give 1 or more")
         if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
             raise HarpError(f"prop_subsampling={self.prop_subsampling}: give 0, or a share below 1")
         for name in ("prop_mu", "prop_min_count"):
             self.number(name)
+
+    def _check_document_fields(self) -> None:
+        names = self.document_fields
+        if names is None:
+            return
+        if not names or len(set(names)) < len(names) or {"lead", "text"} <= set(names):
+            raise HarpError(
+                f"document_fields={names}: name each field once, and either the lead or the text, "
+                "which begins with the lead"
+            )
 
     def number(self, name: str) -> float | None:
         """An option that is a number of at least 0, or None where it is a word.

@@ -7,20 +7,37 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import HarpError
 from ..sampling import generator
 from ..storage import read_content, read_manifest, verify_tables
-from .base import Source
 from .groups import PairGroup
 from .options import DrawOptions
 from .registry import TASKS, needed_stages
+from .source import Source
 from .terms import stop_words_hash
 
+__all__ = ["DrawnGroup", "PreTrainingData"]
+
 _TRIES = 100
-_OFTEN = 10
+_MOST_REPEATS = 10
+
+
+class DrawnGroup(NamedTuple):
+    """A group, and the example that it was drawn from.
+
+    Attributes:
+        group: the group.
+        example: id of its example.
+        skipped: ids of the examples that were tried before and gave no group.
+    """
+
+    group: PairGroup
+    example: int
+    skipped: tuple[int, ...]
 
 
 class PreTrainingData:
@@ -31,8 +48,8 @@ class PreTrainingData:
     Args:
         directory: a folder written by ``harp build``.
         tasks: weight of each task in the mixture; a weight of 0 leaves it out.
-        seed: of all draws.
-        draw: options of drawing; its ``mixing`` is ``uniform`` (weights as given) or
+        seed: the seed of all draws.
+        draw: how pairs are drawn; its ``mixing`` is ``uniform`` (weights as given) or
             ``proportional`` (weights times the number of groups).
         groups_per_epoch: None for the number of groups of all tasks together.
 
@@ -72,8 +89,9 @@ class PreTrainingData:
         self._plan: tuple[int, np.ndarray, np.ndarray] | None = None
 
     def __getstate__(self):
-        hidden = ("source", "_plan")
-        return {k: v for k, v in self.__dict__.items() if k not in hidden} | {"_plan": None}
+        left_out = ("source", "_plan")
+        kept = {name: v for name, v in self.__dict__.items() if name not in left_out}
+        return kept | {"_plan": None}
 
     @cached_property
     def source(self) -> Source:
@@ -85,7 +103,7 @@ class PreTrainingData:
 
     @property
     def groups(self) -> dict[str, int]:
-        """Groups that each task gives in one round over its examples."""
+        """Number of groups that each task gives in one round over its examples."""
         return {name: n * self._per_example(name) for name, n in self.examples.items()}
 
     def _per_example(self, name: str) -> int:
@@ -103,21 +121,21 @@ class PreTrainingData:
     def counts(self) -> dict[str, int]:
         """What the build holds, for a manifest."""
         rows = read_manifest(self.directory / "corpus")["rows"]
-        found = {name: rows[name] for name in ("pages", "links")}
-        return found | {f"examples of {name}": count for name, count in self.examples.items()}
+        counts = {name: rows[name] for name in ("pages", "links")}
+        return counts | {f"examples of {name}": count for name, count in self.examples.items()}
 
     def shortages(self) -> list[str]:
         """One sentence for each task that yields too little for its share of an epoch."""
-        told = []
+        sentences = []
         for name, share in self.shares.items():
-            wanted, given = round(share * len(self)), self.groups[name]
-            if wanted > _OFTEN * given:
-                told.append(
-                    f"{name} has {given:,} groups to draw, its share of an epoch is {wanted:,}: "
-                    f"each is drawn {wanted / given:.0f} times; lower its weight, or take mixing "
-                    "proportional"
+            wanted, available = round(share * len(self)), self.groups[name]
+            if wanted > _MOST_REPEATS * available:
+                sentences.append(
+                    f"{name} has {available:,} groups to draw, its share of an epoch is "
+                    f"{wanted:,}: each is drawn {wanted / available:.0f} times; lower its weight, "
+                    "or take mixing proportional"
                 )
-        return told
+        return sentences
 
     @property
     def shares(self) -> dict[str, float]:
@@ -134,18 +152,27 @@ class PreTrainingData:
         Raises:
             HarpError: a task gives nothing in 100 examples on end.
         """
-        for _, group in self.attempts(epoch, index):
+        drawn = self.drawn(epoch, index)
+        if drawn is None:
+            name = list(self.tasks)[self._slots(epoch)[0][index]]
+            raise HarpError(f"task {name} gives no pair in {_TRIES} examples: run `harp inspect`")
+        return drawn.group
+
+    def drawn(self, epoch: int, index: int) -> DrawnGroup | None:
+        """Draw group ``index`` of an epoch as `group` does; None where 100 examples give none."""
+        skipped: list[int] = []
+        for example, group in self.attempts(epoch, index):
             if group is not None:
-                return group
-        name = list(self.tasks)[self._slots(epoch)[0][index]]
-        raise HarpError(f"task {name} gives no pair in {_TRIES} examples: run `harp inspect`")
+                return DrawnGroup(group, example, tuple(skipped))
+            skipped.append(example)
+        return None
 
     def attempts(self, epoch: int, index: int) -> Iterator[tuple[int, PairGroup | None]]:
         """Draw from the example of group ``index``, then from others at random; at most 100.
 
         Yields:
-            An example's id and its group, or None where it gives none. The first group is
-            `group`'s.
+            An example's id, and its group or None where it gives none. The first group that is
+            not None is the one that `group` returns.
         """
         tasks, ranks = self._slots(epoch)
         name = list(self.tasks)[tasks[index]]
@@ -159,13 +186,13 @@ class PreTrainingData:
             place = int(generator(self.seed, "instead", name, epoch, rank, attempt).integers(count))
         example = int(self.source.examples[name].ids[self._order(name, epoch, round)[place]])
         fixed = (0, round % self._per_example(name))
-        drawn = (epoch, round) if self.draw_options.redraw_each_epoch else fixed
-        rng = generator(self.seed, name, *drawn, example, *([rank, attempt] if attempt else []))
+        key = (epoch, round) if self.draw_options.redraw_each_epoch else fixed
+        rng = generator(self.seed, name, *key, example, *([rank, attempt] if attempt else []))
         group = self._drawers[name].draw(example, rng, self.source, self.draw_options)
         return example, group
 
     def _slots(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """For every index of an epoch its task, and its rank among the task's groups."""
+        """Plan an epoch: for every index its task, and its rank among the task's groups."""
         if self._plan is None or self._plan[0] != epoch:
             chances = list(self.shares.values())
             rng = generator(self.seed, "mixing", epoch)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source
-from .groups import Pair, PairGroup
+from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
+from .queries import Query, page_pair
+from .source import Source
 from .terms import draw_length
+
+__all__ = ["ROP"]
 
 _ROUNDING = 1e-9
 
@@ -15,26 +18,28 @@ _ROUNDING = 1e-9
 class ROP:
     """Of two word sets drawn for a document, the one that its language model makes likelier."""
 
-    needs = ("words",)
+    stages = ("words",)
     groups_per_example = 5
 
     @staticmethod
     def examples(graph):
-        """Every document."""
+        """Select every document."""
         return graph["documents"].select("id")
 
     def draw(
         self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
     ) -> PairGroup | None:
         """Draw two word sets of one length; a tie of their likelihoods gives nothing."""
-        document = source.document(example)
-        model = source.language_model(options).document(document)
+        model = source.language_model(options).document(source.lead(example))
         size = draw_length(rng, options)
         sets = [drawn for drawn in (model.draw(rng, size) for _ in range(2)) if drawn is not None]
         likelihoods = [model.log_likelihood(drawn) for drawn in sets]
         if not sets or not max(likelihoods) - min(likelihoods) > _ROUNDING:
             return None
-        queries = [" ".join(model.words(drawn)) for drawn in sets]
+        texts = [" ".join(model.words(drawn)) for drawn in sets]
         better = likelihoods.index(max(likelihoods))
-        positive, negative = (Pair(queries[n], document) for n in (better, 1 - better))
+        positive, negative = (
+            page_pair(Query(text, QueryOrigin(example)), example, source, options.document_fields)
+            for text in (texts[better], texts[1 - better])
+        )
         return PairGroup("prop", positive, (negative,))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import ambiguous_anchors
-from .base import Source, context_query
-from .groups import Pair, PairGroup
+from .groups import PairGroup
 from .options import DrawOptions
+from .queries import context_query, page_pair
+from .source import Source
+
+__all__ = ["MAX_OCCURRENCES", "MAX_PAGES", "QDM"]
 
 MAX_PAGES = 100
 MAX_OCCURRENCES = 1000
@@ -18,13 +21,13 @@ class QDM:
 
     @staticmethod
     def examples(graph):
-        """Occurrences of anchor texts that lead to two pages or more, capped per anchor text."""
+        """Select occurrences of anchor texts that lead to two pages or more, capped per text."""
         return ambiguous_anchors(graph["anchors"], MAX_PAGES, MAX_OCCURRENCES)
 
     def draw(
         self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw S1 from the anchor's sentence and the negative by its number of occurrences."""
+        """Draw S1 from the anchor's sentence, and the negative by its number of occurrences."""
         anchor = source.anchor(example)
         table = source.examples["qdm"]
         pages, counts = table.array(example, "pages"), table.array(example, "counts")
@@ -36,5 +39,6 @@ class QDM:
             return None
         chances = counts[other] / counts[other].sum()
         page = int(rng.choice(pages[other], p=chances))
-        positive = Pair(query, source.document(anchor.page))
-        return PairGroup("qdm", positive, (Pair(query, source.document(page)),))
+        positive = page_pair(query, anchor.page, source, options.document_fields)
+        negative = page_pair(query, page, source, options.document_fields)
+        return PairGroup("qdm", positive, (negative,))

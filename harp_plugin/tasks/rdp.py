@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source, sentences_of_several_pages
-from .groups import Pair, PairGroup
+from .base import sentences_of_several_pages
+from .groups import PairGroup, QueryOrigin
 from .importance import anchor_importance
 from .options import DrawOptions
+from .queries import Query, page_pair
+from .source import Source
 from .terms import distribution
+
+__all__ = ["RDP"]
 
 
 class RDP:
@@ -16,7 +20,7 @@ class RDP:
 
     @staticmethod
     def examples(graph):
-        """Sentences that link to two pages or more."""
+        """Select the sentences that link to two pages or more."""
         return sentences_of_several_pages(graph)
 
     def draw(
@@ -31,7 +35,8 @@ class RDP:
             first, second = rng.choice(len(anchors), size=2, replace=False)
         else:
             first = rng.choice(len(anchors), p=chances)
-            rest = np.where([a.page == anchors[first].page for a in anchors], 0.0, chances)
+            same_page = [anchor.page == anchors[first].page for anchor in anchors]
+            rest = np.where(same_page, 0.0, chances)
             if not rest.any():
                 return None
             second = rng.choice(len(anchors), p=rest / rest.sum())
@@ -39,6 +44,10 @@ class RDP:
             return None
         if weights[first] < weights[second]:
             first, second = second, first
-        query = source.sentence(example)
-        better, worse = (Pair(query, source.document(anchors[i].page)) for i in (first, second))
-        return PairGroup("rdp", better, (worse,))
+        origin = QueryOrigin(anchors[first].source, sentence=example)
+        query = Query(source.sentence(example), origin)
+        positive, negative = (
+            page_pair(query, anchors[place].page, source, options.document_fields)
+            for place in (first, second)
+        )
+        return PairGroup("rdp", positive, (negative,))

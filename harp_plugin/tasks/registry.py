@@ -20,36 +20,38 @@ from .rwi import RWI
 from .srr import SRR
 from .wlp import WLP
 
-TASKS: Registry[type[Task]] = Registry("harp_plugin.tasks", "task")
+__all__ = ["HARP_TASKS", "STAGES", "TASKS", "needed_stages"]
+
+TASKS: Registry[type[Task]] = Registry(
+    "harp_plugin.tasks",
+    "task",
+    {
+        "rqp": RQP,
+        "qdm": QDM,
+        "rdp": RDP,
+        "acm": ACM,
+        "prop": ROP,
+        "srr": SRR,
+        "rwi": RWI,
+        "ati": ATI,
+        "ltm": LTM,
+        "ict": ICT,
+        "bfs": BFS,
+        "wlp": WLP,
+    },
+)
 HARP_TASKS = ("rqp", "qdm", "rdp", "acm")
 STAGES = ("corpus", "graph", "words", "weights", "examples")
 """Stages of a build, in order."""
 
-_OURS: dict[str, type[Task]] = {
-    "rqp": RQP,
-    "qdm": QDM,
-    "rdp": RDP,
-    "acm": ACM,
-    "prop": ROP,
-    "srr": SRR,
-    "rwi": RWI,
-    "ati": ATI,
-    "ltm": LTM,
-    "ict": ICT,
-    "bfs": BFS,
-    "wlp": WLP,
-}
-for _name, _task in _OURS.items():
-    TASKS.register(_name)(_task)
-
 
 def needed_stages(tasks: Iterable[str]) -> tuple[str, ...]:
-    """The stages that a build for some tasks needs, in order.
+    """List the stages that a build for these tasks needs, in order.
 
     Raises:
         HarpError: a task is unknown.
     """
-    needs = {"corpus", "graph", "examples"}
+    names = {"corpus", "graph", "examples"}
     for task in tasks:
-        needs.update(getattr(TASKS[task], "needs", ("weights",)))
-    return tuple(stage for stage in STAGES if stage in needs)
+        names.update(getattr(TASKS[task], "stages", ("weights",)))
+    return tuple(stage for stage in STAGES if stage in names)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..text import words
-from .base import Anchor, Source, context_query, query_size
-from .groups import Pair, PairGroup
-from .mirror import mirrored
+from .groups import PairGroup, QueryOrigin
+from .mirror import mirrored_query
 from .options import DrawOptions
-from .terms import draw_length, draw_words, without
+from .queries import Query, context_query, page_pair, sample_words
+from .source import Anchor, Source
+from .terms import draw_length, without
+
+__all__ = ["RQP"]
 
 
 class RQP:
@@ -17,7 +20,7 @@ class RQP:
 
     @staticmethod
     def examples(graph):
-        """Every resolved anchor."""
+        """Select every resolved anchor."""
         return graph["anchors"].select("id")
 
     def draw(
@@ -25,33 +28,31 @@ class RQP:
     ) -> PairGroup | None:
         """Draw S1 from the anchor's sentence and S2 from the page it leads to (eq. 6)."""
         anchor = source.anchor(example)
-        positive = context_query(anchor, rng, source, options)
-        if positive is None:
+        better = context_query(anchor, rng, source, options)
+        if better is None:
             return None
-        if options.rqp_negative_words == "mirrored":
-            negative = mirrored(positive, anchor.page, rng, source, options)
-        else:
-            negative = self._of_page(positive, anchor, rng, source, options)
-        if not negative or negative == positive:
+        draw = mirrored_query if options.rqp_negative_words == "mirrored" else _page_query
+        worse = draw(better.text, anchor, rng, source, options)
+        if worse is None or worse.text in ("", better.text):
             return None
-        document = source.document(anchor.page)
-        return PairGroup("rqp", Pair(positive, document), (Pair(negative, document),))
+        fields = options.document_fields
+        pairs = (page_pair(query, anchor.page, source, fields) for query in (better, worse))
+        positive, negative = pairs
+        return PairGroup("rqp", positive, (negative,))
 
-    @staticmethod
-    def _of_page(
-        positive: str,
-        anchor: Anchor,
-        rng: np.random.Generator,
-        source: Source,
-        options: DrawOptions,
-    ) -> str | None:
-        if options.negative_query_length == "equal":
-            size = query_size(positive)
-        else:
-            size = draw_length(rng, options)
-            if options.negative_query_length == "drawn_above_one" and size <= 1:
-                return None
-        terms = source.page_terms(anchor.page, options)
-        anchor_words = words(source.anchor_text(anchor))
-        terms = without(terms, anchor_words, options.anchor_words_in_negative)
-        return " ".join(draw_words(rng, terms, size, options, source.heads))
+
+def _page_query(
+    query: str, anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+) -> Query | None:
+    """Draw S2 from the words of the page that the anchor leads to (eq. 5)."""
+    if options.negative_query_length == "equal":
+        size = len(words(query))
+    else:
+        size = draw_length(rng, options)
+        if options.negative_query_length == "drawn_above_one" and size <= 1:
+            return None
+    anchor_words = words(source.anchor_text(anchor))
+    terms = source.page_terms(anchor.page, options)
+    terms = without(terms, anchor_words, options.anchor_words_in_negative)
+    sampled = sample_words(rng, terms, size, source, options, page=anchor.page)
+    return Query(" ".join(s.word for s in sampled), QueryOrigin(anchor.page, sampled=sampled))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source
-from .groups import Pair, PairGroup
+from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
-from .passages import document_sections, some
+from .passages import document_sections, draw_items
+from .queries import Query, section_pair
+from .source import Source
+
+__all__ = ["RWI"]
 
 
 class RWI:
     """For a section's text, the path of titles down to it beats titles of other sections."""
 
-    needs = ()
+    stages = ()
 
     @staticmethod
     def examples(graph):
-        """Sections with a text, on pages with enough others: id, page, place."""
+        """Select sections with a text, on pages with enough others: id, page, place."""
         sections = document_sections(graph)
         fit = (sections.depth > 0) & (sections.words > 0) & (sections.others >= sections.depth)
         return sections.filter(fit).select("id", "page", "place")
@@ -29,15 +32,14 @@ class RWI:
         table = source.examples["rwi"]
         page, place = table.get(example, "page"), table.get(example, "place")
         tree = source.tree(page)
-        node = tree.nodes[place]
+        section, path = tree.nodes[place], tree.path(place)
         titled = tree.others(place) if options.rwi_negatives == "others" else tree.others(0)
-        path = tree.path(place)
-        queries = (
-            " ".join([path[0], *(other.title for other in some(rng, titled, node.depth))])
+        texts = [
+            " ".join([path[0], *(other.title for other in draw_items(rng, titled, section.depth))])
             for _ in range(options.negatives or 1)
+        ]
+        positive, *negatives = (
+            section_pair(Query(text, QueryOrigin(page)), page, section)
+            for text in dict.fromkeys([" ".join(path), *texts])
         )
-        negatives = tuple(
-            Pair(query, node.text) for query in dict.fromkeys(queries) if query != " ".join(path)
-        )
-        positive = Pair(" ".join(path), node.text)
-        return PairGroup("rwi", positive, negatives) if negatives else None
+        return PairGroup("rwi", positive, tuple(negatives)) if negatives else None

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source
-from .groups import Pair, PairGroup
+from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
-from .passages import LEAST_WORDS, document_sections, one, some
+from .passages import LEAST_WORDS, distinct_sections, document_sections, draw_item, draw_items
+from .queries import Query, section_pair
+from .source import Source
+
+__all__ = ["SRR"]
 
 
 class SRR:
     """For the path of titles down to a section, its text beats those of the sections beside it."""
 
-    needs = ()
+    stages = ()
 
     @staticmethod
     def examples(graph):
-        """Sections and leads with two long enough subsections or more: id, page, place."""
+        """Select sections and leads with two long enough subsections or more: id, page, place."""
         sections = document_sections(graph)
         long_enough = sections.filter(sections.words >= LEAST_WORDS)
         children = long_enough.group_by(of="page", above="parent").aggregate(
@@ -38,10 +41,13 @@ class SRR:
         table = source.examples["srr"]
         page, place = table.get(example, "page"), table.get(example, "place")
         tree = source.tree(page)
-        positive = one(rng, [n for n in tree.children(place) if tree.words[n.place] >= LEAST_WORDS])
-        rest = tree.nodes[1:] if options.srr_negatives == "article" else tree.children(place)
-        others = {n.text for n in rest if tree.words[n.place] >= LEAST_WORDS} - {positive.text}
-        query = " ".join(tree.path(positive.place))
-        texts = some(rng, sorted(others), options.negatives)
-        negatives = tuple(Pair(query, text) for text in texts)
-        return PairGroup("srr", Pair(query, positive.text), negatives) if negatives else None
+        children = [n for n in tree.children(place) if tree.words[n.place] >= LEAST_WORDS]
+        best = draw_item(rng, children)
+        rest = tree.nodes[1:] if options.srr_negatives == "article" else children
+        others = distinct_sections(
+            n for n in rest if tree.words[n.place] >= LEAST_WORDS and n.text != best.text
+        )
+        query = Query(" ".join(tree.path(best.place)), QueryOrigin(page))
+        drawn = draw_items(rng, others, options.negatives)
+        negatives = tuple(section_pair(query, page, section) for section in drawn)
+        return PairGroup("srr", section_pair(query, page, best), negatives) if negatives else None

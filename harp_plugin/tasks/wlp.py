@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Source, linked_pages
-from .groups import Pair, PairGroup
+from ..corpus.tree import Node
+from .base import linked_pages
+from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
-from .passages import draw_page, one, passages
+from .passages import draw_item, draw_page, long_sections
+from .queries import Query, section_pair
+from .source import Source
+
+__all__ = ["WLP"]
 
 
 class WLP:
     """For a sentence of a page's lead, a passage of a page that it links beats another page's."""
 
-    needs = ()
+    stages = ()
 
     @staticmethod
     def examples(graph):
-        """Documents with links to others: id, pages."""
+        """Select the documents with links to others: id, pages."""
         linked = linked_pages(graph)
         documents = graph["documents"].select("id")
         return linked.semi_join(documents, [("source", "id")]).select(id="source", pages="pages")
@@ -31,13 +36,17 @@ class WLP:
         """
         pages = source.examples["wlp"].array(example, "pages").tolist()
         other = draw_page(rng, source.documents, {example, *pages})
-        sentences = source.sentences_of(example, source.document(example))
+        sentences = source.split_into_sentences(example, source.lead(example))
         if other is None or not sentences:
             return None
-        query = one(rng, sentences)
-        texts = [
-            one(rng, [source.document(page), *passages(source.tree(page))])
-            for page in (one(rng, pages), other)
-        ]
-        positive, negative = (Pair(query, text) for text in texts)
+        query = Query(draw_item(rng, sentences), QueryOrigin(example))
+        positive, negative = (
+            section_pair(query, page, draw_item(rng, _passages(page, source)))
+            for page in (draw_item(rng, pages), other)
+        )
         return PairGroup("wlp", positive, (negative,))
+
+
+def _passages(page: int, source: Source) -> list[Node]:
+    tree = source.tree(page)
+    return [tree.nodes[0]._replace(text=source.lead(page)), *long_sections(tree)]

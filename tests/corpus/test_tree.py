@@ -13,7 +13,7 @@ from wikitexts import wikitexts
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.tree import section_tree
-from harp_plugin.tasks.base import Source
+from harp_plugin.tasks.source import Source
 
 HEADING = re.compile(r"^(=+)\s*(.*?)\s*\1\s*$")
 LETTERS = re.compile(r"[^\W\d_]+")

@@ -11,8 +11,7 @@ import pytest
 from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.check import Level
-from harp_plugin.inspection.phrases import QueryParts
-from harp_plugin.inspection.tracing import TracedData
+from harp_plugin.inspection.observations import observe
 from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     HARP_TASKS,
@@ -191,27 +190,27 @@ def test_first_in_order_is_the_order_of_the_links(build, tmp_path):
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_ranks_are_places_in_the_weighed_text(build, preset):
     draw = DrawOptions(preset)
-    data, plain = TracedData(build, {"rqp": 1}, draw=draw), PreTrainingData(build, {"rqp": 1})
-    seen = 0
+    data = PreTrainingData(build, {"rqp": 1}, draw=draw)
+    source, seen = data.source, 0
     for index in range(len(data)):
-        drawn = data.drawn(index)
-        parts = QueryParts(drawn, data.source, draw)
-        anchor = plain.source.anchor(drawn.example)
-        terms = plain.source.sentence_terms(anchor, draw)
+        drawn = data.drawn(0, index)
+        ranks = observe(drawn.group, source, draw).ranks
+        anchor = source.anchor(drawn.example)
+        terms = source.sentence_terms(anchor, draw)
         heaviest = sorted(terms.weights.tolist(), reverse=True)
         place = {w: heaviest.index(x) + 1 for w, x in zip(terms.words, terms.weights, strict=True)}
-        text = plain.source.anchor_text(anchor)
+        text = source.anchor_text(anchor)
         sampled = drawn.group.positive.query.removeprefix(f"{text} ").split()
-        assert parts.ranks(drawn.group.positive.query) == [place[word] for word in sampled]
+        assert ranks[0] == tuple(place[word] for word in sampled)
         seen += len(sampled)
         negative = drawn.group.negatives[0].query
         if preset == "paper":
-            terms = plain.source.page_terms(anchor.page, draw)
+            terms = source.page_terms(anchor.page, draw)
             heaviest = sorted(terms.weights.tolist(), reverse=True)
-            ranks = [
+            expected = (
                 heaviest.index(terms.weights[terms.words.index(w)]) + 1 for w in negative.split()
-            ]
-            assert parts.ranks(negative) == ranks
+            )
+            assert ranks[1] == tuple(expected)
     assert seen > len(data)
 
 

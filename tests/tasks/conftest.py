@@ -14,8 +14,8 @@ from orchard_wiki import Orchard, write_orchard
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.storage import Stage, write_table
-from harp_plugin.tasks.base import Source
 from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.source import Source
 from harp_plugin.weights.tables import TABLES as WEIGHTS
 
 HEADS = 4

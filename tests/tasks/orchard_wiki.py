@@ -14,7 +14,7 @@ from harp_plugin.graph import GraphOptions
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import TASKS as TASKS_BY_NAME
 from harp_plugin.tasks import DrawOptions, PairGroup
-from harp_plugin.tasks.base import Source
+from harp_plugin.tasks.source import Source
 
 TASKS = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"]
 

@@ -10,7 +10,7 @@ from chi_square import agrees
 from harp_plugin.errors import HarpError
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import PRESETS, TASKS, DrawOptions, Pair
-from harp_plugin.tasks.base import Source
+from harp_plugin.tasks.source import Source
 
 OLD_APPLE = {"old": 4, "apple": 12, "tree": 16, "bears": 2, "red": 1, "fruit": 12, "quickly": 1}
 """β of the first anchor's sentence in 64ths, without ``the`` (8)."""
@@ -338,7 +338,10 @@ def test_groups_of_every_preset(source, hand_build, preset):
                 seen[task] += 1
                 (negative,) = group.negatives
                 assert group.task == task and group.members == (group.positive, negative)
-                assert all(isinstance(pair, Pair) and all(pair) for pair in group.members)
+                assert all(
+                    isinstance(pair, Pair) and pair.query and pair.document
+                    for pair in group.members
+                )
                 same_page = preset == "released" and task == "rdp"  # as its code has it
                 assert same_page or group.positive != negative
                 if task == "rqp":
@@ -373,6 +376,7 @@ PRESET_TABLE = {
     "srr_negatives": ("siblings", "siblings", "article"),
     "rwi_negatives": ("others", "any", "others"),
     "negatives": (4, 8, 8),
+    "document_fields": (None, None, None),
     "mixing": ("uniform", "uniform", "proportional"),
     "redraw_each_epoch": (True, False, False),
 }

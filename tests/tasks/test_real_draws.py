@@ -13,7 +13,7 @@ from wiki_reading import WORDS, WikiReading
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import TASKS as REGISTRY
 from harp_plugin.tasks import DrawOptions
-from harp_plugin.tasks.base import Source
+from harp_plugin.tasks.source import Source
 
 pytestmark = pytest.mark.integration
 STRUCTURE = [task for task in TASKS if task != "prop"]

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 from collections import Counter, defaultdict
+from dataclasses import asdict
 
 import pytest
 from chi_square import agrees
@@ -29,6 +30,10 @@ def first_draws(data, epoch):
         example, group = next(data.attempts(epoch, index))
         found[example].append(group)
     return found
+
+
+def as_json(pair):
+    return json.loads(json.dumps(asdict(pair)))
 
 
 def key(groups):
@@ -167,8 +172,8 @@ def test_export(rows, data):
         group = drawn.group(0, index)
         assert row["swapped"] == (group.task in ("prop", "rwi"))
         shared, passage = ("document", "query") if row["swapped"] else ("query", "document")
-        assert row["positive"] == group.positive._asdict()
-        assert row["negatives"] == [pair._asdict() for pair in group.negatives]
+        assert row["positive"] == as_json(group.positive)
+        assert row["negatives"] == [as_json(pair) for pair in group.negatives]
         assert {row["query"]} == {getattr(pair, shared) for pair in group.members}
         given = [found["text"] for found in row["positive_passages"] + row["negative_passages"]]
         assert given == [getattr(pair, passage) for pair in group.members]

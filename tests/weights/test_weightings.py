@@ -27,7 +27,7 @@ from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.sampling import linear
 from harp_plugin.storage import Stage, open_table, read_manifest
 from harp_plugin.tasks import DrawOptions, PreTrainingData
-from harp_plugin.tasks.base import Source
+from harp_plugin.tasks.source import Source
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions

@@ -154,7 +154,7 @@ def test_needed_stages(tasks, more):
 
 
 def test_every_task_says_what_it_needs():
-    known = {task: getattr(TASKS[task], "needs", ("weights",)) for task in TASKS}
+    known = {task: getattr(TASKS[task], "stages", ("weights",)) for task in TASKS}
     for task, needs in known.items():
         assert set(needs) <= {"words", "weights"}
         assert needed_stages([task]) == ("corpus", "graph", *needs, "examples")

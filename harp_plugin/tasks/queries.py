@@ -1,0 +1,91 @@
+"""Pseudo queries with their origins, and the pairs that tasks make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..corpus.tree import Node
+from .groups import DocumentOrigin, Pair, QueryOrigin, SampledWord
+from .options import DrawOptions
+from .source import Anchor, Source
+from .terms import Terms, draw_length, draw_words
+
+__all__ = [
+    "Query",
+    "anchored_query",
+    "context_query",
+    "page_pair",
+    "sample_words",
+    "section_pair",
+]
+
+
+class Query(NamedTuple):
+    """The text of a pseudo query, and where it comes from."""
+
+    text: str
+    origin: QueryOrigin
+
+
+def page_pair(query: Query, page: int, source: Source, fields: Sequence[str] | None) -> Pair:
+    """Pair a query with a page as a document, whose text is made of ``fields``."""
+    return Pair(query.text, source.document(page, fields), query.origin, DocumentOrigin(page))
+
+
+def section_pair(query: Query, page: int, section: Node) -> Pair:
+    """Pair a query with the text of a page's section."""
+    return Pair(query.text, section.text, query.origin, DocumentOrigin(page, section.place))
+
+
+def sample_words(
+    rng: np.random.Generator,
+    terms: Terms,
+    size: int,
+    source: Source,
+    options: DrawOptions,
+    *,
+    anchor: int | None = None,
+    page: int | None = None,
+) -> tuple[SampledWord, ...]:
+    """Draw words by their weights (eq. 3), none where there is no term to draw.
+
+    Args:
+        rng: source of randomness.
+        terms: the terms of a text.
+        size: number of words.
+        source: the build.
+        options: how words are drawn.
+        anchor: id of the anchor that weighs the terms, where they are those of its sentence.
+        page: id of the page, where the terms are those of its lead.
+    """
+    drawn = draw_words(rng, terms, size, options, source.heads)
+    return tuple(SampledWord(word, anchor, page) for word in drawn)
+
+
+def anchored_query(
+    anchor: Anchor, sampled: tuple[SampledWord, ...], source: Source, options: DrawOptions
+) -> Query:
+    """Join S1 from the anchor's text and the sampled words."""
+    text, words = source.anchor_text(anchor), [drawn.word for drawn in sampled]
+    parts = [text, *words] if options.anchor_position == "first" else [*words, text]
+    origin = QueryOrigin(anchor.source, anchor.sentence, anchor.id, sampled)
+    return Query(" ".join(parts), origin)
+
+
+def context_query(
+    anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+) -> Query | None:
+    """Draw S1 of RQP and QDM: the anchor and l words of its sentence (eq. 1 to 4).
+
+    Returns:
+        S1, or None where the anchor lies beyond the model's limit or its sentence has no term.
+    """
+    if not source.has_weights(anchor.id):
+        return None
+    terms = source.sentence_terms(anchor, options)
+    size = draw_length(rng, options)
+    sampled = sample_words(rng, terms, size, source, options, anchor=anchor.id)
+    return anchored_query(anchor, sampled, source, options) if sampled else None

@@ -1,0 +1,257 @@
+"""What the tasks draw from: the texts, anchors and weights of a finished build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..corpus.sentences import split_sentences
+from ..corpus.tree import Tree, section_tree
+from ..errors import HarpError
+from ..storage import MappedTable, open_table, read_manifest
+from ..storage.stage import MANIFEST
+from .language_model import LanguageModel, open_language_model
+from .options import DrawOptions
+from .terms import Terms, merge_repeats, stop_words
+from .weighed_text import WeighedText
+
+__all__ = ["Anchor", "Source"]
+
+_ARTICLE_WORDS = 1024
+
+
+class Anchor(NamedTuple):
+    """A resolved link.
+
+    Attributes:
+        id: id of the anchor.
+        sentence: id of the sentence that it stands in.
+        start: offset of its first character in the sentence.
+        end: offset after its last character in the sentence.
+        page: id of the page that it leads to.
+        source: id of the page that it stands on.
+    """
+
+    id: int
+    sentence: int
+    start: int
+    end: int
+    page: int
+    source: int
+
+
+class Source:
+    """Texts, anchors and weights of a finished build, by id.
+
+    Args:
+        directory: a folder written by ``harp build``.
+        tasks: names of the tasks whose examples are read.
+        verify: whether the checksums of the tables' memory-mapped copies are compared.
+
+    Attributes:
+        directory: the folder of the build.
+        examples: the examples of each task, by task name.
+
+    Raises:
+        HarpError: the folder holds no finished build or one without a task, or a table is read
+            whose stage was left out, or whose rows do not fit the texts.
+    """
+
+    def __init__(self, directory: str | Path, tasks: list[str], *, verify: bool = True) -> None:
+        self.directory = Path(directory)
+        self._verify = verify
+        self.check(self.directory, tasks)
+        self.examples = {task: self._table("examples", task) for task in tasks}
+        self._language_model: tuple[DrawOptions, LanguageModel] | None = None
+
+    @staticmethod
+    def check(directory: Path, tasks: list[str]) -> None:
+        """Check that a build has the examples of these tasks.
+
+        Raises:
+            HarpError: it was built without one of them, or is unfinished.
+        """
+        if not tasks:
+            return
+        built = read_manifest(directory / "examples")["options"].get("tasks", tasks)
+        if missing := [task for task in tasks if task not in built]:
+            raise HarpError(
+                f"{directory} was built without {', '.join(missing)}: run `harp build` again "
+                f"with --overwrite --tasks {' '.join([*built, *missing])}"
+            )
+
+    def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
+        return open_table(self.directory, stage, name, list(columns) or None, verify=self._verify)
+
+    @cached_property
+    def _pages(self) -> MappedTable:
+        return self._table("corpus", "pages", "id", "title", "lead")
+
+    @cached_property
+    def _sections(self) -> MappedTable:
+        return self._table("corpus", "pages", "id", "title", "sections", "language")
+
+    @cached_property
+    def _sentences(self) -> MappedTable:
+        return self._table("corpus", "sentences", "id", "text")
+
+    @cached_property
+    def _anchors(self) -> MappedTable:
+        return self._table("graph", "anchors")
+
+    @cached_property
+    def _sentence_anchors(self) -> MappedTable:
+        return self._table("graph", "sentence_anchors")
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """Ids of all pages that may be a document, ascending, int64 of shape (documents,)."""
+        return self._table("graph", "documents").ids
+
+    @cached_property
+    def _sentence_weights(self) -> MappedTable:
+        return self._table("weights", "sentence_weights")
+
+    @cached_property
+    def _page_weights(self) -> MappedTable:
+        return self._table("weights", "page_weights")
+
+    @cached_property
+    def _anchor_weights(self) -> MappedTable:
+        return self._table("weights", "anchor_weights")
+
+    @cached_property
+    def _has_weights(self) -> bool:
+        return (self.directory / "weights" / MANIFEST).is_file()
+
+    @cached_property
+    def heads(self) -> int:
+        """Number of attention heads of the model that weighed the terms."""
+        return read_manifest(self.directory / "weights")["heads"]
+
+    def language_model(self, options: DrawOptions) -> LanguageModel:
+        """Read the documents' language models, which are kept for the same options."""
+        if self._language_model is None or self._language_model[0] is not options:
+            model = open_language_model(self.directory, options, verify=self._verify)
+            self._language_model = options, model
+        return self._language_model[1]
+
+    def title(self, page: int) -> str:
+        """Look up a page's title."""
+        return self._pages.get(page, "title")
+
+    def lead(self, page: int) -> str:
+        """Look up the text of a page's first section."""
+        return self._pages.get(page, "lead")
+
+    def document(self, page: int, fields: Sequence[str] | None = None) -> str:
+        """Make the text that stands for a page as a document.
+
+        Args:
+            page: id of the page.
+            fields: what the text is made of, in this order, joined by a space: ``title``, ``lead``
+                and ``text``, which is the beginning of the whole page; None for the lead.
+        """
+        texts = {"title": self.title, "lead": self.lead, "text": self._article}
+        return " ".join(filter(None, (texts[name](page) for name in fields or ["lead"])))
+
+    def _article(self, page: int) -> str:
+        """A page's whole text; of a long one its beginning, of more words than a model reads."""
+        texts: list[str] = []
+        length = 0
+        for node in self.tree(page).nodes:
+            if length >= _ARTICLE_WORDS:
+                break
+            texts += [node.text] if node.text else []
+            length += len(node.text.split())
+        return "\n".join(texts)
+
+    def tree(self, page: int) -> Tree:
+        """Make the tree of a page's sections."""
+        rows = self._sections.get(page, "sections")
+        sections = ((row["level"], row["title"], row["text"]) for row in rows)
+        return section_tree(self._sections.get(page, "title"), sections)
+
+    def split_into_sentences(self, page: int, text: str) -> list[str]:
+        """Split a text of a page into sentences, by the page's language."""
+        return split_sentences(text, self._sections.get(page, "language"))
+
+    def sentence(self, id: int) -> str:
+        """Look up a sentence's text."""
+        return self._sentences.get(id, "text")
+
+    def anchor(self, id: int) -> Anchor:
+        """Look up a resolved link."""
+        return Anchor(id, *(self._anchors.get(id, name) for name in Anchor._fields[1:]))
+
+    def anchor_text(self, anchor: Anchor) -> str:
+        """Look up an anchor's text as it is written."""
+        return self.sentence(anchor.sentence)[anchor.start : anchor.end]
+
+    def sentence_anchors(self, sentence: int) -> list[Anchor]:
+        """Look up the resolved links of a sentence, in reading order; none where it has none."""
+        if sentence not in self._sentence_anchors:
+            return []
+        return [self.anchor(id) for id in self._sentence_anchors.get(sentence, "anchors")]
+
+    def is_weighed(self, page: int) -> bool:
+        """Tell whether the words of a page's lead have weights."""
+        return self._has_weights and page in self._page_weights
+
+    def has_weights(self, anchor: int) -> bool:
+        """Tell whether an anchor lies within the model's limit, so that it weighs words."""
+        return anchor in self._anchor_weights
+
+    def weighed_sentence(self, sentence: int) -> WeighedText:
+        """A sentence, whose words are weighed by [CLS] (eq. 10)."""
+        text = self.sentence(sentence)
+        return self._weighed(f"sentence {sentence}", text, self._sentence_weights, sentence)
+
+    def weighed_lead(self, page: int) -> WeighedText:
+        """A page's lead, whose words are weighed by [CLS] (eq. 5)."""
+        return self._weighed(f"page {page}", self.lead(page), self._page_weights, page)
+
+    def weighed_by_anchor(self, anchor: Anchor) -> WeighedText:
+        """An anchor's sentence, whose words are weighed by the anchor (eq. 1)."""
+        weights = self._anchor_weights.array(anchor.id, "weights")
+        name, text = f"anchor {anchor.id}", self.sentence(anchor.sentence)
+        return self._weighed(name, text, self._sentence_weights, anchor.sentence, weights)
+
+    def sentence_terms(self, anchor: Anchor, options: DrawOptions) -> Terms:
+        """Terms of the anchor's sentence, weighed by the anchor (eq. 1 and 2)."""
+        return _terms(self.weighed_by_anchor(anchor), options)
+
+    def page_terms(self, page: int, options: DrawOptions) -> Terms:
+        """Terms of a page's lead, weighed by [CLS] (eq. 5 and 13, then eq. 2)."""
+        return _terms(self.weighed_lead(page), options)
+
+    def _weighed(
+        self,
+        name: str,
+        text: str,
+        table: MappedTable,
+        id: int,
+        weights: np.ndarray | None = None,
+    ) -> WeighedText:
+        """Bundle a text with a row of spans, and with the row's weights where no others are given.
+
+        Raises:
+            HarpError: they do not fit.
+        """
+        spans = np.stack([table.array(id, "starts"), table.array(id, "ends")], axis=1)
+        weights = table.array(id, "weights") if weights is None else weights
+        try:
+            return WeighedText(text, spans.astype(np.int64), weights.astype(np.float64))
+        except ValueError as error:
+            raise HarpError(
+                f"{self.directory}: the weights of {name} do not fit its text ({error}): run "
+                "`harp build` again with --overwrite"
+            ) from error
+
+
+def _terms(weighed: WeighedText, options: DrawOptions) -> Terms:
+    return merge_repeats(weighed.words, weighed.weights, stop_words(options.stop_words or "none"))
