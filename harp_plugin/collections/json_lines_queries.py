@@ -27,6 +27,12 @@ class _Line(NamedTuple):
     query_id: str
 
 
+class _Passage(NamedTuple):
+    text: str
+    score: float | None
+    id: str | None
+
+
 class JsonLinesQueries:
     """Judged queries from lines of ``query``, ``positive_passages`` and ``negative_passages``.
 
@@ -135,25 +141,25 @@ class JsonLinesQueries:
             raise HarpError(f"{where}: no `query`: a line is an object of Tevatron's fields")
         positives = self._passages(row, "positive_passages", where)
         negatives = self._passages(row, "negative_passages", where)
-        scores = {text: score for text, score in negatives + positives if score is not None}
-        texts = [text for text, _ in positives]
+        passages = [*negatives, *positives]
+        scores = {p.text: p.score for p in passages if p.score is not None}
+        texts = [passage.text for passage in positives]
         return JudgedQuery(
             str(row.get("query_id", default_id)),
             row["query"],
             texts,
-            [text for text, _ in negatives if text not in texts],
+            [passage.text for passage in negatives if passage.text not in texts],
             row.get("swapped") is True,
             scores if self.has_teacher_scores else None,
+            {passage.text: passage.id for passage in passages if passage.id is not None},
         )
 
-    def _passages(
-        self, row: Mapping[str, Any], key: str, where: str
-    ) -> list[tuple[str, float | None]]:
-        """The texts of passages that have one, with a teacher's scores."""
+    def _passages(self, row: Mapping[str, Any], key: str, where: str) -> list[_Passage]:
+        """Read the passages that have a text, with a teacher's scores."""
         passages = row.get(key)
         if not isinstance(passages, list) or not all(isinstance(item, dict) for item in passages):
             raise HarpError(f"{where}: `{key}` must be a list of objects with title and text")
-        texts = []
+        with_text: list[_Passage] = []
         for passage in passages:
             values = [passage.get(field, "") for field in self.fields]
             if not passage.keys() & set(self.fields) or not all(
@@ -165,8 +171,11 @@ class JsonLinesQueries:
             score = passage.get("score") if self.has_teacher_scores else None
             if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
                 raise HarpError(f"{where}: score {score!r} of a passage is no number")
-            texts.append((" ".join(value for value in values if value), score))
-        return [(text, score) for text, score in texts if text.strip()]
+            text = " ".join(value for value in values if value)
+            id = passage.get("docid")
+            if text.strip():
+                with_text.append(_Passage(text, score, None if id is None else str(id)))
+        return with_text
 
 
 def _scored(judged: JudgedQuery) -> JudgedQuery:

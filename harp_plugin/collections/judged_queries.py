@@ -21,6 +21,8 @@ class JudgedQuery(NamedTuple):
         negatives: the other documents.
         swapped: whether the documents stand in the query's place, as in HARP's RQP.
         teacher_scores: a teacher's score of each document, where a loss reads it.
+        document_ids: the ids of documents that are named by their texts, as far as they have ids;
+            None where the documents are named by their ids.
     """
 
     id: str
@@ -29,6 +31,7 @@ class JudgedQuery(NamedTuple):
     negatives: Sequence[str]
     swapped: bool = False
     teacher_scores: Mapping[str, float] | None = None
+    document_ids: Mapping[str, str] | None = None
 
 
 class JudgedQueries(Protocol):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..collections.judged_queries import JudgedQueries, drop_phrases
+from ..collections.judged_queries import JudgedQueries, JudgedQuery, drop_phrases
 from ..errors import HarpError
 from ..sampling import generator
-from ..tasks import Pair, PairGroup
+from ..tasks import DocumentOrigin, Pair, PairGroup, QueryOrigin
 
 TASK = "finetune"
 """Name of the groups' task in log lines."""
@@ -92,10 +92,7 @@ class JudgedGroups:
                 "its own: leave the query out"
             )
         drawn = [(positive, text), *negatives]
-        first, *others = (
-            Pair(text, judged.query) if judged.swapped else Pair(judged.query, text)
-            for _, text in drawn
-        )
+        first, *others = (_pair(judged, document, text) for document, text in drawn)
         teacher = judged.teacher_scores
         scores = None if teacher is None else tuple(teacher[document] for document, _ in drawn)
         return PairGroup(TASK, first, tuple(others), scores)
@@ -119,3 +116,13 @@ class JudgedGroups:
                 if text.strip() and text != other_than
             ]
         return drawn
+
+
+def _pair(judged: JudgedQuery, document: str, text: str) -> Pair:
+    """Pair a query with a drawn document; where the two are swapped, no document has an id."""
+    query = QueryOrigin(query_id=judged.id)
+    if judged.swapped:
+        return Pair(text, judged.query, query)
+    ids = judged.document_ids
+    origin = DocumentOrigin(document_id=document if ids is None else ids.get(document))
+    return Pair(judged.query, text, query, origin)

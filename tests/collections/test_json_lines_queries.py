@@ -8,7 +8,7 @@ import pytest
 from harp_plugin.collections.json_lines_queries import JsonLinesQueries
 from harp_plugin.commands.export import ExportOptions, export
 from harp_plugin.errors import HarpError
-from harp_plugin.tasks import HARP_TASKS, PreTrainingData
+from harp_plugin.tasks import HARP_TASKS, DocumentOrigin, Pair, PreTrainingData, QueryOrigin
 from harp_plugin.training.judged import JudgedGroups
 
 
@@ -40,11 +40,25 @@ def test_what_is_drawn(files):
     groups = JudgedGroups(JsonLinesQueries(files), negatives=2)
     assert len(groups) == 3
     found = [groups.group(epoch, 0) for epoch in range(60)]
-    assert {group.positive for group in found} == {("what is q1?", "p1"), ("what is q1?", "p2")}
+    texts = {(group.positive.query, group.positive.document) for group in found}
+    assert texts == {("what is q1?", "p1"), ("what is q1?", "p2")}
     counts = Counter(pair.document for group in found for pair in group.negatives)
     assert counts.keys() == {"A n1", "A n2", "A n3"} and counts.total() == 120
-    assert groups.group(0, 1).members == (("what is q2?", "é"), ("what is q2?", "A ü"))
-    assert groups.group(9, 2).members == (("what is q3?", "p4"), ("what is q3?", "A n5"))
+    assert groups.group(0, 1).members == (Pair("what is q2?", "é"), Pair("what is q2?", "A ü"))
+    assert groups.group(9, 2).members == (Pair("what is q3?", "p4"), Pair("what is q3?", "A n5"))
+
+
+def test_origins_hold_the_ids_of_the_lines(tmp_path):
+    """A passage without a docid has none, and neither has the document of a swapped line."""
+    lines = [row("q1", ["p1"], ["n1"]), row("q2", ["p2"], ["n2"], swapped=True)]
+    del lines[0]["negative_passages"][0]["docid"]
+    groups = JudgedGroups(JsonLinesQueries([write(tmp_path / "a.jsonl", *lines)]))
+    plain, swapped = (groups.group(0, index) for index in range(2))
+    ids = [pair.document_origin for pair in plain.members]
+    assert ids == [DocumentOrigin(document_id="p1"), DocumentOrigin()]
+    assert {pair.query_origin for pair in plain.members} == {QueryOrigin(query_id="q1")}
+    assert {pair.query_origin for pair in swapped.members} == {QueryOrigin(query_id="q2")}
+    assert [pair.document_origin for pair in swapped.members] == [None, None]
 
 
 def test_fields_that_are_joined(files):

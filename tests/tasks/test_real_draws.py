@@ -54,6 +54,10 @@ def test_examples(source, wiki, task):
     assert len(found) == EXAMPLES[task]
 
 
+def texts(pair):
+    return pair.query, pair.document
+
+
 def negatives_within(task, drawn, group):
     """The texts that may differ; the others are the positive's."""
     if task == "rwi":
@@ -73,7 +77,7 @@ def test_every_example_draws_within_what_is_possible(source, wiki, task):
             if drawn is None:
                 continue
             given += 1
-            group = possible[drawn.positive]
+            group = possible[texts(drawn.positive)]
             negatives = negatives_within(task, drawn, group)
             assert group.negatives.issuperset(negatives)
             assert len({*negatives}) == len(negatives)
@@ -100,7 +104,7 @@ def test_everything_possible_is_drawn(source, wiki, task):
         found = set()
         for group in draws(source, task, id, 12 * size + 20):
             negatives = negatives_within(task, group, group.positive)
-            found.update((*group.positive, negative) for negative in negatives)
+            found.update((*texts(group.positive), negative) for negative in negatives)
         assert found == expected
 
 
@@ -111,7 +115,7 @@ def test_every_positive_and_every_other_page_is_drawn(source, wiki, task):
     name = max(found_examples, key=lambda each: (len(getattr(wiki, task)(*each)) < 40, each))
     groups = getattr(wiki, task)(*name)
     drawn = [g for g in draws(source, task, found_examples[name], 12_000) if g is not None]
-    assert {tuple(g.positive) for g in drawn} == {group[:2] for group in groups}
+    assert {texts(g.positive) for g in drawn} == {group[:2] for group in groups}
     negatives = {pair.document for g in drawn for pair in g.negatives}
     assert negatives <= groups[0].negatives
     if task == "ict":
@@ -132,10 +136,10 @@ def test_other_presets_draw_within_the_article(source, wiki, preset):
             if group is None:
                 continue
             assert len(group.negatives) <= 8
-            texts = {s.text for s in sections[1:] if s.words >= 20}
+            possible = {s.text for s in sections[1:] if s.words >= 20}
             if task == "srr" and preset == "released":
-                assert {pair.document for pair in group.members} <= texts
-                assert len(group.negatives) == min(8, len(texts) - 1)
+                assert {pair.document for pair in group.members} <= possible
+                assert len(group.negatives) == min(8, len(possible) - 1)
             if task == "rwi" and preset == "paper":
                 depth = len(sections[place].path) - 1
                 anything = wiki.rwi(title, place)[0].negatives

@@ -42,6 +42,9 @@ def drawn(groups, epochs=60):
             assert all(pair.query == QUERIES[query] for pair in group.members)
             negatives = [OF_TEXT[pair.document] for pair in group.negatives]
             assert len(set(negatives)) == len(negatives) >= 1
+            for pair in group.members:
+                assert pair.query_origin.query_id == query
+                assert pair.document_origin.document_id == OF_TEXT[pair.document]
             positives, others = found.setdefault(query, (Counter(), Counter()))
             positives[OF_TEXT[group.positive.document]] += 1
             others.update(negatives)
