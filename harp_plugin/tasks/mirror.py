@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ..text import WORD, words
@@ -45,10 +43,8 @@ def mirrored_query(
     own = list(dict.fromkeys(w for w in map(str.lower, words(query)) if w not in stopped))
     held = [word for word in own if word in in_lead]
     strange = [word for word in own if word not in in_lead]
-    once = replace(options, replacement=False)
-
     terms = without(source.page_terms(page, options), own, "removed")
-    sampled = sample_words(rng, terms, len(held), source, once, page=page)
+    sampled = sample_words(rng, terms, len(held), source, options, page=page, replacement=False)
     replaced_by: dict[str, SampledWord] = dict(zip(held, sampled, strict=False))
     ids = source.examples["rqp"].ids
     for _ in range(_TRIES):
@@ -59,7 +55,9 @@ def mirrored_query(
         if source.has_weights(other.id):
             taken = [*own, *in_lead, *(word.word for word in replaced_by.values())]
             terms = without(source.sentence_terms(other, options), taken, "removed")
-            sampled = sample_words(rng, terms, len(missing), source, once, anchor=other.id)
+            sampled = sample_words(
+                rng, terms, len(missing), source, options, anchor=other.id, replacement=False
+            )
             replaced_by |= dict(zip(missing, sampled, strict=False))
     if len(replaced_by) < len(own):
         return None

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..corpus.tree import Node
+from ..sampling import sample
 from .groups import DocumentOrigin, Pair, QueryOrigin, SampledWord
 from .options import DrawOptions
 from .source import Anchor, Source
-from .terms import Terms, draw_length, draw_words
+from .terms import Terms, distribution, draw_length
 
 __all__ = [
     "Query",
@@ -49,6 +50,7 @@ def sample_words(
     *,
     anchor: int | None = None,
     page: int | None = None,
+    replacement: bool | None = None,
 ) -> tuple[SampledWord, ...]:
     """Draw words by their weights (eq. 3), none where there is no term to draw.
 
@@ -60,8 +62,14 @@ def sample_words(
         options: how words are drawn.
         anchor: id of the anchor that weighs the terms, where they are those of its sentence.
         page: id of the page, where the terms are those of its lead.
+        replacement: whether a word may be drawn again; None for what the options say.
     """
-    drawn = draw_words(rng, terms, size, options, source.heads)
+    if not terms.words:
+        return ()
+    if replacement is None:
+        replacement = bool(options.replacement)
+    probabilities = distribution(terms.weights, options, source.heads)
+    drawn = sample(rng, terms.words, probabilities, size, replacement=replacement)
     return tuple(SampledWord(word, anchor, page) for word in drawn)
 
 

@@ -10,14 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import HarpError
-from ..sampling import linear, sample, softmax, truncated_normal_length, zero_truncated_poisson
+from ..sampling import linear, softmax, truncated_normal_length, zero_truncated_poisson
 from .options import DrawOptions
 
 __all__ = [
     "Terms",
     "distribution",
     "draw_length",
-    "draw_words",
     "merge_repeats",
     "stop_words",
     "stop_words_hash",
@@ -117,13 +116,3 @@ def draw_length(rng: np.random.Generator, options: DrawOptions) -> int:
     if options.query_length == "normal":
         return truncated_normal_length(rng, 3.0)
     return zero_truncated_poisson(rng, 3.0)
-
-
-def draw_words(
-    rng: np.random.Generator, terms: Terms, size: int, options: DrawOptions, heads: int
-) -> list[str]:
-    """Draw words by their weights. Without any term, no word is drawn."""
-    if not terms.words:
-        return []
-    probabilities = distribution(terms.weights, options, heads)
-    return sample(rng, terms.words, probabilities, size, replacement=bool(options.replacement))

@@ -38,7 +38,7 @@ class WeighedText:
         offsets = self.spans.ravel()
         if len(offsets) and (offsets[0] < 0 or offsets[-1] > len(self.text)):
             raise ValueError(f"a word lies beyond the {len(self.text)} characters of the text")
-        if (np.diff(offsets) < 0).any():
+        if (offsets[1:] < offsets[:-1]).any():
             raise ValueError("the words are not in reading order")
 
     @property

@@ -313,7 +313,7 @@ class TestBFS:
             [prose("Same")] * 2,
         )
         assert all(pair.query == g.positive.query for g in found for pair in g.negatives)
-        counts = Counter((*g.positive, *(pair.document for pair in g.negatives)) for g in found)
+        counts = Counter((g.positive.query, *(pair.document for pair in g.members)) for g in found)
         passages = uniform(TEXTS[name] for name in LONG)
         assert agrees(counts, independent(uniform(ALPHA_SENTENCES), passages, negatives))
 
@@ -332,7 +332,7 @@ class TestWLP:
             [LEADS["Gamma"], prose("GammaOne")],
             [LEADS["Delta"]],
         )
-        counts = Counter(group.positive for group in found)
+        counts = Counter((group.positive.query, group.positive.document) for group in found)
         assert agrees(counts, independent(uniform(ALPHA_SENTENCES), linked))
         others = spread(
             [LEADS["Epsilon"], prose("EpsilonOne")],

@@ -187,8 +187,8 @@ def test_pre_training_names_the_first_example_that_is_no_number(
     def read(index):
         """The tokens of a group that the model reads."""
         pairs = [
-            (tokenizer.tokenize(query)[:24], tokenizer.tokenize(document))
-            for query, document in data.group(0, index).members
+            (tokenizer.tokenize(pair.query)[:24], tokenizer.tokenize(pair.document))
+            for pair in data.group(0, index).members
         ]
         return {token for query, document in pairs for token in (query + document)[: 48 - 3]}
 
