@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..corpus.options import CorpusOptions
 from ..engine import EngineOptions
@@ -19,6 +20,8 @@ from ..option_names import old_names, takes_old_names
 from ..storage import Stage
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
+
+__all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
 
 
 @takes_old_names
@@ -101,29 +104,110 @@ def build(
         HarpError: a source or model is missing or damaged, a task is unknown, nothing comes out,
             the output folder holds other work or other files, or another process writes to it.
     """
-    corpus, graph = corpus or CorpusOptions(), graph or GraphOptions()
     weights = weights or WeightOptions()
     check(sources, options, weights)
-    _check_stages(sources, options, corpus, graph, weights)
+    request = _Request(
+        sources, options, corpus or CorpusOptions(), graph or GraphOptions(), weights, engine
+    )
+    stages = {name: _STAGES[name](request) for name in options.chosen_stages}
+    _check_stages(stages, options.rules)
     with one_writer(options.output_dir):
-        return _run_stages(sources, options, corpus, graph, weights, engine)
+        return {
+            name: stage.run(workers=options.workers, quiet=options.quiet, rules=options.rules)
+            for name, stage in stages.items()
+        }
 
 
-def _check_stages(
-    sources: Sequence[str | Path],
-    options: BuildOptions,
-    corpus: CorpusOptions,
-    graph: GraphOptions,
-    weights: WeightOptions,
-) -> None:
-    """Tell of other work or other files in the output folder before hours of reading.
+class _Request(NamedTuple):
+    """What a build is asked to do."""
+
+    sources: Sequence[str | Path]
+    options: BuildOptions
+    corpus: CorpusOptions
+    graph: GraphOptions
+    weights: WeightOptions
+    engine: EngineOptions | None
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.options.output_dir)
+
+
+class _StageOfBuild(NamedTuple):
+    """One stage of a build with its arguments.
+
+    Attributes:
+        describe: makes the stage, not started; it takes the rules of overwriting.
+        run: runs the stage and returns its manifest.
+    """
+
+    describe: Callable[..., Stage]
+    run: Callable[..., dict[str, Any]]
+
+
+def _corpus(request: _Request) -> _StageOfBuild:
+    from ..corpus.build import build_corpus, corpus_stage
+
+    arguments = (request.sources, request.directory, request.corpus)
+    return _StageOfBuild(partial(corpus_stage, *arguments), partial(build_corpus, *arguments))
+
+
+def _graph(request: _Request) -> _StageOfBuild:
+    from ..graph.build import build_graph, graph_stage
+
+    arguments = (request.directory, request.graph)
+    return _StageOfBuild(
+        partial(graph_stage, *arguments), partial(build_graph, *arguments, request.engine)
+    )
+
+
+def _words(request: _Request) -> _StageOfBuild:
+    from ..weights.words_stage import build_words, words_stage
+
+    return _StageOfBuild(
+        partial(words_stage, request.directory),
+        partial(build_words, request.directory, request.engine),
+    )
+
+
+def _weights(request: _Request) -> _StageOfBuild:
+    from ..weights.build import build_weights, weights_stage
+
+    arguments, device = (request.directory, request.weights), request.options.device
+    return _StageOfBuild(
+        partial(weights_stage, *arguments, device),
+        partial(build_weights, *arguments, request.engine, device=device),
+    )
+
+
+def _examples(request: _Request) -> _StageOfBuild:
+    from ..tasks.build import build_examples, examples_stage
+
+    arguments = (request.directory, request.options.tasks)
+    return _StageOfBuild(
+        partial(examples_stage, *arguments), partial(build_examples, *arguments, request.engine)
+    )
+
+
+_STAGES: dict[str, Callable[[_Request], _StageOfBuild]] = {
+    "corpus": _corpus,
+    "graph": _graph,
+    "words": _words,
+    "weights": _weights,
+    "examples": _examples,
+}
+"""How each stage of `STAGES` is described and run. What a stage needs is imported only then."""
+
+
+def _check_stages(stages: Mapping[str, _StageOfBuild], rules: OverwriteRules) -> None:
+    """Find other work or other files in the output folder before hours of reading.
 
     Raises:
         HarpError: a stage may not work in its folder.
     """
     upstream_is_kept = True
-    for name in options.chosen_stages:
-        stage = _stage(name, sources, options, corpus, graph, weights)
+    for described in stages.values():
+        stage = described.describe(rules=rules)
         if not upstream_is_kept:
             # What a stage will read is not known before the stages above it have run.
             stage.inputs |= dict.fromkeys(stage.inputs.keys() & set(STAGES))
@@ -131,79 +215,8 @@ def _check_stages(
         upstream_is_kept = upstream_is_kept and stage.finished
 
 
-def _stage(
-    name: str,
-    sources: Sequence[str | Path],
-    options: BuildOptions,
-    corpus: CorpusOptions,
-    graph: GraphOptions,
-    weights: WeightOptions,
-) -> Stage:
-    """A stage, not started."""
-    directory, rules = Path(options.output_dir), options.rules
-    if name == "corpus":
-        from ..corpus.build import corpus_stage
-
-        return corpus_stage(sources, directory, corpus, rules)
-    if name == "graph":
-        from ..graph.build import graph_stage
-
-        return graph_stage(directory, graph, rules)
-    if name == "words":
-        from ..weights.words_stage import words_stage
-
-        return words_stage(directory, rules)
-    if name == "weights":
-        from ..weights.build import weights_stage
-
-        return weights_stage(directory, weights, options.device, rules)
-    from ..tasks.build import examples_stage
-
-    return examples_stage(directory, options.tasks, rules)
-
-
-def _run_stages(
-    sources: Sequence[str | Path],
-    options: BuildOptions,
-    corpus: CorpusOptions,
-    graph: GraphOptions,
-    weights: WeightOptions,
-    engine: EngineOptions | None,
-) -> dict[str, dict[str, Any]]:
-    directory = Path(options.output_dir)
-    shared: dict[str, Any] = {
-        "workers": options.workers,
-        "quiet": options.quiet,
-        "rules": options.rules,
-    }
-    manifests: dict[str, dict[str, Any]] = {}
-    for stage in options.chosen_stages:
-        if stage == "corpus":
-            from ..corpus.build import build_corpus
-
-            manifest = build_corpus(sources, directory, corpus, **shared)
-        elif stage == "graph":
-            from ..graph import build_graph
-
-            manifest = build_graph(directory, graph, engine, **shared)
-        elif stage == "words":
-            from ..weights.words_stage import build_words
-
-            manifest = build_words(directory, engine, **shared)
-        elif stage == "weights":
-            from ..weights.build import build_weights
-
-            manifest = build_weights(directory, weights, engine, device=options.device, **shared)
-        else:
-            from ..tasks.build import build_examples
-
-            manifest = build_examples(directory, options.tasks, engine, **shared)
-        manifests[stage] = manifest
-    return manifests
-
-
 def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightOptions) -> None:
-    """Tell what is missing before hours of reading.
+    """Find what is missing before hours of reading.
 
     Raises:
         HarpError: a source, model or device is missing, a task is unknown, or the output folder
@@ -229,7 +242,7 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
 
 
 def _refuse_shared_folder(source: str | Path, output: Path) -> None:
-    """Keep what is read and what is written apart.
+    """Check that what is read and what is written lie apart.
 
     Raises:
         HarpError: the output folder holds the source, or lies inside it.
@@ -248,7 +261,7 @@ def _refuse_shared_folder(source: str | Path, output: Path) -> None:
 
 
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:
-    """Rows, the most frequent reasons of dropping, and counts: lines of at most 80 columns."""
+    """Write rows, the most frequent reasons of drops, and counts as lines of at most 80 columns."""
     lines = []
     for stage, manifest in manifests.items():
         for table, rows in manifest["rows"].items():
