@@ -230,14 +230,17 @@ def _shards(runs: list[Run], options: CorpusOptions, stage: Stage) -> Iterator[S
             pages += page_count(record)
             size += record_size(record)
             if pages >= options.pages_per_shard or size >= _SHARD_SIZE:
-                yield from _shard(f"{number:03d}-{part:05d}", run, batch, stage, done + source)
+                yield from _new_shard(f"{number:03d}-{part:05d}", run, batch, stage, done + source)
                 batch, pages, size, part = [], 0, 0, part + 1
         done += sum(source.size for source in run.sources)
         if batch:
-            yield from _shard(f"{number:03d}-{part:05d}", run, batch, stage, done)
+            yield from _new_shard(f"{number:03d}-{part:05d}", run, batch, stage, done)
 
 
-def _shard(name: str, run: Run, records: list[Any], stage: Stage, position: int) -> Iterator[Shard]:
+def _new_shard(
+    name: str, run: Run, records: list[Any], stage: Stage, position: int
+) -> Iterator[Shard]:
+    """Give the shard, unless the stage has finished it already."""
     if not stage.shard_done(name):
         yield Shard(name, run.reader, records, stage, position)
 

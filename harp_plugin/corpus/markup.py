@@ -39,7 +39,7 @@ class LinkedText:
     links: list[Link]
 
     def substitute(self, pattern: re.Pattern[str], replacement: str) -> None:
-        """Replace every match of ``pattern`` by ``replacement`` and move the links accordingly.
+        """Replace every match of a pattern and move the links accordingly.
 
         The replacement is inserted literally. Where a link starts or ends inside a match, it then
         starts behind the replacement or ends before it, so that a link never grows.

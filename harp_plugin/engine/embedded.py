@@ -46,9 +46,9 @@ class Embedded:
         """Return Parquet shards as a table of this name."""
         return self.connection.read_parquet([str(file) for file in files], table_name=name)
 
-    def keep(self, name: str, expression: ir.Table) -> ir.Table:
+    def store(self, name: str, expression: ir.Table) -> ir.Table:
         """Compute a table and store it in the database."""
-        return self.connection.create_table(f"kept_{name}", expression)
+        return self.connection.create_table(f"stored_{name}", expression)
 
     def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
         """Return a small result as dictionaries."""

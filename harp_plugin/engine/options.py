@@ -16,7 +16,7 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 @dataclass
 class EngineOptions:
-    """How links are resolved and counted; no option changes a byte of the result.
+    """The engine that computes tables; no option changes a byte of the result.
 
     Raises:
         HarpError: the engine is unknown, or the memory is not a size.

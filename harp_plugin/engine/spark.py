@@ -78,10 +78,10 @@ class Spark:
         self.session.read.parquet(*map(str, files)).createOrReplaceTempView(name)
         return self.connection.table(name)
 
-    def keep(self, name: str, expression: ir.Table) -> ir.Table:
+    def store(self, name: str, expression: ir.Table) -> ir.Table:
         """Compute a table and store it as Parquet."""
-        self._store(name, self._frame(expression)).createOrReplaceTempView(f"kept_{name}")
-        return self.connection.table(f"kept_{name}")
+        self._write(name, self._frame(expression)).createOrReplaceTempView(f"stored_{name}")
+        return self.connection.table(f"stored_{name}")
 
     def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
         """Return a small result as dictionaries."""
@@ -89,15 +89,15 @@ class Spark:
 
     def sorted(self, expression: ir.Table, order: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """Stream a large result in order; Spark writes it to one file for each range."""
-        rows = self._store("unsorted", self._frame(expression))
-        self._store("sorted", rows.orderBy(*order))
+        rows = self._write("unsorted", self._frame(expression))
+        self._write("sorted", rows.orderBy(*order))
         for file in sorted((self.scratch / "sorted").glob("part-*.parquet")):
             yield from pq.ParquetFile(file).iter_batches(ROWS_PER_CHUNK)
 
     def _frame(self, expression: ir.Table) -> DataFrame:
         return self.session.sql(self.connection.compile(expression))
 
-    def _store(self, name: str, rows: DataFrame) -> DataFrame:
+    def _write(self, name: str, rows: DataFrame) -> DataFrame:
         folder = str(self.scratch / name)
         rows.write.parquet(folder, mode="overwrite")
         return self.session.read.parquet(folder)

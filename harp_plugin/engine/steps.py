@@ -61,7 +61,7 @@ class Engine(Protocol):
     def read(self, name: str, files: list[Path]) -> ir.Table:
         """Return Parquet shards as a table of this name."""
 
-    def keep(self, name: str, expression: ir.Table) -> ir.Table:
+    def store(self, name: str, expression: ir.Table) -> ir.Table:
         """Compute a table and store it in the scratch folder."""
 
     def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
@@ -236,7 +236,7 @@ class _Run(Mapping[str, "ir.Table"]):
             return self.engine.read(name, _source_files(self.sources[name]))
         step = self.steps[name]
         if step.kind == "temporary":
-            return self.engine.keep(name, step.expression(self))
+            return self.engine.store(name, step.expression(self))
         folder = self.stage.folder / name
         if not self.stage.shard_done(name):
             expression = step.expression(self)

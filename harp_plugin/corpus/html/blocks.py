@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(slots=True)
 class _Table:
-    """What tells a table of data: it has a head, and holds neither headings nor tables."""
+    """The signs of a table of data: it has a head, and holds neither headings nor tables."""
 
     has_head: bool = False
     has_structure: bool = False

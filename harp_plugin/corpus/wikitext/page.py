@@ -22,8 +22,8 @@ from ..pages import SEE_ALSO_HEADINGS, Page
 from .apostrophes import keep_apostrophes
 from .cleanup import clean_anchor, clean_prose
 from .plain_lines import MARK, PLAIN_LINK, put_back, set_aside, without_bullets
+from .prose import TEXT_TEMPLATES, VERBATIM_TAGS, prose_only
 from .site import Site
-from .unseen import TEXT_TEMPLATES, VERBATIM_TAGS, without_unseen
 
 __all__ = ["DEBRIS", "parse_page"]
 
@@ -63,7 +63,7 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         kind=kind_of_wikitext(wikitext),
         debris=DEBRIS,
     )
-    wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(without_unseen(wikitext)))
+    wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(prose_only(wikitext)))
     marked, plain_lines = set_aside(wikitext)
     see_also_level = 0  # above 0 in a see-also section and in the sections below it
     code = mwparserfromhell.parse(marked, skip_style_tags=True)

@@ -9,7 +9,7 @@ from reading import read
 
 from harp_plugin.corpus.pages import Page
 from harp_plugin.corpus.wikitext import page as wikitext
-from harp_plugin.corpus.wikitext.unseen import without_unseen
+from harp_plugin.corpus.wikitext.prose import prose_only
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ from harp_plugin.corpus.wikitext.unseen import without_unseen
     ],
 )
 def test_by_hand(written, left):
-    assert without_unseen(written) == left
+    assert prose_only(written) == left
 
 
 @given(st.lists(st.sampled_from(["{{", "}}", "{|", "\n|}", "\n", "a", "|", "<ref>", "</ref>"])))
 def test_nothing_is_added(parts):
     text = "".join(parts)
     rest = iter(text)
-    assert all(character in rest for character in without_unseen(text))
+    assert all(character in rest for character in prose_only(text))
 
 
 @pytest.mark.integration
@@ -74,6 +74,6 @@ def test_parsing_gives_the_same_links_without_it(shared_data, monkeypatch, name,
         )
 
     found = links()
-    monkeypatch.setattr(wikitext, "without_unseen", lambda text: text)
+    monkeypatch.setattr(wikitext, "prose_only", lambda text: text)
     whole = links()
     assert ((found - whole) + (whole - found)).total() <= apart

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-__all__ = ["TEXT_TEMPLATES", "VERBATIM_TAGS", "without_unseen"]
+__all__ = ["TEXT_TEMPLATES", "VERBATIM_TAGS", "prose_only"]
 
 VERBATIM_TAGS = frozenset({"nowiki", "poem"})
 """Tags whose content is shown as it stands."""
@@ -35,7 +35,7 @@ _LINK = re.compile(r"\[\[|\]\]")
 _EXTERNAL = re.compile(r"\[(?=[a-zA-Z]+:|//)")
 
 
-def without_unseen(wikitext: str) -> str:
+def prose_only(wikitext: str) -> str:
     """Remove comments, references, templates and tables.
 
     Templates that show one of their arguments (`TEXT_TEMPLATES`) stay. Where more than 100 marks of
