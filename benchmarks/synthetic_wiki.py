@@ -328,7 +328,7 @@ def tables(wiki: Wiki, drawn: Chunk) -> dict[str, dict[str, Any]]:
 def write_tables(wiki: Wiki, directory: Path, *, quiet: bool = False) -> None:
     """Write the finished corpus stage of the wiki to ``directory/corpus``."""
     stage = Stage(directory / "corpus", asdict(wiki), {}, ("pyarrow", "numpy"))
-    if stage.finished:
+    if stage.is_whole:
         return
     stage.start()
     for start in tqdm(_starts(wiki, wiki.pages), desc="pages", disable=quiet):

@@ -212,7 +212,7 @@ def _check_stages(stages: Mapping[str, _StageOfBuild], rules: OverwriteRules) ->
             # What a stage will read is not known before the stages above it have run.
             stage.inputs |= dict.fromkeys(stage.inputs.keys() & set(STAGES))
         stage.check()
-        upstream_is_kept = upstream_is_kept and stage.finished
+        upstream_is_kept = upstream_is_kept and stage.is_whole
 
 
 def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightOptions) -> None:

@@ -1,4 +1,4 @@
-"""`harp check`: whether what our commands have written is still as it was written."""
+"""`harp check`: compare what commands of harp have written with its checksums."""
 
 from __future__ import annotations
 
@@ -15,26 +15,31 @@ from ..files.records import CHECKSUM, read_record
 from ..files.with_record import FolderWithRecord
 from ..models.folder import MANIFEST as MODEL_MANIFEST
 from ..models.folder import listed_files
-from ..storage.mapped import damaged_copies
-from ..storage.stage import MANIFEST, STARTED, read_content, read_manifest, table_files
+from ..storage import read_content, read_manifest, table_files
+from ..storage.copies import damaged_copies
+from ..storage.manifest import MANIFEST, STARTED
+from ..storage.shard_records import SHARDS
 
-_OF_FOLDERS = (MANIFEST, STARTED, MODEL_MANIFEST)
-_RECORDS = ("harp_run.json", "harp_index.json", FolderWithRecord.NAME)
-_OURS = re.compile(rb'^  "%b": "[0-9a-f]{64}"' % CHECKSUM.encode(), re.MULTILINE)
-_HEAD = 1 << 20
+__all__ = ["CheckOptions", "Checked", "check"]
+
+_RECORDS_OF_FOLDERS = (MANIFEST, STARTED, MODEL_MANIFEST)
+_OTHER_RECORDS = ("harp_run.json", "harp_index.json", FolderWithRecord.NAME)
+_CHECKSUM_LINE = re.compile(rb'^  "%b": "[0-9a-f]{64}"' % CHECKSUM.encode(), re.MULTILINE)
+_MOST_BYTES_SEARCHED = 1 << 20
 _RESTORE = "restore it, or train again"
+_OVERWRITE = "run its command again with --overwrite"
 
 
 @dataclass
 class CheckOptions:
     """How a folder is checked."""
 
-    quiet: bool = field(default=False, metadata={"help": "No progress bar."})
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found.
+    """The result of a check.
 
     Attributes:
         parts: stages of builds, datasets, models, runs, results and indexes that were compared.
@@ -57,7 +62,7 @@ class Checked:
 
 
 def check(directory: str | Path, options: CheckOptions | None = None) -> Checked:
-    """Compare all that our commands have written to a folder with its checksums.
+    """Compare all that commands of harp have written to a folder with its checksums.
 
     Nothing is changed.
 
@@ -77,36 +82,40 @@ def check(directory: str | Path, options: CheckOptions | None = None) -> Checked
     models = sorted(_parents(directory, MODEL_MANIFEST))
     records = [path for path in sorted(directory.rglob("*.json")) if _is_other_record(path)]
     work: list[tuple[Callable[[Path], Iterable[str]], Path]] = [
-        *((_of_stage, folder) for folder in stages),
-        *((_of_build, folder) for folder in sorted({stage.parent for stage in stages})),
-        *((_of_model, folder) for folder in models),
-        *((_of_record, path) for path in records),
+        *((_stage_damages, folder) for folder in stages),
+        *((_build_damages, folder) for folder in sorted({stage.parent for stage in stages})),
+        *((_model_damages, folder) for folder in models),
+        *((_record_damages, path) for path in records),
     ]
     if not work and not unfinished:
         raise HarpError(f"{directory} holds nothing that harp has written: name its folder")
     damages: list[str] = []
-    for find, path in tqdm(work, desc="check", disable=options.quiet):
-        damages += find(path)
+    for find_damages, path in tqdm(work, desc="check", disable=options.quiet):
+        damages += find_damages(path)
     return Checked(len(stages) + len(models) + len(records), damages, unfinished)
 
 
 def _parents(directory: Path, name: str) -> Iterator[Path]:
-    """Folders with a record of this name that is ours, or that stands beside one of ours."""
+    """Find folders with a record of this name.
+
+    Other programs write files of the same names. So one of a stage's two records must have a
+    checksum; the other one may be damaged.
+    """
     for path in directory.rglob(name):
         others = (path.with_name(other) for other in (MANIFEST, STARTED) if other != name)
-        if name == MODEL_MANIFEST or any(_is_ours(file) for file in (path, *others)):
+        if name == MODEL_MANIFEST or any(_has_checksum(file) for file in (path, *others)):
             yield path.parent
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether a file has a checksum where our records have it."""
+def _has_checksum(path: Path) -> bool:
+    """Tell whether a file has a checksum where records have it, so that harp wrote it."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return _OURS.search(file.read(_HEAD)) is not None
+        return _CHECKSUM_LINE.search(file.read(_MOST_BYTES_SEARCHED)) is not None
 
 
-def _of_stage(folder: Path) -> Iterator[str]:
+def _stage_damages(folder: Path) -> Iterator[str]:
     try:
         tables = {name.rpartition("/")[0] for name in read_manifest(folder)["files"]}
     except HarpError as error:
@@ -119,19 +128,19 @@ def _of_stage(folder: Path) -> Iterator[str]:
             yield str(error)
 
 
-def _of_build(build: Path) -> Iterator[str]:
-    """Damage between the stages of a build, and of its copies for look-ups."""
-    names = [path.parent.name for path in sorted(build.glob(f"*/{MANIFEST}"))]
-    whole = [name for name, content in read_content(build, *names, needed=False).items() if content]
+def _build_damages(build: Path) -> Iterator[str]:
+    """Find stages that do not fit together, and damaged copies for look-ups."""
+    stages = [path.parent.name for path in sorted(build.glob(f"*/{MANIFEST}"))]
+    contents = read_content(build, *stages, needed=False)
     try:
-        read_content(build, *whole)
+        read_content(build, *(stage for stage, content in contents.items() if content))
     except HarpError as error:
         yield str(error)
     for path in damaged_copies(build / "mapped"):
         yield f"{path} is damaged or missing: the next command that needs it makes it anew"
 
 
-def _of_model(folder: Path) -> Iterator[str]:
+def _model_damages(folder: Path) -> Iterator[str]:
     try:
         files = listed_files(folder)
         was_discarded = not any((folder / name).exists() for name in files)
@@ -142,27 +151,27 @@ def _of_model(folder: Path) -> Iterator[str]:
 
 
 def _is_other_record(path: Path) -> bool:
-    """Whether a file is a record of ours outside of builds and models."""
-    if path.parent.name in ("shards", "mapped") or path.name in _OF_FOLDERS:
+    """Tell whether a file is a record that harp wrote outside of builds and models."""
+    if path.parent.name in (SHARDS, "mapped") or path.name in _RECORDS_OF_FOLDERS:
         return False
-    return path.is_file() and (path.name in _RECORDS or _is_ours(path))
+    return path.is_file() and (path.name in _OTHER_RECORDS or _has_checksum(path))
 
 
-def _of_record(path: Path) -> Iterator[str]:
-    """Damage of a record, and of the files whose hashes it holds."""
+def _record_damages(path: Path) -> Iterator[str]:
+    """Find damage of a record, and of the files whose hashes it holds."""
     try:
         record = read_record(path)
     except HarpError as error:
-        yield f"{error}: run its command again with --overwrite"
+        yield f"{error}: {_OVERWRITE}"
         return
     if damage := changed_file(path.parent, record.get("files", {})):
-        yield f"{damage}: run its command again with --overwrite"
+        yield f"{damage}: {_OVERWRITE}"
     hashes = record if path.name == FolderWithRecord.NAME else {}
     if isinstance(record.get("sha256"), str):
         hashes = {path.name.removesuffix(".json"): [record["sha256"]]}
-    for name, known in sorted(hashes.items()):
+    for name, written in sorted(hashes.items()):
         file = path.parent / name
         if not file.is_file():
             yield f"{file} is missing: run its command again"
-        elif file_hash(file) not in known:
-            yield f"{file} is not as it was written: run its command again with --overwrite"
+        elif file_hash(file) not in written:
+            yield f"{file} is not as it was written: {_OVERWRITE}"

@@ -15,7 +15,7 @@ from ..errors import HarpError
 from ..files.writing import TEMPORARY
 from ..processes import start_worker
 from ..storage import Stage, parquet_files, table_files
-from ..storage.stage import MANIFEST
+from ..storage.manifest import MANIFEST
 from .options import EngineOptions
 from .sink import write_sorted
 

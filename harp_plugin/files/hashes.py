@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-__all__ = ["changed_file", "describe_file", "describe_files", "file_damage", "file_hash"]
+__all__ = [
+    "changed_file",
+    "describe_file",
+    "describe_files",
+    "file_damage",
+    "file_hash",
+    "listed_size",
+]
 
 
 def file_hash(path: Path) -> str:
@@ -30,6 +37,11 @@ def describe_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, An
     return {name: describe_file(folder / name) for name in sorted(names)}
 
 
+def listed_size(listed: Mapping[str, Any]) -> int:
+    """Read the size of a file in bytes from what a record lists of it."""
+    return listed["size"] if "size" in listed else listed["bytes"]  # its name in release 0.1
+
+
 def file_damage(
     path: Path,
     listed: Mapping[str, Any],
@@ -41,8 +53,7 @@ def file_damage(
 
     Args:
         path: the file.
-        listed: what `describe_file` gave when the file was written; records of earlier releases
-            call the size ``bytes``.
+        listed: what `describe_file` gave when the file was written.
         whole: compare the whole content, else the size alone.
         hash_file: computes the hash.
 
@@ -54,10 +65,10 @@ def file_damage(
     """
     if not path.is_file():
         return f"{path} is missing"
-    size = listed["size"] if "size" in listed else listed["bytes"]
-    if size != path.stat().st_size or (whole and hash_file(path) != listed["sha256"]):
-        return f"{path} is not as it was written"
-    return None
+    has_size = listed_size(listed) == path.stat().st_size
+    if has_size and (not whole or hash_file(path) == listed["sha256"]):
+        return None
+    return f"{path} is not as it was written"
 
 
 def changed_file(

@@ -91,11 +91,15 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def remove_temporary(folder: Path) -> None:
-    """Remove what killed processes left unfinished in a folder; for the folder's only writer."""
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path.name.endswith(TEMPORARY):
-            _remove(path)
+def remove_temporary(folder: Path, *, recursive: bool = False) -> None:
+    """Remove what killed processes left unfinished in a folder; for the folder's only writer.
+
+    Args:
+        folder: need not exist.
+        recursive: look into the folders in it as well.
+    """
+    for path in list(folder.glob(f"{'**/' if recursive else ''}*{TEMPORARY}")):
+        _remove(path)
 
 
 def remove_temporary_of(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Tables on disk: stages that can be killed and go on, Parquet shards, memory-mapped look-ups."""
 
+from .manifest import read_content, read_manifest, table_files
 from .mapped import MappedTable, open_table, verify_tables
 from .parquet import (
     ShardFile,
@@ -11,7 +12,7 @@ from .parquet import (
     write_table,
 )
 from .shards import shard_map
-from .stage import Stage, read_content, read_manifest, table_files
+from .stage import Stage
 
 __all__ = [
     "MappedTable",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 from filelock import FileLock
 
-from ..errors import HarpError
-from ..files.hashes import file_hash
-from ..files.records import read_record, write_record
-from ..files.writing import whole_file
-from .parquet import ShardFile, read_batches, read_schema
-from .stage import listed_files, read_manifest, table_files
+from .copies import TableCopy, damaged_copies, remove_copies
+from .manifest import listed_files, read_manifest, table_files
+from .parquet import ShardFile
+
+__all__ = ["MappedTable", "open_table", "verify_tables"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +33,7 @@ class MappedTable:
 
     def __init__(self, stem: Path) -> None:
         self._stem = stem
-        copy = _Copy(stem)
+        copy = TableCopy(stem)
         self._table = pa.ipc.open_file(pa.memory_map(str(copy.arrow))).read_all()
         self._ids, self._rows = np.load(copy.index, mmap_mode="r")
 
@@ -63,12 +60,12 @@ class MappedTable:
         """
         content = hashlib.sha256(" ".join(file.sha256 for file in files).encode()).hexdigest()
         stem = cache.with_name(f"{cache.name}-{content[:16]}")
-        copy = _Copy(stem)
-        if not copy.is_whole(verify):
+        copy = TableCopy(stem)
+        if not copy.is_whole(verify=verify):
             cache.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(cache.with_name(f"{cache.name}.lock")):
                 if not copy.is_whole(verify=True):
-                    _remove_copies(cache)
+                    remove_copies(cache)
                     copy.make(files, columns)
         return cls(stem)
 
@@ -158,100 +155,4 @@ def verify_tables(directory: Path, stages: Iterable[str]) -> None:
             table_files(directory / stage, table)
     for path in damaged_copies(directory / "mapped"):
         logger.warning("%s is damaged or missing: the copy is made anew", path)
-        _Copy(path.with_suffix("")).record.unlink(missing_ok=True)
-
-
-def damaged_copies(folder: Path) -> Iterator[Path]:
-    """The files of memory-mapped copies in a folder that are not as they were made."""
-    for arrow in sorted(folder.glob("*.arrow")):
-        copy = _Copy(arrow.with_suffix(""))
-        if copy.record.is_file():
-            yield from copy.damages(verify=True)
-    for record in sorted(folder.glob("*.json")):
-        copy = _Copy(record.with_suffix(""))
-        if not copy.arrow.is_file():
-            yield copy.arrow
-
-
-class _Copy:
-    """The files of a memory-mapped copy.
-
-    Args:
-        stem: their path without an ending.
-    """
-
-    def __init__(self, stem: Path) -> None:
-        self.arrow = stem.with_name(f"{stem.name}.arrow")
-        self.index = stem.with_name(f"{stem.name}.npy")
-        self.record = stem.with_name(f"{stem.name}.json")
-
-    def is_whole(self, verify: bool) -> bool:
-        """Whether the copy is there, as it was made."""
-        if not self.record.is_file():
-            return False
-        for path in self.damages(verify):
-            logger.warning("%s is damaged or missing: the copy is made anew", path)
-            return False
-        return True
-
-    def damages(self, verify: bool) -> Iterator[Path]:
-        """Its files that are damaged or missing."""
-        try:
-            written = read_record(self.record)
-        except HarpError:
-            yield self.record
-            return
-        for path in (self.arrow, self.index):
-            file = written[path.suffix]
-            has_size = path.is_file() and path.stat().st_size == file["bytes"]
-            if not has_size or (verify and _hash_once(path) != file["sha256"]):
-                yield path
-
-    def make(self, files: list[ShardFile], columns: list[str] | None) -> None:
-        """Copy a table and write the index of its ids, then their checksums."""
-        with whole_file(self.arrow) as temporary:
-            _copy(files, temporary, columns)
-        with whole_file(self.index) as temporary:
-            _write_index(self.arrow, temporary)
-        paths = (self.arrow, self.index)
-        write_record(
-            self.record,
-            {p.suffix: {"bytes": p.stat().st_size, "sha256": file_hash(p)} for p in paths},
-        )
-
-
-def _hash_once(path: Path) -> str:
-    """The hash of a file, which this process reads again only if the file changes."""
-    status = path.stat()
-    return _hash_of(path, status.st_size, status.st_mtime_ns, status.st_ino)
-
-
-@lru_cache(maxsize=256)
-def _hash_of(path: Path, *_status: int) -> str:
-    return file_hash(path)
-
-
-def _remove_copies(cache: Path) -> None:
-    """Remove copies of other content, and what a killed process left."""
-    ours = re.compile(re.escape(cache.name) + r"-[^-.]+\.(arrow|npy|json)(\..*)?")
-    for path in cache.parent.iterdir():
-        if ours.fullmatch(path.name):
-            path.unlink(missing_ok=True)
-
-
-def _copy(files: list[ShardFile], target: Path, columns: list[str] | None) -> None:
-    schema = read_schema(files[0].path)
-    if columns is not None:
-        schema = pa.schema([schema.field(name) for name in columns])
-    with pa.ipc.new_file(target, schema) as writer:
-        for file in files:
-            file.check(whole=True)
-            for batch in read_batches(file.path, columns):
-                writer.write_batch(batch)
-
-
-def _write_index(arrow: Path, target: Path) -> None:
-    ids = pa.ipc.open_file(pa.memory_map(str(arrow))).read_all().column("id").to_numpy()
-    order = np.argsort(ids, kind="stable")
-    with target.open("wb") as file:
-        np.save(file, np.stack([ids[order], order]))
+        TableCopy(path.with_suffix("")).record.unlink(missing_ok=True)

@@ -11,11 +11,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import HarpError
-from ..files.hashes import file_hash
+from ..files.hashes import describe_file, file_damage, listed_size
 from ..files.writing import whole_file
 
+__all__ = [
+    "ROW_GROUP_SIZE",
+    "ShardFile",
+    "parquet_files",
+    "read_batches",
+    "read_row_count",
+    "read_schema",
+    "read_table",
+    "table_bytes",
+    "write_table",
+]
+
 ROW_GROUP_SIZE = 16384
-REMEDY = "delete this file and run `harp build` again, which makes it anew"
+"""Rows of a row group in the tables of a build."""
+_BUILD = "run `harp build` again, which makes it anew"
+_DELETE_AND_BUILD = f"delete this file and {_BUILD}"
 
 
 class ShardFile(NamedTuple):
@@ -36,42 +50,39 @@ class ShardFile(NamedTuple):
     @classmethod
     def of(cls, path: Path, rows: int) -> ShardFile:
         """Measure a file that has just been written."""
-        return cls(path, rows, path.stat().st_size, file_hash(path))
+        return cls(path, rows, **describe_file(path))
 
     @classmethod
     def listed(cls, path: Path, entry: Mapping[str, Any]) -> ShardFile:
-        """A file by its entry in a manifest."""
-        return cls(path, entry["rows"], entry["bytes"], entry["sha256"])
+        """Take a file as a record of a stage lists it."""
+        return cls(path, entry["rows"], listed_size(entry), entry["sha256"])
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What a manifest says of the file."""
-        return {"bytes": self.size, "rows": self.rows, "sha256": self.sha256}
+        """What a record of a stage lists of the file."""
+        return {"rows": self.rows, "size": self.size, "sha256": self.sha256}
 
-    @property
-    def has_size(self) -> bool:
-        """Whether the file is there with its size."""
-        return self.path.is_file() and self.path.stat().st_size == self.size
+    def damage(self, *, whole: bool) -> str | None:
+        """Compare the file with what was written, by its whole content or else by its size.
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the file's whole content is as it was written."""
-        return self.has_size and file_hash(self.path) == self.sha256
+        Returns:
+            What is wrong with the file, with its path; None if nothing is.
+        """
+        return file_damage(self.path, self.entry, whole=whole)
 
     def check(self, *, whole: bool) -> None:
-        """Check the file's whole content, or else its size and its number of rows.
+        """Check the file's number of rows, and its whole content or else its size.
 
         Raises:
             HarpError: it is missing or damaged.
         """
-        if not self.path.exists():
-            raise HarpError(f"{self.path} is missing: run `harp build` again, which makes it anew")
-        if not self.has_size:
-            raise HarpError(f"{self.path} has another size than its manifest says: {REMEDY}")
-        if whole and not self.is_whole:
-            raise HarpError(f"{self.path} is damaged (its checksum is wrong): {REMEDY}")
+        if damage := self.damage(whole=whole):
+            remedy = _DELETE_AND_BUILD if self.path.exists() else _BUILD
+            raise HarpError(f"{damage}: {remedy}")
         if self.path.suffix == ".parquet" and read_row_count(self.path) != self.rows:
-            raise HarpError(f"{self.path} has another number of rows than it should: {REMEDY}")
+            raise HarpError(
+                f"{self.path} has another number of rows than it should: {_DELETE_AND_BUILD}"
+            )
 
 
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> ShardFile:
@@ -96,7 +107,7 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files of a folder, in order.
+    """List the Parquet files of a folder, in order.
 
     Raises:
         HarpError: there is none.
@@ -115,27 +126,27 @@ def read_batches(
     Raises:
         HarpError: the file is damaged.
     """
-    with _readable(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with _refuse_unreadable(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         yield from file.iter_batches(size, columns=columns)
 
 
 def read_schema(path: Path) -> pa.Schema:
-    """The schema of a Parquet file.
+    """Read the schema of a Parquet file.
 
     Raises:
         HarpError: the file is damaged.
     """
-    with _readable(path):
+    with _refuse_unreadable(path):
         return pq.read_schema(path)
 
 
 def read_row_count(path: Path) -> int:
-    """How many rows the footer of a Parquet file tells.
+    """Read the number of rows from the footer of a Parquet file.
 
     Raises:
         HarpError: the file is damaged.
     """
-    with _readable(path):
+    with _refuse_unreadable(path):
         return pq.read_metadata(path).num_rows
 
 
@@ -147,19 +158,21 @@ def read_table(folder: Path, columns: list[str] | None = None) -> pa.Table:
     """
     tables = []
     for path in parquet_files(folder):
-        with _readable(path):
+        with _refuse_unreadable(path):
             tables.append(pq.read_table(path, columns=columns, page_checksum_verification=True))
     return pa.concat_tables(tables)
 
 
 def table_bytes(folder: Path) -> int:
-    """Size of a table on disk, in bytes."""
+    """Sum up the size of a table on disk, in bytes."""
     return sum(path.stat().st_size for path in folder.glob("*.parquet"))
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _refuse_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        raise HarpError(f"{path} is damaged ({type(error).__name__}): {REMEDY}") from error
+        raise HarpError(
+            f"{path} is damaged ({type(error).__name__}): {_DELETE_AND_BUILD}"
+        ) from error

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from ..errors import HarpError
 from ..processes import start_worker
 
+__all__ = ["shard_map"]
+
 S = TypeVar("S")
 R = TypeVar("R")
 

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files.locks import LOCK
 from ..files.made_from import MadeFrom, OverwriteRules
-from ..files.records import read_record, write_record
+from ..files.records import write_record
 from ..files.versions import package_versions
-from ..files.writing import TEMPORARY
-from .parquet import ShardFile
-
-MANIFEST = "manifest.json"
-STARTED = "started.json"
-_SHARDS = "shards"
-_LEFTOVER = re.compile(rf"(.*/)?[^/]*{re.escape(TEMPORARY)}(/.*)?|{re.escape(LOCK)}.*")
-_OURS = re.compile(
-    rf"{_LEFTOVER.pattern}|{re.escape(MANIFEST)}|{re.escape(STARTED)}|{_SHARDS}/[^/]*\.json"
-    r"|[^/]+/(part|train|from)-[^/]*\.(parquet|jsonl)"
+from ..files.writing import remove_temporary
+from .manifest import (
+    MANIFEST,
+    STARTED,
+    content_hash,
+    read_manifest,
+    record_or_none,
+    shard_files,
 )
-"""Paths that a stage writes in its folder, beside those that its manifest lists."""
+from .parquet import ShardFile
+from .shard_records import SHARDS, ShardRecords
+from .strange_files import clear_folder, refuse_strange_files
 
-logger = logging.getLogger(__name__)
+__all__ = ["Stage"]
 
 
 class Stage:
@@ -72,12 +69,13 @@ class Stage:
         self.kind = kind or folder.name
         self.others = others
         self.temporary = temporary
+        self._shards = ShardRecords(folder)
 
     @property
     def fingerprint(self) -> str:
         """A hash of the options and the inputs."""
-        asked = json.dumps([self.options, self.inputs], sort_keys=True)
-        return hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+        text = json.dumps([self.options, self.inputs], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -85,18 +83,19 @@ class Stage:
         return package_versions(*self.packages)
 
     @property
-    def finished(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether the folder holds the whole result of just these options and inputs.
 
         No file is missing or of another size; `harp check` compares their whole content.
         """
-        manifest = _record(self.folder / MANIFEST)
+        manifest = record_or_none(self.folder / MANIFEST)
         if manifest is None or manifest.get("fingerprint") != self.fingerprint:
             return False
-        return all(file.has_size for file in _all_files(self.folder, manifest))
+        files = shard_files(self.folder, manifest["files"])
+        return not any(file.damage(whole=False) for file in files)
 
     def check(self) -> None:
-        """Find that the stage may work in its folder.
+        """Check that the stage may work in its folder.
 
         Raises:
             HarpError: the folder holds files that no stage wrote, or work of other settings or
@@ -105,30 +104,23 @@ class Stage:
         if self.folder.is_symlink() or (self.folder.exists() and not self.folder.is_dir()):
             kind = "symbolic link" if self.folder.is_symlink() else "file"
             raise HarpError(f"{self.folder} is a {kind}, not a folder: name another --output-dir")
-        stored = self._stored()
-        if stored is None and not self._has_records():
-            self._refuse_foreign(_LEFTOVER)
-            return
-        if stored is not None and self._continues(stored):
-            return
+        stored = self._read_stored()
         if stored is None:
-            raise HarpError(
-                f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not written "
-                "by harp: move the folder away, or name another --output-dir"
-            )
-        if self._has_work(stored):
-            self._made_from.refuse_replacing(self.folder, _made_from(stored), self.rules)
-        self._refuse_foreign(_OURS)
+            self._refuse_unknown()
+        elif not self._agrees_with(stored):
+            if self._has_work(stored):
+                self._made_from.refuse_replacing(self.folder, _made_from(stored), self.rules)
+            refuse_strange_files(self.folder, self._listed(), has_started=True)
 
     def is_finished(self) -> bool:
-        """Whether nothing is left to do.
+        """Tell whether nothing is left to do.
 
         Raises:
             HarpError: as `check` does.
         """
         self.check()
-        stored = self._stored()
-        return stored is not None and self._continues(stored) and self.finished
+        stored = self._read_stored()
+        return stored is not None and self._agrees_with(stored) and self.is_whole
 
     def start(self) -> None:
         """Make the folder ready: keep the finished shards of the same work, clear other work.
@@ -137,22 +129,21 @@ class Stage:
             HarpError: as `check` does.
         """
         self.check()
-        stored = self._stored()
-        if stored is None or not self._continues(stored):
-            self._clear()
-            stored = self._asked()
-        shards = self.folder / _SHARDS
-        shards.mkdir(parents=True, exist_ok=True)
-        if _record(self.folder / STARTED) is None:
-            write_record(self.folder / STARTED, {name: stored[name] for name in self._asked()})
+        stored = self._read_stored()
+        if stored is None or not self._agrees_with(stored):
+            clear_folder(self.folder)
+            stored = self._record()
+        (self.folder / SHARDS).mkdir(parents=True, exist_ok=True)
+        if record_or_none(self.folder / STARTED) is None:
+            started = {name: stored[name] for name in self._record()}
+            write_record(self.folder / STARTED, started)
         (self.folder / MANIFEST).unlink(missing_ok=True)
-        for leftover in list(self.folder.rglob(f"*{TEMPORARY}")):
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
-        self._forget_damaged_shards()
+        remove_temporary(self.folder, recursive=True)
+        self._shards.forget_damaged()
 
     def shard_done(self, name: str) -> bool:
-        """Whether shard ``name`` is finished."""
-        return self._shard(name).is_file()
+        """Tell whether shard ``name`` is finished."""
+        return name in self._shards
 
     def finish_shard(
         self,
@@ -169,21 +160,15 @@ class Stage:
             drops: of input, by reason.
             files: all that the shard wrote.
         """
-        listed = {file.path.relative_to(self.folder).as_posix(): file.entry for file in files}
-        write_record(self._shard(name), {"rows": dict(rows), "drops": dict(drops), "files": listed})
+        self._shards.write(name, rows, drops, files)
 
     def counts(self) -> tuple[Counter[str], Counter[str]]:
-        """Sum of rows written and of drops over the finished shards."""
-        rows: Counter[str] = Counter()
-        drops: Counter[str] = Counter()
-        for record in self._shard_records():
-            rows.update(record["rows"])
-            drops.update(record["drops"])
-        return rows, drops
+        """Sum up the rows written and the drops over the finished shards."""
+        return self._shards.counts()
 
     def table(self, name: str) -> list[ShardFile]:
-        """The files of a table that the finished shards wrote, in order."""
-        return _table(self.folder, self._files(), name)
+        """List the files of a table that the finished shards wrote, in order."""
+        return shard_files(self.folder, self._shards.files(), table=name)
 
     def finish(self, *, needed: str | None = None, **more: Any) -> dict[str, Any]:
         """Write the manifest, which commits the stage, and remove its temporary tables.
@@ -197,21 +182,15 @@ class Stage:
         """
         rows, drops = self.counts()
         if not (rows[needed] if needed else any(rows.values())):
-            reasons = ", ".join(f"{reason}: {n:,}" for reason, n in drops.most_common(3))
-            inputs = ", ".join(name.rpartition(":")[2] for name in self.inputs)
-            raise HarpError(
-                f"nothing came out of {inputs} in {self.folder}"
-                + (f" (dropped: {reasons})" if reasons else "")
-                + ": check the source and the options"
-            )
+            raise HarpError(self._nothing_written(drops))
         kept = {
-            name: file
-            for name, file in self._files().items()
+            name: entry
+            for name, entry in self._shards.files().items()
             if name.partition("/")[0] not in self.temporary
         }
         manifest = {
-            **self._asked(),
-            "content": _content(kept, more),
+            **self._record(),
+            "content": content_hash(kept, more),
             "rows": dict(sorted(rows.items())),
             "drops": dict(sorted(drops.items())),
             "files": kept,
@@ -226,7 +205,12 @@ class Stage:
         for name in self.temporary:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def _asked(self) -> dict[str, Any]:
+    @property
+    def _made_from(self) -> MadeFrom:
+        return _made_from(self._record())
+
+    def _record(self) -> dict[str, Any]:
+        """What the manifest and the record of the start say of what the stage is made from."""
         return {
             "stage": self.kind,
             "fingerprint": self.fingerprint,
@@ -235,191 +219,48 @@ class Stage:
             "versions": self.versions,
         }
 
-    def _stored(self) -> dict[str, Any] | None:
-        """What the work in the folder was made from: by its manifest, else by how it started."""
+    def _read_stored(self) -> dict[str, Any] | None:
+        """Read what the work in the folder was made from; None where no record can be read."""
         for name in (MANIFEST, STARTED):
-            stored = _record(self.folder / name)
-            if stored is not None and stored.keys() >= self._asked().keys():
+            stored = record_or_none(self.folder / name)
+            if stored is not None and stored.keys() >= self._record().keys():
                 return stored
         return None
 
-    def _has_records(self) -> bool:
-        return any((self.folder / name).exists() for name in (MANIFEST, STARTED))
-
-    def _has_work(self, stored: Mapping[str, Any]) -> bool:
-        """Whether the folder holds a finished stage, or shards of one that could be gone on with.
-
-        Unfinished work from an input that is another now cannot be gone on with by anyone.
-        """
-        if "content" in stored:
-            return True
-        has_same_inputs = self._made_from.has_inputs_of(_made_from(stored))
-        return has_same_inputs and any((self.folder / _SHARDS).glob("*.json"))
-
-    @property
-    def _made_from(self) -> MadeFrom:
-        return _made_from(self._asked())
-
-    def _continues(self, stored: Mapping[str, Any]) -> bool:
-        """Whether the work in the folder is the one that is asked for."""
+    def _agrees_with(self, stored: Mapping[str, Any]) -> bool:
         return self._made_from.agrees_with(_made_from(stored), self.rules)
 
-    def _refuse_foreign(self, ours: re.Pattern[str]) -> None:
-        listed = {*self.others, *(_record(self.folder / MANIFEST) or {}).get("files", {})}
-        names = (path.relative_to(self.folder).as_posix() for path in _files_below(self.folder))
-        foreign = [name for name in names if not ours.fullmatch(name) and name not in listed]
-        if foreign:
+    def _has_work(self, stored: Mapping[str, Any]) -> bool:
+        """Tell whether the folder holds a finished stage, or shards that could be gone on with.
+
+        Nobody can go on with unfinished work from an input that has changed since.
+        """
+        has_same_inputs = self._made_from.has_inputs_of(_made_from(stored))
+        return "content" in stored or (has_same_inputs and self._shards.has_any())
+
+    def _refuse_unknown(self) -> None:
+        """Refuse a folder in which no record tells what it holds, unless nothing is there."""
+        if any((self.folder / name).exists() for name in (MANIFEST, STARTED)):
             raise HarpError(
-                f"{self.folder} holds {len(foreign):,} files that harp did not write, such as "
-                f"{foreign[0]}: name another --output-dir, or move them away"
+                f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not written "
+                "by harp: move the folder away, or name another --output-dir"
             )
+        refuse_strange_files(self.folder, self._listed(), has_started=False)
 
-    def _clear(self) -> None:
-        for path in _files_below(self.folder):
-            if path.name != LOCK:
-                path.unlink()
-        _remove_empty_folders(self.folder)
+    def _listed(self) -> set[str]:
+        manifest = record_or_none(self.folder / MANIFEST) or {}
+        return {*self.others, *manifest.get("files", {})}
 
-    def _forget_damaged_shards(self) -> None:
-        """Have the shards written again whose record or whose files are damaged."""
-        for path in sorted((self.folder / _SHARDS).glob("*.json")):
-            record = _record(path)
-            files = [] if record is None else _all_files(self.folder, record)
-            damaged = [path] if record is None else [f.path for f in files if not f.is_whole]
-            if damaged:
-                logger.warning("%s is damaged or missing: its shard is made anew", damaged[0])
-                path.unlink()
-
-    def _shard(self, name: str) -> Path:
-        return self.folder / _SHARDS / f"{name}.json"
-
-    def _shard_records(self) -> Iterator[dict[str, Any]]:
-        for path in sorted((self.folder / _SHARDS).glob("*.json")):
-            yield read_record(path)
-
-    def _files(self) -> dict[str, Any]:
-        files: dict[str, Any] = {}
-        for record in self._shard_records():
-            files |= record["files"]
-        return dict(sorted(files.items()))
+    def _nothing_written(self, drops: Counter[str]) -> str:
+        reasons = ", ".join(f"{reason}: {n:,}" for reason, n in drops.most_common(3))
+        inputs = ", ".join(name.rpartition(":")[2] for name in self.inputs)
+        dropped = f" (dropped: {reasons})" if reasons else ""
+        return (
+            f"nothing came out of {inputs} in {self.folder}{dropped}: check the source and the "
+            "options"
+        )
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a finished stage's manifest.
-
-    Raises:
-        HarpError: the stage has not been finished, or its manifest is damaged.
-    """
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise HarpError(f"no finished stage in {folder}: run `harp build` to the end first")
-    try:
-        manifest = read_record(path)
-    except HarpError as error:
-        raise HarpError(f"{error}: run `harp build` again, which makes it anew") from error
-    if not manifest.keys() >= {"stage", "fingerprint", "content", "files", "rows"}:
-        raise HarpError(f"{path} is of no stage of `harp build`: name its folder")
-    return manifest
-
-
-def read_content(directory: Path, *stages: str, needed: bool = True) -> dict[str, str | None]:
-    """The hash of what each finished stage of a build holds.
-
-    Args:
-        directory: the folder of the build.
-        stages: their names.
-        needed: whether it is an error that a stage is unfinished; else its hash is None.
-
-    Raises:
-        HarpError: a stage is unfinished, its manifest is damaged, or it was made from other tables
-            than the folder holds now.
-    """
-    if not needed:
-        found = {stage: _record(directory / stage / MANIFEST) for stage in stages}
-        return {stage: (manifest or {}).get("content") for stage, manifest in found.items()}
-    manifests = {stage: read_manifest(directory / stage) for stage in stages}
-    contents = {stage: manifest["content"] for stage, manifest in manifests.items()}
-    for stage, manifest in manifests.items():
-        for name in manifest["inputs"].keys() & contents.keys():
-            if manifest["inputs"][name] != contents[name]:
-                raise HarpError(
-                    f"{directory / stage} was made from another {name} than {directory / name}: "
-                    "run `harp build` again with --overwrite"
-                )
-    return contents
-
-
-def table_files(folder: Path, name: str, *, whole: bool = False) -> list[ShardFile]:
-    """The files of a table of a finished stage, in order, checked against its manifest.
-
-    Args:
-        folder: of the stage.
-        name: of the table.
-        whole: compare the whole content of each file, else its size and its number of rows.
-
-    Raises:
-        HarpError: the stage is unfinished, or a file is missing, damaged, or not of the stage.
-    """
-    files = listed_files(folder, name)
-    ours = {file.path for file in files}
-    for path in sorted((folder / name).glob("*.parquet")):
-        if path not in ours:
-            raise HarpError(f"{path} is no file of this build: move it away")
-    for file in files:
-        file.check(whole=whole)
-    return files
-
-
-def listed_files(folder: Path, name: str) -> list[ShardFile]:
-    """The files of a table by a finished stage's manifest, in order and unchecked.
-
-    Raises:
-        HarpError: the stage is unfinished or has no such table.
-    """
-    files = _table(folder, read_manifest(folder)["files"], name)
-    if not files:
-        raise HarpError(f"no table {name} in {folder}: run `harp build` again with its stage")
-    return files
-
-
-def _table(folder: Path, files: Mapping[str, Any], name: str) -> list[ShardFile]:
-    return [
-        ShardFile.listed(folder / path, file)
-        for path, file in sorted(files.items())
-        if path.rpartition("/")[0] == name
-    ]
-
-
-def _content(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:
-    hashes = {name: file["sha256"] for name, file in files.items()}
-    text = json.dumps([hashes, more], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _made_from(manifest: Mapping[str, Any]) -> MadeFrom:
-    settings = {"stage": manifest["stage"], **manifest["options"]}
-    return MadeFrom(settings, manifest["versions"], manifest["inputs"])
-
-
-def _record(path: Path) -> dict[str, Any] | None:
-    try:
-        return read_record(path)
-    except HarpError:
-        return None
-
-
-def _all_files(folder: Path, record: Mapping[str, Any]) -> list[ShardFile]:
-    return [ShardFile.listed(folder / path, file) for path, file in record["files"].items()]
-
-
-def _files_below(folder: Path) -> list[Path]:
-    """All files and symbolic links in a folder and its folders; links are not followed."""
-    return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-
-
-def _remove_empty_folders(folder: Path) -> None:
-    for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
-            path.rmdir()
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+def _made_from(record: Mapping[str, Any]) -> MadeFrom:
+    settings = {"stage": record["stage"], **record["options"]}
+    return MadeFrom(settings, record["versions"], record["inputs"])

@@ -13,7 +13,7 @@ from ..corpus.sentences import split_sentences
 from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
 from ..storage import MappedTable, open_table, read_manifest
-from ..storage.stage import MANIFEST
+from ..storage.manifest import MANIFEST
 from .language_model import LanguageModel, open_language_model
 from .options import DrawOptions
 from .terms import Terms, merge_repeats, stop_words

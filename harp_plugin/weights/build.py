@@ -162,7 +162,7 @@ def weights_stage(
         )
         for options in _with_dtypes(options, device)
     ]
-    return next((stage for stage in stages if stage.finished), stages[0])
+    return next((stage for stage in stages if stage.is_whole), stages[0])
 
 
 def _with_dtypes(options: WeightOptions, device: str | None) -> list[WeightOptions]:

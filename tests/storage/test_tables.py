@@ -172,7 +172,7 @@ def test_a_damaged_table_is_not_copied(tmp_path):
     for place in range(4, len(data) - 8, len(data) // 20):
         data[place] ^= 2
         files[0].path.write_bytes(data)
-        with pytest.raises(HarpError, match=r"part-0\.parquet is damaged") as caught:
+        with pytest.raises(HarpError, match=r"part-0\.parquet is (damaged|not as it)") as caught:
             MappedTable.of(files, tmp_path / "c" / "t")
         assert "\n" not in str(caught.value)
         data[place] ^= 2
