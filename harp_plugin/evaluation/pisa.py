@@ -27,10 +27,12 @@ from ..files.records import read_record, write_record
 from ..files.versions import package_versions
 from ..files.writing import remove_temporary_of, whole_folder
 
-STEMMER = "porter2"
-STOP_WORDS = "terrier"
-RECORD = "harp_index.json"
-LOG = "pisa.log"
+__all__ = ["Bm25", "DocumentFeed", "plain"]
+
+_STEMMER = "porter2"
+_STOP_WORDS = "terrier"
+_RECORD = "harp_index.json"
+_LOG = "pisa.log"
 
 logger = logging.getLogger(__name__)
 
@@ -78,12 +80,12 @@ class Bm25(pt.Transformer):
     def settings(self) -> dict[str, Any]:
         """What the ranking depends on, apart from the collection."""
         return {
-            "bm25": {"k1": self.k1, "b": self.b, "stemmer": STEMMER, "stop words": STOP_WORDS},
+            "bm25": {"k1": self.k1, "b": self.b, "stemmer": _STEMMER, "stop words": _STOP_WORDS},
         }
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of the packages that the ranking depends on."""
+        """Versions of the packages that the ranking depends on."""
         return package_versions("harp_plugin", "pyterrier-pisa")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -91,19 +93,19 @@ class Bm25(pt.Transformer):
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         if inp.empty:
             return inp.assign(docno="", score=0.0, rank=0)
-        index = self._built()
-        cleaned = inp.assign(query=inp["query"].map(plain), _given=inp["query"])
-        with _muted(index / LOG):
-            found = self._retriever(index).transform(cleaned)
-        found["score"] = found["score"].astype(float)
-        return found.drop(columns="query").rename(columns={"_given": "query"})
+        index = self._index()
+        cleaned = inp.assign(query=inp["query"].map(plain), _query_as_given=inp["query"])
+        with _muted(index / _LOG):
+            results = self._retriever(index).transform(cleaned)
+        results["score"] = results["score"].astype(float)
+        return results.drop(columns="query").rename(columns={"_query_as_given": "query"})
 
     def _retriever(self, index: Path) -> pt.Transformer:
-        pisa = PisaIndex(str(index), stemmer=STEMMER, stops=STOP_WORDS)
+        pisa = PisaIndex(str(index), stemmer=_STEMMER, stops=_STOP_WORDS)
         return pisa.bm25(k1=self.k1, b=self.b, num_results=self.depth)
 
-    def _built(self) -> Path:
-        """The index's folder; built when it is missing or damaged, by one process at a time."""
+    def _index(self) -> Path:
+        """Give the index's folder; build it if it is missing or damaged, one process at a time."""
         if self._checked is None:
             index = self.folder / self._name
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -126,10 +128,10 @@ class Bm25(pt.Transformer):
         return f"{re.sub(r'[^a-z0-9]+', '-', self.collection.name)}-{key}"
 
     def _remove_if_damaged(self, index: Path) -> None:
-        record = self._record_of(index)
-        if wrong := changed_file(index, record["files"]):
-            logger.warning("%s: the index is built anew", wrong)
-            for name in (*record["files"], RECORD, LOG):
+        record = self._read_record(index)
+        if damage := changed_file(index, record["files"]):
+            logger.warning("%s: the index is built anew", damage)
+            for name in (*record["files"], _RECORD, _LOG):
                 (index / name).unlink(missing_ok=True)
             try:
                 index.rmdir()
@@ -138,17 +140,17 @@ class Bm25(pt.Transformer):
                     f"{index} holds files that harp has not written: move it away"
                 ) from None
 
-    def _record_of(self, index: Path) -> dict[str, Any]:
-        """What was built there.
+    def _read_record(self, index: Path) -> dict[str, Any]:
+        """Read what was built there.
 
         Raises:
-            HarpError: it is no index of ours.
+            HarpError: harp did not build it, or the record is damaged.
         """
         advice = "it is no index of harp's, or damaged: move it away or delete it"
-        if index.is_symlink() or not (index / RECORD).is_file():
+        if index.is_symlink() or not (index / _RECORD).is_file():
             raise HarpError(f"{index}: {advice}")
         try:
-            record = read_record(index / RECORD)
+            record = read_record(index / _RECORD)
         except HarpError as error:
             raise HarpError(f"{error}: {advice}") from error
         if record.get("made_from") != json.loads(json.dumps(self._made_from)):
@@ -160,13 +162,13 @@ class Bm25(pt.Transformer):
         with whole_folder(index) as temporary:
             temporary.mkdir()
             self._fill(temporary)
-            names = [path.name for path in temporary.iterdir() if path.name != LOG]
+            names = [path.name for path in temporary.iterdir() if path.name != _LOG]
             record = {"made_from": self._made_from, "files": describe_files(temporary, names)}
-            write_record(temporary / RECORD, record)
+            write_record(temporary / _RECORD, record)
 
     def _fill(self, temporary: Path) -> None:
-        feed = Feed(self.collection)
-        with _muted(temporary / LOG) as screen:
+        feed = DocumentFeed(self.collection)
+        with _muted(temporary / _LOG) as screen:
             bar = tqdm(
                 feed,
                 desc=f"index {self.collection.name}",
@@ -175,13 +177,13 @@ class Bm25(pt.Transformer):
                 disable=self.quiet,
                 file=screen,
             )
-            pisa = PisaIndex(str(temporary), text_field="text", stemmer=STEMMER)
+            pisa = PisaIndex(str(temporary), text_field="text", stemmer=_STEMMER)
             pisa.index(iter(bar))
             feed.check(pisa.num_docs())
             self._retriever(temporary)  # writes the score bounds, which must be whole too
 
 
-class Feed:
+class DocumentFeed:
     """Documents for PISA's indexer, which reads them in a thread and drops that thread's errors."""
 
     def __init__(self, collection: JudgedDataset) -> None:

@@ -1,1 +1,1 @@
-"""Files that a command writes: whole or not at all, locked, and with a record of their origin."""
+"""Files that commands write: whole or not at all, under a lock, with what they were made from."""

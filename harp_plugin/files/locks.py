@@ -13,19 +13,21 @@ from filelock import FileLock, Timeout
 
 from ..errors import HarpError
 
+__all__ = ["LOCK", "one_writer"]
+
 LOCK = ".harp.lock"
 """Name of the lock file in a folder; it stays there when the lock is released."""
 
 
 @contextmanager
 def one_writer(folder: str | Path, file: str | None = None) -> Iterator[None]:
-    """Be the only process that writes to a folder, which is made when it is missing.
+    """Lock a folder, so that no other process writes to it; the folder is made if it is missing.
 
     The lock is the operating system's: it ends with the process, however that ends.
 
     Args:
         folder: where to write.
-        file: lock this file's name alone; others may write to the rest of the folder.
+        file: name of the file to lock; other processes may write the folder's other files.
 
     Raises:
         HarpError: another process is writing there; the message names it.
@@ -41,25 +43,25 @@ def one_writer(folder: str | Path, file: str | None = None) -> Iterator[None]:
             f"another process is writing to {folder / (file or '')} ({_holder(path)}): wait for "
             f"it to end, or name another {'folder' if file is None else 'file'}"
         ) from None
-    name = _name_of(path)
+    holder = _holder_path(path)
     try:
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
         started = time.strftime("%Y-%m-%d %H:%M:%S")
-        name.write_text(f"process {os.getpid()}, started {started}: {command}", errors="replace")
+        holder.write_text(f"process {os.getpid()}, started {started}: {command}", errors="replace")
         yield
     finally:
         with suppress(OSError):
-            name.unlink(missing_ok=True)
+            holder.unlink(missing_ok=True)
         lock.release()
 
 
-def _name_of(lock: Path) -> Path:
-    """Where the holder of a lock writes who it is; the lock file itself is filelock's."""
+def _holder_path(lock: Path) -> Path:
+    """Name the file in which the holder of a lock writes who it is; filelock owns the lock file."""
     return lock.with_name(f"{lock.name}.by")
 
 
 def _holder(lock: Path) -> str:
     try:
-        return _name_of(lock).read_text(errors="replace") or "it has not written its name yet"
+        return _holder_path(lock).read_text(errors="replace") or "it has not written its name yet"
     except OSError:
         return "it has not written its name yet"

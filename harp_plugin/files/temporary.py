@@ -1,4 +1,4 @@
-"""Temporary folders of which nothing is left, however the process ends."""
+"""Temporary folders that are removed, however the process ends."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+__all__ = ["folder_of_workers", "temporary_folder"]
 
 _REMOVER = """
 import shutil, sys, time
@@ -59,7 +61,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 def folder_of_workers() -> Iterator[None]:
     """Let worker processes keep what they share in one temporary folder of this process.
 
-    Otherwise each that loads data makes a folder of its own, which it leaves when it is killed.
+    Otherwise each worker that loads data makes a folder of its own, which stays when it is killed.
     """
     process: Any = multiprocessing.current_process()
     before = process._config.get("tempdir")
