@@ -226,14 +226,16 @@ def read_mapping(option: str, value: Any) -> dict[str, Any]:
     return value or {}
 
 
-def check_model_row(kind: str, name: str, row: Any, known: Collection[str]) -> dict[str, Any]:
+def check_model_row(
+    kind: str, name: str, row: Any, option_names: Collection[str]
+) -> dict[str, Any]:
     """Check what an option says of one row: its model, or the models of its ensemble, and options.
 
     Args:
         kind: what such a row is called, in errors.
         name: of the row.
         row: a model, a list of models, or an object of ``model`` and options.
-        known: the names of the options that such a row may have, besides those of an ensemble.
+        option_names: of the options that such a row may have, besides those of an ensemble.
 
     Returns:
         The object of options, by their present names.
@@ -247,7 +249,7 @@ def check_model_row(kind: str, name: str, row: Any, known: Collection[str]) -> d
     if not models or not all(isinstance(member, str) for member in models):
         raise HarpError(f"{kind} {name!r} is {row!r:.60}: name its model")
     options = with_present_names(options, f"{kind} {name!r}: ")
-    names = sorted({"model", *known, *_ENSEMBLE_OPTIONS})
+    names = sorted({"model", *option_names, *_ENSEMBLE_OPTIONS})
     if unknown := sorted(options.keys() - names):
         raise HarpError(
             f"{kind} {name!r} has unknown {', '.join(unknown)}: known are {', '.join(names)}"
