@@ -27,7 +27,7 @@ __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
 @takes_old_names
 @dataclass
 class BuildOptions:
-    """What `harp build` runs, and with how much of the machine."""
+    """What `harp build` runs, and how much of the machine it uses."""
 
     output_dir: str = field(
         metadata={
@@ -56,7 +56,7 @@ class BuildOptions:
     quiet: bool = field(default=False, metadata={"help": "No progress bars."})
     dry_run: bool = field(
         default=False,
-        metadata={"help": "Read a sample and tell what to expect; build nothing."},
+        metadata={"help": "Read a sample and print what to expect. Nothing is built."},
     )
     sample_pages: int = field(default=2000, metadata={"help": "Pages that a dry run reads."})
     overwrite: bool = overwrite_option("a stage")

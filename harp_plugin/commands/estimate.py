@@ -118,7 +118,7 @@ def _texts(corpus: Path, documents: np.ndarray) -> list[str]:
 
 
 def _texts_per_second(texts: list[str], weights: WeightOptions, device: str | None) -> float:
-    """Weigh some of the texts by one process, and measure the time."""
+    """Weigh 64 texts, spread evenly over all, in one process and measure the time."""
     from ..weights.language_model import LanguageModelWeigher
     from ..weights.workers import load_weigher, one_thread
 

@@ -1,4 +1,4 @@
-"""Rows of the last layer's attention, for little more than the layers before it."""
+"""Encoders that give rows of the last layer's attention, at little more cost than the others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ..errors import HarpError
 from ..models.loading import load_pretrained
 from ..models.packing import Packing, can_pack, encode, prepare
 
+__all__ = ["NO_FAST_PATH", "Encoder", "PackedEncoder", "PaddedEncoder", "load_encoder"]
+
 NO_FAST_PATH = "no fast path, weights come from output_attentions"
 _MOST_SCORES = 1 << 26
 
@@ -22,20 +24,20 @@ class Encoder(Protocol):
     """Gives rows of the last layer's attention.
 
     Attributes:
-        model: the model.
-        heads: how many it has.
+        model: the model of transformers.
+        heads: its number of attention heads.
     """
 
     model: PreTrainedModel
     heads: int
 
     def attention(self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Attention of some tokens to all tokens of their text, averaged over the heads.
+        """Compute the attention of chosen tokens to all tokens of their text, averaged over heads.
 
         Args:
             ids: tokens of the texts, one text after the other, of shape (tokens,).
-            lengths: tokens of each text, ascending, of shape (texts,).
-            rows: which tokens, counted within their text, of shape (texts, rows).
+            lengths: the number of tokens of each text, ascending, of shape (texts,).
+            rows: the chosen tokens, counted within their text, of shape (texts, rows).
 
         Returns:
             float32 of shape (texts, rows, longest); 0 beyond a text's end.
@@ -43,10 +45,10 @@ class Encoder(Protocol):
 
 
 def load_encoder(model: str, device: torch.device, dtype: torch.dtype) -> Encoder:
-    """Load a model for packed texts where its architecture is known, for padded ones elsewhere.
+    """Load a model for packed texts if its architecture can pack, else for padded texts.
 
     Warns:
-        UserWarning: it is not known; weights come from ``output_attentions``, slowly.
+        UserWarning: it cannot pack; weights come from ``output_attentions``, slowly.
 
     Raises:
         HarpError: the model cannot be loaded, or is no encoder.
@@ -61,7 +63,7 @@ def load_encoder(model: str, device: torch.device, dtype: torch.dtype) -> Encode
 
 
 def _load_complete(name: str, **options) -> PreTrainedModel:
-    """Load a base model of which no weight but a pooler's had to be drawn at random."""
+    """Load a base model, and check that only weights of a pooler are missing."""
     model, info = load_pretrained(AutoModel, name, output_loading_info=True, **options)
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
@@ -72,10 +74,10 @@ def _load_complete(name: str, **options) -> PreTrainedModel:
 
 
 class PackedEncoder:
-    """Runs texts one behind the other, without padding, up to the last layer's queries and keys.
+    """Runs texts one after the other, without padding, up to the last layer's queries and keys.
 
-    There it stops: of the last layer neither the values nor the feed-forward part are used, nor is
-    a pooler. What the model does before, rotations and norms among them, is the model's own code.
+    It stops there, because neither the values nor the feed-forward part of the last layer are
+    needed, nor is a pooler. All that comes before is computed by the model's own code.
     """
 
     def __init__(self, model: str, device: torch.device, dtype: torch.dtype) -> None:
@@ -99,10 +101,10 @@ class PackedEncoder:
 
 @dataclass(slots=True)
 class _UpToLastLayer(Packing):
-    """Leaves at the last layer.
+    """A packing that leaves the forward pass at the last layer.
 
     Attributes:
-        layers: that are still to come.
+        layers: the number of layers that are still to come.
     """
 
     layers: int = 0
@@ -121,7 +123,7 @@ class _LastLayer(Exception):
         query: of shape (tokens, heads, width).
         key: of the same shape.
         scale: of the scores.
-        window: tokens this far apart or farther do not see each other; None for no such limit.
+        window: tokens at this distance or farther do not see each other; None sets no limit.
     """
 
     def __init__(self, query, key, scale: float, window: int | None) -> None:
@@ -129,11 +131,11 @@ class _LastLayer(Exception):
         self.query, self.key, self.scale, self.window = query, key, scale, window
 
     def rows(self, packing: Packing, rows: np.ndarray) -> np.ndarray:
-        """The asked rows' softmax, averaged over heads, in float32 (HARP, eq. 1)."""
+        """Compute the softmax of chosen rows, averaged over heads, in float32 (HARP, eq. 1)."""
         texts, longest = len(rows), int(packing.lengths[-1])
         out = np.zeros((texts, rows.shape[1], longest), dtype=np.float32)
-        each = self.query.shape[1] * rows.shape[1] * longest
-        step = max(1, _MOST_SCORES // each)
+        scores_per_text = self.query.shape[1] * rows.shape[1] * longest
+        step = max(1, _MOST_SCORES // scores_per_text)
         for first in range(0, texts, step):
             part = slice(first, first + step)
             lengths, starts = packing.lengths[part, None], packing.starts[part, None]
@@ -146,18 +148,18 @@ class _LastLayer(Exception):
             if self.window is not None:
                 hidden = hidden | (abs(places - rows[part, :, None]) >= self.window)
             unseen = torch.from_numpy(hidden).to(scores.device)[:, None]
-            found = scores.masked_fill_(unseen, float("-inf")).softmax(-1).mean(1)
-            out[part, :, :width] = found.cpu().numpy()
+            attention = scores.masked_fill_(unseen, float("-inf")).softmax(-1).mean(1)
+            out[part, :, :width] = attention.cpu().numpy()
         return out
 
     def _gather(self, states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
-        """Of shape (texts, heads, places, width)."""
+        """Return states at these places, of shape (texts, heads, places, width)."""
         index = torch.from_numpy(places).to(states.device)
         return states[index].transpose(1, 2).float()
 
 
 class PaddedEncoder:
-    """Any encoder, by its own ``output_attentions``: exact, and slow.
+    """Runs any encoder by its own ``output_attentions``, which is exact and slow.
 
     Raises:
         HarpError: the model gives no attention of every token to every token.
@@ -184,16 +186,16 @@ class PaddedEncoder:
         padded[mask] = ids
         attended = torch.from_numpy(mask.astype(np.int64)).to(self.device)
         mean = self._last_layer(torch.from_numpy(padded), attended).float().mean(dim=1)
-        wanted = torch.from_numpy(rows).to(self.device)
-        picked = mean.gather(1, wanted[..., None].expand(-1, -1, mean.shape[-1]))
-        return (picked * attended[:, None]).cpu().numpy()
+        chosen = torch.from_numpy(rows).to(self.device)
+        attention = mean.gather(1, chosen[..., None].expand(-1, -1, mean.shape[-1]))
+        return (attention * attended[:, None]).cpu().numpy()
 
     @torch.inference_mode()
     def _last_layer(self, tokens: torch.Tensor, attended: torch.Tensor | None = None):
-        """Attention of shape (texts, heads, tokens, tokens)."""
-        found = self.model(
+        """Compute attention of shape (texts, heads, tokens, tokens)."""
+        attention = self.model(
             tokens.to(self.device), attention_mask=attended, output_attentions=True
         ).attentions[-1]
-        if found.shape[2:] != (tokens.shape[1], tokens.shape[1]):
-            raise ValueError(f"attention of shape {tuple(found.shape)}")
-        return found
+        if attention.shape[2:] != (tokens.shape[1], tokens.shape[1]):
+            raise ValueError(f"attention of shape {tuple(attention.shape)}")
+        return attention

@@ -63,7 +63,7 @@ class LanguageModel:
         is_uniform: draw every word of V alike (the ablation ``random`` of PROP).
 
     Attributes:
-        words: the vocabulary; a word is known by its number in this list.
+        words: the vocabulary; the number of a word is its place in this list.
         background: P(w|C) of each word, float64 of shape (words,).
         keep: the chance that subsampling keeps each word, float64 of shape (words,).
         cumulative: the running sum of ``background * keep``, float64 of shape (words,).

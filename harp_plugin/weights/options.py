@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..errors import HarpError
+from ..option_names import flag
 
 __all__ = ["DTYPES", "PRESETS", "SATURATION", "WEIGHTINGS", "WeightOptions"]
 
@@ -45,8 +46,8 @@ class WeightOptions:
     """How terms are weighed. An option that is None takes the value of the preset.
 
     Raises:
-        HarpError: a value is none of the known ones, an option belongs to another weighting, or a
-            number is out of its range.
+        HarpError: a value is unknown, an option belongs to another weighting, or a number is out
+            of its range.
     """
 
     model: str = field(
@@ -124,40 +125,43 @@ class WeightOptions:
 
     def __post_init__(self) -> None:
         for option in fields(self):
-            value, known = getattr(self, option.name), option.metadata.get("choices")
-            if known and value not in (option.default, *known):
-                known = ", ".join(known)
-                raise HarpError(f"unknown {option.name} {value!r}: known are {known}")
+            value, choices = getattr(self, option.name), option.metadata.get("choices")
+            if choices and value not in (option.default, *choices):
+                raise HarpError(f"unknown {option.name} {value!r}: known are {', '.join(choices)}")
         for name, weightings in _OPTIONS_OF.items():
             if getattr(self, name) is not None and self.weighting not in weightings:
-                raise HarpError(f"{name} is of weighting {weightings[0]}, not of {self.weighting}")
+                raise HarpError(
+                    f"{flag(name)} belongs to --weighting {weightings[0]}, not to "
+                    f"{self.weighting}: leave it out"
+                )
         for name, value in PRESETS[self.preset].items():
             applies = self.weighting in _OPTIONS_OF.get(name, WEIGHTINGS)
             if getattr(self, name) is None and applies:
                 # The authors of PROP and B-PROP weigh whole words.
-                whole = name == "unit" and self.weighting != "attention"
-                setattr(self, name, "word" if whole else value)
+                is_unit = name == "unit" and self.weighting != "attention"
+                setattr(self, name, "word" if is_unit else value)
         self._check_numbers()
 
     def _check_numbers(self) -> None:
         if self.weighting == "language-model" and self.unit != "word":
-            raise HarpError(f"unit={self.unit}: the language model is one of words: leave it out")
+            raise HarpError(f"--unit {self.unit}: the language model is one of words: leave it out")
         if self.batch_tokens is not None and self.batch_tokens < 1:
-            raise HarpError(f"batch_tokens={self.batch_tokens}: give a number of 1 or more")
+            raise HarpError(f"--batch-tokens {self.batch_tokens}: give a number of 1 or more")
         if self.dirichlet_mu is not None and not 0 <= self.dirichlet_mu < math.inf:
-            raise HarpError(f"dirichlet_mu={self.dirichlet_mu}: give a number of 0 or more")
+            raise HarpError(f"--dirichlet-mu {self.dirichlet_mu}: give a number of 0 or more")
         if self.saturation is not None and not 0 < self.saturation < math.inf:
-            raise HarpError(f"saturation={self.saturation}: give a number above 0")
+            raise HarpError(f"--saturation {self.saturation}: give a number above 0")
 
     @property
     def needs_model(self) -> bool:
-        """Whether an encoder weighs."""
+        """Whether an encoder is needed to weigh."""
         return self.weighting != "language-model"
 
     def recorded(self) -> dict[str, Any]:
-        """The options that bear on the result."""
-        given = asdict(self)
-        unused = {name for name, of in _OPTIONS_OF.items() if self.weighting not in of}
+        """Return the options that change the result."""
+        unused = {
+            name for name, weightings in _OPTIONS_OF.items() if self.weighting not in weightings
+        }
         if not self.needs_model:
             unused.update(_OPTIONS_OF_MODELS)
-        return {name: value for name, value in given.items() if name not in unused}
+        return {name: value for name, value in asdict(self).items() if name not in unused}

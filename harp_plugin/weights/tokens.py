@@ -159,7 +159,7 @@ def _words(
     spans = flat(chain.from_iterable(each)).reshape(-1, 2)
     if not len(spans):
         return spans, counts, np.full(len(text), -1)
-    # One line of numbers for all texts, so that a word is found among all in one search.
+    # All texts share one range of offsets, so that one search finds the words of all tokens.
     stride = 1 + max(int(spans.max()), int(offsets.max()))
     word_text = np.repeat(np.arange(len(texts)), counts)
     # The first word that ends beyond the token's start: a token may begin with its space.

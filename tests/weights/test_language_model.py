@@ -110,12 +110,15 @@ def test_a_text_too_long_to_store_is_cut():
     ("options", "message"),
     [
         ({"weighting": "bm25"}, "unknown weighting 'bm25': known are attention, language-model"),
-        ({"dirichlet_mu": 3.0}, "dirichlet_mu is of weighting language-model, not of attention"),
-        ({"weighting": "language-model", "saturation": 0.1}, "saturation is of weighting contr"),
-        ({"weighting": "language-model", "dirichlet_mu": -1.0}, "dirichlet_mu=-1"),
-        ({"weighting": "language-model", "dirichlet_mu": float("nan")}, "dirichlet_mu=nan"),
-        ({"weighting": "language-model", "unit": "wordpiece"}, "unit=wordpiece"),
-        ({"weighting": "contrastive", "saturation": 0.0}, "saturation=0"),
+        ({"dirichlet_mu": 3.0}, "--dirichlet-mu belongs to --weighting language-model, not to a"),
+        (
+            {"weighting": "language-model", "saturation": 0.1},
+            "--saturation belongs to --weighting c",
+        ),
+        ({"weighting": "language-model", "dirichlet_mu": -1.0}, "--dirichlet-mu -1"),
+        ({"weighting": "language-model", "dirichlet_mu": float("nan")}, "--dirichlet-mu nan"),
+        ({"weighting": "language-model", "unit": "wordpiece"}, "--unit wordpiece"),
+        ({"weighting": "contrastive", "saturation": 0.0}, "--saturation 0"),
     ],
 )
 def test_options_that_cannot_be(options, message):

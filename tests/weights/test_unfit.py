@@ -98,8 +98,8 @@ def test_no_gpu(bert):
         ({"unit": "words"}, "unknown unit 'words': known are word, wordpiece"),
         ({"anchor_row": "first"}, "unknown anchor_row 'first'"),
         ({"weighting": "language-model", "background": "words"}, "unknown background 'words'"),
-        ({"batch_tokens": 0}, "batch_tokens=0: give a number of 1 or more"),
-        ({"batch_tokens": -1}, "batch_tokens=-1"),
+        ({"batch_tokens": 0}, "--batch-tokens 0: give a number of 1 or more"),
+        ({"batch_tokens": -1}, "--batch-tokens -1"),
     ],
 )
 def test_options_that_cannot_be(options, message):
