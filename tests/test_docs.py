@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import harp_plugin
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.readers import READERS
 from harp_plugin.tasks import TASKS, PreTrainingData
@@ -90,3 +91,19 @@ def test_the_loss(my_package):
     by_hand = torch.tensor([math.exp(-1), (math.exp(1) + math.exp(2)) / 2])
     torch.testing.assert_close(LOSSES["exponential"](scores, mask), by_hand)
     assert WeightedSum({"exponential": 1}).weights == {"exponential": 1}
+
+
+def test_the_walk_from_a_dump_to_a_score_names_files_that_exist():
+    walk = EXTENDING.read_text().partition("from a dump to a score")[2].partition("\n## ")[0]
+    files = re.findall(r"\| `([\w/]+\.py)` \|", walk)
+    package = Path(harp_plugin.__file__).parent
+    assert 20 <= len(files) <= 25
+    assert [file for file in files if not (package / file).is_file()] == []
+
+
+def test_the_files_that_a_change_touches_exist():
+    text = EXTENDING.read_text().partition("## What a change touches")[2].partition("\nReaders")[0]
+    files = re.findall(r"`([\w/]+\.py)`", text)
+    package = Path(harp_plugin.__file__).parent
+    assert len(files) >= 10
+    assert [file for file in files if not (package / file).is_file()] == []
