@@ -9,10 +9,10 @@ import re
 from argparse import (
     SUPPRESS,
     Action,
-    ArgumentDefaultsHelpFormatter,
     ArgumentError,
     ArgumentParser,
     ArgumentTypeError,
+    HelpFormatter,
     Namespace,
 )
 from collections.abc import Callable, Sequence
@@ -153,14 +153,18 @@ class OptionsParser(HfArgumentParser):
         self.set_defaults(**values)
 
 
-class _Formatter(ArgumentDefaultsHelpFormatter):
+class _Formatter(HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
 
     def _get_help_string(self, action: Action) -> str | None:
-        if action.default in (None, [], SUPPRESS) or "efault" in (action.help or ""):
+        """Add the default as it is written after the flag."""
+        default = action.default
+        if default in (None, [], "", SUPPRESS) or "efault" in (action.help or ""):
             return action.help
-        return super()._get_help_string(action)
+        values = default if isinstance(default, list) else [default]
+        words = " ".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values)
+        return f"{action.help} (default: {words.replace('%', '%%')})"
 
     def _format_action_invocation(self, action: Action) -> str:
         """Show ``--min-words VALUE``, and a choice's values in place of ``VALUE``."""

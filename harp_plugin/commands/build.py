@@ -38,27 +38,31 @@ class BuildOptions:
     stages: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "Run only these stages (default: those that the tasks need).",
+            "help": "Only these stages are run (default: those that the tasks need).",
             "choices": list(STAGES),
         },
     )
     tasks: list[str] = field(
         default_factory=lambda: list(HARP_TASKS),
-        metadata={"help": "Tasks whose examples are made."},
+        metadata={"help": "Pre-training tasks for which examples are made."},
     )
     workers: int = field(
         default=os.cpu_count() or 1,
-        metadata={"help": "Worker processes; the result is the same for any number."},
+        metadata={"help": "How many worker processes run. The result is the same for any number."},
     )
     device: str | None = field(
-        default=None, metadata={"help": "Device of the weights stage (default: a GPU if any)."}
+        default=None,
+        metadata={
+            "help": "Device that weighs the terms, such as cpu or cuda:1 "
+            "(default: a GPU if there is one)."
+        },
     )
-    quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
     dry_run: bool = field(
         default=False,
         metadata={"help": "Read a sample and print what to expect. Nothing is built."},
     )
-    sample_pages: int = field(default=2000, metadata={"help": "Pages that a dry run reads."})
+    sample_pages: int = field(default=2000, metadata={"help": "How many pages --dry-run reads."})
     overwrite: bool = overwrite_option("a stage")
     keep: bool = keep_option()
 

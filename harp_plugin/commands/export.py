@@ -36,7 +36,8 @@ class ExportOptions:
         metadata={"help": "Folder for the dataset.", "aliases": old_names("output")}
     )
     tasks: list[str] = field(
-        default_factory=lambda: list(HARP_TASKS), metadata={"help": "Tasks, in equal parts."}
+        default_factory=lambda: list(HARP_TASKS),
+        metadata={"help": "Tasks whose pairs are drawn, in equal parts."},
     )
     groups_per_epoch: int | None = field(
         default=None,
@@ -45,10 +46,13 @@ class ExportOptions:
             "aliases": old_names("groups"),
         },
     )
-    epochs: int = field(default=1, metadata={"help": "Epochs of so many groups."})
-    seed: int = field(default=42, metadata={"help": "Seed of all draws."})
-    workers: int = field(default=1, metadata={"help": "Worker processes; the same bytes."})
-    quiet: bool = field(default=False, metadata={"help": "No progress bar."})
+    epochs: int = field(default=1, metadata={"help": "How many epochs are drawn."})
+    seed: int = field(default=42, metadata={"help": "Seed of everything that is drawn."})
+    workers: int = field(
+        default=1,
+        metadata={"help": "How many worker processes run. The files are the same for any number."},
+    )
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
     overwrite: bool = overwrite_option("a dataset")
     keep: bool = keep_option()
 

@@ -30,14 +30,15 @@ class QuickstartOptions:
         metadata={"help": "Folder for everything that it makes.", "aliases": old_names("output")},
     )
     max_steps: int | None = field(
-        default=None, metadata={"help": "Training steps (default: as the recipe says)."}
+        default=None,
+        metadata={"help": "How many steps training takes (default: as the recipe says)."},
     )
     workers: int = field(
-        default=os.cpu_count() or 1, metadata={"help": "Worker processes of the build."}
+        default=os.cpu_count() or 1, metadata={"help": "How many worker processes the build runs."}
     )
     overwrite: bool = overwrite_option()
     keep: bool = keep_option()
-    quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
 
 
 def quickstart(options: QuickstartOptions) -> None:

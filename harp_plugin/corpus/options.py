@@ -22,7 +22,7 @@ class CorpusOptions:
         metadata={"help": "Format of the sources; auto tells it by their first bytes."},
     )
     pages_per_shard: int = field(
-        default=2000, metadata={"help": "Source records per Parquet shard."}
+        default=2000, metadata={"help": "How many records of a source one Parquet shard holds."}
     )
 
     def __post_init__(self) -> None:

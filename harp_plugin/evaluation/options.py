@@ -74,30 +74,32 @@ class ExperimentOptions:
     baseline: str | None = field(
         default=None,
         metadata={
-            "help": "Row that paired t-tests compare with: a reranker's name or `first stage`; by"
-            " default the first reranker where there are several, else the first stage."
+            "help": "Row that paired t-tests compare with: the name of a reranker, or `first "
+            "stage`; by default the first reranker where there are several, else the "
+            "first stage."
         },
     )
     correction: str = field(
         default="none",
         metadata={
-            "help": "Of the p-values of a measure for the number of its tests: none or holm.",
+            "help": "How the p-values of a measure are corrected for the number of its tests: "
+            "none or holm.",
             "choices": ["none", "holm"],
         },
     )
     output_dir: str = field(
         default="harp-output/evaluation",
-        metadata={"help": "Folder of runs/*.run and results.json."},
+        metadata={"help": "Folder for runs/*.run and results.json."},
     )
     index_dir: str | None = field(
         default=None,
-        metadata={"help": "Folder of BM25 indexes; by default OUTPUT_DIR/index."},
+        metadata={"help": "Folder for BM25 indexes; by default OUTPUT_DIR/index."},
     )
     bm25_k1: float = field(
-        default=0.9, metadata={"help": "BM25: how slowly repeated words saturate."}
+        default=0.9, metadata={"help": "BM25: a larger number gives repeated words more weight."}
     )
     bm25_b: float = field(
-        default=0.4, metadata={"help": "BM25: how much long documents are discounted."}
+        default=0.4, metadata={"help": "BM25: a larger number gives long documents less weight."}
     )
     batch_tokens: int | None = scoring_option("batch_tokens")
     device: str | None = scoring_option("device")
@@ -182,7 +184,7 @@ class EvaluationOptions(ExperimentOptions):
         },
     )
     max_length: int | None = scoring_option(
-        "max_length", help="Tokens of a pair; by default what each model allows."
+        "max_length", help="How many tokens a pair has at most; by default what each model allows."
     )
     seed: int = scoring_option("seed")
 

@@ -40,7 +40,7 @@ def overwrite_option(work: str = "earlier work of harp") -> Any:
 
 def keep_option() -> Any:
     """Make the field of a command's options that lets it use work of other package versions."""
-    text = "Use work of other package versions as it is."
+    text = "Use work that other package versions have made as it is."
     return field(default=False, metadata={"help": text})
 
 

@@ -20,7 +20,9 @@ class InspectOptions:
     output: str | None = field(
         default=None, metadata={"help": "HTML page to write (default: inspect.html in DIR)."}
     )
-    samples: int = field(default=12, metadata={"help": "Groups of each task that are shown."})
+    samples: int = field(
+        default=12, metadata={"help": "How many groups of each task the page shows."}
+    )
     seed: int = field(
         default=42,
         metadata={"help": "Seed of the draws; training draws the same groups with it."},
@@ -38,7 +40,7 @@ class InspectOptions:
             "most all that the task has."
         },
     )
-    quiet: bool = field(default=False, metadata={"help": "No progress bars."})
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
 
     def __post_init__(self) -> None:
         if self.samples < 0:

@@ -62,7 +62,7 @@ SCORING_OPTIONS = {
     "device": ScoringOption(
         part="scorer",
         type=str,
-        help="Such as cpu or cuda:1; by default CUDA where there is one.",
+        help="Device that scores, such as cpu or cuda:1; by default CUDA where there is one.",
         changes_scores=False,
     ),
     "dtype": ScoringOption(
@@ -70,20 +70,21 @@ SCORING_OPTIONS = {
         type=str,
         default="float32",
         choices=("float32", "bfloat16", "float16", "int8"),
-        help="float32, bfloat16, float16, or int8 on a CPU.",
+        help="Type of the numbers that scores are computed with: float32, bfloat16, float16, or "
+        "int8 on a CPU.",
     ),
     "batch_tokens": ScoringOption(
         part="scorer",
         type=int,
         limits=COUNT,
-        help="Tokens of a batch; by default what memory allows.",
+        help="How many tokens a batch has; by default what memory allows.",
         changes_scores=False,
     ),
     "max_length": ScoringOption(
         part="scorer",
         type=int,
         limits=Limits(least=4, most=MOST),  # each model says more exactly what it takes
-        help="Tokens of a pair; by default what the model allows.",
+        help="How many tokens a pair has at most; by default what the model allows.",
     ),
     "allow_untrained": ScoringOption(
         part="scorer",
@@ -96,37 +97,39 @@ SCORING_OPTIONS = {
         type=int,
         default=42,
         limits=SEED,
-        help="Draws the weights of untrained heads.",
+        help="Seed by which the weights of untrained heads are drawn.",
     ),
     "passages": ScoringOption(
         part="windows",
         type=str,
         default="first",
         choices=("first", "max", "mean", "top2"),
-        help="Of a document longer than the model's input: its beginning (first), or the max, the"
-        " mean or the mean of the two best (top2) of its windows' scores.",
+        help="What scores a document that is longer than the input of the model: its beginning "
+        "(first), or the max, the mean or the mean of the two best (top2) scores of its "
+        "windows.",
     ),
     "passage_length": ScoringOption(
         part="windows",
         type=int,
         limits=COUNT,
-        help="Tokens of a window; by default what fits beside the query.",
+        help="How many tokens a window has; by default what fits beside the query.",
     ),
     "passage_stride": ScoringOption(
         part="windows",
         type=int,
         limits=COUNT,
-        help="Tokens from one window to the next; by default half a window.",
+        help="How many tokens lie between the starts of two windows; by default half a window.",
     ),
     "fields": ScoringOption(
         part="texts",
         type=list,
-        help="Document fields, joined by a space; by default the text that the dataset recommends.",
+        help="Fields of a document whose texts are joined by a space; by default the text that "
+        "the dataset recommends.",
     ),
     "cache": ScoringOption(
         part="texts",
         type=str,
-        help="Folder in which scores are kept across runs.",
+        help="Folder in which scores are kept for later runs.",
         changes_scores=False,
     ),
     "weights": ScoringOption(

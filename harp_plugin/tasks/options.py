@@ -78,7 +78,7 @@ PRESETS["released"] = {
 
 
 def _option(help: str, *choices: str) -> Any:
-    metadata: dict[str, Any] = {"help": f"{help} (default: as the preset says)"}
+    metadata: dict[str, Any] = {"help": f"{help} By default as the preset says."}
     if choices:
         metadata["choices"] = list(choices)
     return field(default=None, metadata=metadata)
@@ -96,60 +96,103 @@ class DrawOptions:
     preset: str = field(
         default="default",
         metadata={
-            "help": "default, paper (the paper taken literally) or released (the authors' code).",
+            "help": "Values of the options that are not named: default, paper (as the paper says)"
+            " or released (as the code of its authors does).",
             "choices": list(PRESETS),
         },
     )
-    normalisation: str | None = _option("Eq. 3: softmax or plain sum", "softmax", "linear")
-    temperature: str | None = _option("Eq. 3: softmax temperature, a number or 1/heads")
-    query_length: str | None = _option("Eq. 4: draw of the query length", "poisson", "normal")
-    replacement: bool | None = _option("Draw words with replacement")
-    stop_words: str | None = _option("english, none, or a file with one word a line")
-    anchor_position: str | None = _option("Where the anchor stands in S1", "first", "last")
+    normalisation: str | None = _option(
+        "Eq. 3: the weights of words become probabilities by "
+        "softmax, or by division by their sum (linear).",
+        "softmax",
+        "linear",
+    )
+    temperature: str | None = _option("Eq. 3: temperature of the softmax, a number or 1/heads.")
+    query_length: str | None = _option(
+        "Eq. 4: distribution from which the length of a query is drawn.", "poisson", "normal"
+    )
+    replacement: bool | None = _option("Words are drawn with replacement.")
+    stop_words: str | None = _option(
+        "Words that are not drawn: english, none, or a file with one word on each line."
+    )
+    anchor_position: str | None = _option(
+        "Whether the anchor stands before or behind the drawn words in S1.", "first", "last"
+    )
     negative_query_length: str | None = _option(
-        "RQP: length of S2", "equal", "drawn", "drawn_above_one"
+        "RQP: S2 is as long as S1, or its length is drawn.", "equal", "drawn", "drawn_above_one"
     )
     rqp_negative_words: str | None = _option(
-        "RQP: words of S2: the page's, or in the shape of S1",
+        "RQP: the words of S2 are drawn from the linked page (page), or S2 also has the shape "
+        "of S1 (mirrored).",
         "page",
         "mirrored",
     )
     anchor_words_in_negative: str | None = _option(
-        "RQP, eq. 5: the anchor's words in S2", "removed", "zero_weight", "kept"
+        "RQP, eq. 5: what happens to the words of the anchor in S2.",
+        "removed",
+        "zero_weight",
+        "kept",
     )
     qdm_negatives: str | None = _option(
-        "QDM: occurrences that give the negative", "drawn", "first_ten"
+        "QDM: the negative is drawn from all other pages that the text of the anchor links to,"
+        " or from its first ten pages.",
+        "drawn",
+        "first_ten",
     )
-    rdp_anchors: str | None = _option("RDP: which two anchors", "by_importance", "all_pairs")
-    rdp_anchor_weight: str | None = _option("RDP: over an anchor's words", "sum", "mean")
-    rdp_repeats: str | None = _option("RDP: repeats of an anchor", "summed", "apart")
-    acm_negative_query: str | None = _option("ACM: S1 on the negative side", "same", "redrawn")
+    rdp_anchors: str | None = _option(
+        "RDP: which two anchors of a sentence make a pair.", "by_importance", "all_pairs"
+    )
+    rdp_anchor_weight: str | None = _option(
+        "RDP: the weight of an anchor is the sum or the mean over its words.", "sum", "mean"
+    )
+    rdp_repeats: str | None = _option(
+        "RDP: the weights of a repeated anchor are added up, or stand apart.", "summed", "apart"
+    )
+    acm_negative_query: str | None = _option(
+        "ACM: the negative has the same S1 as the positive, or another draw of it.",
+        "same",
+        "redrawn",
+    )
     acm_negative_page: str | None = _option(
-        "ACM: what the negative page must not be", "not_linked", "any_but_pair", "any"
+        "ACM: which pages the negative may be: those that the sentence does not link to, all "
+        "but the two of the pair, or any.",
+        "not_linked",
+        "any_but_pair",
+        "any",
     )
     prop_words: str | None = _option(
-        "PROP: words by the document's language model, or at random from the vocabulary",
+        "PROP: words are drawn by the language model of the document, or at random from the "
+        "vocabulary.",
         "language_model",
         "random",
     )
     prop_background: str | None = _option(
-        "PROP, eq. 3: P(w|C) by occurrences or by documents", "occurrences", "documents"
+        "PROP, eq. 3: P(w|C) counts the occurrences of a word, or the documents that have it.",
+        "occurrences",
+        "documents",
     )
-    prop_mu: str | None = _option("PROP, eq. 3: Dirichlet's μ, a number or mean_length")
+    prop_mu: str | None = _option(
+        "PROP, eq. 3: the parameter μ of Dirichlet smoothing, a number or mean_length."
+    )
     prop_min_count: str | None = _option(
-        "PROP: fewest occurrences of a word in the collection, a number or auto (50, or a "
-        "millionth of all words where that is less)"
+        "PROP: how often the collection must have a word that is drawn, a number or auto (50, "
+        "or a millionth of all words where that is less)."
     )
     prop_subsampling: float | None = _option(
-        "PROP: threshold of subsampling frequent words, 0 for none"
+        "PROP: threshold above which frequent words are drawn less often, 0 for none."
     )
     srr_negatives: str | None = _option(
-        "SRR: sections beside the positive, or any of the article", "siblings", "article"
+        "SRR: negatives are the sections beside the positive one, or all others of the article.",
+        "siblings",
+        "article",
     )
     rwi_negatives: str | None = _option(
-        "RWI: titles of other sections than the document's path, or of any", "others", "any"
+        "RWI: negatives are titles of sections that are not on the path of the document, or of"
+        " any sections.",
+        "others",
+        "any",
     )
-    negatives: int | None = _option("SRR, RWI, ATI, LTM: most negatives in a group")
+    negatives: int | None = _option("SRR, RWI, ATI, LTM: how many negatives a group has at most.")
     document_fields: list[str] | None = field(
         default=None,
         metadata={
@@ -158,11 +201,15 @@ class DrawOptions:
             "choices": list(DOCUMENT_FIELDS),
         },
     )
-    mixing: str | None = _option("How tasks are mixed", "uniform", "proportional")
+    mixing: str | None = _option(
+        "Each task has the same share of the groups, or a share in proportion to its examples.",
+        "uniform",
+        "proportional",
+    )
     redraw_each_epoch: bool | None = field(
         default=None,
         metadata={
-            "help": "Draw pairs anew in each epoch (default: as the preset says)",
+            "help": "Draw pairs anew in each epoch. By default as the preset says.",
             "aliases": old_names("fresh"),
         },
     )

@@ -88,7 +88,7 @@ class HarpModelArguments:
         }
     )
     tokenizer_name: str | None = field(
-        default=None, metadata={"help": "Tokenizer, if it is not the model's own."}
+        default=None, metadata={"help": "Tokenizer, where it is not that of the model."}
     )
 
 
@@ -115,11 +115,16 @@ class HarpDataArguments(DrawOptions):
     )
     groups_per_epoch: int | None = field(
         default=None,
-        metadata={"help": "Pair groups in one epoch. Default: as many as there are examples."},
+        metadata={
+            "help": "How many groups of pairs an epoch has. Default: as many as there are examples."
+        },
     )
     max_length: int = field(
         default=512,
-        metadata={"help": "Most tokens of a pair, special tokens included; documents are cut."},
+        metadata={
+            "help": "How many tokens a pair has at most, special tokens included. Longer "
+            "documents are cut."
+        },
     )
     max_query_length: dict[str, int] | str | int | None = field(
         default=None,
@@ -203,28 +208,33 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     keep: bool = field(
         default=False,
         metadata={
-            "help": "Go on from checkpoints, or leave a finished run, that other package versions "
-            "have made."
+            "help": "Use checkpoints and a finished model that other package versions have made."
         },
     )
     warmup_steps: float = field(
         default=0,
-        metadata={"help": "Steps in which the learning rate rises from 0; under 1: their share."},
+        metadata={
+            "help": "Number of steps in which the learning rate rises from 0, or their "
+            "share where it is below 1."
+        },
     )
     warmup_ratio: float = field(
         default=0.1,
-        metadata={"help": "Share of the steps that warm up, where warmup_steps is not given."},
+        metadata={
+            "help": "Share of the steps in which the learning rate rises from 0, where "
+            "--warmup-steps is not named."
+        },
     )
     dataloader_drop_last: bool = field(
         default=True,
         metadata={
-            "help": "Leave an epoch's last batch out if it is not full on every process. What is "
-            "left out differs in each epoch."
+            "help": "Leave the last batch of an epoch out if it is not full on every process. "
+            "Other groups are left out in each epoch."
         },
     )
     dataloader_pin_memory: bool = field(
         default_factory=torch.cuda.is_available,
-        metadata={"help": "Keep batches in pinned memory (default: where there is a GPU)."},
+        metadata={"help": "Keep batches in pinned memory (default: if there is a GPU)."},
     )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar and no log lines."})
     disable_tqdm: bool | None = field(
@@ -243,13 +253,18 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         metadata={"help": "Log tokens read: all, non_padding or no.", "nargs": "?", "const": "all"},
     )
     debug: Annotated[str, str | list[str] | None] = field(
-        default="", metadata={"help": "Of transformers; underflow_overflow has no meaning here."}
+        default="",
+        metadata={
+            "help": "Debug options of transformers; underflow_overflow is not possible here."
+        },
     )
     remove_unused_columns: bool = field(
-        default=False, metadata={"help": "Has no effect: batches are made of pair groups."}
+        default=False,
+        metadata={"help": "This has no effect, as batches are made of groups of pairs."},
     )
     logging_nan_inf_filter: bool = field(
-        default=False, metadata={"help": "Hide losses that are not finite. Default: stop at them."}
+        default=False,
+        metadata={"help": "Hide losses that are not finite. Default: training stops at them."},
     )
 
     def __post_init__(self) -> None:

@@ -79,40 +79,56 @@ class FinetuneDataArguments:
     teacher_run: str | None = field(
         default=None,
         metadata={
-            "help": "TREC run with a teacher's scores, for the losses margin_mse and kl. Of JSON "
-            "lines each passage's `score` is read."
+            "help": "TREC run with the scores of a teacher, for the losses margin_mse and kl. In "
+            "JSON lines, the `score` of each passage is read instead."
         },
     )
     train_file: list[str] | None = field(
         default=None,
-        metadata={"help": "Tevatron's JSON lines, in place of a dataset; several are joined."},
+        metadata={"help": "Files of Tevatron's JSON lines, in place of a dataset."},
     )
     fields: list[str] | None = field(
         default=None,
         metadata={
-            "help": "Document fields, joined by a space, such as title url body. Default: the text "
-            "that the dataset recommends; of JSON lines title and text."
+            "help": "Fields of a document whose texts are joined by a space, such as title url "
+            "body. Default: the text that the dataset recommends; in JSON lines, title "
+            "and text."
         },
     )
     queries: int | None = field(
         default=None,
-        metadata={"help": "Few-shot: so many queries, drawn by the seed; fewer nest in more."},
+        metadata={
+            "help": "Learn from this number of queries, which the seed draws. A smaller "
+            "number is a part of a larger one."
+        },
     )
     query_ids: str | None = field(
-        default=None, metadata={"help": "File of the query ids that may be taken, one a line."}
+        default=None,
+        metadata={
+            "help": "File of the ids of the queries that may be learnt from, "
+            "with one id on each line."
+        },
     )
     min_label: int = field(default=1, metadata={"help": "Lowest label of a relevant document."})
-    negatives: int = field(default=7, metadata={"help": "Hard negatives of a group, at most."})
-    depth: int = field(default=100, metadata={"help": "How deep into the run negatives are drawn."})
+    negatives: int = field(
+        default=7, metadata={"help": "How many hard negatives a group has at most."}
+    )
+    depth: int = field(
+        default=100, metadata={"help": "Negatives are drawn from so many results of each query."}
+    )
     skip_top: int = field(
         default=0,
         metadata={
-            "help": "Leave so many of the run's best unjudged documents out: they may be relevant."
+            "help": "Draw no negative from this number of best unjudged documents of the run: "
+            "they may be relevant."
         },
     )
     judged_negatives: bool = field(
         default=False,
-        metadata={"help": "Also draw documents judged below min_label that the run lacks."},
+        metadata={
+            "help": "Draw documents that are judged below --min-label too, where the run "
+            "does not have them."
+        },
     )
     redraw_each_epoch: bool = field(
         default=True,
@@ -132,7 +148,10 @@ class FinetuneDataArguments:
     )
     max_length: int = field(
         default=512,
-        metadata={"help": "Most tokens of a pair, special tokens included; documents are cut."},
+        metadata={
+            "help": "How many tokens a pair has at most, special tokens included. Longer "
+            "documents are cut."
+        },
     )
     max_query_length: int | None = field(
         default=None,

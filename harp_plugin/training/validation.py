@@ -58,8 +58,8 @@ class ValidationOptions:
     validation_dataset: str | None = field(
         default=None,
         metadata={
-            "help": "ir_datasets id whose queries are reranked while training, such as vaswani; "
-            "eval_strategy, eval_steps and eval_on_start say when."
+            "help": "ir_datasets id of a dataset whose queries are reranked during training, such"
+            " as vaswani; --eval-strategy, --eval-steps and --eval-on-start say when."
         },
     )
     validation_run: str | None = field(
@@ -74,14 +74,21 @@ class ValidationOptions:
     )
     validation_queries: int = field(
         default=50,
-        metadata={"help": "How many of the dataset's judged queries, drawn by the seed."},
+        metadata={
+            "help": "How many judged queries of the dataset are ranked. They are drawn by the seed."
+        },
     )
     validation_query_ids: str | None = field(
-        default=None, metadata={"help": "File of the query ids to draw from, one a line."}
+        default=None,
+        metadata={
+            "help": "File of the ids of the queries that may be drawn, with one id on each line."
+        },
     )
     validation_held_out: bool = field(
         default=True,
-        metadata={"help": "When fine-tuning on the same dataset: do not learn from these queries."},
+        metadata={
+            "help": "Do not learn from these queries where fine-tuning has the same dataset."
+        },
     )
     validation_fields: list[str] | None = field(
         default=None,
@@ -94,16 +101,19 @@ class ValidationOptions:
     validation_build_dir: str | None = field(
         default=None,
         metadata={
-            "help": "When pre-training: folder that `harp build` wrote of other pages, whose "
-            "pairs' losses and accuracies are evaluated."
+            "help": "Folder that `harp build` wrote of other pages. In pre-training, the losses "
+            "and accuracies of its pairs are measured."
         },
     )
     validation_groups: int = field(
-        default=1000, metadata={"help": "How many pair groups of validation_build_dir."}
+        default=1000,
+        metadata={"help": "How many groups of pairs of --validation-build-dir are measured."},
     )
     early_stopping_patience: int | None = field(
         default=None,
-        metadata={"help": "Stop after so many evaluations without a new best value."},
+        metadata={
+            "help": "Training stops after this number of evaluations without a new best value."
+        },
     )
 
     def check_validation(self, *, evaluates: bool, chooses: bool, metric: str | None) -> None:

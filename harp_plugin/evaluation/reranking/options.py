@@ -23,12 +23,17 @@ class RerankOptions:
     dataset: str = field(
         metadata={"help": "ir_datasets id of the queries and documents, such as irds:vaswani."}
     )
-    model: str = field(metadata={"help": "Folder, hub name or package:NAME of the reranker."})
+    model: str = field(
+        metadata={
+            "help": "Reranker: a folder, a name on the Hugging Face hub, or "
+            "package:NAME for a Python package that carries one."
+        }
+    )
     output: str | None = field(
         default=None,
         metadata={
-            "help": "TREC run to write, .gz to compress, - for standard output; by default"
-            " RUN.reranked.run.gz beside the run."
+            "help": "TREC run that is written: a name that ends in .gz is compressed, and - is "
+            "standard output; by default RUN.reranked.run.gz beside the run."
         },
     )
     depth: int | None = field(
@@ -42,11 +47,15 @@ class RerankOptions:
     max_length: int | None = scoring_option("max_length")
     batch_tokens: int | None = scoring_option("batch_tokens")
     device: list[str] | None = scoring_option(
-        "device", help="Such as cpu or cuda:1, or several; by default CUDA where there is one."
+        "device",
+        help="Device that scores, such as cpu or cuda:1, or several; by default CUDA "
+        "where there is one.",
     )
     dtype: str = scoring_option("dtype")
     cache: str | None = scoring_option("cache")
-    tag: str = field(default="harp", metadata={"help": "Last column of the run."})
+    tag: str = field(
+        default="harp", metadata={"help": "Name of the system, in the last column of the run."}
+    )
     overwrite: bool = overwrite_option("a run of ours")
     keep: bool = keep_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
