@@ -23,6 +23,8 @@ from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import needed_stages
 from ..tasks.terms import stop_words_hash
 
+__all__ = ["ExportOptions", "as_tevatron", "export"]
+
 _CARD = "README.md"
 _SHARD = 10_000
 
@@ -30,7 +32,7 @@ _SHARD = 10_000
 @takes_old_names
 @dataclass
 class ExportOptions:
-    """What to draw."""
+    """What is drawn, and where it is written."""
 
     output_dir: str = field(
         metadata={"help": "Folder for the dataset.", "aliases": old_names("output")}
@@ -68,9 +70,15 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     """Draw pairs from a finished build and write them as a dataset.
 
     ``data/train-*.jsonl`` holds one group a line: Tevatron's ``query``, ``positive_passages`` and
-    ``negative_passages``, and the pairs themselves as ``positive`` and ``negatives``. Where a
-    task's members differ in the query (RQP), Tevatron's fields hold the document as ``query`` and
-    the pseudo queries as passages, told by ``"swapped": true``. ``README.md`` is the data card.
+    ``negative_passages``, and the pairs themselves with their origins as ``positive`` and
+    ``negatives``. Where a task's members differ in the query (RQP), Tevatron's fields hold the
+    document as ``query`` and the pseudo queries as passages, and ``swapped`` is true. ``README.md``
+    is the data card.
+
+    Args:
+        directory: a folder written by ``harp build``.
+        options: how many groups are drawn, and where they are written.
+        draw: how pairs are drawn.
 
     Returns:
         The folder.
@@ -151,7 +159,7 @@ def _write_shard(shard: _Shard) -> int:
 
 
 def as_tevatron(group: PairGroup, id: str) -> dict[str, Any]:
-    """One group as a row: Tevatron's fields, and the pairs themselves."""
+    """Make a row of a group: Tevatron's fields, and the pairs themselves with their origins."""
     positive, negatives = group.positive, group.negatives
     swapped = any(negative.query != positive.query for negative in negatives)
     return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..errors import HarpError
-from ..option_names import old_names, takes_old_names
+from ..option_names import flag, old_names, takes_old_names
 
 __all__ = ["DOCUMENT_FIELDS", "PRESETS", "DrawOptions"]
 
@@ -216,7 +216,9 @@ class DrawOptions:
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
-            raise HarpError(f"unknown preset {self.preset!r}: known are {', '.join(PRESETS)}")
+            raise HarpError(
+                f"--preset {self.preset!r} is not known: known are {', '.join(PRESETS)}"
+            )
         for option in fields(self):
             value = getattr(self, option.name)
             if value is None:
@@ -226,12 +228,15 @@ class DrawOptions:
             for item in value if isinstance(value, list) else [value]:
                 if item not in choices:
                     known = ", ".join(choices)
-                    raise HarpError(f"{option.name}={item!r} is not known: known are {known}")
+                    name = flag(option.name)
+                    raise HarpError(f"{name} {item!r} is not known: known are {known}")
         self._check_document_fields()
         if self.negatives is not None and self.negatives < 1:
-            raise HarpError(f"negatives={self.negatives}: give 1 or more")
+            raise HarpError(f"--negatives {self.negatives}: give 1 or more")
         if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
-            raise HarpError(f"prop_subsampling={self.prop_subsampling}: give 0, or a share below 1")
+            raise HarpError(
+                f"--prop-subsampling {self.prop_subsampling}: give 0, or a share below 1"
+            )
         for name in ("prop_mu", "prop_min_count"):
             self.number(name)
 
@@ -241,12 +246,12 @@ class DrawOptions:
             return
         if not names or len(set(names)) < len(names) or {"lead", "text"} <= set(names):
             raise HarpError(
-                f"document_fields={names}: name each field once, and either the lead or the text, "
-                "which begins with the lead"
+                f"--document-fields {' '.join(names)}: name each field once, and either the lead "
+                "or the text, which begins with the lead"
             )
 
     def number(self, name: str) -> float | None:
-        """An option that is a number of at least 0, or None where it is a word.
+        """Read an option as a number of at least 0; None where it is a word.
 
         Raises:
             HarpError: it is neither a number nor the word that it may be.
@@ -260,11 +265,13 @@ class DrawOptions:
             number = -1.0
         if not 0 <= number < float("inf"):
             word = PRESETS["default"][name]
-            raise HarpError(f"{name}={value!r} is not a number of at least 0: give one, or {word}")
+            raise HarpError(
+                f"{flag(name)} {value!r} is not a number of at least 0: give one, or {word}"
+            )
         return number
 
     def temperature_for(self, heads: int) -> float:
-        """The softmax temperature, for a model with this many heads.
+        """Work out the softmax temperature for a model with this many heads.
 
         Raises:
             HarpError: it is neither a number above 0 nor ``1/heads``.
@@ -277,6 +284,6 @@ class DrawOptions:
             temperature = 0.0
         if not temperature > 0:
             raise HarpError(
-                f"temperature={self.temperature!r} is not a number above 0: give one, or 1/heads"
+                f"--temperature {self.temperature!r} is not a number above 0: give one, or 1/heads"
             )
         return temperature

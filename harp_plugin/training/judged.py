@@ -11,21 +11,24 @@ from ..errors import HarpError
 from ..sampling import generator
 from ..tasks import DocumentOrigin, Pair, PairGroup, QueryOrigin
 
+__all__ = ["TASK", "JudgedGroups"]
+
 TASK = "finetune"
-"""Name of the groups' task in log lines."""
+"""The name that the groups have as a task, such as in log lines."""
 
 
 class JudgedGroups:
     """One group a query and epoch: one of its positives, several of its hard negatives.
 
-    A group is a pure function of (seed, epoch, query): the same in any process or order. Drawn
-    uniformly, without replacement; a document without text is passed over, and so is a negative
-    whose text is the positive's.
+    A group is a pure function of (seed, epoch, query): the same in any process or order. Documents
+    are drawn uniformly, without replacement. A document without text is passed over, and so is a
+    negative whose text is the positive's. The origins of the pairs hold the ids of the query and
+    of the documents.
 
     Args:
-        source: judged queries.
+        source: the judged queries.
         negatives: most negatives of a group; a query with fewer gives all that it has.
-        seed: of all draws.
+        seed: the seed of all draws.
         redraw_each_epoch: whether each epoch draws anew; else every epoch has the same groups.
     """
 
@@ -57,7 +60,7 @@ class JudgedGroups:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What there is to draw from, for the manifest."""
+        """Numbers of queries and of what is left out, for the manifest."""
         left_out = {f"queries left out, {why}": n for why, n in sorted(self.source.drops.items())}
         if self.has_teacher_scores:
             left_out["documents left out, without a teacher score"] = (
@@ -66,14 +69,14 @@ class JudgedGroups:
         return {"queries": len(self), **left_out}
 
     def shortages(self) -> list[str]:
-        """One sentence for each reason for which queries or documents are left out."""
+        """Write a sentence for each reason for which queries or documents are left out."""
         lines = drop_phrases(self.source.drops)
         if count := self.source.without_teacher_score:
             lines.append(f"{count:,} document{'s' * (count > 1)} without a teacher score")
         return [f"left out: {line}" for line in lines]
 
     def label(self, index: int) -> str:
-        """Whose group stands at an index."""
+        """Name the query whose group stands at an index."""
         return f"query {self.source.judged(index).id}"
 
     def group(self, epoch: int, index: int) -> PairGroup:

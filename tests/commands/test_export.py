@@ -11,6 +11,7 @@ from tevatron.datasets import HFTrainDataset
 from harp_plugin.commands.export import ExportOptions, export
 from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import load_tokenizer
+from harp_plugin.storage import read_table
 from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
 
 
@@ -45,6 +46,26 @@ def test_every_row_is_the_group_drawn(rows, encyclopedia_build):
         assert row["task"] == group.task
         assert row["positive"] == as_json(group.positive)
         assert row["negatives"] == [as_json(negative) for negative in group.negatives]
+
+
+def test_rows_say_where_their_texts_come_from(rows, encyclopedia_build):
+    """By ids of the build's tables."""
+    pages, sentences, anchors = (
+        {row["id"]: row for row in read_table(encyclopedia_build / name).to_pylist()}
+        for name in ("corpus/pages", "corpus/sentences", "graph/anchors")
+    )
+    for row in rows:
+        for pair in (row["positive"], *row["negatives"]):
+            assert pages[pair["document_origin"]["page"]]["lead"] == pair["document"]
+        query, origin = row["positive"]["query"], row["positive"]["query_origin"]
+        sentence = sentences[origin["sentence"]]
+        assert sentence["page"] == origin["page"]
+        if row["task"] == "rdp":
+            assert query == sentence["text"] and origin["anchor"] is None
+        else:
+            anchor = anchors[origin["anchor"]]
+            text = sentence["text"][anchor["start"] : anchor["end"]]
+            assert query == " ".join([text, *(drawn["word"] for drawn in origin["sampled"])])
 
 
 def test_tevatron_fields_say_the_same_as_the_pairs(rows):

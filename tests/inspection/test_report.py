@@ -207,6 +207,29 @@ def test_same_seed_same_bytes(build, tmp_path):
     assert written("a.html", 42) != written("c.html", 43)
 
 
+def test_the_lead_is_shaded_behind_a_title(build, tmp_path):
+    """The words of the title have no weight; those of the lead have theirs."""
+    options = InspectOptions(str(tmp_path / "a.html"), quiet=True, samples=2)
+    reports = [
+        inspect(build, options, DrawOptions(document_fields=fields))
+        for fields in (None, ["title", "lead"])
+    ]
+    seen = 0
+    for task in HARP_TASKS:
+        for plain, titled in zip(*(report.samples[task] for report in reports), strict=True):
+            for before, after in zip(plain.members, titled.members, strict=True):
+                assert after.query == before.query and after.title == before.title
+                assert after.document.text.startswith(f"{after.title} ")
+                pieces = [
+                    [(p.text, p.weight) for run in member.document.runs for p in run.pieces]
+                    for member in (before, after)
+                ]
+                weighed = [[piece for piece in each if piece[1] is not None] for each in pieces]
+                assert weighed[0] and weighed[1] == weighed[0][: len(weighed[1])]
+                seen += len(weighed[1])
+    assert seen > 100
+
+
 class Titles:
     """Titles of pages with their leads: the page's own beats the next one's.
 
