@@ -207,6 +207,18 @@ def test_same_seed_same_bytes(build, tmp_path):
     assert written("a.html", 42) != written("c.html", 43)
 
 
+def test_words_that_were_not_drawn_are_not_shown_as_drawn(build, tmp_path):
+    """With mercury among the stop words, it stands in both queries of RQP."""
+    (tmp_path / "list").write_text("mercury")
+    options = InspectOptions(str(tmp_path / "a.html"), quiet=True)
+    report = inspect(build, options, DrawOptions(stop_words=str(tmp_path / "list")))
+    roles = defaultdict(set)
+    for sample in report.samples["rqp"]:
+        for phrase in sample.members[1].query:
+            roles[phrase.text.lower() == "mercury"].add(phrase.role)
+    assert roles == {True: {"kept"}, False: {"sampled"}}
+
+
 def test_the_lead_is_shaded_behind_a_title(build, tmp_path):
     """The words of the title have no weight; those of the lead have theirs."""
     options = InspectOptions(str(tmp_path / "a.html"), quiet=True, samples=2)

@@ -225,12 +225,12 @@ def test_sets_of_different_words_that_are_as_likely_give_nothing(draw):
     ("options", "message"),
     [
         ({"prop_min_count": "1000"}, "no word that is not a stop word occurs 1000 times"),
-        ({"prop_min_count": "some"}, "prop_min_count='some' is not a number"),
-        ({"prop_mu": "-1"}, "prop_mu='-1' is not a number"),
-        ({"prop_mu": "nan"}, "prop_mu='nan' is not a number"),
-        ({"prop_mu": "inf"}, "prop_mu='inf' is not a number"),
-        ({"prop_subsampling": 1.0}, "prop_subsampling=1.0"),
-        ({"negatives": 0}, "negatives=0: give 1 or more"),
+        ({"prop_min_count": "some"}, "--prop-min-count 'some' is not a number"),
+        ({"prop_mu": "-1"}, "--prop-mu '-1' is not a number"),
+        ({"prop_mu": "nan"}, "--prop-mu 'nan' is not a number"),
+        ({"prop_mu": "inf"}, "--prop-mu 'inf' is not a number"),
+        ({"prop_subsampling": 1.0}, "--prop-subsampling 1.0"),
+        ({"negatives": 0}, "--negatives 0: give 1 or more"),
     ],
 )
 def test_wrong_options(draw, options, message):
