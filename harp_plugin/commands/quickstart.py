@@ -1,4 +1,4 @@
-"""`harp quickstart`: the whole road on the encyclopedia in the package."""
+"""`harp quickstart`: every step on the encyclopedia in the package."""
 
 from __future__ import annotations
 
