@@ -310,6 +310,21 @@ def test_damaged_shards_are_made_anew(tmp_path, caplog, damage):
     assert again.shard_done("part-0") and not again.shard_done("part-1")
 
 
+def test_a_stage_of_release_0_1_is_finished(tmp_path):
+    """It calls the size of a file ``bytes``."""
+    done = finished(tmp_path, a=1)
+    manifest = read_manifest(done.folder)
+    for entry in manifest["files"].values():
+        entry["bytes"] = entry.pop("size")
+    write_record(done.folder / "manifest.json", manifest)
+    before = content(tmp_path)
+    assert stage(tmp_path, a=1).is_finished()
+    assert [file.rows for file in table_files(done.folder, "pages", whole=True)] == [3, 2]
+    assert content(tmp_path) == before
+    (done.folder / "pages" / "part-0.parquet").write_bytes(b"short")
+    assert not stage(tmp_path, a=1).is_finished()
+
+
 def test_a_missing_file_of_a_finished_stage_is_made_anew(tmp_path):
     done = finished(tmp_path, a=1)
     (done.folder / "pages" / "part-0.parquet").unlink()
