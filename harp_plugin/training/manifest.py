@@ -46,9 +46,11 @@ def run_versions() -> dict[str, str]:
 def read_made_from(record: Mapping[str, Any]) -> MadeFrom:
     """Read what a run was made from out of its record or a checkpoint's manifest.
 
-    Options have their present names in it, so that a run of an earlier release can go on.
+    Options have their present names in it, and one that is None counts as absent, so that a run of
+    an earlier release, which lacks later options, can go on.
     """
-    settings = _NAMES.recorded(record.get("recipe") or {})
+    recipe = _NAMES.recorded(record.get("recipe") or {})
+    settings = {name: value for name, value in recipe.items() if value is not None}
     others = ("processes", "groups_per_epoch", "data")
     settings |= {name: record[name] for name in others if name in record}
     versions = dict(record.get("versions") or {})

@@ -1,0 +1,26 @@
+"""What a run was made from, by the record of an earlier release."""
+
+from harp_plugin.training.manifest import read_made_from
+
+RECORD = {
+    "recipe": {"model": "tiny", "max_steps": 3, "max_query_length": None},
+    "processes": 1,
+    "groups_per_epoch": 24,
+    "data": "abc",
+    "inputs": {"model": "def"},
+    "versions": {"torch": "2.0", "python": "3.11"},
+}
+
+
+def test_an_option_that_is_none_is_no_difference_to_one_that_is_not_recorded():
+    present, earlier = {**RECORD}, {**RECORD, "recipe": {"model": "tiny", "max_steps": 3}}
+    assert not read_made_from(present).difference(read_made_from(earlier))
+    other = {**RECORD, "recipe": {"model": "tiny", "max_steps": 3, "max_query_length": 9}}
+    assert read_made_from(other).difference(read_made_from(earlier)) == (
+        "max_query_length: nothing then, 9 now"
+    )
+
+
+def test_the_version_of_python_is_no_difference():
+    made_from = read_made_from({**RECORD, "versions": {"torch": "2.0"}})
+    assert not made_from.version_difference(read_made_from(RECORD))
