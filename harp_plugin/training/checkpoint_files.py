@@ -83,12 +83,14 @@ def is_from_training(checkpoint: Path) -> bool:
     """Tell whether a training run has written a folder, or begun to."""
     if checkpoint.is_symlink() or not checkpoint.is_dir():
         return False
-    return any((checkpoint / name).is_file() for name in (MANIFEST, UNFINISHED))
+    return (checkpoint / MANIFEST).is_file() or is_half_written(checkpoint)
 
 
 def is_half_written(checkpoint: Path) -> bool:
-    """Tell whether a run was stopped while it wrote a checkpoint."""
-    return (checkpoint / UNFINISHED).is_file() and not (checkpoint / MANIFEST).is_file()
+    """Tell whether a run was stopped while it wrote or removed a checkpoint."""
+    if (checkpoint / MANIFEST).is_file():
+        return False
+    return (checkpoint / UNFINISHED).is_file() or _holds_nothing(checkpoint)
 
 
 def set_aside(checkpoint: Path) -> Path:
@@ -204,6 +206,11 @@ def _remove_path(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def _holds_nothing(checkpoint: Path) -> bool:
+    """Tell whether a folder is as a kill leaves it before its first file or after its last."""
+    return all(path.name.endswith(TEMPORARY) for path in checkpoint.iterdir())
 
 
 def _files(checkpoint: Path) -> list[Path]:

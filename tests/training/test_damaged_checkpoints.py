@@ -208,6 +208,18 @@ def test_checkpoint_killed_before_its_manifest(unfinished, caplog):
     assert "half-written" in caplog.text and not (unfinished / "checkpoint-4").exists()
 
 
+@pytest.mark.parametrize("left", [[], [f"{UNFINISHED}.7.harp-tmp"]])
+def test_checkpoint_killed_before_its_first_file(left, unfinished):
+    shutil.rmtree(unfinished / "checkpoint-4")
+    (unfinished / "checkpoint-4").mkdir()
+    for name in left:
+        (unfinished / "checkpoint-4" / name).touch()
+    folder = folder_of(unfinished)
+    folder.check()
+    assert folder.last_checkpoint() == str(unfinished / "checkpoint-2")
+    assert not (unfinished / "checkpoint-4").exists()
+
+
 def test_whole_checkpoint_of_another_run_is_refused(unfinished, runs):
     shutil.rmtree(unfinished / "checkpoint-4")
     shutil.copytree(runs[0] / "second" / "checkpoint-4", unfinished / "checkpoint-4")
