@@ -85,7 +85,7 @@ class MappedTable:
         return place < len(self._ids) and int(self._ids[place]) == id
 
     def get(self, id: int, column: str) -> Any:
-        """The value of one column in the row with this id.
+        """Read the value of one column in the row with this id.
 
         Raises:
             KeyError: no row has this id.
@@ -93,19 +93,19 @@ class MappedTable:
         return self._table.column(column)[self._row(id)].as_py()
 
     def array(self, id: int, column: str) -> np.ndarray:
-        """A list column's value as a NumPy array, without a Python object per element."""
+        """Read a list column's value as a NumPy array, without a Python object per element."""
         values = self._table.column(column)[self._row(id)].values
         return values.to_numpy(zero_copy_only=False)
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
-        """The row of each id, to be given to `take`; -1 where no row has it."""
+        """Look up the row of each id, which `take` needs; -1 where no row has the id."""
         if not len(self._ids):
             return np.full(len(ids), -1)
         places = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
         return np.where(self._ids[places] == ids, self._rows[places], -1)
 
     def take(self, rows: np.ndarray, column: str) -> pa.Array:
-        """One column's values in some rows."""
+        """Read one column's values in several rows."""
         return self._table.column(column).take(pa.array(rows)).combine_chunks()
 
     def _row(self, id: int) -> int:
@@ -142,7 +142,7 @@ def open_table(
 
 
 def verify_tables(directory: Path, stages: Iterable[str]) -> None:
-    """Check all tables of some stages by their sizes, and whole copies of them that are there.
+    """Check all tables of the named stages by their sizes, and the whole content of their copies.
 
     What opens the tables afterwards, here or in another process, need not verify them.
 
