@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from enum import Enum
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -108,9 +109,11 @@ class OptionsParser(HfArgumentParser):
         if recipe is not None:
             values = read_recipe(recipe)
             self._take(self._option_names.values(values, f"{recipe}: "), recipe)
+        arguments = self._option_names.arguments(argv)
+        self._refuse_unknown(arguments)
         try:
             *options, unknown = self.parse_args_into_dataclasses(
-                self._option_names.arguments(argv),
+                arguments,
                 look_for_args_file=False,
                 return_remaining_strings=True,
             )
@@ -121,11 +124,21 @@ class OptionsParser(HfArgumentParser):
             reason = " ".join(str(error).split())
             raise HarpError(f"{place} do not make sense ({reason}): mend them") from error
         if unknown:
-            argument = unknown[0].partition("=")[0]
-            name = argument.lstrip("-").replace("-", "_")
-            raise HarpError(f"unknown argument {argument}: {self._hint(name, flag)}")
+            raise self._unknown(unknown[0])
         rest = () if len(options) > self._count else (Namespace(),)
         return (*options, *rest)
+
+    def _refuse_unknown(self, arguments: Sequence[str]) -> None:
+        """Refuse a flag that there is not, before a needed one is missed in its place."""
+        for argument in takewhile(lambda argument: argument != "--", arguments):
+            name = argument.partition("=")[0]
+            if name.startswith("--") and name not in self._option_string_actions:
+                raise self._unknown(argument)
+
+    def _unknown(self, argument: str) -> HarpError:
+        typed = argument.partition("=")[0]
+        name = typed.lstrip("-").replace("-", "_")
+        return HarpError(f"unknown argument {typed}: {self._hint(name, flag)}")
 
     @staticmethod
     def value_of(name: str, argv: Sequence[str]) -> str | None:

@@ -126,6 +126,8 @@ def test_people_read_flags_with_dashes(read, capsys):
         read("--output-dir", "here", "--max_length", "x")
     with pytest.raises(HarpError, match="unknown argument --max_lenght: did you mean --max-len"):
         read("--output-dir", "here", "--max_lenght", "9")
+    with pytest.raises(HarpError, match="unknown argument --ouput_dir: did you mean --output-dir"):
+        read("--ouput_dir", "here")
     with pytest.raises(HarpError, match="arguments are required: --output-dir "):
         read()
     with pytest.raises(HarpError, match="unknown key 'max_lenght': did you mean max_length"):
