@@ -1,1 +1,1 @@
-"""Models: where they are loaded from, what they are made of, and how they run over packed texts."""
+"""Models: this package loads them, trains them, and runs them over packed texts."""

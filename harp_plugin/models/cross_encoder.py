@@ -1,4 +1,4 @@
-"""A cross-encoder in training: one encoder, a relevance score for each pair, masked tokens."""
+"""A cross-encoder in training: it scores pairs and predicts masked tokens with one encoder."""
 
 from __future__ import annotations
 
@@ -22,24 +22,31 @@ from transformers import (
 from transformers.utils import ModelOutput
 
 from ..errors import HarpError
+from .folder import WEIGHTS
 from .loading import load_pretrained, longest_input, without_notices
 from .masking import TokenMasker
-from .packing import GivenHiddenStates, PackedClassifier, can_pack
+from .packing import PackedClassifier, PassThroughEncoder, can_pack
 from .pairs import PackedPairs, PairEncoder, TokenPairs
-from .trainable import Batch, BatchSize, LossInputs, ModelDescription, in_groups, laid_out
+from .trainable import (
+    Batch,
+    BatchSize,
+    LossInputs,
+    ModelDescription,
+    pad_to_mask,
+    scores_by_group,
+)
 
-__all__ = ["CrossEncoderBatches", "CrossEncoderOutput", "CrossEncoderWork", "TrainableCrossEncoder"]
+__all__ = ["CrossEncoderBatches", "CrossEncoderCost", "CrossEncoderOutput", "TrainableCrossEncoder"]
 
 logger = logging.getLogger(__name__)
 
-_WEIGHTS = "model.safetensors"
 _RAW_SCORES = {"activation_fn": "torch.nn.modules.linear.Identity"}
 _SCORER = "scorer."
 
 
 @dataclass
 class CrossEncoderOutput(ModelOutput):
-    """What one forward pass gives.
+    """The output of one forward pass.
 
     Attributes:
         scores: relevance scores, fp32, (pairs,).
@@ -51,7 +58,7 @@ class CrossEncoderOutput(ModelOutput):
 
 
 class CrossEncoderBatches:
-    """Packs pairs for a cross-encoder: ``[CLS] query [SEP] document [SEP]``, one behind the other.
+    """Packs pairs for a cross-encoder: ``[CLS] query [SEP] document [SEP]``, without padding.
 
     Args:
         tokenizer: a fast tokenizer.
@@ -81,42 +88,44 @@ class CrossEncoderBatches:
         query_limits: Sequence[int | None],
         mask_keys: Sequence[tuple[int, ...]] | None,
     ) -> Batch:
-        """Tokenise, cut, pack and mask.
+        """Tokenise, cut, pack and mask pairs.
 
         Returns:
-            ``input_ids`` and, where the model has them, ``token_type_ids``, (tokens,); ``lengths``,
-            tokens of each pair, an array that stays on the CPU, (pairs,); with a masker
-            ``masked_positions``, indices into the tokens, ``mlm_labels``, the ids that were there,
-            and ``masked_pairs``, the pair of each, all (masked,).
+            ``input_ids`` and, if the model has them, ``token_type_ids``, (tokens,); ``lengths``, the
+            tokens of each pair, an array that stays on the CPU, (pairs,). With a masker also
+            ``masked_positions``, the indices of the masked tokens, ``mlm_labels``, their ids before
+            masking, and ``masked_pairs``, the pair of each masked token, all (masked,).
         """
         queries, documents = zip(*pairs, strict=True)
         tokens = self._encoder.encode(queries, documents, query_limits)
         packed = tokens.packed()
-        masks = {} if self._masker is None else _mask(packed, tokens, self._masker, mask_keys)
+        masks = (
+            {} if self._masker is None else _mask_documents(packed, tokens, self._masker, mask_keys)
+        )
         batch: Batch = {"input_ids": torch.from_numpy(packed.ids), "lengths": packed.lengths}
         if self._token_types:
             batch["token_type_ids"] = torch.from_numpy(packed.types)
         return batch | masks
 
 
-def _mask(
+def _mask_documents(
     packed: PackedPairs,
     tokens: TokenPairs,
     masker: TokenMasker,
     keys: Sequence[tuple[int, ...]] | None,
 ) -> Batch:
-    """Mask ``packed.ids`` in place; return the positions and what was there."""
+    """Mask ``packed.ids`` in place; return the positions, and the ids before masking."""
     positions, labels, pairs = [], [], []
     ends = np.cumsum(packed.lengths)
     for pair, (start, stop) in enumerate(tokens.document_bounds.tolist()):
         row = packed.ids[ends[pair] - packed.lengths[pair] : ends[pair]]
         key = (int.from_bytes(row.tobytes()),) if keys is None else keys[pair]
-        chosen, shown = masker.draw(packed.ids[start:stop], *key)
-        places = start + chosen
-        positions.append(places)
-        labels.append(packed.ids[places])
-        pairs.append(np.full(len(places), pair))
-        packed.ids[places] = shown
+        chosen, replaced = masker.draw(packed.ids[start:stop], *key)
+        masked = start + chosen
+        positions.append(masked)
+        labels.append(packed.ids[masked])
+        pairs.append(np.full(len(masked), pair))
+        packed.ids[masked] = replaced
     return {
         "masked_positions": torch.from_numpy(np.concatenate(positions)),
         "mlm_labels": torch.from_numpy(np.concatenate(labels)),
@@ -125,20 +134,20 @@ def _mask(
 
 
 @dataclass(frozen=True)
-class CrossEncoderWork:
-    """What a training step multiplies and adds, by the PaLM paper (Chowdhery et al. 2022, app. B).
+class CrossEncoderCost:
+    """How much a training step computes, by the PaLM paper (Chowdhery et al. 2022, app. B).
 
-    A step costs 6 flops for each weight of a matrix product and each row that it multiplies: two
-    forward, four backward; embeddings are looked up and cost nothing. Rows are the tokens for the
-    encoder, the pairs for pooler and scoring head, the masked tokens for the language model's head.
-    Attention adds 12 · layers · hidden · T for each token of a pair of T tokens. Padding does not
-    count, nor does what gradient checkpointing computes again. Local attention is counted as if
-    it were global.
+    A step costs 6 flops for each weight of a matrix product and each row that it multiplies: two in
+    the forward pass and four in the backward pass. Embeddings are looked up and cost nothing. The
+    rows are the tokens for the encoder, the pairs for the pooler and the scoring head, and the
+    masked tokens for the language model's head. Attention adds 12 · layers · hidden · T for each
+    token of a pair of T tokens. Padding does not count, nor does what gradient checkpointing
+    computes again. Local attention is counted as if it were global.
 
     Attributes:
-        encoder: weights that multiply every token.
-        scoring_head: weights that multiply every pair.
-        language_head: weights that multiply every masked token.
+        encoder: number of weights that multiply every token.
+        scoring_head: number of weights that multiply every pair.
+        language_head: number of weights that multiply every masked token.
         attention: layers · hidden size.
     """
 
@@ -155,27 +164,31 @@ class CrossEncoderWork:
 
 
 class TrainableCrossEncoder(nn.Module):
-    """A cross-encoder and a masked language model that share every weight but their heads.
+    """A cross-encoder and a masked language model that share all weights except their heads.
 
     It works for every architecture that has both a sequence-classification and a
-    masked-language-model class in transformers. The language model's own base is taken out: its
-    head reads the cross-encoder's last hidden states, at the masked tokens only.
+    masked-language-model class in transformers. The language model's own base is removed: its head
+    reads the cross-encoder's last hidden states, at the masked tokens only.
 
     Args:
         scorer: model for sequence classification with one label.
         language_model: model for masked language modelling of the same architecture.
-        new_weights: names of the weights that were drawn because the checkpoint lacks them.
+        new_weights: names of the weights that were drawn at random because the checkpoint lacks
+            them.
 
     Attributes:
-        is_packed: whether pairs lie one behind the other in a pass, without padding; at first
-            wherever the architecture allows it (see `harp_plugin.models.packing.PACKED`).
+        is_packed: whether pairs follow each other in a forward pass, without padding. At first it
+            is True if the architecture allows it (see `harp_plugin.models.packing.PACKED`).
     """
 
-    # The trainer hands over the counts of the whole global batch, and does not divide again.
+    # The trainer passes the counts of the whole global batch, and does not divide the loss again.
     accepts_loss_kwargs = True
     main_input_name = "input_ids"
     inputs: ClassVar[tuple[str, ...]] = (
-        *("input_ids", "lengths", "token_type_ids", "masked_positions"),
+        "input_ids",
+        "lengths",
+        "token_type_ids",
+        "masked_positions",
     )
     description: ClassVar[ModelDescription] = ModelDescription(
         name="cross-encoder",
@@ -200,7 +213,7 @@ class TrainableCrossEncoder(nn.Module):
                 "in common: choose a BERT-like encoder"
             )
         _share_modules(scorer, language_model)
-        setattr(language_model, prefix, GivenHiddenStates())
+        setattr(language_model, prefix, PassThroughEncoder())
         self.scorer = scorer
         self.language_model = language_model
         self.new_weights = new_weights
@@ -209,41 +222,47 @@ class TrainableCrossEncoder(nn.Module):
 
     @classmethod
     def load(cls, name: str, *, seed: int = 42) -> TrainableCrossEncoder:
-        """Load a checkpoint of either head, of both, or of a base model alone.
+        """Load a checkpoint that has either head, both heads, or neither.
 
-        Heads that the checkpoint lacks are drawn, the same for the same seed, and the log names
-        them.
+        Heads that the checkpoint lacks are drawn at random, the same for the same seed, and the log
+        names them.
 
         Args:
-            name: as in `harp_plugin.models.loading.resolve_model`.
-            seed: draws the heads that the checkpoint lacks.
+            name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
+            seed: seed of the heads that the checkpoint lacks.
 
         Raises:
             HarpError: there is no such model, its files are damaged, weights of its base are
                 missing, or its architecture lacks one of the two heads.
         """
-        scorer, new_in_scorer = _load(AutoModelForSequenceClassification, name, seed, num_labels=1)
-        language_model, new_in_language_model = _load(AutoModelForMaskedLM, name, seed)
+        scorer, new_in_scorer = _load_with_new_weights(
+            AutoModelForSequenceClassification, name, seed, num_labels=1
+        )
+        language_model, new_in_language_model = _load_with_new_weights(
+            AutoModelForMaskedLM, name, seed
+        )
         scorer.config.sentence_transformers = dict(_RAW_SCORES)
         new_weights = tuple(sorted(new_in_scorer | new_in_language_model))
         if new_weights:
             parts = ", ".join(sorted({weight.partition(".")[0] for weight in new_weights}))
-            logger.info("%s lacks weights of %s: drawn anew, seed %d", name, parts, seed)
+            logger.info(
+                "%s lacks weights of %s: they are drawn at random, with seed %d", name, parts, seed
+            )
         return cls(scorer, language_model, new_weights)
 
     @property
     def config(self):
-        """Configuration of the cross-encoder, as it is saved."""
+        """The configuration of the cross-encoder, as it is saved."""
         return self.scorer.config
 
     @property
     def has_token_types(self) -> bool:
-        """Whether the model tells query and document apart by token types."""
+        """Whether the model distinguishes query and document by token types."""
         return getattr(self.config, "type_vocab_size", 0) > 1
 
     @property
     def max_length(self) -> int | None:
-        """Most tokens that the model reads, None where it sets no limit."""
+        """The most tokens that the model reads; None if it sets no limit."""
         return longest_input(self.scorer)
 
     def batches(
@@ -253,7 +272,7 @@ class TrainableCrossEncoder(nn.Module):
         max_length: int,
         masker: TokenMasker | None = None,
     ) -> CrossEncoderBatches:
-        """Return what packs pairs for this model.
+        """Return an object that packs pairs for this model.
 
         Raises:
             HarpError: the tokenizer cannot encode pairs.
@@ -262,7 +281,7 @@ class TrainableCrossEncoder(nn.Module):
         return CrossEncoderBatches(tokenizer, max_length, token_types=token_types, masker=masker)
 
     def size_of(self, batch: Mapping[str, Any]) -> BatchSize:
-        """Return how much a batch holds."""
+        """Return the size of a batch."""
         lengths = batch["lengths"]
         return BatchSize(
             tokens=int(lengths.sum()),
@@ -271,12 +290,12 @@ class TrainableCrossEncoder(nn.Module):
             masked=len(batch.get("mlm_labels", ())),
         )
 
-    def work(self) -> CrossEncoderWork:
-        """Count the weights of matrix products; to be asked before processes shard the model."""
+    def training_cost(self) -> CrossEncoderCost:
+        """Count the weights of matrix products. Call it before processes shard the model."""
         base = getattr(self.scorer, self.scorer.base_model_prefix)
         encoder = _product_weights(base, leave_out="pooler")
         layers = getattr(self.config, "num_hidden_layers", 0)
-        return CrossEncoderWork(
+        return CrossEncoderCost(
             encoder,
             _product_weights(self.scorer) - encoder,
             _product_weights(self.language_model),
@@ -284,16 +303,16 @@ class TrainableCrossEncoder(nn.Module):
         )
 
     def loss_inputs(self, output: CrossEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
-        """Return scores by group, and predictions at the masked tokens."""
+        """Return the scores by group, and the predictions at the masked tokens."""
         assert output.scores is not None
-        scores, mask = in_groups(output.scores, batch["group_sizes"])
+        scores, mask = scores_by_group(output.scores, batch["group_sizes"])
         teacher = batch.get("teacher_scores")
         return LossInputs(
             scores,
             mask,
             mlm_logits=output.mlm_logits,
             mlm_labels=batch.get("mlm_labels"),
-            teacher_scores=None if teacher is None else laid_out(teacher, mask),
+            teacher_scores=None if teacher is None else pad_to_mask(teacher, mask),
         )
 
     def forward(
@@ -306,12 +325,12 @@ class TrainableCrossEncoder(nn.Module):
         """Score pairs, and predict their masked tokens, in one pass of the encoder.
 
         Args:
-            input_ids: tokens of the pairs, one pair behind the other, (tokens,).
-            lengths: tokens of each pair, on the CPU, (pairs,).
-            token_type_ids: of each token, for models that have them, (tokens,).
-            masked_positions: indices into the tokens, (masked,).
+            input_ids: token ids of the pairs, one pair after the other, (tokens,).
+            lengths: number of tokens of each pair, on the CPU, (pairs,).
+            token_type_ids: the type of each token, for models that have types, (tokens,).
+            masked_positions: indices of the masked tokens, (masked,).
         """
-        score = self._packed if self.is_packed else self._padded
+        score = self._score_packed if self.is_packed else self._score_padded
         scores, hidden = score(input_ids, lengths, token_type_ids, masked_positions)
         if hidden is None:
             return CrossEncoderOutput(scores=scores.float())
@@ -319,24 +338,24 @@ class TrainableCrossEncoder(nn.Module):
         return CrossEncoderOutput(scores=scores.float(), mlm_logits=logits.float())
 
     @torch.compiler.disable(recursive=False)
-    def _packed(
+    def _score_packed(
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return scores, and last hidden states at the masked tokens, (masked, width)."""
+        """Return the scores, and the last hidden states at the masked tokens, (masked, width)."""
         output = PackedClassifier(self.scorer)(ids, lengths, types, masked)
         return output.logits[:, 0], output.hidden
 
-    def _padded(
+    def _score_padded(
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the same by a padded pass."""
+        """Return the same as `_score_packed`, by a forward pass over padded pairs."""
         sizes = torch.as_tensor(lengths, device=ids.device)
         attended = torch.arange(int(sizes.max()), device=ids.device) < sizes[:, None]
         padding = self.config.pad_token_id or 0
         inputs = {"input_ids": torch.full_like(attended, padding, dtype=ids.dtype)}
         inputs["input_ids"] = inputs["input_ids"].masked_scatter(attended, ids)
         if types is not None:
-            inputs["token_type_ids"] = laid_out(types, attended)
+            inputs["token_type_ids"] = pad_to_mask(types, attended)
         output = self.scorer(
             attention_mask=attended.long(), output_hidden_states=masked is not None, **inputs
         )
@@ -348,11 +367,11 @@ class TrainableCrossEncoder(nn.Module):
         self.scorer.activation_checkpointing_enable(**options)
 
     def gradient_checkpointing_enable(self, **options: Any) -> None:
-        """`activation_checkpointing_enable` by its older name."""
+        """Do the same as `activation_checkpointing_enable`, under its older name."""
         self.scorer.gradient_checkpointing_enable(**options)
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
-        """Return names of new weights that stay as they were drawn.
+        """Return the names of the new weights that no loss trains.
 
         Args:
             scored: whether a loss trains the scorer's head.
@@ -373,22 +392,23 @@ class TrainableCrossEncoder(nn.Module):
         """Write one plain Hugging Face checkpoint that holds the encoder and both heads.
 
         ``AutoModelForSequenceClassification`` and sentence-transformers' ``CrossEncoder`` load the
-        scorer from it, ``AutoModelForMaskedLM`` the language model, each with its trained head.
+        scorer from it, and ``AutoModelForMaskedLM`` loads the language model, each with its trained
+        head.
 
         Args:
             folder: where to write ``config.json`` and ``model.safetensors``.
-            state_dict: this model's gathered weights, where the model itself is sharded.
-            leave_out: names of weights that are not written, such as an untrained head's: what
-                loads the checkpoint then knows that it lacks them.
+            state_dict: the gathered weights of this model, if processes shard it.
+            leave_out: names of weights that are not written, such as those of an untrained head, so
+                that a program that loads the checkpoint can see that it lacks them.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         weights = {
-            _plain(name): weight.detach().contiguous()
+            _name_in_checkpoint(name): weight.detach().contiguous()
             for name, weight in (state_dict or self.state_dict()).items()
-            if name not in self._tied and _plain(name) not in leave_out
+            if name not in self._tied and _name_in_checkpoint(name) not in leave_out
         }
-        save_file(weights, folder / _WEIGHTS, metadata={"format": "pt"})
+        save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
         self.config.architectures = [type(self.scorer).__name__]
         self.config.save_pretrained(folder)
 
@@ -397,18 +417,18 @@ class TrainableCrossEncoder(nn.Module):
 
         Args:
             folder: the checkpoint.
-            left_out: what `save` left out; those weights stay as they are.
+            left_out: names of the weights that `save` left out; they stay as they are.
 
         Raises:
             HarpError: the file is missing, damaged, or of another model.
         """
-        path = Path(folder) / _WEIGHTS
+        path = Path(folder) / WEIGHTS
         try:
             stored = load_file(path)
             weights = {
-                name: stored[_plain(name)]
+                name: stored[_name_in_checkpoint(name)]
                 for name in self.state_dict()
-                if name not in self._tied and _plain(name) not in left_out
+                if name not in self._tied and _name_in_checkpoint(name) not in left_out
             }
             self.load_state_dict(weights, strict=False)
         except (OSError, SafetensorError, KeyError, RuntimeError) as error:
@@ -419,8 +439,8 @@ class TrainableCrossEncoder(nn.Module):
         """Return the model for sequence classification.
 
         Args:
-            weights: gathered weights of this model, where processes shard it: then a copy of the
-                part is made of them.
+            weights: the gathered weights of this model, if processes shard it; the returned model
+                is then a copy that is made from them.
         """
         if weights is None:
             return self.scorer
@@ -435,8 +455,10 @@ class TrainableCrossEncoder(nn.Module):
         return copy
 
 
-def _load(auto_class, name: str, seed: int, **options) -> tuple[PreTrainedModel, set[str]]:
-    """Load a model in fp32 with the names of its weights that had to be drawn anew."""
+def _load_with_new_weights(
+    auto_class, name: str, seed: int, **options
+) -> tuple[PreTrainedModel, set[str]]:
+    """Load a model in fp32, and return also the names of the weights that were drawn at random."""
     with torch.random.fork_rng(), without_notices():
         torch.manual_seed(seed)
         model, info = load_pretrained(
@@ -459,12 +481,12 @@ def _load(auto_class, name: str, seed: int, **options) -> tuple[PreTrainedModel,
 
 
 def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> None:
-    """Give both models the same base, and any part that both keep under one name."""
+    """Let both models use the same base, and the same module wherever both have the same name."""
     for name, part in scorer.named_children():
         other = getattr(language_model, name, None)
         if other is None or not list(other.parameters()):
             continue
-        if name != scorer.base_model_prefix and _shapes(part) != _shapes(other):
+        if name != scorer.base_model_prefix and _weight_shapes(part) != _weight_shapes(other):
             raise HarpError(
                 f"{type(scorer).__name__} and {type(language_model).__name__} use the name {name} "
                 "for different parts: one checkpoint cannot hold both"
@@ -473,11 +495,12 @@ def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> 
     language_model.tie_weights()
 
 
-def _shapes(module: nn.Module) -> dict[str, torch.Size]:
+def _weight_shapes(module: nn.Module) -> dict[str, torch.Size]:
     return {name: weight.shape for name, weight in module.state_dict().items()}
 
 
 def _tied_names(model: nn.Module) -> frozenset[str]:
+    """Return the names of weights that a module also has under an earlier name."""
     seen: set[int] = set()
     tied: set[str] = set()
     for name, weight in model.named_parameters(remove_duplicate=False):
@@ -486,7 +509,8 @@ def _tied_names(model: nn.Module) -> frozenset[str]:
     return frozenset(tied)
 
 
-def _plain(name: str) -> str:
+def _name_in_checkpoint(name: str) -> str:
+    """Return the name of a weight without ``scorer.`` or ``language_model.`` before it."""
     return name.partition(".")[2]
 
 

@@ -1,4 +1,4 @@
-"""The device that a model runs on."""
+"""Choose the device that a model runs on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ __all__ = ["choose_device"]
 
 
 def choose_device(name: str | None) -> torch.device:
-    """Return the device of that name; without a name CUDA where there is a GPU, else the CPU.
+    """Return the device of that name.
 
     Args:
-        name: a name of PyTorch, such as ``cpu`` or ``cuda:1``.
+        name: PyTorch's name of a device, such as ``cpu`` or ``cuda:1``. None chooses CUDA if there
+            is a GPU, and the CPU otherwise.
 
     Raises:
         HarpError: this machine has no such device.

@@ -1,4 +1,4 @@
-"""Masked language model: which tokens are masked, and by what (eq. 15)."""
+"""Choose the tokens that a masked language model predicts, and what replaces them (eq. 15)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from transformers import PreTrainedTokenizerBase
 from ..errors import HarpError
 from ..sampling import generator
 
-RESERVED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>")
+__all__ = ["TokenMasker"]
+
+_RESERVED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>")
 
 
 @dataclass(frozen=True, eq=False)
 class TokenMasker:
-    """Draws masks from a counter-based generator: a pure function of its key.
+    """Draws masks from a counter-based generator, so that the same key always gives the same masks.
 
-    Of n ordinary tokens exactly max(1, round(probability · n)) are chosen, without replacement.
-    Each becomes ``[MASK]`` with probability 0.8, a token drawn uniformly from the vocabulary with
-    0.1, and stays as it is with 0.1. Special and reserved tokens (``[unused1]``) are never drawn.
+    Of n ordinary tokens it chooses exactly max(1, round(probability · n)), without replacement.
+    A chosen token becomes ``[MASK]`` with probability 0.8, becomes a token that is drawn uniformly
+    from the vocabulary with probability 0.1, and stays as it is with probability 0.1. Special and
+    reserved tokens (``[unused1]``) are never masked and never drawn.
 
     Attributes:
         mask_token: id of ``[MASK]``.
-        ordinary: which ids are neither special nor reserved, bool, (vocabulary,). Only these are
-            masked, and only these are drawn.
-        probability: share of the tokens that is chosen.
+        ordinary: True for each id that is neither special nor reserved, bool, (vocabulary,). Only
+            these ids are masked, and only these are drawn.
+        probability: share of the ordinary tokens that is chosen.
         seed: seed of all draws.
     """
 
@@ -56,26 +59,26 @@ class TokenMasker:
         vocabulary = tokenizer.get_vocab()
         ordinary = np.zeros(max(vocabulary.values()) + 1, dtype=np.bool_)
         for token, index in vocabulary.items():
-            ordinary[index] = not RESERVED.fullmatch(token)
+            ordinary[index] = not _RESERVED.fullmatch(token)
         ordinary[tokenizer.all_special_ids] = False
         return cls(tokenizer.mask_token_id, ordinary, probability, seed)
 
     @cached_property
     def replacements(self) -> NDArray[np.int64]:
-        """Ids that a random replacement is drawn from."""
+        """The ids that a random replacement is drawn from."""
         return np.flatnonzero(self.ordinary)
 
     def draw(
         self, tokens: NDArray[np.int64], *key: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Choose tokens and what the model sees in their place.
+        """Choose tokens, and the ids that replace them.
 
         Args:
             tokens: a document's token ids, (tokens,).
-            key: what the draw depends on besides the seed: epoch, example and member.
+            key: numbers that the draw depends on besides the seed: epoch, example and member.
 
         Returns:
-            The chosen indices in ascending order and the ids put there, both (budget,).
+            The chosen indices in ascending order, and the ids that replace them, both (budget,).
         """
         ordinary = np.flatnonzero(self.ordinary[tokens])
         count = len(ordinary)
@@ -85,5 +88,5 @@ class TokenMasker:
         kind, replacement, chosen = kind[chosen], replacement[chosen], ordinary[chosen]
         random_ids = self.replacements[(replacement * len(self.replacements)).astype(np.int64)]
         kept_or_random = np.where(kind < 0.9, random_ids, tokens[chosen])
-        shown = np.where(kind < 0.8, self.mask_token, kept_or_random)
-        return chosen, shown
+        replaced = np.where(kind < 0.8, self.mask_token, kept_or_random)
+        return chosen, replaced

@@ -1,4 +1,4 @@
-"""Token ids of (query, document) pairs: training and ranking make them here, by one rule."""
+"""Make token ids of (query, document) pairs, by one rule for training and for ranking."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ __all__ = ["PackedPairs", "PairEncoder", "PairTemplate", "TokenPairs", "cut_size
 _TEXTS_AT_ONCE = 4096
 
 
-def cut_sizes(query: np.ndarray, document: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+def cut_sizes(
+    query: np.ndarray, document: np.ndarray, available: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return how many tokens of each query and of its document are kept, both (n,).
 
-    This is the one rule of cutting. A pair that fits is not cut. Of a pair that does not fit, each
-    text keeps half of the room, and what one text leaves free the other one takes: a short query
-    is whole and its document is cut, a long query never leaves its document without a token, and a
-    short document never costs its query a token. Tokenizers know the rule as
-    ``truncation="longest_first"``, and sentence-transformers cuts so. Where both texts are longer
-    than half of an odd room, the odd token is the document's.
+    This is the only rule of cutting. A pair that fits is not cut. If a pair does not fit, each text
+    may have half of the available tokens, and a text may also use the tokens that the other text
+    does not need. So a short query is kept whole while its document is cut, a long query always
+    leaves tokens for its document, and a short document never shortens its query. Tokenizers call
+    this rule ``truncation="longest_first"``, and sentence-transformers uses it. If both texts are
+    longer than half of an odd number of tokens, the document has the odd token.
 
-    A model must be asked what it was trained on, so training and ranking both cut here. A task may
-    cut its queries before, to a length of their own (``max_query_length``).
+    A model must rank the same kind of input that it was trained on, so training and ranking both
+    cut here. A task may first cut its queries to a length of their own (``max_query_length``).
 
     Args:
         query: tokens of each query, (n,).
         document: tokens of each document, (n,).
-        room: tokens that fit beside the special ones.
+        available: tokens of a pair without its special tokens.
     """
-    query = np.minimum(query, np.maximum(room // 2, room - document))
-    return query, np.minimum(document, room - query)
+    query = np.minimum(query, np.maximum(available // 2, available - document))
+    return query, np.minimum(document, available - query)
 
 
 def tokenise(
@@ -46,7 +48,7 @@ def tokenise(
     Args:
         texts: n texts.
         tokenizer: a fast tokenizer.
-        max_length: tokens after which a text is cut; None for whole texts.
+        max_length: most tokens of a text; longer texts are cut. None cuts no text.
     """
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         encoding = tokenizer(
@@ -67,8 +69,8 @@ class PairTemplate:
 
     Attributes:
         before: ids and types of the special tokens before the query.
-        between: ids and types of those between query and document.
-        after: ids and types of those after the document.
+        between: ids and types of the special tokens between query and document.
+        after: ids and types of the special tokens after the document.
         types: the token types of query and document.
     """
 
@@ -79,18 +81,18 @@ class PairTemplate:
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerBase) -> PairTemplate:
-        """Read the template off the tokenizer's own encoding of a pair.
+        """Read the template from the tokenizer's own encoding of a pair.
 
         Raises:
             HarpError: the tokenizer is not a fast one, or it puts the document before the query.
         """
         name = type(tokenizer).__name__
         if not tokenizer.is_fast:
-            raise HarpError(f"{name} is no fast tokenizer: choose a model that has one")
+            raise HarpError(f"{name} is not a fast tokenizer: choose a model that has one")
         encoding = tokenizer(["a"], ["b"]).encodings[0]
         sides = encoding.sequence_ids
-        query = [place for place, side in enumerate(sides) if side == 0]
-        document = [place for place, side in enumerate(sides) if side == 1]
+        query = [position for position, side in enumerate(sides) if side == 0]
+        document = [position for position, side in enumerate(sides) if side == 1]
         if not query or not document or query[-1] > document[0]:
             raise HarpError(
                 f"{name} does not encode a pair as query, document: choose another model"
@@ -118,7 +120,7 @@ class PairTemplate:
 
 
 class PackedPairs(NamedTuple):
-    """Pairs one behind the other in one row of tokens, special tokens included.
+    """Pairs that follow each other in one row of tokens, special tokens included.
 
     Attributes:
         ids: token ids, (tokens,) int64.
@@ -140,7 +142,7 @@ class PackedPairs(NamedTuple):
         )
 
     def filled(self, count: int) -> PackedPairs:
-        """Return the same with one more text of ``count`` tokens at the end, unless that is 0."""
+        """Return these pairs with one more text of ``count`` tokens at the end, if it is above 0."""
         if not count:
             return self
         zeros = np.zeros(count, dtype=np.int64)
@@ -154,7 +156,7 @@ class PackedPairs(NamedTuple):
         Args:
             ids: the id of a padding token.
             types: the type of a padding token.
-            left: whether padding stands before a text.
+            left: whether padding comes before a text.
         """
         shape = len(self.lengths), int(self.lengths.max())
         rows = np.repeat(np.arange(shape[0]), self.lengths)
@@ -180,7 +182,7 @@ class TokenPairs:
     Args:
         queries: token ids of n queries, each (length,) int32, without special tokens.
         documents: token ids of n documents of the same kind.
-        template: what the tokenizer puts around them.
+        template: the special tokens around a pair.
         max_length: tokens of a pair, special tokens included.
 
     Attributes:
@@ -206,9 +208,10 @@ class TokenPairs:
         return len(self.lengths)
 
     def batches(self, batch_tokens: int) -> Iterator[np.ndarray]:
-        """Yield places of pairs, the longest first, as many as fit the budget even when padded.
+        """Yield the indices of the pairs of each batch, beginning with the longest pairs.
 
-        Within a batch the shortest comes first.
+        A batch holds as many pairs as fit ``batch_tokens`` when they are padded. Within a batch the
+        shortest pair comes first.
         """
         order = np.argsort(-self.lengths, kind="stable")
         start = 0
@@ -217,40 +220,40 @@ class TokenPairs:
             yield order[start : start + count][::-1]
             start += count
 
-    def packed(self, places: np.ndarray | None = None) -> PackedPairs:
-        """Pack the pairs at these places, in this order; None packs all pairs."""
-        places = np.arange(len(self)) if places is None else places
+    def packed(self, indices: np.ndarray | None = None) -> PackedPairs:
+        """Pack the pairs at these indices, in this order; None packs all pairs."""
+        indices = np.arange(len(self)) if indices is None else indices
         template = self._template
         sizes = zip(
-            *(part[places].tolist() for part in (self._query_sizes, self._document_sizes)),
+            *(part[indices].tolist() for part in (self._query_sizes, self._document_sizes)),
             strict=True,
         )
         ids: list[np.ndarray] = []
         types: list[np.ndarray] = []
-        for place, (query, document) in zip(places.tolist(), sizes, strict=True):
+        for index, (query, document) in zip(indices.tolist(), sizes, strict=True):
             ids += template.around(
-                0, self._queries[place][:query], self._documents[place][:document]
+                0, self._queries[index][:query], self._documents[index][:document]
             )
             types += template.around(
                 1, np.full(query, template.types[0]), np.full(document, template.types[1])
             )
-        return PackedPairs(_joined(ids), _joined(types), self.lengths[places])
+        return PackedPairs(_joined(ids), _joined(types), self.lengths[indices])
 
     @property
     def document_bounds(self) -> np.ndarray:
-        """First token of each document, and the token after its last, in `packed` of all pairs.
+        """The first token of each document and the token after its last one, in `packed` of all pairs.
 
         Returns:
             (n, 2) int64.
         """
         template = self._template
-        ahead = len(template.before[0]) + len(template.between[0])
-        starts = np.cumsum(self.lengths) - self.lengths + ahead + self._query_sizes
+        special_tokens = len(template.before[0]) + len(template.between[0])
+        starts = np.cumsum(self.lengths) - self.lengths + special_tokens + self._query_sizes
         return np.stack([starts, starts + self._document_sizes], axis=1)
 
 
 class PairEncoder:
-    """Turns texts into token ids of pairs: tokenised, cut, and between their special tokens.
+    """Turns texts into token ids of pairs: it tokenises and cuts them, and adds special tokens.
 
     Args:
         tokenizer: a fast tokenizer.
@@ -279,23 +282,23 @@ class PairEncoder:
         Args:
             queries: n texts.
             documents: n texts.
-            query_limits: the most tokens of each query; None for no limit but the pair's.
+            query_limits: most tokens of each query; None sets no limit except the pair's.
         """
         limits = [None] * len(queries) if query_limits is None else query_limits
-        of_queries, of_documents = (self._token_ids(texts) for texts in (queries, documents))
+        query_ids, document_ids = (self._token_ids(texts) for texts in (queries, documents))
         return self.pairs(
-            [ids[:limit] for ids, limit in zip(of_queries, limits, strict=True)], of_documents
+            [ids[:limit] for ids, limit in zip(query_ids, limits, strict=True)], document_ids
         )
 
     def pairs(self, queries: Sequence[np.ndarray], documents: Sequence[np.ndarray]) -> TokenPairs:
-        """Pair texts that are tokenised already, as `tokenise` gives them."""
+        """Pair texts that `tokenise` has already tokenised."""
         return TokenPairs(queries, documents, self.template, self.max_length)
 
-    def room_beside(self, query_tokens: int) -> int:
-        """Return how many tokens of a long document fit beside a query of so many tokens."""
-        room = self.max_length - self.template.length
-        query, _ = cut_sizes(np.array([query_tokens]), np.array([room]), room)
-        return room - int(query[0])
+    def most_document_tokens(self, query_tokens: int) -> int:
+        """Return how many tokens of a long document fit beside a query of ``query_tokens``."""
+        available = self.max_length - self.template.length
+        query, _ = cut_sizes(np.array([query_tokens]), np.array([available]), available)
+        return available - int(query[0])
 
     def _token_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         distinct = list(dict.fromkeys(texts))

@@ -1,4 +1,4 @@
-"""What training asks of a model, whatever its kind: a cross-encoder, or another file beside it."""
+"""The protocol of a model that can be trained, whatever its kind."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = [
     "ModelDescription",
     "PairBatches",
     "TrainableModel",
-    "Work",
-    "in_groups",
-    "laid_out",
+    "TrainingCost",
+    "pad_to_mask",
+    "scores_by_group",
 ]
 
 Batch = dict[str, Any]
-"""Tensors, and arrays that stay on the CPU, by name."""
+"""Tensors by name, and NumPy arrays, which stay on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossInputs:
-    """What a model gives to losses. A loss takes the fields that its parameters name.
+    """The values of a model that losses read. A loss takes the fields that its parameters name.
 
-    A model of another kind may give further fields: add them here, None where a model has none.
+    A model of another kind may have further values: add a field here, whose default is None.
 
     Attributes:
-        scores: relevance scores, fp32, (groups, members); the positive stands in column 0.
-        mask: where a group has a member, bool, (groups, members).
+        scores: relevance scores, fp32, (groups, members); the positive is in column 0.
+        mask: True where a group has a member, bool, (groups, members).
         mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
         mlm_labels: true ids of the masked tokens, int64, (masked,), or None.
-        teacher_scores: scores to learn from, fp32, (groups, members), or None.
+        teacher_scores: a teacher's scores, which distillation learns, fp32, (groups, members), or None.
     """
 
     scores: Tensor
@@ -51,11 +51,11 @@ class LossInputs:
 
 
 class BatchSize(NamedTuple):
-    """How much a batch holds.
+    """The size of a batch.
 
     Attributes:
-        tokens: real tokens, without padding.
-        squares: sum over texts of the square of their tokens.
+        tokens: number of tokens, without padding.
+        squares: sum over texts of the square of their number of tokens.
         pairs: number of pairs.
         masked: number of masked tokens.
     """
@@ -66,15 +66,15 @@ class BatchSize(NamedTuple):
     masked: int
 
 
-class Work(Protocol):
-    """What a training step computes."""
+class TrainingCost(Protocol):
+    """How much a training step computes."""
 
     def flops(self, size: BatchSize) -> float:
         """Return the floating-point operations of a step over a batch of this size."""
 
 
 class PairBatches(Protocol):
-    """Makes the part of a batch that the model itself reads."""
+    """Makes the part of a batch that the model reads."""
 
     def __call__(
         self,
@@ -86,24 +86,25 @@ class PairBatches(Protocol):
 
         Args:
             pairs: query and document of each pair.
-            query_limits: the most tokens of each query; None for no limit but the pair's.
-            mask_keys: what the masks of each pair are drawn by; None draws them by its tokens.
+            query_limits: most tokens of each query; None sets no limit except the pair's.
+            mask_keys: numbers that the masks of each pair depend on; None lets them depend on the
+                pair's tokens.
 
         Returns:
-            The model's inputs by name; where tokens are masked also ``mlm_labels``, the ids that
-            were there, and ``masked_pairs``, the pair of each, both (masked,).
+            The model's inputs by name. If tokens are masked, also ``mlm_labels``, their ids before
+            masking, and ``masked_pairs``, the pair of each masked token, both (masked,).
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """What the model card says of every model of a kind.
+    """What the model card says about every model of one kind.
 
     Attributes:
-        name: what such a model is called in errors, such as ``cross-encoder``.
-        tags: tags of its card on the hub.
-        pipeline_tag: the hub's name for what a trained model does.
-        template: file of the card's text in the folder ``data`` of the package.
+        name: name of the kind in errors, such as ``cross-encoder``.
+        tags: tags of the card on the hub.
+        pipeline_tag: the hub's name for the task that a trained model does.
+        template: file name of the card's text in the folder ``data`` of the package.
         pretrained_title: title of a model that was pre-trained on hyperlinks.
         finetuned_title: title of a model that was trained on judged queries.
     """
@@ -119,15 +120,16 @@ class ModelDescription:
 class TrainableModel(Protocol):
     """A `torch.nn.Module` that `harp_plugin.training` can train.
 
-    A kind of model is one file that has such a class: it owns how its batches are made, what it
-    gives to losses, how it is saved, what it costs and what its card says. The trainer, losses,
-    meters, cards and validation know this protocol only.
+    Each kind of model is one class in one file. The class decides how its batches are made, which
+    values its losses read, how it is saved, how much it computes and what its card says. The
+    trainer, losses, meters, cards and validation use this protocol only.
 
     Attributes:
-        description: for the model card.
-        inputs: names of the batch's entries that `forward` takes.
-        is_packed: whether pairs lie one behind the other in a pass, without padding.
-        new_weights: names of the weights that were drawn because the checkpoint lacks them.
+        description: what the model card says about this kind of model.
+        inputs: names of the entries of a batch that `forward` takes.
+        is_packed: whether pairs follow each other in a forward pass, without padding.
+        new_weights: names of the weights that were drawn at random because the checkpoint lacks
+            them.
     """
 
     description: ClassVar[ModelDescription]
@@ -137,7 +139,7 @@ class TrainableModel(Protocol):
 
     @property
     def max_length(self) -> int | None:
-        """Most tokens that the model reads, None where it sets no limit."""
+        """The most tokens that the model reads; None if it sets no limit."""
 
     def batches(
         self,
@@ -146,7 +148,7 @@ class TrainableModel(Protocol):
         max_length: int,
         masker: TokenMasker | None = None,
     ) -> PairBatches:
-        """Return what makes this model's part of a batch.
+        """Return an object that makes this model's part of a batch.
 
         Args:
             tokenizer: a fast tokenizer.
@@ -155,20 +157,20 @@ class TrainableModel(Protocol):
         """
 
     def size_of(self, batch: Mapping[str, Any]) -> BatchSize:
-        """Return how much a batch holds."""
+        """Return the size of a batch."""
 
     def loss_inputs(self, output: Any, batch: Mapping[str, Any]) -> LossInputs:
-        """Return what losses read: from what `forward` gave, and from the batch.
+        """Return the values that losses read, from the output of `forward` and from the batch.
 
-        The batch has ``group_sizes``, the members of each group, (groups,), beside what `batches`
-        made, and where the data have them ``teacher_scores``, (pairs,).
+        Besides what `batches` made, the batch has ``group_sizes``, the number of members of each
+        group, (groups,), and, if the data have them, ``teacher_scores``, (pairs,).
         """
 
-    def work(self) -> Work:
-        """Return what a step computes; asked before processes shard the model."""
+    def training_cost(self) -> TrainingCost:
+        """Return how much a step computes. Call it before processes shard the model."""
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
-        """Return names of new weights that stay as they were drawn.
+        """Return the names of the new weights that no loss trains.
 
         Args:
             scored: whether a loss reads relevance scores.
@@ -185,7 +187,7 @@ class TrainableModel(Protocol):
 
         Args:
             folder: where to write.
-            state_dict: this model's gathered weights, where the model itself is sharded.
+            state_dict: the gathered weights of this model, if processes shard it.
             leave_out: names of weights that are not written.
         """
 
@@ -193,28 +195,29 @@ class TrainableModel(Protocol):
         """Read the weights of a checkpoint that `save` wrote for a model of the same shape."""
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the part that ranks.
+        """Return the part of the model that ranks.
 
         Args:
-            weights: gathered weights, where the model itself is sharded: the part is a copy then.
+            weights: the gathered weights, if processes shard the model; the part is then a copy.
         """
 
 
-def in_groups(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Lay the scores of adjacent members out by group.
+def scores_by_group(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Arrange the scores of adjacent members in one row for each group.
 
     Args:
         scores: (pairs,).
-        sizes: members of each group, (groups,).
+        sizes: number of members of each group, (groups,).
 
     Returns:
-        Scores and where a group has a member, both (groups, members); elsewhere scores are 0.
+        The scores, 0 where a group has no member, and a mask, True where a group has a member, both
+        (groups, members).
     """
     members = torch.arange(int(sizes.max()), device=sizes.device)
     mask = members < sizes[:, None]
-    return laid_out(scores, mask), mask
+    return pad_to_mask(scores, mask), mask
 
 
-def laid_out(values: Tensor, mask: Tensor) -> Tensor:
-    """Put the values of adjacent members, (pairs,), where the mask says; elsewhere stands 0."""
+def pad_to_mask(values: Tensor, mask: Tensor) -> Tensor:
+    """Write the values, in their order, where the mask is True, and 0 where it is False."""
     return values.new_zeros(mask.shape).masked_scatter(mask, values)

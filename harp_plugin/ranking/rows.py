@@ -174,7 +174,7 @@ class _Model:
         pairs = np.stack([query_of_pair, document_of_pair], axis=1)
         if self.windows.is_whole_input:
             return score(query_tokens, document_tokens, pairs)
-        free_tokens = [self.scorer.room_beside(len(query)) for query in query_tokens]
+        free_tokens = [self.scorer.most_document_tokens(len(query)) for query in query_tokens]
         cut = _cut(self.windows, document_tokens, pairs, free_tokens)
         return self.windows.aggregate(score(query_tokens, cut.tokens, cut.pairs), cut.starts)
 

@@ -1,4 +1,4 @@
-"""How fast a training runs: tokens and pairs a second, and the share of the device's peak."""
+"""Measure how fast a training runs, in tokens and pairs a second and as a share of the peak."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import torch
 from accelerate import Accelerator
 
-from ..models.trainable import BatchSize, Work
+from ..models.trainable import BatchSize, TrainingCost
 
 __all__ = ["PEAKS", "SPEEDS", "Speed", "peak_of"]
 
 SPEEDS = ("tokens_per_second", "pairs_per_second", "model_flops_utilisation")
-"""What is logged here; it depends on the clock."""
+"""Names of the values that are logged here; they depend on the clock."""
 PEAKS = {
     "B200": 2250,
     "H200": 989,
@@ -39,27 +39,27 @@ PEAKS = {
     "MI300X": 1307,
     "MI250X": 383,
 }
-"""Dense bf16 peak by a part of the device's name, TFLOP/s, from its maker's data sheet."""
+"""Dense bf16 peak in TFLOP/s by a part of the device's name, from the manufacturer's data sheet."""
 
 
 class Speed:
-    """Counts what is trained on, and how long that takes.
+    """Counts the tokens and pairs that are trained on, and measures the time.
 
-    Time in which nothing is trained, such as an evaluation, does not count.
+    Time in which the model does not train, such as an evaluation, does not count.
 
     Args:
-        work: what a step computes.
-        device: where it is computed.
+        cost: how much a step computes.
+        device: the device that computes it.
     """
 
-    def __init__(self, work: Work, device: torch.device) -> None:
-        self.work = work
+    def __init__(self, cost: TrainingCost, device: torch.device) -> None:
+        self.cost = cost
         self.peak = peak_of(device)
         self.device = device
         self.start()
 
     def start(self) -> None:
-        """Start the clock, with nothing counted."""
+        """Start the clock, and set all counts to 0."""
         self.size = BatchSize(0, 0, 0, 0)
         self.began = time.perf_counter()
 
@@ -69,7 +69,7 @@ class Speed:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the clock."""
+        """Stop the clock while the block runs."""
         before = time.perf_counter()
         try:
             yield
@@ -77,7 +77,7 @@ class Speed:
             self.began += time.perf_counter() - before
 
     def drain(self, accelerator: Accelerator) -> dict[str, float]:
-        """Return the speed over all processes since the last call, and begin again."""
+        """Return the speed over all processes since the last call, and start anew."""
         dtype = torch.float32 if self.device.type == "mps" else torch.float64
         counts = torch.tensor(self.size, dtype=dtype, device=self.device)
         size = BatchSize(*accelerator.reduce(counts, "sum").tolist())
@@ -91,12 +91,12 @@ class Speed:
         }
         if self.peak is not None:
             possible = self.peak * accelerator.num_processes * seconds
-            rates["model_flops_utilisation"] = self.work.flops(size) / possible
+            rates["model_flops_utilisation"] = self.cost.flops(size) / possible
         return rates
 
 
 def peak_of(device: torch.device) -> float | None:
-    """Return the dense bf16 peak of a GPU in flops a second, None where it is not known."""
+    """Return the dense bf16 peak of a GPU in flops a second; None if it is not known."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)

@@ -85,7 +85,7 @@ class HarpTrainer(TevatronTrainer):
         self.validation = validation
         self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
         self.sampler = EpochSampler(len(train_dataset), args.seed)
-        self.speed = Speed(model.work(), args.device)
+        self.speed = Speed(model.training_cost(), args.device)
         self.early_stopping = EarlyStopping(args.early_stopping_patience or 1)
         with _options_make_sense():
             super().__init__(

@@ -168,7 +168,7 @@ def test_base_model_gets_the_same_fresh_heads_for_a_seed(tmp_path, caplog):
     assert "classifier.weight" in first.new_weights
     assert "cls.predictions.transform.dense.weight" in first.new_weights
     assert not any(name.startswith("bert.") for name in first.new_weights)
-    assert "lacks weights of classifier, cls: drawn anew, seed 1" in caplog.text
+    assert "lacks weights of classifier, cls: they are drawn at random, with seed 1" in caplog.text
     state = torch.random.get_rng_state()
     assert equal_weights(first, TrainableCrossEncoder.load(str(tmp_path), seed=1))
     assert torch.equal(state, torch.random.get_rng_state())

@@ -80,7 +80,7 @@ def test_a_window_of_a_long_document_is_never_cut(tokenizer):
     for max_length in range(9, 30):
         encoder = PairEncoder(tokenizer, max_length)
         for query in LENGTHS:
-            window = encoder.room_beside(query)
+            window = encoder.most_document_tokens(query)
             texts = [words(query, 0)], [words(window, 1)]
             start, stop = encoder.encode(*texts).document_bounds[0]
             assert stop - start == window >= (max_length - encoder.template.length) // 2

@@ -30,7 +30,7 @@ def text_by_text(states, scale):
 
 @pytest.mark.parametrize("at_once", [1, 700, 1 << 20])
 def test_equal_to_sdpa(at_once, monkeypatch):
-    monkeypatch.setattr(products, "AT_ONCE", at_once)
+    monkeypatch.setattr(products, "_SCORES_PER_PRODUCT", at_once)
     states = drawn()
     found = attend_by_products(*states, LENGTHS, 0.3)
     torch.testing.assert_close(found.float(), text_by_text(states, 0.3), atol=0.06, rtol=0.02)

@@ -216,9 +216,9 @@ def test_tokens_give_the_scores_of_texts(reranker):
     found = scorer.score_tokens(scorer.tokenise(queries), scorer.tokenise(documents), pairs)
     np.testing.assert_allclose(found, expected[::-1], atol=1e-6)
     assert scorer.score_tokens([], [], np.zeros((0, 2), dtype=np.int64)).shape == (0,)
-    assert scorer.room_beside(4) == 48 - scorer.template.length - 4
+    assert scorer.most_document_tokens(4) == 48 - scorer.template.length - 4
     room = 48 - scorer.template.length
-    assert scorer.room_beside(99) == room - room // 2
+    assert scorer.most_document_tokens(99) == room - room // 2
 
 
 def test_a_stream_is_read_as_it_is_scored(tiny_bert):

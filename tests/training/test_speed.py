@@ -5,7 +5,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from harp_plugin.models.cross_encoder import CrossEncoderWork, TrainableCrossEncoder
+from harp_plugin.models.cross_encoder import CrossEncoderCost, TrainableCrossEncoder
 from harp_plugin.models.trainable import BatchSize
 from harp_plugin.training.speed import SPEEDS, Speed, peak_of
 
@@ -20,7 +20,7 @@ def model(tiny_bert):
 def test_weights_of_the_tiny_bert_by_hand(model):
     vocabulary = model.config.vocab_size
     # Hidden 32, two layers: four square matrices and two of 32 × 64 in each.
-    assert model.work() == CrossEncoderWork(
+    assert model.training_cost() == CrossEncoderCost(
         encoder=2 * (4 * 32 * 32 + 2 * 32 * 64),
         scoring_head=32 * 32 + 32,
         language_head=32 * 32 + 32 * vocabulary,
@@ -44,18 +44,18 @@ def test_flops_are_those_that_torch_counts(model):
         )
         (output.scores.sum() + output.mlm_logits.sum()).backward()
     size = BatchSize(pairs * length, pairs * length**2, pairs, masked)
-    expected = model.work().flops(size)
+    expected = model.training_cost().flops(size)
     assert counter.get_total_flops() == pytest.approx(expected, rel=0.03)
 
 
 def test_real_tokens_count_and_padding_does_not(model, monkeypatch):
     clock = iter([0.0, 4.0, 4.0])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    speed = Speed(model.work(), torch.device("cpu"))
+    speed = Speed(model.training_cost(), torch.device("cpu"))
     speed.peak = 1e9
     speed.add(model.size_of({"lengths": np.array([3, 4]), "mlm_labels": torch.zeros(5)}))
     speed.add(model.size_of({"lengths": np.array([3])}))
-    work = speed.work.flops(BatchSize(10, 9 + 16 + 9, 3, 5))
+    work = speed.cost.flops(BatchSize(10, 9 + 16 + 9, 3, 5))
     assert speed.drain(Accelerator(cpu=True)) == {
         "tokens_per_second": 2.5,
         "pairs_per_second": 0.75,
@@ -66,7 +66,7 @@ def test_real_tokens_count_and_padding_does_not(model, monkeypatch):
 def test_time_of_evaluations_does_not_count(model, monkeypatch):
     clock = iter([0.0, 1.0, 101.0, 102.0, 102.0])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    speed = Speed(model.work(), torch.device("cpu"))
+    speed = Speed(model.training_cost(), torch.device("cpu"))
     speed.add(model.size_of({"lengths": np.array([6])}))
     with speed.stopped():
         pass

@@ -1,15 +1,20 @@
-"""Texts one behind the other in one row of tokens, so that nothing is computed for padding."""
+"""Run models over texts that follow each other in one row of tokens, without padding."""
 
 from .attention import Packing
-from .classifier import GivenHiddenStates, Packed, PackedClassifier, without_encoder
+from .classifier import (
+    PackedClassifier,
+    PackedOutput,
+    PassThroughEncoder,
+    without_encoder,
+)
 from .encoder import PACKED, can_pack, encode, prepare
 
 __all__ = [
     "PACKED",
-    "GivenHiddenStates",
-    "Packed",
     "PackedClassifier",
+    "PackedOutput",
     "Packing",
+    "PassThroughEncoder",
     "can_pack",
     "encode",
     "prepare",

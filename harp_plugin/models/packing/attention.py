@@ -1,4 +1,4 @@
-"""Attention within each of many texts that lie one behind the other."""
+"""Compute attention within each of many texts that follow each other in one row of tokens."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from .products import attend_by_products, multiplies_bfloat16
 
+__all__ = ["Kernel", "Packing", "kernels"]
+
 
 class Kernel(NamedTuple):
-    """A function for packed texts on CUDA, as torch and flash-attn offer it.
+    """A function for packed texts on CUDA, as torch and flash-attn have it.
 
     Attributes:
-        function: takes queries, keys, values, and the bounds and the longest of both sides.
-        scale: its name for the scale of the scores.
-        dropout: its name for the dropout of attention, None where it has none.
+        function: takes queries, keys and values, and for queries and keys the bounds of the texts
+            and the longest length.
+        scale: name of the parameter for the scale of the scores.
+        dropout: name of the parameter for the dropout of attention; None if it has no dropout.
     """
 
     function: Callable[..., Any]
@@ -33,15 +36,15 @@ class Kernel(NamedTuple):
 
 @dataclass(slots=True)
 class Packing:
-    """Where the texts lie in a row of tokens.
+    """The positions of texts in a row of tokens.
 
     Attributes:
-        lengths: of the texts, ascending, each at least 1.
-        starts: first token of each text.
-        text: of each token, on the device.
-        positions: of each token in its text, on the device.
-        bounds: ``starts`` with the end, int32, on the device.
-        masks: of windows, by length.
+        lengths: number of tokens of each text, ascending, at least 1, (texts,).
+        starts: index of the first token of each text, (texts,).
+        text: index of the text of each token, on the device, (tokens,).
+        positions: position of each token in its text, on the device, (tokens,).
+        bounds: ``starts`` followed by the number of tokens, int32, on the device, (texts + 1,).
+        masks: masks of attention windows, by length of the texts and width of the window.
     """
 
     lengths: np.ndarray
@@ -53,8 +56,8 @@ class Packing:
 
     @classmethod
     @torch.compiler.disable
-    def of(cls, lengths: np.ndarray, device: torch.device, **more: Any) -> Packing:
-        """Lay out texts of these lengths, ascending."""
+    def of(cls, lengths: np.ndarray, device: torch.device, **attributes: Any) -> Packing:
+        """Return the packing of texts of these lengths, which must ascend."""
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         text = np.repeat(np.arange(len(lengths)), lengths)
         positions = np.arange(bounds[-1]) - bounds[text]
@@ -64,7 +67,7 @@ class Packing:
             torch.from_numpy(text).to(device),
             torch.from_numpy(positions).to(device),
             torch.from_numpy(bounds.astype(np.int32)).to(device),
-            **more,
+            **attributes,
         )
 
     @torch.compiler.disable
@@ -77,15 +80,20 @@ class Packing:
         window: int | None,
         dropout: float = 0.0,
     ) -> Tensor:
-        """Attention within each text; all of shape (tokens, heads, width).
+        """Compute the attention within each text.
 
         Args:
-            query: of each token, or of the first token of each text alone.
-            key: of each token.
-            value: of each token.
-            scale: of the scores.
-            window: tokens this far apart or farther do not see each other; None for no such limit.
-            dropout: share of the attention that is dropped.
+            query: queries of all tokens, or of the first token of each text only,
+                (tokens, heads, width).
+            key: keys of all tokens, (tokens, heads, width).
+            value: values of all tokens, (tokens, heads, width).
+            scale: factor of the scores.
+            window: tokens that are ``window`` or more positions apart do not see each other; None
+                sets no limit.
+            dropout: share of the attention weights that is dropped.
+
+        Returns:
+            The output for each query, of the same shape as ``query``.
         """
         states = (query, key, value)
         if not query.is_cuda:
@@ -100,7 +108,7 @@ class Packing:
 
     def _without_kernel(self, query, key, value, scale, window, dropout) -> Tensor:
         if window is None and not dropout and not torch.is_grad_enabled():
-            if self._are_first(query):
+            if self._is_first_tokens(query):
                 return self.by_text(query, key, value, scale)
             is_bfloat16 = query.device.type == "cpu" and query.dtype == torch.bfloat16
             if is_bfloat16 and multiplies_bfloat16():
@@ -108,13 +116,14 @@ class Packing:
         return self.by_length(query, key, value, scale, window, dropout)
 
     def by_kernel(self, kernel: Kernel, query, key, value, scale, window, dropout=0.0) -> Tensor:
-        """All texts at once, by a kernel that takes bounds of texts."""
+        """Compute the attention of all texts together, by a kernel that takes their bounds."""
         options: dict[str, Any] = {kernel.scale: scale}
         if dropout and kernel.dropout:
             options[kernel.dropout] = dropout
         longest = int(self.lengths[-1])
-        of_tokens = (self.bounds, longest)
-        bounds, most = (self._first_alone, 1) if self._are_first(query) else of_tokens
+        all_tokens = (self.bounds, longest)
+        first_tokens = (self._first_token_bounds, 1)
+        bounds, most = first_tokens if self._is_first_tokens(query) else all_tokens
         return kernel.function(
             query.contiguous(),
             key.contiguous(),
@@ -128,25 +137,29 @@ class Packing:
         )
 
     def by_jagged(self, query, key, value, scale, dropout=0.0) -> Tensor:
-        """All texts at once, by torch's attention over jagged tensors: any precision, no window."""
+        """Compute the attention of all texts together, by torch's attention over jagged tensors.
+
+        It takes any precision, but no window.
+        """
         shortest, longest = int(self.lengths[0]), int(self.lengths[-1])
-        of_tokens = (self.bounds, shortest, longest)
-        of_queries = (self._first_alone, 1, 1) if self._are_first(query) else of_tokens
+        all_tokens = (self.bounds, shortest, longest)
+        first_tokens = (self._first_token_bounds, 1, 1)
+        query_tokens = first_tokens if self._is_first_tokens(query) else all_tokens
         queries, keys, values = (
             torch.nested.nested_tensor_from_jagged(
                 states.contiguous(), bounds.long(), min_seqlen=fewest, max_seqlen=most
             ).transpose(1, 2)
             for states, (bounds, fewest, most) in zip(
-                (query, key, value), (of_queries, of_tokens, of_tokens), strict=True
+                (query, key, value), (query_tokens, all_tokens, all_tokens), strict=True
             )
         )
-        found = scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, scale=scale)
-        return found.transpose(1, 2).values()
+        output = scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, scale=scale)
+        return output.transpose(1, 2).values()
 
     def by_length(self, query, key, value, scale, window, dropout=0.0) -> Tensor:
-        """Texts of the same length together, in any precision."""
-        first, out = self._are_first(query), []
-        for texts, tokens, length in self._groups():
+        """Compute the attention of texts of the same length together, in any precision."""
+        first, outputs = self._is_first_tokens(query), []
+        for texts, tokens, length in self._texts_by_length():
             queries, keys, values = (
                 part[texts if first and part is query else tokens]
                 .unflatten(0, (texts.stop - texts.start, -1))
@@ -156,33 +169,33 @@ class Packing:
             mask = self.mask(length, window, query.device)
             if first and mask is not None:
                 mask = mask[:1]
-            found = scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=scale)
-            out.append(found.transpose(1, 2).flatten(0, 1))
-        return torch.cat(out)
+            output = scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=scale)
+            outputs.append(output.transpose(1, 2).flatten(0, 1))
+        return torch.cat(outputs)
 
     def by_text(self, query, key, value, scale) -> Tensor:
-        """Of first tokens alone: one query for each text, so no matrices of scores."""
+        """Compute the attention of first tokens only: one query for each text, no matrix of scores."""
         scores = (query[self.text] * key).sum(-1, dtype=torch.float32) * scale
         padded = scores.new_full((len(query), int(self.lengths[-1]), scores.shape[1]), -torch.inf)
         padded[self.text, self.positions] = scores
         weights = padded.softmax(1)[self.text, self.positions]
-        found = query.new_zeros(query.shape, dtype=torch.float32)
-        found.index_add_(0, self.text, weights[..., None] * value)
-        return found.to(value.dtype)
+        output = query.new_zeros(query.shape, dtype=torch.float32)
+        output.index_add_(0, self.text, weights[..., None] * value)
+        return output.to(value.dtype)
 
-    def _are_first(self, query: Tensor) -> bool:
-        """Whether these are the queries of first tokens alone."""
+    def _is_first_tokens(self, query: Tensor) -> bool:
+        """Whether ``query`` has the first token of each text only."""
         return len(query) < len(self.text)
 
     @property
-    def _first_alone(self) -> Tensor:
-        """``bounds`` of one token a text."""
+    def _first_token_bounds(self) -> Tensor:
+        """The ``bounds`` of texts that have one token each."""
         return torch.arange(
             len(self.lengths) + 1, dtype=self.bounds.dtype, device=self.bounds.device
         )
 
-    def _groups(self) -> list[tuple[slice, slice, int]]:
-        """Texts of each length, their tokens, and that length."""
+    def _texts_by_length(self) -> list[tuple[slice, slice, int]]:
+        """Return the texts of each length, their tokens, and the length."""
         lengths, first, counts = np.unique(self.lengths, return_index=True, return_counts=True)
         starts = self.starts[first]
         return [
@@ -193,32 +206,35 @@ class Packing:
         ]
 
     def mask(self, length: int, window: int | None, device) -> Tensor | None:
-        """Which tokens see which, where that is not all: those less than ``window`` apart."""
+        """Return which tokens see each other, (length, length) bool; None if all of them do."""
         if window is None or length <= window:
             return None
         if (length, window) not in self.masks:
-            places = torch.arange(length, device=device)
-            self.masks[length, window] = (places[:, None] - places).abs() < window
+            positions = torch.arange(length, device=device)
+            self.masks[length, window] = (positions[:, None] - positions).abs() < window
         return self.masks[length, window]
 
 
 @cache
 def kernels() -> list[Kernel]:
-    """What is installed, best first: torch >= 2.11's own, which drops nothing, and flash-attn's."""
-    found = []
+    """Return the installed kernels, the best first.
+
+    The first is torch's own, from torch 2.11 on, which has no dropout; the second is flash-attn's.
+    """
+    installed = []
     with suppress(ImportError):
         from torch.nn.attention.varlen import varlen_attn
 
         if "window_size" in signature(varlen_attn).parameters:
-            found.append(Kernel(varlen_attn, "scale", None))
+            installed.append(Kernel(varlen_attn, "scale", None))
     with suppress(ImportError):
         from flash_attn import flash_attn_varlen_func
 
-        found.append(Kernel(flash_attn_varlen_func, "softmax_scale", "dropout_p"))
-    return found
+        installed.append(Kernel(flash_attn_varlen_func, "softmax_scale", "dropout_p"))
+    return installed
 
 
 @cache
 def _is_recent(device: torch.device) -> bool:
-    """Whether flash attention runs on this GPU: from Ampere on."""
+    """Whether flash attention runs on this GPU, that is from the Ampere generation on."""
     return torch.cuda.get_device_capability(device) >= (8, 0)

@@ -1,4 +1,4 @@
-"""Sequence classification of packed texts, by the model's own head."""
+"""Classify packed texts by the model's own classification head."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from ...errors import HarpError
 from .attention import Packing
 from .encoder import PACKED, can_pack, encode, prepare
 
+__all__ = ["PackedClassifier", "PackedOutput", "PassThroughEncoder", "without_encoder"]
 
-class Packed(NamedTuple):
-    """What a pass over packed texts gives.
+
+class PackedOutput(NamedTuple):
+    """The output of a forward pass over packed texts.
 
     Attributes:
-        logits: of each text, of shape (texts, labels).
-        hidden: last hidden states at the places asked for, of shape (places, width), or None.
+        logits: logits of each text, (texts, labels).
+        hidden: last hidden states at the requested positions, (positions, width), or None.
     """
 
     logits: Tensor
@@ -32,22 +34,23 @@ class Packed(NamedTuple):
 class PackedClassifier:
     """Runs a model for sequence classification over texts without padding.
 
-    The weights stay the model's: what trains, moves or saves it goes on as before, and it still
-    takes padded inputs. Dropout, gradients and gradient checkpointing are the model's own.
+    It uses the weights of the model itself, so the model can still be trained, moved and saved as
+    before, and it still takes padded inputs. Dropout, gradients and gradient checkpointing are the
+    model's own.
 
     Args:
-        model: a BERT-like model for sequence classification, with any attention implementation;
-            it is switched to packed attention, not loaded anew.
+        model: a BERT-like model for sequence classification, with any attention implementation.
+            It is switched to packed attention; it is not loaded again.
 
     Raises:
-        HarpError: its architecture is none of `PACKED`.
+        HarpError: its architecture is not in `PACKED`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
         if not can_pack(model.config):
             kinds = ", ".join(sorted(PACKED))
             raise HarpError(
-                f"{model.config.model_type} cannot be packed: pad its inputs, or choose of {kinds}"
+                f"{model.config.model_type} cannot be packed: pad its inputs, or choose one of {kinds}"
             )
         prepare(model)
         self.model = model
@@ -58,16 +61,17 @@ class PackedClassifier:
         ids: Tensor,
         lengths: np.ndarray | Sequence[int] | Tensor,
         token_types: Tensor | None = None,
-        places: Tensor | None = None,
-    ) -> Packed:
+        positions: Tensor | None = None,
+    ) -> PackedOutput:
         """Classify texts.
 
         Args:
-            ids: tokens of the texts, special ones included, one text after the other in any order,
-                of shape (tokens,); moved to the model's device.
-            lengths: tokens of each text, at least 1, on the CPU, of shape (texts,).
-            token_types: of shape (tokens,); not used by a model that has none.
-            places: tokens whose last hidden states are wanted, as indices into ``ids``.
+            ids: token ids of the texts, special tokens included, one text after the other in any
+                order, (tokens,); they are moved to the model's device.
+            lengths: number of tokens of each text, at least 1, on the CPU, (texts,).
+            token_types: type of each token, (tokens,); a model without token types ignores them.
+            positions: indices into ``ids`` of the tokens whose last hidden states are returned,
+                (positions,); None returns no hidden states.
 
         Raises:
             ValueError: the lengths do not add up to the tokens, or there is an empty text.
@@ -75,7 +79,7 @@ class PackedClassifier:
         sizes = np.asarray(lengths, dtype=np.int64)
         if not len(sizes) or sizes.min() < 1 or sizes.sum() != len(ids):
             raise ValueError(
-                f"{len(sizes)} texts of {sizes.sum()} tokens, but {len(ids)} are given"
+                f"{len(sizes)} texts of {sizes.sum()} tokens, but there are {len(ids)} token ids"
             )
         device = self.model.device
         order = np.argsort(sizes, kind="stable")
@@ -86,13 +90,13 @@ class PackedClassifier:
         types = None if token_types is None else token_types.to(device)[source]
         states = self._states(packing, ids.to(device)[source], types)
         logits = self._head(packing, states)[rank]
-        if places is None:
-            return Packed(logits, None)
+        if positions is None:
+            return PackedOutput(logits, None)
         moved = torch.empty_like(source).scatter_(0, source, torch.arange(len(ids), device=device))
-        return Packed(logits, states[moved[places.to(device)]])
+        return PackedOutput(logits, states[moved[positions.to(device)]])
 
     def _states(self, packing: Packing, ids: Tensor, token_types: Tensor | None) -> Tensor:
-        """Last hidden states."""
+        """Return the last hidden states."""
         return encode(self._encoder, packing, ids, token_types)
 
     @property
@@ -101,7 +105,7 @@ class PackedClassifier:
 
     @torch.compiler.disable
     def _head(self, packing: Packing, states: Tensor) -> Tensor:
-        """The model's own code after its encoder, given texts of one token each."""
+        """Return logits, by the model's own code after its encoder, over texts of one token each."""
         if getattr(self.model.config, "classifier_pooling", "cls") == "mean":
             sizes = torch.from_numpy(packing.lengths).to(states.device)
             mean = torch.segment_reduce(states.float(), "mean", lengths=sizes, axis=0)
@@ -111,11 +115,11 @@ class PackedClassifier:
         return without_encoder(self.model)(inputs_embeds=pooled[:, None]).logits
 
 
-class GivenHiddenStates(nn.Module):
-    """Stands where a model has its encoder; hands on hidden states that it is given.
+class PassThroughEncoder(nn.Module):
+    """Takes the place of a model's encoder, and returns the hidden states that it receives.
 
     Args:
-        pooler: the encoder's, for a head that reads what it gives.
+        pooler: the encoder's pooler, for a head that reads the pooler's output.
     """
 
     def __init__(self, pooler: nn.Module | None = None) -> None:
@@ -125,13 +129,14 @@ class GivenHiddenStates(nn.Module):
     def forward(
         self, *_: object, inputs_embeds: Tensor, **__: object
     ) -> BaseModelOutputWithPooling:
+        """Return ``inputs_embeds`` as the last hidden states."""
         pooled = None if self.pooler is None else self.pooler(inputs_embeds)
         return BaseModelOutputWithPooling(last_hidden_state=inputs_embeds, pooler_output=pooled)
 
 
 def without_encoder(model: PreTrainedModel) -> PreTrainedModel:
-    """The same model, weights shared, with `GivenHiddenStates` for its encoder."""
+    """Return a model with the same weights, whose encoder is a `PassThroughEncoder`."""
     head = copy(model)
-    given = GivenHiddenStates(getattr(model.base_model, "pooler", None))
-    head._modules = {**model._modules, model.base_model_prefix: given}
+    encoder = PassThroughEncoder(getattr(model.base_model, "pooler", None))
+    head._modules = {**model._modules, model.base_model_prefix: encoder}
     return head

@@ -11,60 +11,62 @@ from transformers.masking_utils import sdpa_mask
 
 from .attention import Packing
 
+__all__ = ["PACKED", "can_pack", "encode", "prepare"]
+
 PACKED = frozenset(
     {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "modernbert"}
 )
-"""Model types whose attention takes packed texts; the tests compare each with padded ones."""
-_SHIFTED = frozenset({"roberta", "xlm-roberta", "camembert"})
-_NAME = "harp_packed"
+"""Model types that take packed texts; the tests compare each of them with padded texts."""
+_POSITIONS_AFTER_PADDING = frozenset({"roberta", "xlm-roberta", "camembert"})
+_ATTENTION_NAME = "harp_packed"
 
 
 def can_pack(config) -> bool:
-    """Whether a model of this configuration can be run over packed texts."""
+    """Return whether a model of this configuration can run over packed texts."""
     return config.model_type in PACKED and not getattr(config, "is_decoder", False)
 
 
 def prepare(model: PreTrainedModel) -> None:
-    """Switch a loaded model to packed attention; padded inputs go through SDPA as before."""
-    if model.config._attn_implementation != _NAME:
-        AttentionInterface.register(_NAME, _attention)
-        AttentionMaskInterface.register(_NAME, sdpa_mask)
-        model.set_attn_implementation(_NAME)
+    """Switch a loaded model to packed attention; padded inputs still use SDPA."""
+    if model.config._attn_implementation != _ATTENTION_NAME:
+        AttentionInterface.register(_ATTENTION_NAME, _attention)
+        AttentionMaskInterface.register(_ATTENTION_NAME, sdpa_mask)
+        model.set_attn_implementation(_ATTENTION_NAME)
 
 
 @torch.compiler.disable(recursive=False)
 def encode(
     encoder: PreTrainedModel, packing: Packing, ids: Tensor, token_types: Tensor | None = None
 ) -> Tensor:
-    """Last hidden states of packed texts.
+    """Return the last hidden states of packed texts.
 
     Args:
-        encoder: a base model that was given to `prepare`.
-        packing: where the texts lie.
-        ids: tokens of the texts, of shape (tokens,).
-        token_types: of the same shape; not used by a model that has none.
+        encoder: a base model that `prepare` has switched to packed attention.
+        packing: the positions of the texts.
+        ids: token ids of the texts, (tokens,).
+        token_types: type of each token, (tokens,); a model without token types ignores them.
 
     Returns:
-        Of shape (tokens, width).
+        The hidden states, (tokens, width).
     """
     inputs: dict[str, object] = {"input_ids": ids[None], "harp_packing": packing}
     inputs["position_ids"] = _positions(encoder, packing, ids)[None]
     if token_types is not None and getattr(encoder.config, "type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = token_types[None]
     if encoder.config.model_type == "modernbert":
-        # It would make a mask of all tokens by all tokens for its windows.
+        # Without this, the model makes a mask of all tokens by all tokens for its windows.
         inputs["attention_mask"] = dict.fromkeys(encoder.config.layer_types)
     return encoder(**inputs).last_hidden_state[0]
 
 
 @torch.compiler.disable
 def _positions(encoder: Any, packing: Packing, ids: Tensor) -> Tensor:
-    """Of each token, as the model counts.
+    """Return the position of each token, as the model counts positions.
 
-    RoBERTa and its kin count from behind the padding index, and leave a spelt-out padding token
-    out.
+    RoBERTa and similar models begin after the padding index, and do not count a padding token in
+    the text.
     """
-    if encoder.config.model_type not in _SHIFTED:
+    if encoder.config.model_type not in _POSITIONS_AFTER_PADDING:
         return packing.positions
     padding = encoder.embeddings.position_embeddings.padding_idx
     counted = ids.ne(padding).long()
@@ -76,7 +78,7 @@ def _positions(encoder: Any, packing: Packing, ids: Tensor) -> Tensor:
 def _attention(
     module, query, key, value, attention_mask, *, harp_packing=None, scaling=None, **kwargs
 ):
-    """An attention function of transformers; queries, keys and values are of one row of tokens."""
+    """Compute attention as an attention function of transformers, over one row of tokens."""
     if harp_packing is None:
         padded = AttentionInterface()["sdpa"]
         return padded(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
