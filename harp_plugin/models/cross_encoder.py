@@ -91,8 +91,8 @@ class CrossEncoderBatches:
         """Tokenise, cut, pack and mask pairs.
 
         Returns:
-            ``input_ids`` and, if the model has them, ``token_type_ids``, (tokens,); ``lengths``, the
-            tokens of each pair, an array that stays on the CPU, (pairs,). With a masker also
+            ``input_ids`` and, if the model has them, ``token_type_ids``, (tokens,); ``lengths``,
+            the tokens of each pair, an array that stays on the CPU, (pairs,). With a masker also
             ``masked_positions``, the indices of the masked tokens, ``mlm_labels``, their ids before
             masking, and ``masked_pairs``, the pair of each masked token, all (masked,).
         """

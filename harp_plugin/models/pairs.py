@@ -142,7 +142,7 @@ class PackedPairs(NamedTuple):
         )
 
     def filled(self, count: int) -> PackedPairs:
-        """Return these pairs with one more text of ``count`` tokens at the end, if it is above 0."""
+        """Return these pairs and, if ``count`` is above 0, one more text of so many tokens."""
         if not count:
             return self
         zeros = np.zeros(count, dtype=np.int64)
@@ -241,7 +241,7 @@ class TokenPairs:
 
     @property
     def document_bounds(self) -> np.ndarray:
-        """The first token of each document and the token after its last one, in `packed` of all pairs.
+        """The start and end of each document in `packed` of all pairs, the end not included.
 
         Returns:
             (n, 2) int64.

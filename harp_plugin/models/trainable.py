@@ -40,7 +40,7 @@ class LossInputs:
         mask: True where a group has a member, bool, (groups, members).
         mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
         mlm_labels: true ids of the masked tokens, int64, (masked,), or None.
-        teacher_scores: a teacher's scores, which distillation learns, fp32, (groups, members), or None.
+        teacher_scores: scores of a teacher, fp32, (groups, members), or None.
     """
 
     scores: Tensor

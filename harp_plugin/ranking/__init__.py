@@ -1,4 +1,4 @@
-"""Checkpoint → scores: the scorer, and the PyTerrier rerankers over it."""
+"""Score pairs with a checkpoint: the scorer, and the PyTerrier rerankers that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches through a model in this process, as large as memory takes them."""
+"""Score batches by a model in this process, in parts that fit into memory."""
 
 from __future__ import annotations
 
@@ -24,37 +24,39 @@ from ..models.packing import can_pack, prepare
 from ..models.pairs import PackedPairs
 from .first_tokens import FirstTokenClassifier
 
-TOKENS_ON_CPU = 2048
-"""In float32; of 16 bits twice as many. More no longer fit into a CPU's caches between two layers,
-fewer are mostly overhead."""
-SIZES_APART = 64
-MANY_TOKENS = 512
-MOST_TOKENS = 131072
-"""A GPU is busy with fewer; more would only make the last batch wait."""
-SHARE_OF_MEMORY = 0.6
+__all__ = ["Forward", "scoring_lock"]
+
+_TOKENS_ON_CPU = 2048
+"""Tokens of a batch in float32; in 16 bits it has twice as many. A larger batch does not fit into a
+CPU's caches between two layers, and a smaller one is mostly overhead."""
+_SIZE_STEP = 64
+_LARGE_BATCH_TOKENS = 512
+_MOST_TOKENS = 131072
+"""Most tokens of a batch on a GPU: fewer keep it busy, and more only make the last batch wait."""
+_SHARE_OF_MEMORY = 0.6
 
 logger = logging.getLogger(__name__)
 
-_CPU = threading.RLock()
-_models: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary()
+_cpu_lock = threading.RLock()
+_model_locks: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary()
 
 
 class Forward:
-    """A model on its device, with the budget of a batch.
+    """Runs a model over batches on its device.
 
-    Texts are packed where the architecture is known (see `harp_plugin.models.packing.PACKED`), else
-    padded. Calls from several threads wait for each other: those on the CPU, which one call keeps
-    busy, and those of one model on any device.
+    Texts are packed if the architecture allows it (see `harp_plugin.models.packing.PACKED`), and
+    padded otherwise. Calls from several threads wait for each other: all calls on the CPU, because
+    one call uses all of it, and all calls of one model on any device.
 
     Args:
-        model: gives one logit, or two; between calls it is as it was.
-        tokenizer: its own.
-        batch_tokens: how many tokens a batch may hold; by default, what free memory allows.
-        exact_head: apply the head in float32.
+        model: a model with one logit or two; after each call its mode is as it was before.
+        tokenizer: the tokenizer of the model.
+        batch_tokens: most tokens of a batch; None takes as many as free memory allows.
+        exact_head: whether the head is applied in float32.
 
     Attributes:
-        batch_tokens: the same; halved when memory runs out, and halved it stays.
-        longest: tokens that the model has positions for, None where it has no such limit.
+        batch_tokens: most tokens of a batch; it is halved when memory runs out, and stays so.
+        max_length: the most tokens that the model reads; None if it sets no limit.
     """
 
     def __init__(
@@ -66,54 +68,60 @@ class Forward:
         exact_head: bool = False,
     ) -> None:
         self.model = model
-        self.longest = longest_input(model)
+        self.max_length = longest_input(model)
         self._tokenizer = tokenizer
         self._packed: FirstTokenClassifier | None = None
         if can_pack(model.config):
-            with one_at_a_time(model.device, model), self._lent():
+            with scoring_lock(model.device, model), self._evaluation_mode():
                 self._packed = FirstTokenClassifier(model, exact_head=exact_head)
-        self.batch_tokens = batch_tokens or self._found_budget()
+        self.batch_tokens = batch_tokens or self._default_batch_tokens()
 
     def run(
         self, batches: Iterable[tuple[np.ndarray, PackedPairs]]
     ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
-        """Score batches: (places, batch) → (places, their scores, float32).
+        """Score batches.
 
-        To be closed by the thread that began it, unless it is read to its end.
+        The thread that begins to read the scores must read all of them or close the generator.
+
+        Args:
+            batches: (indices, pairs) of each batch.
+
+        Yields:
+            (indices, scores in float32) of each batch.
         """
         source = iter(batches)
-        with one_at_a_time(self.model.device, self.model), self._lent():
+        with scoring_lock(self.model.device, self.model), self._evaluation_mode():
             threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
             first = list(islice(source, threads))
             if len(first) < threads or threads == 1:
-                for places, batch in chain(first, source):
-                    yield places, self.scores(batch)
+                for indices, batch in chain(first, source):
+                    yield indices, self.scores(batch)
             else:
-                yield from self._side_by_side(chain(first, source), threads)
+                yield from self._run_in_threads(chain(first, source), threads)
 
-    def _side_by_side(
+    def _run_in_threads(
         self, batches: Iterable[tuple[np.ndarray, PackedPairs]], threads: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """A batch for each thread, which is faster than all threads at one batch."""
+        """Score one batch in each thread, which is faster than all threads for one batch."""
         waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
         pool = ThreadPoolExecutor(threads, "score", torch.set_num_threads, (1,))
         try:
-            for places, batch in batches:
-                waiting.append((places, pool.submit(self.scores, batch)))
+            for indices, batch in batches:
+                waiting.append((indices, pool.submit(self.scores, batch)))
                 if len(waiting) > 2 * threads:
-                    places, scores = waiting.popleft()
-                    yield places, scores.result()
-            for places, scores in waiting:
-                yield places, scores.result()
+                    indices, scores = waiting.popleft()
+                    yield indices, scores.result()
+            for indices, scores in waiting:
+                yield indices, scores.result()
         finally:
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)
 
     def scores(self, batch: PackedPairs) -> np.ndarray:
-        """Score a batch, in parts where it is over the budget or over the memory there is.
+        """Score a batch, in halves if it has more tokens than allowed or than memory takes.
 
         Raises:
-            HarpError: memory does not even take one pair.
+            HarpError: one pair alone does not fit into memory.
         """
         if len(batch.ids) > self.batch_tokens and len(batch.lengths) > 1:
             return np.concatenate([self.scores(half) for half in batch.halves()])
@@ -137,28 +145,30 @@ class Forward:
 
     @torch.inference_mode()
     def _scores(self, batch: PackedPairs) -> np.ndarray:
-        logits = (self._from_packed(batch) if self._packed else self._from_padded(batch)).float()
+        logits = (
+            self._packed_logits(batch) if self._packed else self._padded_logits(batch)
+        ).float()
         scores = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
         return scores.cpu().numpy()
 
-    def _from_packed(self, batch: PackedPairs) -> Tensor:
+    def _packed_logits(self, batch: PackedPairs) -> Tensor:
         assert self._packed
-        filled = batch.filled(self._filling(len(batch.ids)))
+        filled = batch.filled(self._filler_tokens(len(batch.ids)))
         types = torch.from_numpy(filled.types) if self._has_types else None
         logits = self._packed(torch.from_numpy(filled.ids), filled.lengths, types).logits
         return logits[: len(batch.lengths)]
 
-    def _filling(self, tokens: int) -> int:
-        """Tokens of one more text that bring a large batch to one of few sizes.
+    def _filler_tokens(self, tokens: int) -> int:
+        """Return the tokens of one more text, so that large batches have few different sizes.
 
-        oneDNN keeps code for each size it has met: for thousands of sizes, hundreds of megabytes.
+        oneDNN keeps compiled code for each size: hundreds of megabytes for thousands of sizes.
         """
-        if self.model.device.type != "cpu" or tokens < MANY_TOKENS:
+        if self.model.device.type != "cpu" or tokens < _LARGE_BATCH_TOKENS:
             return 0
-        count = -tokens % SIZES_APART
-        return 0 if self.longest is not None and count > self.longest else count
+        count = -tokens % _SIZE_STEP
+        return 0 if self.max_length is not None and count > self.max_length else count
 
-    def _from_padded(self, batch: PackedPairs) -> Tensor:
+    def _padded_logits(self, batch: PackedPairs) -> Tensor:
         tokenizer = self._tokenizer
         inputs = batch.padded(
             tokenizer.pad_token_id or 0,
@@ -178,8 +188,8 @@ class Forward:
         )
 
     @contextmanager
-    def _lent(self) -> Iterator[None]:
-        """The model in evaluation mode and ready for packed texts; afterwards as it was."""
+    def _evaluation_mode(self) -> Iterator[None]:
+        """Set the model to evaluation mode and packed attention; undo both after the block."""
         training = self.model.training
         attention = self.model.config._attn_implementation
         self.model.eval()
@@ -192,37 +202,38 @@ class Forward:
             if self.model.config._attn_implementation != attention:
                 self.model.set_attn_implementation(attention)
 
-    def _found_budget(self) -> int:
+    def _default_batch_tokens(self) -> int:
+        """Return how many tokens of a batch fit into the free memory of the device."""
         device = self.model.device
         if device.type != "cuda":
-            return TOKENS_ON_CPU * torch.float32.itemsize // self.model.dtype.itemsize
+            return _TOKENS_ON_CPU * torch.float32.itemsize // self.model.dtype.itemsize
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         free = torch.cuda.mem_get_info(device)[0] + unused
-        return int(np.clip(SHARE_OF_MEMORY * free / self._bytes_per_token(), 512, MOST_TOKENS))
+        return int(np.clip(_SHARE_OF_MEMORY * free / self._bytes_per_token(), 512, _MOST_TOKENS))
 
     def _bytes_per_token(self) -> int:
-        """What one token holds at once in the widest layer, by and large."""
+        """Estimate the memory that one token needs in the widest layer."""
         config = self.model.config
         hidden = config.hidden_size
         inner = getattr(config, "intermediate_size", None) or getattr(config, "hidden_dim", 0)
         numbers = 10 * hidden + 3 * (inner or 4 * hidden)
         if self._packed is None:
-            numbers += 3 * config.num_attention_heads * (self.longest or 512)
+            numbers += 3 * config.num_attention_heads * (self.max_length or 512)
         return numbers * self.model.dtype.itemsize
 
 
-def one_at_a_time(
+def scoring_lock(
     device: torch.device, model: PreTrainedModel | None = None
 ) -> AbstractContextManager[Any]:
-    """The lock of what may be done by one thread at a time.
+    """Return the lock that a thread must hold while it scores.
 
-    On a CPU that is all scoring, and loading as well: torch gives a thread that is new to it as
-    many cores as were set last, which is one while batches are scored side by side. On another
-    device it is the scoring by one model.
+    On a CPU one lock is for all scoring, and also for loading: torch gives a new thread as many
+    cores as were set last, and that is one core while several threads score. On another device
+    each model has a lock.
     """
     if device.type == "cpu":
-        return _CPU
-    return nullcontext() if model is None else _models.setdefault(model, threading.RLock())
+        return _cpu_lock
+    return nullcontext() if model is None else _model_locks.setdefault(model, threading.RLock())
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

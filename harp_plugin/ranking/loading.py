@@ -1,4 +1,4 @@
-"""Load a cross-encoder, and refuse one whose scores would be random."""
+"""Load a cross-encoder for scoring, and refuse one whose scores would be random."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from ..models.packing.products import multiplies_bfloat16
 from .prepacked import can_prepack, prepack
 from .quantised import can_quantise, quantise
 
+__all__ = ["load_cross_encoder"]
+
 
 def load_cross_encoder(
     name: str, *, device: torch.device, dtype: str, allow_untrained: bool, seed: int
 ) -> PreTrainedModel:
     """Load a sequence-classification checkpoint with one or two logits, ready to score.
 
-    Weights that the checkpoint lacks are drawn from ``seed``; the global random state is left as
-    it was.
+    Weights that the checkpoint lacks are drawn at random with ``seed``; the global random state
+    does not change.
 
     Raises:
         HarpError: the checkpoint is missing or damaged, has more than two labels, or lacks trained
-            weights (such as the head) and ``allow_untrained`` is false; or int8 is asked for on a
-            GPU, or of a torch without it.
+            weights (such as the head) and ``allow_untrained`` is false; or int8 is requested on a
+            GPU, or the installed torch does not have it.
     """
     if dtype == "int8" and device.type != "cpu":
-        raise HarpError(f"int8 is for a CPU: choose bfloat16 or float16 on {device}")
+        raise HarpError(f"int8 needs a CPU: choose bfloat16 or float16 on {device}")
     if dtype == "int8" and not can_quantise():
         raise HarpError(f"torch {torch.__version__} has no products of int8: choose bfloat16")
     with without_notices(), torch.random.fork_rng(devices=[]):
@@ -46,7 +48,7 @@ def load_cross_encoder(
         )
     if model.config.num_labels > 2:
         raise HarpError(
-            f"model {name} has {model.config.num_labels} labels: a reranker has one logit, or two"
+            f"model {name} has {model.config.num_labels} labels: name a reranker with 1 or 2"
         )
     model = model.to(device).eval()
     if dtype == "int8":

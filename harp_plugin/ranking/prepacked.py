@@ -1,4 +1,4 @@
-"""Linear layers on a CPU with their weights laid out once as oneDNN multiplies them."""
+"""Linear layers on a CPU whose weights have the layout that oneDNN multiplies fastest."""
 
 from __future__ import annotations
 
@@ -9,33 +9,37 @@ from torch import Tensor, nn
 
 from .first_tokens import BERT_LIKE
 
-USUAL_TOKENS = 2048
+__all__ = ["PrepackedLinear", "can_prepack", "prepack", "replace_linear"]
+
+_USUAL_TOKENS = 2048
 
 
 class PrepackedLinear(nn.Module):
-    """A linear layer, with the GELU behind it where there is one.
+    """A linear layer, together with the GELU after it if there is one.
 
     Args:
-        linear: on a CPU, in float32 or bfloat16.
-        gelu: apply GELU to the outputs.
+        linear: the layer, on a CPU, in float32 or bfloat16.
+        gelu: whether GELU is applied to the outputs.
     """
 
     def __init__(self, linear: nn.Linear, *, gelu: bool) -> None:
         super().__init__()
         weight = linear.weight.detach()
-        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight, USUAL_TOKENS)
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight, _USUAL_TOKENS)
         self._bias = None if linear.bias is None else linear.bias.detach()
-        self._then: tuple[str, list[float], str] = (
+        self._activation: tuple[str, list[float], str] = (
             ("gelu", [], "none") if gelu else ("none", [], "")
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(..., inputs) → (..., outputs)."""
-        return torch.ops.mkldnn._linear_pointwise(inputs, self._weight, self._bias, *self._then)
+        """Turn (..., inputs) into (..., outputs)."""
+        return torch.ops.mkldnn._linear_pointwise(
+            inputs, self._weight, self._bias, *self._activation
+        )
 
 
 def can_prepack(dtype: torch.dtype) -> bool:
-    """Whether this machine and this torch do it, and gain by it."""
+    """Return whether this machine and the installed torch can do it, and become faster by it."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise") or not torch.backends.mkldnn.enabled:
         return False
     if dtype == torch.bfloat16:
@@ -44,19 +48,21 @@ def can_prepack(dtype: torch.dtype) -> bool:
 
 
 def prepack(encoder: nn.Module) -> None:
-    """Replace the linear layers of an encoder, its pooler's aside, in place."""
+    """Replace the linear layers of an encoder, except its pooler's, in place."""
     replace_linear(encoder, PrepackedLinear)
 
 
 def replace_linear(
     encoder: nn.Module, make: Callable[..., nn.Module], *, attention: bool = True
 ) -> None:
-    """Replace the linear layers of an encoder, its pooler's aside, in place.
+    """Replace the linear layers of an encoder, except its pooler's, in place.
 
     Args:
-        encoder: of a transformers model.
-        make: what replaces a layer, given it and whether GELU, which is taken out, is behind it.
-        attention: replace those around the attention as well, not the feed-forward ones alone.
+        encoder: the encoder of a transformers model.
+        make: makes the new layer from the old one and from ``gelu``, which is True if GELU follows
+            the layer; that GELU is then removed from the encoder.
+        attention: whether the layers of the attention are replaced too, or only the feed-forward
+            layers.
     """
     for path, module in list(encoder.named_modules()):
         if "pooler" in path or ("att" in path and not attention):

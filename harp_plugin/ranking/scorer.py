@@ -1,4 +1,4 @@
-"""Score text pairs with a cross-encoder."""
+"""Score pairs of texts with a cross-encoder."""
 
 from __future__ import annotations
 
@@ -21,57 +21,61 @@ from ..errors import HarpError
 from ..models.devices import choose_device
 from ..models.loading import load_tokenizer
 from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenise
-from .forward import Forward, one_at_a_time
+from .forward import Forward, scoring_lock
 from .loading import load_cross_encoder
 from .options import check_scoring_options, default_of, names_of_part
 from .pairs import distinct, distinct_pairs
-from .tokens import LazyTokens, ahead, tokenizer_key
+from .tokens import LazyTokens, prefetch, tokenizer_key
 from .workers import Workers
 
-UNLIMITED = 65536  # tokens of a pair, where neither model nor tokenizer sets a limit
-SORTED_AT_ONCE = 16384
-STREAMED_AT_ONCE = 65536
-BATCHES_AHEAD = 4
-MANY_TIES = 0.01
+__all__ = ["Scorer"]
+
+_LONGEST_PAIR = 65536
+"""Most tokens of a pair if neither model nor tokenizer sets a limit."""
+_SORTED_PAIRS = 16384
+_STREAMED_PAIRS = 65536
+_PREFETCHED_BATCHES = 4
+_MANY_TIES = 0.01
 
 logger = logging.getLogger(__name__)
 
 
 class _Texts(Protocol):
-    """Token ids of texts, by their places."""
+    """Gives the token ids of texts."""
 
-    def read(self, places: np.ndarray) -> list[np.ndarray]: ...
+    def read(self, indices: np.ndarray) -> list[np.ndarray]:
+        """Return the token ids of the texts at these indices."""
 
 
 class Scorer:
-    """A Hugging Face sequence-classification checkpoint that scores queries against documents.
+    """Scores queries against documents with a Hugging Face sequence-classification checkpoint.
 
-    One logit is the score; of two logits, the score is the second less the first. Weights are
-    loaded when the first pair is scored.
+    If the model has one logit, this logit is the score; if it has two, the score is the second
+    minus the first. Weights are loaded when the first pair is scored.
 
-    A score does not depend on the pairs beside it, up to rounding: in float32 by less than 1e-5, in
-    bfloat16 and int8 by less than 0.05 and in float16 by less than 0.01, for logits within ±10. The
-    same pairs in the same order have the same scores to the bit. It may be called from several
-    threads, which wait for each other.
+    A score does not depend on the other pairs, except for rounding: in float32 it differs by less
+    than 1e-5, in bfloat16 and int8 by less than 0.05 and in float16 by less than 0.01, for logits
+    within ±10. The same pairs in the same order have exactly the same scores. Several threads may
+    call a scorer; they wait for each other.
 
     Args:
         model: a folder, a hub name, or ``package:NAME`` (see `resolve_model`).
-        device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
-            several, each gets a process of its own, such as ``["cuda:0", "cuda:1"]``.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` on a CPU: its linear layers
-            rounded to 8 bits. The head is applied in float32 in any case. On a CPU that multiplies
-            bfloat16 itself (AVX512-BF16, AMX), int8 is for feed-forward layers alone, the attention
-            is in bfloat16; it is a little faster than bfloat16, which is truer. float16 is slow on
+        device: a device such as ``cpu`` or ``cuda:1``, or several such as ``["cuda:0", "cuda:1"]``,
+            each with a process of its own. Default: CUDA if there is a GPU, else the CPU.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or, on a CPU, ``int8``, which rounds linear
+            layers to 8 bits. The head is always applied in float32. On a CPU with instructions for
+            bfloat16 (AVX512-BF16, AMX), int8 is used in feed-forward layers only, and the attention
+            is in bfloat16; this is a little faster and less exact than bfloat16. float16 is slow on
             most CPUs.
-        batch_tokens: how many tokens a batch may hold; found from the free memory by default, and
-            halved when memory runs out.
-        max_length: tokens of a pair; by default as many as model and tokenizer allow.
-        allow_untrained: score with random weights where the checkpoint has none, such as a
-            language model without a classification head.
-        seed: draws those random weights.
+        batch_tokens: most tokens of a batch. Default: as many as free memory allows. It is halved
+            when memory runs out.
+        max_length: most tokens of a pair. Default: as many as model and tokenizer allow.
+        allow_untrained: whether weights that the checkpoint lacks are drawn at random, such as the
+            classification head of a language model.
+        seed: seed of these random weights.
 
     Raises:
-        HarpError: an option has no sense. A missing or unfit model is told at the first pair.
+        HarpError: an option makes no sense. An error of the model is raised at the first pair.
     """
 
     def __init__(
@@ -103,15 +107,15 @@ class Scorer:
     def of(
         cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **options: Any
     ) -> Scorer:
-        """A scorer over a model in memory, such as one in training.
+        """Make a scorer from a model in memory, such as a model in training.
 
-        The model is read where it lies, at each call: its device, its dtype and its present
-        weights. It scores in evaluation mode, and is as it was afterwards.
+        The model is not copied: each call uses its present device, dtype and weights. It scores in
+        evaluation mode, and afterwards it has the mode that it had before.
 
         Args:
-            model: gives one logit, or two.
-            tokenizer: a fast one.
-            options: `batch_tokens` and `max_length`, as above.
+            model: a model with one logit or two.
+            tokenizer: a fast tokenizer.
+            options: ``batch_tokens`` and ``max_length``, as for `Scorer`.
         """
         scorer = cls(model.name_or_path or type(model).__name__, **options)
         scorer._tokenizer = tokenizer
@@ -128,21 +132,21 @@ class Scorer:
     ) -> np.ndarray:
         """Score ``queries[i]`` against ``documents[i]``.
 
-        Every distinct text is tokenised once and every distinct pair is scored once, so equal
-        pairs have equal scores.
+        Each distinct text is tokenised once and each distinct pair is scored once, so equal pairs
+        have equal scores.
 
         Args:
             queries: n texts.
             documents: n texts.
-            verbose: show a progress bar, counted in pairs.
+            verbose: whether a progress bar counts the pairs.
             progress: the class of that bar.
 
         Returns:
-            (n,) float32 scores in the order given; higher is more relevant.
+            Scores in the order of the pairs, float32, (n,); higher is more relevant.
 
         Raises:
-            HarpError: the lengths differ, a text is no string, the model cannot be loaded, or it
-                gives a score that is not a number.
+            HarpError: there are not as many queries as documents, a text is not a string, the model
+                cannot be loaded, or a score is not a finite number.
         """
         _check_texts(queries, documents)
         with self._lock:
@@ -155,48 +159,49 @@ class Scorer:
         progress: Callable[..., Any],
         verbose: bool,
     ) -> np.ndarray:
-        of_query, some_queries = distinct(queries)
-        of_document, some_documents = distinct(documents)
-        pairs, inverse = distinct_pairs(np.stack([of_query, of_document], axis=1))
+        query_indices, distinct_queries = distinct(queries)
+        document_indices, distinct_documents = distinct(documents)
+        pairs, inverse = distinct_pairs(np.stack([query_indices, document_indices], axis=1))
         if not len(pairs):
             return np.zeros(0, dtype=np.float32)
         uses = np.bincount(pairs[:, 0]), np.bincount(pairs[:, 1])
         sides = (
-            LazyTokens(some_queries, uses[0], self._tokenizer, self.limit),
-            LazyTokens(some_documents, uses[1], self._tokenizer, self.limit),
+            LazyTokens(distinct_queries, uses[0], self._tokenizer, self.limit),
+            LazyTokens(distinct_documents, uses[1], self._tokenizer, self.limit),
         )
 
-        def named(place: int) -> tuple[str, str]:
-            query, document = pairs[place]
-            return some_queries[query], some_documents[document]
+        def texts_of(pair: int) -> tuple[str, str]:
+            query, document = pairs[pair]
+            return distinct_queries[query], distinct_documents[document]
 
-        return self._scores(*sides, pairs, named, progress, verbose)[inverse]
+        return self._scores(*sides, pairs, texts_of, progress, verbose)[inverse]
 
     def score_stream(
-        self, pairs: Iterable[tuple[str, str]], *, at_once: int = STREAMED_AT_ONCE
+        self, pairs: Iterable[tuple[str, str]], *, at_once: int = _STREAMED_PAIRS
     ) -> Iterator[np.ndarray]:
-        """Score (query, document) pairs of any number, a part in memory at a time.
+        """Score any number of (query, document) pairs, with only a part of them in memory.
 
         Args:
-            pairs: read as they are needed.
-            at_once: pairs of a part.
+            pairs: (query, document) texts, which are read as they are needed.
+            at_once: number of pairs of a part.
 
         Yields:
-            (at_once,) float32 scores of each part, in the order given; the last may be shorter.
+            Scores of each part in the order of the pairs, float32, (at_once,); the last part may
+            have fewer.
 
         Raises:
-            HarpError: as `score` does.
+            HarpError: for the same reasons as in `score`.
         """
         source = iter(pairs)
         while part := list(islice(source, at_once)):
             yield self.score(*zip(*part, strict=True))
 
     def tokenise(self, texts: Sequence[str], *, max_length: int | None = None) -> list[np.ndarray]:
-        """The token ids of each text, (length,) int32, without special tokens.
+        """Return the token ids of each text, (length,) int32, without special tokens.
 
         Args:
             texts: n texts.
-            max_length: tokens of a text, which is cut there; by default whole texts.
+            max_length: most tokens of a text; longer texts are cut. None cuts no text.
         """
         with self._lock:
             return list(tokenise(texts, self._tokenizer, max_length))
@@ -210,33 +215,33 @@ class Scorer:
         verbose: bool = False,
         progress: Callable[..., Any] = tqdm,
     ) -> np.ndarray:
-        """Score texts that are tokenised already, cut to the limit as `score` cuts them.
+        """Score texts that are already tokenised; pairs are cut as `score` cuts them.
 
         Args:
-            queries: texts as `tokenise` gives them.
-            documents: the same, or parts (views) of them.
-            pairs: (n, 2) int64 places of query and document.
-            verbose: show a progress bar, counted in pairs.
+            queries: token ids of texts, as `tokenise` returns them.
+            documents: token ids of texts or of parts of texts.
+            pairs: indices of query and document, (n, 2) int64.
+            verbose: whether a progress bar counts the pairs.
             progress: the class of that bar.
 
         Returns:
-            (n,) float32 scores in the order given.
+            Scores in the order of the pairs, float32, (n,).
 
         Raises:
-            HarpError: the model cannot be loaded, or it gives a score that is not a number.
+            HarpError: the model cannot be loaded, or a score is not a finite number.
         """
         if not len(pairs):
             return np.zeros(0, dtype=np.float32)
-        some, inverse = distinct_pairs(pairs)
+        scored, inverse = distinct_pairs(pairs)
 
-        def named(place: int) -> tuple[str, str]:
-            query, document = some[place]
+        def texts_of(pair: int) -> tuple[str, str]:
+            query, document = scored[pair]
             decode = self._tokenizer.decode
             return str(decode(queries[query][:40])), str(decode(documents[document][:40]))
 
-        sides = _Given(queries), _Given(documents)
+        sides = _TokensInMemory(queries), _TokensInMemory(documents)
         with self._lock:
-            return self._scores(*sides, some, named, progress, verbose)[inverse]
+            return self._scores(*sides, scored, texts_of, progress, verbose)[inverse]
 
     @cached_property
     def template(self) -> PairTemplate:
@@ -246,9 +251,9 @@ class Scorer:
 
     @cached_property
     def limit(self) -> int:
-        """Tokens of a pair, special ones included."""
+        """The most tokens of a pair, special tokens included."""
         with self._lock:
-            limits = [self._tokenizer.model_max_length, self._runner.longest, UNLIMITED]
+            limits = [self._tokenizer.model_max_length, self._runner.max_length, _LONGEST_PAIR]
         longest = min(limit for limit in limits if limit is not None)
         if self.max_length is None:
             return longest
@@ -259,9 +264,9 @@ class Scorer:
             )
         return self.max_length
 
-    def room_beside(self, query_tokens: int) -> int:
-        """Return how many tokens of a long document fit beside a query of so many tokens."""
-        return self._encoder.room_beside(query_tokens)
+    def most_document_tokens(self, query_tokens: int) -> int:
+        """Return how many tokens of a long document fit beside a query of ``query_tokens``."""
+        return self._encoder.most_document_tokens(query_tokens)
 
     @cached_property
     def _encoder(self) -> PairEncoder:
@@ -270,7 +275,7 @@ class Scorer:
 
     @cached_property
     def tokenizer_key(self) -> str:
-        """Equal for two scorers whose tokenizers give equal ids."""
+        """A key that is equal for scorers whose tokenizers make equal token ids."""
         with self._lock:
             return tokenizer_key(self._tokenizer)
 
@@ -286,7 +291,7 @@ class Scorer:
         return (self.model, *(getattr(self, name) for name in names))
 
     def close(self) -> None:
-        """End the processes of several devices; they start anew when they are needed."""
+        """End the processes of several devices; they start again when they are needed."""
         with self._lock:
             if self._workers:
                 self._workers.close()
@@ -297,76 +302,78 @@ class Scorer:
         queries: _Texts,
         documents: _Texts,
         pairs: np.ndarray,
-        named: Callable[[int], tuple[str, str]],
+        texts_of: Callable[[int], tuple[str, str]],
         progress: Callable[..., Any],
         verbose: bool,
     ) -> np.ndarray:
-        """Scores of distinct pairs; ``named`` gives the texts of one of them for a message."""
+        """Score distinct pairs; ``texts_of`` returns the two texts of a pair for a message."""
         runner = self._runner
-        _ = self._encoder  # so that the thread ahead need not wait for this one
+        _ = self._encoder  # so that the prefetching thread need not wait for this thread
         scores = np.empty(len(pairs), dtype=np.float32)
         with (
             closing(self._batches(queries, documents, pairs, runner)) as source,
-            closing(ahead(source, BATCHES_AHEAD)) as batches,
+            closing(prefetch(source, _PREFETCHED_BATCHES)) as batches,
             closing(runner.run(batches)) as results,
             progress(total=len(pairs), desc="score", unit="pair", disable=not verbose) as bar,
         ):
-            for places, found in results:
-                scores[places] = found
-                bar.update(len(places))
-        self._check(scores, named)
-        self._tell_ties(scores, pairs[:, 0])
+            for indices, batch_scores in results:
+                scores[indices] = batch_scores
+                bar.update(len(indices))
+        self._check_finite(scores, texts_of)
+        self._warn_of_ties(scores, pairs[:, 0])
         return scores
 
     def _batches(
         self, queries: _Texts, documents: _Texts, pairs: np.ndarray, runner: Forward | Workers
     ) -> Generator[tuple[np.ndarray, PackedPairs], None, None]:
-        for start in range(0, len(pairs), SORTED_AT_ONCE):
-            of_query, of_document = pairs[start : start + SORTED_AT_ONCE].T
-            part = self._encoder.pairs(queries.read(of_query), documents.read(of_document))
-            for places in part.batches(runner.batch_tokens):
-                yield start + places, part.packed(places)
+        """Yield batches of pairs of similar length, with the indices of the pairs."""
+        for start in range(0, len(pairs), _SORTED_PAIRS):
+            query_indices, document_indices = pairs[start : start + _SORTED_PAIRS].T
+            part = self._encoder.pairs(
+                queries.read(query_indices), documents.read(document_indices)
+            )
+            for indices in part.batches(runner.batch_tokens):
+                yield start + indices, part.packed(indices)
 
     @property
     def _runner(self) -> Forward | Workers:
         if self.device is None or isinstance(self.device, str):
             return self._forward
         if self._workers is None or not self._workers.alive:
-            self._workers = Workers(_Loading(**self._loading), self.device)
+            self._workers = Workers(self._loader, self.device)
         return self._workers
 
     @cached_property
     def _forward(self) -> Forward:
         assert self.device is None or isinstance(self.device, str)
-        return _Loading(**self._loading)(self.device, self._tokenizer)
+        return self._loader(self.device, self._tokenizer)
 
     @property
-    def _loading(self) -> dict[str, Any]:
-        names = ("model", "dtype", "batch_tokens", "allow_untrained", "seed")
-        return {name: getattr(self, name) for name in names}
+    def _loader(self) -> _Loader:
+        return _Loader(self.model, self.dtype, self.batch_tokens, self.allow_untrained, self.seed)
 
     @cached_property
     def _tokenizer(self) -> PreTrainedTokenizerBase:
         return load_tokenizer(self.model)
 
-    def _check(self, scores: np.ndarray, named: Callable[[int], tuple[str, str]]) -> None:
+    def _check_finite(self, scores: np.ndarray, texts_of: Callable[[int], tuple[str, str]]) -> None:
         wrong = np.flatnonzero(~np.isfinite(scores))
         if len(wrong):
-            query, document = named(int(wrong[0]))
+            query, document = texts_of(int(wrong[0]))
             raise HarpError(
                 f"model {self.model} gives {scores[wrong[0]]} for {len(wrong)} of {len(scores)}"
                 f" pairs: first for query {query[:40]!r} and document {document[:40]!r}:"
                 " try dtype float32, or another checkpoint"
             )
 
-    def _tell_ties(self, scores: np.ndarray, queries: np.ndarray) -> None:
+    def _warn_of_ties(self, scores: np.ndarray, queries: np.ndarray) -> None:
         order = np.lexsort((scores, queries))
         equal = (np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0)
         ties = int(equal.sum())
-        if self.dtype != "float32" and ties > MANY_TIES * len(scores):
+        if self.dtype != "float32" and ties > _MANY_TIES * len(scores):
             logger.warning(
-                "%d of %d pairs have the score of another of their query in %s: the first stage"
-                " breaks such ties; float32 makes fewer",
+                "%d of %d pairs have the same score in %s as another pair of their query: the first"
+                " stage breaks such ties; float32 makes fewer",
                 *(ties, len(scores), self.dtype),
             )
 
@@ -383,8 +390,8 @@ class Scorer:
 
 
 @dataclass(frozen=True)
-class _Loading:
-    """How a checkpoint is loaded, here or in another process."""
+class _Loader:
+    """Loads a checkpoint, in this process or in another one."""
 
     model: str
     dtype: str
@@ -396,7 +403,7 @@ class _Loading:
         self, device: str | None, tokenizer: PreTrainedTokenizerBase | None = None
     ) -> Forward:
         chosen = choose_device(device)
-        with one_at_a_time(chosen):
+        with scoring_lock(chosen):
             model = load_cross_encoder(
                 self.model,
                 device=chosen,
@@ -410,13 +417,13 @@ class _Loading:
 
 
 @dataclass(frozen=True)
-class _Given:
-    """Token ids that are in memory."""
+class _TokensInMemory:
+    """Token ids that are already in memory."""
 
     ids: Sequence[np.ndarray]
 
-    def read(self, places: np.ndarray) -> list[np.ndarray]:
-        return [self.ids[place] for place in places.tolist()]
+    def read(self, indices: np.ndarray) -> list[np.ndarray]:
+        return [self.ids[index] for index in indices.tolist()]
 
 
 def _check_texts(queries: Sequence[str], documents: Sequence[str]) -> None:
@@ -425,6 +432,6 @@ def _check_texts(queries: Sequence[str], documents: Sequence[str]) -> None:
             f"{len(queries)} queries but {len(documents)} documents: pair them one by one"
         )
     for kind, texts in (("query", queries), ("document", documents)):
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if not isinstance(text, str):
-                raise HarpError(f"{kind} {place} is {text!r:.40}: a text must be a string")
+                raise HarpError(f"{kind} {index} is {text!r:.40}: a text must be a string")

@@ -1,4 +1,4 @@
-"""Texts → token ids: each text once, and kept only as long as it is needed."""
+"""Tokenise each text once, and keep its token ids only as long as they are needed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from transformers import PreTrainedTokenizerBase
 
 from ..models.pairs import tokenise
 
-__all__ = ["LazyTokens", "ahead", "tokenizer_key"]
+__all__ = ["LazyTokens", "prefetch", "tokenizer_key"]
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 class LazyTokens:
-    """Token ids of texts that are read from front to back, a few places at a time.
+    """Token ids of texts, which are tokenised when they are first read.
 
     Args:
         texts: n texts.
-        uses: how often each is going to be read, (n,); after that its ids are forgotten.
-        tokenizer: a fast one.
-        max_length: tokens of a text.
+        uses: how often each text will be read, (n,); then its ids are removed from memory.
+        tokenizer: a fast tokenizer.
+        max_length: most tokens of a text.
     """
 
     def __init__(
@@ -42,34 +42,34 @@ class LazyTokens:
         self._max_length = max_length
         self._ids: dict[int, np.ndarray] = {}
 
-    def read(self, places: np.ndarray) -> list[np.ndarray]:
-        """The ids of the texts at some places, (m,), which may repeat."""
-        needed, counts = np.unique(places, return_counts=True)
-        missing = [place for place in needed.tolist() if place not in self._ids]
-        texts = [self._texts[place] for place in missing]
-        ids = tokenise(texts, self._tokenizer, self._max_length)
-        self._ids.update(zip(missing, ids, strict=True))
-        found = [self._ids[place] for place in places.tolist()]
+    def read(self, indices: np.ndarray) -> list[np.ndarray]:
+        """Return the token ids of the texts at these indices, (m,), which may repeat."""
+        needed, counts = np.unique(indices, return_counts=True)
+        missing = [index for index in needed.tolist() if index not in self._ids]
+        texts = [self._texts[index] for index in missing]
+        missing_ids = tokenise(texts, self._tokenizer, self._max_length)
+        self._ids.update(zip(missing, missing_ids, strict=True))
+        ids = [self._ids[index] for index in indices.tolist()]
         self._uses[needed] -= counts
-        for place in needed[self._uses[needed] == 0].tolist():
-            del self._ids[place]
-        return found
+        for index in needed[self._uses[needed] == 0].tolist():
+            del self._ids[index]
+        return ids
 
 
 def tokenizer_key(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Equal for tokenizers that give equal ids."""
+    """Return a key that is equal for tokenizers that make equal token ids."""
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     rules["padding"] = rules["truncation"] = None
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
 
-def ahead(items: Iterable[Item], count: int) -> Generator[Item, None, None]:
-    """The same items, made in a thread of its own, up to ``count`` of them ahead."""
+def prefetch(items: Iterable[_Item], count: int) -> Generator[_Item, None, None]:
+    """Yield the same items; another thread makes up to ``count`` of them in advance."""
     end: Any = object()
     source = iter(items)
-    thread = ThreadPoolExecutor(1, "ahead")
+    thread = ThreadPoolExecutor(1, "prefetch")
     try:
-        waiting: deque[Future[Item]] = deque()
+        waiting: deque[Future[_Item]] = deque()
         waiting.extend(thread.submit(next, source, end) for _ in range(count))
         while (item := waiting.popleft().result()) is not end:
             waiting.append(thread.submit(next, source, end))

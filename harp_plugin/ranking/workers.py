@@ -1,4 +1,4 @@
-"""Batches through the same model on several devices, a process each."""
+"""Score batches by the same model on several devices, with one process for each device."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ from ..models.pairs import PackedPairs
 from ..processes import start_worker
 from .forward import Forward
 
-WAITING_PER_WORKER = 2
+__all__ = ["Workers"]
+
+_WAITING_PER_WORKER = 2
 
 
 class Workers:
-    """Processes that score batches; each goes to the first that is free.
+    """Processes that score batches; each batch goes to the first process that is free.
 
-    They end with `close`, with this object, or with this process, however it ends.
+    The processes end when `close` is called, when this object is deleted, or when this process
+    ends, for whatever reason.
 
     Args:
-        load: makes a `Forward` of a device's name; pickled.
-        devices: one for each process; several may be ``cpu``.
+        load: makes a `Forward` from the name of a device; it must be picklable.
+        devices: the device of each process; several may be ``cpu``.
 
     Attributes:
-        batch_tokens: the first worker's budget.
-        longest: as `Forward.longest`.
+        batch_tokens: most tokens of a batch in the first process.
+        max_length: the most tokens that the model reads; None if it sets no limit.
 
     Raises:
         HarpError: the model cannot be loaded, or a process ends.
@@ -51,42 +54,49 @@ class Workers:
         )
         self.close = weakref.finalize(self, self._pool.shutdown, wait=True, cancel_futures=True)
         try:
-            with self._told():
-                self.longest, self.batch_tokens = self._pool.submit(_limits).result()
+            with self._clear_errors():
+                self.max_length, self.batch_tokens = self._pool.submit(_limits).result()
         except BaseException:
             self.close()
             raise
 
     @property
     def alive(self) -> bool:
-        """Whether more batches can be scored."""
+        """Whether the processes can score more batches."""
         return bool(self.close.alive)
 
     def run(
         self, batches: Iterable[tuple[np.ndarray, PackedPairs]]
     ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
-        """Score batches: (places, batch) → (places, their scores, float32), in order.
+        """Score batches, and return the scores in the order of the batches.
+
+        Args:
+            batches: (indices, pairs) of each batch.
+
+        Yields:
+            (indices, scores in float32) of each batch.
 
         Raises:
-            HarpError: a process ended, or has no memory for a pair.
+            HarpError: a process ended, or one pair alone does not fit into its memory.
         """
         waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
         try:
-            with self._told():
-                for places, batch in batches:
-                    waiting.append((places, self._pool.submit(_scores, batch)))
-                    if len(waiting) > WAITING_PER_WORKER * self._count:
-                        places, scores = waiting.popleft()
-                        yield places, scores.result()
+            with self._clear_errors():
+                for indices, batch in batches:
+                    waiting.append((indices, self._pool.submit(_scores, batch)))
+                    if len(waiting) > _WAITING_PER_WORKER * self._count:
+                        indices, scores = waiting.popleft()
+                        yield indices, scores.result()
                 while waiting:
-                    places, scores = waiting.popleft()
-                    yield places, scores.result()
+                    indices, scores = waiting.popleft()
+                    yield indices, scores.result()
         finally:
             for _, scores in waiting:
                 scores.cancel()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _clear_errors(self) -> Iterator[None]:
+        """Close the pool and raise one clear error if a process ends while the block runs."""
         try:
             yield
         except BrokenProcessPool:
@@ -97,23 +107,24 @@ class Workers:
             ) from None
 
 
-_own: dict[str, Any] = {}
+_worker: dict[str, Any] = {}
+"""What this worker process has: the function that loads the model, its device and the model."""
 
 
 def _start(load: Callable[[str], Forward], free: Any, threads: int) -> None:
     start_worker()
     torch.set_num_threads(threads)
-    _own.update(load=load, device=free.get())
+    _worker.update(load=load, device=free.get())
 
 
 def _forward() -> Forward:
-    if "forward" not in _own:
-        _own["forward"] = _own["load"](_own["device"])
-    return _own["forward"]
+    if "forward" not in _worker:
+        _worker["forward"] = _worker["load"](_worker["device"])
+    return _worker["forward"]
 
 
 def _limits() -> tuple[int | None, int]:
-    return _forward().longest, _forward().batch_tokens
+    return _forward().max_length, _forward().batch_tokens
 
 
 def _scores(batch: PackedPairs) -> np.ndarray:

@@ -216,7 +216,9 @@ def test_wrong_lengths(lengths):
 def test_unknown_architecture():
     config = AutoConfig.for_model("albert", vocab_size=50, hidden_size=8, num_attention_heads=2)
     model = AutoModelForSequenceClassification.from_config(config)
-    with pytest.raises(HarpError, match="albert cannot be packed: pad its inputs, or choose of"):
+    with pytest.raises(
+        HarpError, match="albert cannot be packed: pad its inputs, or choose one of"
+    ):
         PackedClassifier(model)
 
 

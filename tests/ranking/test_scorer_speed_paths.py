@@ -81,7 +81,7 @@ def test_quantised_layers_in_parts_with_gelu_behind_them(monkeypatch):
     linear, rows = torch.nn.Linear(16, 8), torch.randn(2, 7, 16)
     with torch.inference_mode():
         whole = QuantisedLinear(linear)(rows)
-        monkeypatch.setattr("harp_plugin.ranking.quantised.ROWS_AT_ONCE", 5)
+        monkeypatch.setattr("harp_plugin.ranking.quantised._MOST_ROWS", 5)
         assert torch.equal(QuantisedLinear(linear)(rows), whole) and whole.shape == (2, 7, 8)
         behind = QuantisedLinear(linear, gelu=True)(rows.bfloat16())
     assert behind.dtype == torch.bfloat16
@@ -115,7 +115,9 @@ def test_many_ties_are_told(tiny_bert, tmp_path, caplog):
     AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
     with caplog.at_level(logging.WARNING):
         Scorer(tmp_path, dtype="bfloat16").score(["q"] * 5 + ["other"], list("abcdea"))
-    assert "4 of 6 pairs have the score of another of their query in bfloat16" in caplog.text
+    assert (
+        "4 of 6 pairs have the same score in bfloat16 as another pair of their query" in caplog.text
+    )
 
 
 def test_a_model_in_memory_is_read_anew_and_left_as_it_was(reranker):
@@ -241,7 +243,10 @@ def test_a_stream_is_read_as_it_is_scored(tiny_bert):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"device": []}, "device is empty"), ({"device": "meta", "dtype": "int8"}, "int8 is for")],
+    [
+        ({"device": []}, "device is empty"),
+        ({"device": "meta", "dtype": "int8"}, "int8 needs a CPU"),
+    ],
 )
 def test_devices_without_sense_are_refused(tiny_bert, options, message):
     with pytest.raises(HarpError, match=message):

@@ -174,7 +174,7 @@ class Packing:
         return torch.cat(outputs)
 
     def by_text(self, query, key, value, scale) -> Tensor:
-        """Compute the attention of first tokens only: one query for each text, no matrix of scores."""
+        """Compute the attention of first tokens only, which needs no matrix of scores."""
         scores = (query[self.text] * key).sum(-1, dtype=torch.float32) * scale
         padded = scores.new_full((len(query), int(self.lengths[-1]), scores.shape[1]), -torch.inf)
         padded[self.text, self.positions] = scores

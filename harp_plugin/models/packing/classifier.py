@@ -50,7 +50,8 @@ class PackedClassifier:
         if not can_pack(model.config):
             kinds = ", ".join(sorted(PACKED))
             raise HarpError(
-                f"{model.config.model_type} cannot be packed: pad its inputs, or choose one of {kinds}"
+                f"{model.config.model_type} cannot be packed: pad its inputs, or choose one of "
+                f"{kinds}"
             )
         prepare(model)
         self.model = model
@@ -105,7 +106,7 @@ class PackedClassifier:
 
     @torch.compiler.disable
     def _head(self, packing: Packing, states: Tensor) -> Tensor:
-        """Return logits, by the model's own code after its encoder, over texts of one token each."""
+        """Return the logits that the model's own head computes, from texts of one token each."""
         if getattr(self.model.config, "classifier_pooling", "cls") == "mean":
             sizes = torch.from_numpy(packing.lengths).to(states.device)
             mean = torch.segment_reduce(states.float(), "mean", lengths=sizes, axis=0)
