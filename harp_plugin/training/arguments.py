@@ -1,36 +1,47 @@
-"""Options of a training run, in Tevatron's style: one flat recipe, three dataclasses."""
+"""Options of a training run, in Tevatron's style: three dataclasses, read from one flat recipe."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any
 
 import torch
 
 from ..errors import HarpError
-from ..limits import COUNT, MAX_LENGTH, MOST, NUMBER, SEED, SHARE, Limits, check_limits
+from ..limits import COUNT, MOST, NUMBER, SEED, Limits, check_limits
 from ..option_names import other_names, takes_old_names
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
-from .data import query_limits
-from .losses import WeightedSum, checked_weights
+from .losses import checked_weights
+from .pair_arguments import (
+    PAIR_LIMITS,
+    SHOWN_IN_BOTH,
+    PairArguments,
+    losses_help,
+    max_length_option,
+    max_query_length_help,
+    mlm_probability_option,
+    read_json,
+    read_weights,
+)
 from .tevatron import TevatronTrainingArguments
 from .validation import ValidationOptions
 
-LOSSES_OF_PRESET = {
+__all__ = [
+    "PRETRAINING",
+    "SHOWN",
+    "HarpDataArguments",
+    "HarpModelArguments",
+    "HarpTrainingArguments",
+]
+
+_LOSSES_BY_PRESET = {
     "default": {"hinge": 1.0, "mlm": 1.0},
     "paper": {"hinge": 1.0, "mlm": 1.0},
     "released": {"softmax_margin": 1.0, "mlm": 1.0},
 }
-EXAMPLE = {
-    "tasks": '{"rqp": 1, "qdm": 1}',
-    "losses": '{"hinge": 1, "mlm": 1}',
-    "max_query_length": '30 or {"srr": 30, "ltm": 255}',
-}
-DATA_LIMITS = {"groups_per_epoch": COUNT, "max_length": MAX_LENGTH, "mlm_probability": SHARE}
+_DATA_LIMITS = {"groups_per_epoch": COUNT, **PAIR_LIMITS}
 _LARGE = 1e30
-TRAINING_LIMITS = {
+_TRAINING_LIMITS = {
     **dict.fromkeys(("learning_rate", "weight_decay"), Limits(least=0, most=_LARGE)),
     **dict.fromkeys(("adam_beta1", "adam_beta2"), Limits(least=0, below=1)),
     "adam_epsilon": Limits(least=0, most=_LARGE),
@@ -46,32 +57,25 @@ TRAINING_LIMITS = {
     **dict.fromkeys(("ddp_timeout", "ddp_bucket_cap_mb"), COUNT),
     "eval_delay": Limits(least=0),
 }
-EPOCH_LIMITS = {"num_train_epochs": Limits(above=0, most=MOST)}
-"""Where max_steps does not say how long it trains."""
-STEP_LIMITS = {
+_EPOCH_LIMITS = {"num_train_epochs": Limits(above=0, most=MOST)}
+"""Limits that hold if max_steps does not set the length of the training."""
+_STEP_LIMITS = {
     "logging": {"logging_steps": Limits(above=0)},
     "eval": {"eval_steps": Limits(least=0)},
     "save": {"save_steps": Limits(above=0)},
 }
-"""Where the strategy is steps; eval_steps of 0 are logging_steps."""
-WITHOUT_MEANING = (
+"""Limits that hold if the strategy is steps; if eval_steps is 0, logging_steps is used."""
+_OPTIONS_OF_OTHER_MODELS = (
     *("negatives_x_device", "grad_cache", "do_encode"),
     *("label_smoothing_factor", "neftune_noise_alpha", "use_liger_kernel"),
 )
 
-
-SHOWN = frozenset(
-    {
-        *("model", "build_dir", "output_dir", "tasks", "losses", "preset", "mixing"),
-        *("max_length", "mlm_probability", "groups_per_epoch", "per_device_train_batch_size"),
-        *("gradient_accumulation_steps", "learning_rate", "num_train_epochs", "max_steps"),
-        *("warmup_ratio", "lr_scheduler_type", "bf16", "dataloader_num_workers", "save_steps"),
-        *("logging_steps", "report_to", "seed", "overwrite", "keep", "quiet"),
-        *("eval_strategy", "eval_steps", "validation_dataset", "validation_run"),
-        *("load_best_model_at_end", "early_stopping_patience"),
-    }
-)
-"""The options that a newcomer needs; the others are TrainingArguments' and of drawing."""
+SHOWN = SHOWN_IN_BOTH | {
+    *("build_dir", "tasks", "preset", "mixing", "mlm_probability", "groups_per_epoch"),
+    *("lr_scheduler_type", "eval_strategy", "eval_steps", "validation_dataset", "validation_run"),
+    *("load_best_model_at_end", "early_stopping_patience", "keep"),
+}
+"""Options that the short help of `harp train` shows."""
 
 
 @takes_old_names
@@ -94,8 +98,8 @@ class HarpModelArguments:
 
 @takes_old_names
 @dataclass
-class HarpDataArguments(DrawOptions):
-    """What is learnt, from which data, and how pairs are drawn from it."""
+class HarpDataArguments(PairArguments, DrawOptions):
+    """What the model learns, from which data, and how pairs are drawn from them."""
 
     build_dir: str = field(kw_only=True, metadata={"help": "Folder that `harp build` wrote."})
     tasks: dict[str, float] | str | None = field(
@@ -108,9 +112,11 @@ class HarpDataArguments(DrawOptions):
     losses: dict[str, Any] | str | None = field(
         default=None,
         metadata={
-            "help": "Losses with their weights in the sum, as JSON, or with their parameters, such "
-            'as {"hinge": {"weight": 1, "margin": 0.5}}. Default: those of the preset, '
-            '{"hinge": 1, "mlm": 1}; for released {"softmax_margin": 1, "mlm": 1}.'
+            "help": losses_help(
+                '{"hinge": {"weight": 1, "margin": 0.5}}',
+                default='those of the preset, {"hinge": 1, "mlm": 1}; for released '
+                '{"softmax_margin": 1, "mlm": 1}',
+            )
         },
     )
     groups_per_epoch: int | None = field(
@@ -119,80 +125,59 @@ class HarpDataArguments(DrawOptions):
             "help": "How many groups of pairs an epoch has. Default: as many as there are examples."
         },
     )
-    max_length: int = field(
-        default=512,
-        metadata={
-            "help": "How many tokens a pair has at most, special tokens included. Longer "
-            "documents are cut."
-        },
-    )
+    max_length: int = max_length_option()
     max_query_length: dict[str, int] | str | int | None = field(
         default=None,
         metadata={
-            "help": "Most tokens of a query: a number, or one by task as JSON, such as "
-            '{"srr": 30, "ltm": 255}. Default: a pair that is too long leaves half of '
-            "max_length to each of its texts."
+            "help": max_query_length_help(
+                ': a number, or a number for each task as JSON, such as {"srr": 30, "ltm": 255}'
+            )
         },
     )
-    mlm_probability: float = field(
-        default=0.15, metadata={"help": "Share of a document's tokens that the mlm loss masks."}
-    )
+    mlm_probability: float = mlm_probability_option()
 
     def __post_init__(self) -> None:
         for name, value in asdict(self.draw_options).items():
             setattr(self, name, value)
-        self.tasks = weights("tasks", self.tasks, dict.fromkeys(HARP_TASKS, 1.0))
-        self.losses = weights("losses", self.losses, LOSSES_OF_PRESET[self.preset])
-        self.max_query_length = from_json("max_query_length", self.max_query_length)
+        self.tasks = read_weights("tasks", self.tasks, dict.fromkeys(HARP_TASKS, 1.0))
+        self.losses = read_weights("losses", self.losses, _LOSSES_BY_PRESET[self.preset])
+        self.max_query_length = read_json("max_query_length", self.max_query_length)
 
     def check(self) -> None:
-        """Find what is wrong without opening the build.
+        """Check the options without opening the build.
 
         Raises:
-            HarpError: a number has no sense, or as `weighted_sum`, `task_weights` and
-                `query_limits` say.
+            HarpError: a number makes no sense, or `weighted_sum`, `task_weights` or `query_limits`
+                raises the error.
         """
-        check_limits(self, DATA_LIMITS)
+        check_limits(self, _DATA_LIMITS)
         self.weighted_sum()
         _ = self.query_limits
 
     @property
     def task_weights(self) -> dict[str, float]:
-        """Weight of each task by name; a weight of 0 leaves a task out.
+        """The weight of each task by name; a weight of 0 leaves a task out.
 
         Raises:
             HarpError: a task is not registered, a weight is negative, or no task is left.
         """
-        given = checked_weights("tasks", weights("tasks", self.tasks, {}))
-        for name in given:
+        weights = checked_weights("tasks", read_weights("tasks", self.tasks, {}))
+        for name in weights:
             TASKS[name]
-        return given
-
-    @property
-    def query_limits(self) -> dict[str, int | None]:
-        """Most tokens of a query by task; see `harp_plugin.training.data.query_limits`."""
-        return query_limits(self.max_query_length, tuple(self.task_weights), self.max_length)
+        return weights
 
     @property
     def draw_options(self) -> DrawOptions:
-        """How pairs are drawn, what is not given as the preset says."""
+        """How pairs are drawn; an option that is left out has the value of the preset."""
         return DrawOptions(
             **{option.name: getattr(self, option.name) for option in fields(DrawOptions)}
         )
-
-    def weighted_sum(self) -> WeightedSum:
-        """The total loss.
-
-        Raises:
-            HarpError: a loss is not registered, a weight is negative, or no loss is left.
-        """
-        return WeightedSum(weights("losses", self.losses, {}))
 
 
 @takes_old_names
 @dataclass
 class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
-    """How it is trained: Tevatron's options, which are those of transformers' Trainer.
+    """How the model is trained: Tevatron's options, which are those of transformers' Trainer.
 
     ``per_device_train_batch_size`` counts pair groups: a batch of 8 groups of two is 16 pairs.
     """
@@ -238,19 +223,23 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar and no log lines."})
     disable_tqdm: bool | None = field(
-        default=False, metadata={"help": "The same as --quiet, by the name in transformers."}
+        default=False, metadata={"help": "The same as --quiet; this is its name in transformers."}
     )
     fsdp: Annotated[str | None, bool | str | list[str] | None] = field(
         default=None,
         metadata={
-            "help": "Shard the model over processes with PyTorch's FSDP.",
+            "help": "Split the model over processes with PyTorch's FSDP.",
             "nargs": "?",
             "const": True,
         },
     )
     include_num_input_tokens_seen: Annotated[str, str | bool] = field(
         default="no",
-        metadata={"help": "Log tokens read: all, non_padding or no.", "nargs": "?", "const": "all"},
+        metadata={
+            "help": "Which tokens the log counts: all, non_padding or no.",
+            "nargs": "?",
+            "const": "all",
+        },
     )
     debug: Annotated[str, str | list[str] | None] = field(
         default="",
@@ -273,7 +262,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             self.disable_tqdm = True
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
-        for name in WITHOUT_MEANING:
+        for name in _OPTIONS_OF_OTHER_MODELS:
             if getattr(self, name, None) not in (False, "no", None):
                 raise HarpError(
                     f"{name} has no meaning when a cross-encoder is trained: leave it out"
@@ -297,10 +286,10 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         self._check_validation(metric)
 
     def _check_numbers(self) -> None:
-        limits = TRAINING_LIMITS | (EPOCH_LIMITS if self.max_steps < 1 else {})
-        for name, of_steps in STEP_LIMITS.items():
+        limits = _TRAINING_LIMITS | (_EPOCH_LIMITS if self.max_steps < 1 else {})
+        for name, step_limits in _STEP_LIMITS.items():
             if getattr(self, f"{name}_strategy") == "steps":
-                limits |= of_steps
+                limits |= step_limits
         check_limits(self, limits)
         # PyTorch refuses one beta of 0, as JSON writes it, beside one of 0.999.
         for name in ("adam_beta1", "adam_beta2"):
@@ -321,27 +310,3 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
 
 PRETRAINING = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
 """The options of `harp train`."""
-
-
-def weights(name: str, given: object, default: object) -> dict[str, Any]:
-    """Read an option that maps names to weights, given as a mapping or as JSON text.
-
-    Raises:
-        HarpError: it is neither.
-    """
-    value = from_json(name, default if given is None else given)
-    if not isinstance(value, Mapping):
-        raise HarpError(f"{name} is {value!r}: write it as {EXAMPLE[name]}")
-    return dict(value)
-
-
-def from_json(name: str, given: object) -> Any:
-    """Read an option that may be given as JSON text.
-
-    Raises:
-        HarpError: the text is not JSON.
-    """
-    try:
-        return json.loads(given) if isinstance(given, str) else given
-    except json.JSONDecodeError as error:
-        raise HarpError(f"{name} is not JSON ({error}): write it as {EXAMPLE[name]}") from error

@@ -1,4 +1,4 @@
-"""The model card beside a checkpoint: what its manifest says, for a reader and for the hub."""
+"""Write the model card of a checkpoint from its manifest, for readers and for the hub."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData
 
 from ..models.loading import PACKAGE_PREFIX
+from ..models.trainable import ModelDescription
 from .losses import WeightedSum
 
+__all__ = ["CARD", "CITED", "HARP", "bibtex", "cited", "is_on_the_hub", "model_card"]
+
 CARD = "README.md"
+"""File name of a model card."""
 HARP = "ma2021harp"
+"""Key of the HARP paper in ``data/citations.bib``."""
 CITED = {
     "prop": "ma2021prop",
     **dict.fromkeys(("srr", "rwi", "ati", "ltm"), "su2024wikiformer"),
@@ -24,58 +29,62 @@ CITED = {
     "margin_mse": "hofstaetter2020margin",
     "kl": "lin2020distilling",
 }
-"""Key in ``data/citations.bib`` by task or loss; HARP's own are not named."""
+"""Keys in ``data/citations.bib`` by task or loss; tasks and losses of HARP are not in it."""
 
 
 def cited(recipe: Mapping[str, Any]) -> list[str]:
-    """Keys of the papers whose tasks and losses a recipe uses, HARP's first."""
+    """Return the keys of the papers whose tasks and losses a recipe uses, HARP's key first."""
     used = [*recipe.get("tasks", ()), *recipe.get("losses", ())]
     return list(dict.fromkeys([HARP, *(CITED[name] for name in used if name in CITED)]))
 
 
-def model_card(manifest: Mapping[str, Any]) -> ModelCard:
-    """The card of a checkpoint, from its manifest alone: the same bytes for the same run."""
+def model_card(manifest: Mapping[str, Any], description: ModelDescription) -> ModelCard:
+    """Make the card of a checkpoint; the same run always has the same card.
+
+    Args:
+        manifest: the manifest of the checkpoint.
+        description: what the card says about the kind of model.
+    """
     recipe = manifest["recipe"]
     loss = WeightedSum(recipe["losses"])
     ranks = loss.needs_scores or not manifest["untrained_weights"]
     name = recipe["model"]
-    tuned = "build_dir" not in recipe
+    is_finetuned = "build_dir" not in recipe
     data = ModelCardData(
         base_model=name if is_on_the_hub(name) else None,
         library_name="transformers",
-        pipeline_tag="text-ranking" if ranks else "fill-mask",
-        tags=["cross-encoder", "information-retrieval", "reranker", "harp"],
+        pipeline_tag=description.pipeline_tag if ranks else "fill-mask",
+        tags=list(description.tags),
     )
     return ModelCard.from_template(
         data,
-        template_str=(files("harp_plugin") / "data" / "model-card.md").read_text("utf-8"),
-        title="A reranker trained on judged queries"
-        if tuned
-        else "A reranker pre-trained on hyperlinks",
+        template_str=(files("harp_plugin") / "data" / description.template).read_text("utf-8"),
+        title=description.finetuned_title if is_finetuned else description.pretrained_title,
         base=f"`{name}`",
         mlm=loss.needs_mlm,
         ranks=ranks,
-        origin=_origin(recipe, tuned),
+        origin=_origin(recipe, is_finetuned=is_finetuned),
         tables=list(_tables(manifest)),
         citations=bibtex(manifest["citations"]),
     )
 
 
 def bibtex(keys: Iterable[str]) -> str:
-    """The entries of `citations.bib` with these keys."""
+    """Return the entries of ``data/citations.bib`` with these keys."""
     text = (files("harp_plugin") / "data" / "citations.bib").read_text("utf-8")
     entries = {entry.partition("{")[2].partition(",")[0]: entry for entry in text.split("\n\n")}
     return "\n\n".join(entries[key].strip() for key in keys)
 
 
 def is_on_the_hub(name: str) -> bool:
-    """Whether a model's name is one of the hub, not a folder's or a package's."""
+    """Return whether a name is of a model on the hub, not of a folder or a package."""
     is_path = name.startswith((".", "/", "~")) or name.count("/") > 1 or Path(name).exists()
     return not is_path and not name.startswith(PACKAGE_PREFIX)
 
 
-def _origin(recipe: Mapping[str, Any], tuned: bool) -> str:
-    if not tuned:
+def _origin(recipe: Mapping[str, Any], *, is_finetuned: bool) -> str:
+    """Return the sentence that says what the model was trained on."""
+    if not is_finetuned:
         tasks = ", ".join(f"`{task}`" for task in recipe["tasks"])
         return f"Pre-trained by harp_plugin on pairs drawn from a hyperlinked corpus: {tasks}."
     if recipe.get("dataset"):
@@ -84,6 +93,7 @@ def _origin(recipe: Mapping[str, Any], tuned: bool) -> str:
 
 
 def _tables(manifest: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, str], list]]:
+    """Yield the heading, the names of the columns and the rows of each table."""
     recipe = manifest["recipe"]
     options = {**recipe, "seed": manifest["seed"], "processes": manifest["processes"]}
     counts = {**manifest["counts"], "groups in an epoch": manifest["groups_per_epoch"]}
@@ -95,11 +105,12 @@ def _tables(manifest: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, str],
         ("Options", ("option", "value"), options),
         ("Versions", ("package", "version"), manifest["versions"]),
     ):
-        given = [(name, value) for name, value in rows.items() if value is not None]
-        yield heading, names, [(_cell(name), _cell(value)) for name, value in given]
+        values = [(name, value) for name, value in rows.items() if value is not None]
+        yield heading, names, [(_cell(name), _cell(value)) for name, value in values]
 
 
 def _cell(value: object) -> str:
+    """Write a value as text for a cell of a Markdown table."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float):

@@ -15,6 +15,7 @@ from ..files.made_from import MadeFrom, OverwriteRules
 from ..files.records import read_record, write_record
 from ..files.writing import remove_temporary, sync, write_text
 from ..models.folder import MANIFEST, is_model_file, listed_files
+from ..models.trainable import ModelDescription
 from . import checkpoint_files
 from .card import CARD, model_card
 from .manifest import checkpoint_manifest, log_lines, read_made_from, run_versions
@@ -38,6 +39,7 @@ class RunFolder:
     Args:
         path: the folder.
         recipe: what the run computes.
+        description: what the model card says about the kind of model.
         processes: number of training processes.
         groups_per_epoch: number of pair groups in an epoch.
         data: fingerprint of what the groups are drawn from.
@@ -51,6 +53,7 @@ class RunFolder:
         path: str | Path,
         *,
         recipe: Mapping[str, Any],
+        description: ModelDescription,
         processes: int,
         groups_per_epoch: int,
         data: str = "",
@@ -59,6 +62,7 @@ class RunFolder:
         rules: OverwriteRules | None = None,
     ) -> None:
         self.path = Path(path)
+        self.description = description
         self.rules = rules or OverwriteRules()
         self.counts = dict(counts or {})
         self.record: dict[str, Any] = {
@@ -163,7 +167,7 @@ class RunFolder:
             state: what `checkpoint_manifest` takes by name.
         """
         manifest = checkpoint_manifest(self.record, self.counts, **state)
-        write_text(folder / CARD, str(model_card(manifest)))
+        write_text(folder / CARD, str(model_card(manifest, self.description)))
         files = checkpoint_files.synced_hashes(folder)
         if folder == self.partial:
             files = {name: entry for name, entry in files.items() if is_model_file(name)}

@@ -1,4 +1,4 @@
-"""Options of `harp finetune`, in the style of the other recipes."""
+"""Options of `harp finetune`: judged queries, negatives, losses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ from typing import Any
 from ..collections.dataset_queries import DatasetQueries
 from ..collections.json_lines_queries import JsonLinesQueries
 from ..errors import HarpError
-from ..limits import COUNT, MAX_LENGTH, NUMBER, SHARE, check_limits
+from ..limits import COUNT, NUMBER, check_limits
 from ..option_names import old_names, takes_old_names
-from .arguments import HarpModelArguments, HarpTrainingArguments, weights
-from .data import query_limits
+from .arguments import HarpModelArguments, HarpTrainingArguments
 from .judged import TASK, JudgedGroups
-from .losses import WeightedSum
+from .pair_arguments import (
+    PAIR_LIMITS,
+    SHOWN_IN_BOTH,
+    PairArguments,
+    losses_help,
+    max_length_option,
+    max_query_length_help,
+    mlm_probability_option,
+    read_weights,
+)
 
-OF_A_DATASET = (
+__all__ = ["FINETUNING", "SHOWN", "FinetuneDataArguments"]
+
+_DATASET_OPTIONS = (
     "negatives_run",
     "teacher_run",
     "min_label",
@@ -25,54 +35,33 @@ OF_A_DATASET = (
     "skip_top",
     "judged_negatives",
 )
-LIMITS = {
+"""Options that need a dataset."""
+_LIMITS = {
     **dict.fromkeys(("negatives", "depth", "queries"), COUNT),
     "skip_top": NUMBER,
-    "max_length": MAX_LENGTH,
-    "mlm_probability": SHARE,
+    **PAIR_LIMITS,
 }
-SHOWN = frozenset(
-    {
-        *(
-            "model",
-            "dataset",
-            "negatives_run",
-            "teacher_run",
-            "train_file",
-            "fields",
-            "queries",
-            "query_ids",
-        ),
-        *("min_label", "negatives", "depth", "skip_top", "judged_negatives", "output_dir"),
-        *("losses", "max_length", "per_device_train_batch_size", "gradient_accumulation_steps"),
-        *("learning_rate", "num_train_epochs", "max_steps", "warmup_ratio", "bf16", "save_steps"),
-        *(
-            "logging_steps",
-            "dataloader_num_workers",
-            "report_to",
-            "seed",
-            "overwrite",
-            "quiet",
-        ),
-    }
-)
-"""The options that a newcomer needs."""
+SHOWN = SHOWN_IN_BOTH | {
+    *("dataset", "negatives_run", "teacher_run", "train_file", "fields", "queries", "query_ids"),
+    *("min_label", "negatives", "depth", "skip_top", "judged_negatives"),
+}
+"""Options that the short help of `harp finetune` shows."""
 
 
 @takes_old_names
 @dataclass
-class FinetuneDataArguments:
-    """What is learnt from which judgements, and how negatives are drawn."""
+class FinetuneDataArguments(PairArguments):
+    """What the model learns from which judgements, and how negatives are drawn."""
 
     dataset: str | None = field(
         default=None,
-        metadata={"help": "ir_datasets id with documents, queries and qrels, such as vaswani."},
+        metadata={"help": "Id in ir_datasets of documents, queries and qrels, such as vaswani."},
     )
     negatives_run: str | None = field(
         default=None,
         metadata={
             "help": "TREC run (.gz too) of the dataset's queries, from which hard negatives are "
-            "drawn. Default: the dataset's scoreddocs.",
+            "drawn. Default: the scoreddocs of the dataset.",
             "aliases": old_names("run_file"),
         },
     )
@@ -141,49 +130,36 @@ class FinetuneDataArguments:
     losses: dict[str, Any] | str | None = field(
         default=None,
         metadata={
-            "help": "Losses with their weights in the sum, as JSON, or with their parameters, such "
-            'as {"lce": {"temperature": 2}}. Default: {"lce": 1}; the '
-            'paper\'s is {"bce": 1}.'
+            "help": losses_help(
+                '{"lce": {"temperature": 2}}', default='{"lce": 1}; the paper uses {"bce": 1}'
+            )
         },
     )
-    max_length: int = field(
-        default=512,
-        metadata={
-            "help": "How many tokens a pair has at most, special tokens included. Longer "
-            "documents are cut."
-        },
-    )
-    max_query_length: int | None = field(
-        default=None,
-        metadata={
-            "help": "Most tokens of a query. Default: a pair that is too long leaves half of "
-            "max_length to each of its texts."
-        },
-    )
-    mlm_probability: float = field(
-        default=0.15, metadata={"help": "Share of a document's tokens that an mlm loss masks."}
-    )
+    max_length: int = max_length_option()
+    max_query_length: int | None = field(default=None, metadata={"help": max_query_length_help()})
+    mlm_probability: float = mlm_probability_option()
 
     def __post_init__(self) -> None:
-        self.losses = weights("losses", self.losses, {"lce": 1.0})
+        self.losses = read_weights("losses", self.losses, {"lce": 1.0})
         if self.dataset is not None:
             self.dataset = self.dataset.removeprefix("irds:")
 
     def check(self) -> None:
-        """Find what is wrong without opening the data.
+        """Check the options without opening the data.
 
         Raises:
-            HarpError: there are two sources or none, an option has no sense for the source or the
-                losses, a number has no sense, or as `weighted_sum` and `query_limits` say.
+            HarpError: there are two sources or none, an option does not fit the source or the
+                losses, a number makes no sense, or `weighted_sum` or `query_limits` raises the
+                error.
         """
-        check_limits(self, LIMITS)
+        check_limits(self, _LIMITS)
         distilling = self.weighted_sum().distilling
         _ = self.query_limits
         if bool(self.dataset) == bool(self.train_file):
             raise HarpError("name either a dataset or a train_file to learn from")
         if self.train_file:
             defaults = {option.name: option.default for option in fields(self)}
-            for name in OF_A_DATASET:
+            for name in _DATASET_OPTIONS:
                 if getattr(self, name) != defaults[name]:
                     raise HarpError(f"{name} needs a dataset: a train_file lists its negatives")
         if self.dataset and distilling and not self.teacher_run:
@@ -197,27 +173,15 @@ class FinetuneDataArguments:
 
     @property
     def task_weights(self) -> dict[str, float]:
-        """The one task."""
+        """The weight of the only task."""
         return {TASK: 1.0}
-
-    @property
-    def query_limits(self) -> dict[str, int | None]:
-        """Most tokens of a query; see `harp_plugin.training.data.query_limits`."""
-        return query_limits(self.max_query_length, (TASK,), self.max_length)
-
-    def weighted_sum(self) -> WeightedSum:
-        """The total loss.
-
-        Raises:
-            HarpError: a loss is not registered, a weight is negative, or no loss is left.
-        """
-        return WeightedSum(weights("losses", self.losses, {}))
 
     def groups(self, seed: int, left_out: Collection[str] = ()) -> JudgedGroups:
         """Open the data, without the queries of the dataset whose ids are left out.
 
         Raises:
-            HarpError: a file is missing, or as `DatasetQueries` and `JsonLinesQueries` say.
+            HarpError: a file is missing, or `DatasetQueries` or `JsonLinesQueries` raises the
+                error.
         """
         for name in ("negatives_run", "teacher_run", "query_ids"):
             if (path := getattr(self, name)) is not None and not Path(path).is_file():

@@ -1,4 +1,4 @@
-"""One training run: from a recipe to a checkpoint; a stopped run goes on where it was."""
+"""Run a training from its recipe to its checkpoint; a stopped run continues where it stopped."""
 
 from __future__ import annotations
 
@@ -42,20 +42,21 @@ def train(
 ) -> Path:
     """Pre-train on what `harp build` wrote.
 
-    A run that was stopped goes on from its last whole checkpoint, a finished one is left as it is.
+    A run that was stopped continues from its last whole checkpoint; a finished run is left as it
+    is.
 
     Args:
-        model_args: which model is trained.
-        data_args: what is learnt.
-        training_args: how.
-        validation: measures the ranking where ``validation_dataset`` is named;
-            `harp_plugin.evaluation.training` puts one together.
+        model_args: options of the model.
+        data_args: options of the data and the losses.
+        training_args: options of the training.
+        validation: measures the ranking; needed if ``validation_dataset`` is named.
+            `harp_plugin.evaluation.training` makes it.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
 
     Raises:
-        HarpError: the recipe, the model or the build is at fault, or ``output_dir`` holds the work
+        HarpError: the recipe, the model or the build has an error, or ``output_dir`` holds the work
             of another recipe.
     """
     data_args.check()
@@ -93,11 +94,24 @@ def fit(
     held_out: PairGroups | None = None,
     validation: Validation | None = None,
 ) -> Path:
-    """Train on any source of pair groups, evaluate on any other; `train` says how."""
+    """Train on any source of pair groups.
+
+    Args:
+        groups: pair groups to train on.
+        model_args: options of the model.
+        data_args: options of the data and the losses.
+        training_args: options of the training.
+        held_out: pair groups to evaluate on.
+        validation: measures the ranking, as in `train`.
+
+    Returns:
+        The output folder, as in `train`.
+
+    Raises:
+        HarpError: for the same reasons as in `train`.
+    """
     if training_args.validation_dataset is not None and validation is None:
-        raise HarpError(
-            "validation_dataset is named: start from harp_plugin.evaluation.training, not training"
-        )
+        raise HarpError("validation_dataset is named: call harp_plugin.evaluation.training instead")
     loss = data_args.weighted_sum()
     if loss.distilling and not getattr(groups, "has_teacher_scores", False):
         raise HarpError(
@@ -109,6 +123,7 @@ def fit(
     folder = RunFolder(
         training_args.output_dir,
         recipe=recipe(model_args, data_args, training_args),
+        description=TrainableCrossEncoder.description,
         processes=training_args.world_size,
         groups_per_epoch=len(groups),
         data=getattr(groups, "fingerprint", ""),
@@ -170,7 +185,18 @@ def build_trainer(
     held_out: PairGroups | None = None,
     validation: Validation | None = None,
 ) -> HarpTrainer:
-    """Load model and tokenizer and put the trainer together."""
+    """Load model and tokenizer and make the trainer.
+
+    Args:
+        groups: pair groups to train on.
+        tasks: names of the tasks of the groups.
+        loss: the total loss.
+        model_args: options of the model.
+        data_args: options of the data and the losses.
+        training_args: options of the training.
+        held_out: pair groups to evaluate on.
+        validation: measures the ranking.
+    """
     seed = training_args.seed
     tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model)
     model = TrainableCrossEncoder.load(model_args.model, seed=seed)

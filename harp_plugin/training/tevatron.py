@@ -1,19 +1,23 @@
-"""The one place that knows which Tevatron is installed.
+"""Import the trainer and the training arguments of the Tevatron that is installed.
 
-Release 0.1.0 on the package index is for dense retrieval and has ``tevatron.trainer.DenseTrainer``
-and ``tevatron.arguments``; the main branch has ``tevatron.reranker``, and training arguments in
-``tevatron.retriever.arguments``. What of them does not fit a joint model, several processes or
-transformers 5, and where that is covered:
+No other module imports Tevatron. Release 0.1.0 on the package index is for dense retrieval and has
+``tevatron.trainer.DenseTrainer`` and ``tevatron.arguments``. The main branch has
+``tevatron.reranker``, and its training arguments are in ``tevatron.retriever.arguments``. Some
+parts of them do not work with our models, with several processes or with transformers 5. These
+modules replace them:
 
-- Both: `compute_loss` and `_save` expect a Tevatron model (and 0.1.0's fewer arguments); neither
-  can resume or evaluate one of ours: `trainer.HarpTrainer`.
-- 0.1.0: `_prepare_inputs` expects (query, passage) tuples, and `get_train_dataloader` gives every
-  process the same batches: `trainer.HarpTrainer`.
-- 0.1.0: ``DenseTrainer.__init__`` asks torch.distributed for its size when ``negatives_x_device``
-  is set, initialised or not; ``warmup_ratio`` is no longer read by transformers: `arguments`.
-- 0.1.0 tokenises with ``encode_plus``, which is gone; main joins query and passage without a
-  separator and drops token types: `data` brings its own dataset and collator.
-- main: ``RerankerModel`` takes every batch to be full, and loads with flash attention: `model`.
+- Both: ``compute_loss`` and ``_save`` expect a Tevatron model (and in 0.1.0 fewer arguments), and
+  neither version can resume or evaluate a model of ours: see `harp_plugin.training.trainer`.
+- 0.1.0: ``_prepare_inputs`` expects (query, passage) tuples, and ``get_train_dataloader`` gives
+  every process the same batches: see `harp_plugin.training.trainer`.
+- 0.1.0: ``DenseTrainer.__init__`` asks torch.distributed for its size if ``negatives_x_device`` is
+  set, even if torch.distributed is not initialised; transformers no longer reads ``warmup_ratio``:
+  see `harp_plugin.training.arguments`.
+- 0.1.0 tokenises with ``encode_plus``, which transformers 5 does not have. The main branch joins
+  query and passage without a separator and drops token types. See `harp_plugin.training.data`,
+  which has its own dataset and collator, and `harp_plugin.models.pairs`, which makes token ids.
+- Main branch: ``RerankerModel`` assumes that every batch is full, and needs flash attention: see
+  `harp_plugin.models.cross_encoder`.
 """
 
 from __future__ import annotations
@@ -22,11 +26,14 @@ from importlib.util import find_spec
 
 from ..errors import HarpError
 
-INSTALL = "run `pip install 'harp-plugin[train]'`"
+__all__ = ["IS_MAIN", "TevatronTrainer", "TevatronTrainingArguments"]
+
+_INSTALL = "run `pip install 'harp-plugin[train]'`"
 
 if find_spec("tevatron") is None:
-    raise HarpError(f"tevatron is not installed: {INSTALL}")
+    raise HarpError(f"tevatron is not installed: {_INSTALL}")
 IS_MAIN = find_spec("tevatron.reranker") is not None
+"""Whether the installed Tevatron is the main branch."""
 if not IS_MAIN and find_spec("tevatron.trainer") is None:
     raise HarpError(
         "the installed tevatron has neither tevatron.trainer nor tevatron.reranker: "
@@ -46,6 +53,4 @@ except ModuleNotFoundError as error:
         f"run `pip install {(error.name or '').partition('.')[0]}`"
     ) from error
 except ImportError as error:
-    raise HarpError(f"tevatron cannot be imported ({error}): {INSTALL}") from error
-
-__all__ = ["IS_MAIN", "TevatronTrainer", "TevatronTrainingArguments"]
+    raise HarpError(f"tevatron cannot be imported ({error}): {_INSTALL}") from error

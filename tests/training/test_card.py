@@ -8,6 +8,7 @@ from huggingface_hub import ModelCard, metadata_load
 
 from harp_plugin.cli import main
 from harp_plugin.files.records import read_record
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.card import CARD, CITED, HARP, bibtex, cited, is_on_the_hub, model_card
@@ -83,7 +84,7 @@ def test_scoring_head_that_nothing_trained_is_told():
         "citations": cited({"tasks": ["ltm"], "losses": ["mlm"]}),
     }
     manifest["recipe"] |= {"losses": {"mlm": 1.0}, "build_dir": "b", "fields": ["a|b"]}
-    card = model_card(manifest)
+    card = model_card(manifest, TrainableCrossEncoder.description)
     assert card.data.base_model == "google/bert_uncased_L-2_H-128_A-2"
     assert card.data.pipeline_tag == "fill-mask"
     assert "**Its scoring head was not trained:**" in card.text

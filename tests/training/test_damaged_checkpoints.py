@@ -17,6 +17,7 @@ from harp_plugin.files.hashes import describe_files
 from harp_plugin.files.locks import LOCK, one_writer
 from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.files.records import read_record, write_record
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.ranking import Scorer
@@ -142,6 +143,7 @@ def folder_of(path, overwrite=False):
     return RunFolder(
         path,
         recipe=record["recipe"],
+        description=TrainableCrossEncoder.description,
         processes=record["processes"],
         groups_per_epoch=record["groups_per_epoch"],
         data=record["data"],
