@@ -1,4 +1,4 @@
-"""What happens at a run's moments: begin, epoch, step, end."""
+"""Callbacks of the trainer: what happens when a training, an epoch or a step begins or ends."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from transformers import EarlyStoppingCallback, TrainerCallback
 from .data import EpochSampler
 from .speed import Speed
 
-__all__ = ["EarlyStopping", "RunMoments"]
+__all__ = ["EarlyStopping", "TrainingProgress"]
 
 
 class EarlyStopping(EarlyStoppingCallback):
-    """transformers' early stopping, whose count goes on when a run is resumed."""
+    """transformers' early stopping, which keeps its count when a run is resumed."""
 
     def on_train_begin(self, args, state, control, **kwargs) -> None:
-        """Take up the count of the checkpoint that the run goes on from."""
+        """Read the count from the checkpoint that the run continues from."""
         super().on_train_begin(args, state, control, **kwargs)
         stored = state.stateful_callbacks.get(type(self).__name__, {})
         counter = "early_stopping_patience_counter"
@@ -24,21 +24,21 @@ class EarlyStopping(EarlyStoppingCallback):
 
     @property
     def is_over(self) -> bool:
-        """Whether patience has run out."""
+        """Whether as many evaluations as allowed brought no better value."""
         return self.early_stopping_patience_counter >= self.early_stopping_patience
 
 
-class RunMoments(TrainerCallback):
-    """Sets the sampler's epoch, takes no step after the last, and logs where a run may resume.
+class TrainingProgress(TrainerCallback):
+    """Sets the epoch of the sampler, prevents steps after the last one, and logs at checkpoints.
 
-    Accelerate sets the epoch of samplers too, but not after a resume on several processes; and a
-    run that goes on from its very last step would take one more. Means of log lines begin anew at
-    a checkpoint, so that a resumed run logs what the whole run logs.
+    Accelerate also sets the epoch of samplers, but not when several processes resume a run. A run
+    that continues from its last step would take one more step. At each checkpoint a line is logged
+    and the means start anew, so that a resumed run logs the same lines as a run without a stop.
 
     Args:
-        sampler: gives the groups of an epoch.
-        speed: its clock starts with the training.
-        early_stopping: whether its patience has run out is asked at each epoch.
+        sampler: the sampler of the groups.
+        speed: measures the speed; its clock starts with the training.
+        early_stopping: at the start of an epoch the training ends if it is over.
     """
 
     def __init__(self, sampler: EpochSampler, speed: Speed, early_stopping: EarlyStopping) -> None:
@@ -47,22 +47,25 @@ class RunMoments(TrainerCallback):
         self._early_stopping = early_stopping
 
     def on_train_begin(self, args, state, control, **_: object) -> None:
-        """Find the best checkpoint where the folder lies now, and start the clock."""
+        """Find the best checkpoint in the present folder, and start the clock."""
         best = Path(args.output_dir) / f"checkpoint-{state.best_global_step}"
         if best.is_dir():
             state.best_model_checkpoint = str(best)
         self._speed.start()
 
     def on_epoch_begin(self, args, state, control, **_: object) -> None:
+        """Set the epoch of the sampler, and end a training that is over."""
         self._sampler.set_epoch(int(state.epoch or 0))
         is_over = state.global_step >= state.max_steps or self._early_stopping.is_over
         control.should_training_stop |= is_over
 
     def on_step_end(self, args, state, control, **_: object) -> None:
+        """Evaluate and log after the last step."""
         if state.global_step >= state.max_steps:
             control.should_evaluate |= args.eval_strategy == "steps"
             control.should_log = True
         self.on_epoch_end(args, state, control)
 
     def on_epoch_end(self, args, state, control, **_: object) -> None:
+        """Log a line at each checkpoint and each evaluation."""
         control.should_log |= control.should_save or control.should_evaluate

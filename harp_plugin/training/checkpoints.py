@@ -1,4 +1,4 @@
-"""A model card and a manifest in every checkpoint."""
+"""Write a model card and a manifest into every checkpoint, and remove old checkpoints."""
 
 from __future__ import annotations
 

@@ -1,21 +1,23 @@
-"""What must hold before a training begins."""
+"""Check what must be true before a training begins."""
 
 from __future__ import annotations
 
 from ..errors import HarpError
 from .arguments import HarpTrainingArguments
 
+__all__ = ["check_batches"]
+
 
 def check_batches(args: HarpTrainingArguments, groups: int) -> None:
-    """Find that every batch can be made of whole groups, each for one process.
+    """Check that each batch can have whole groups, and that each group belongs to one process.
 
     Args:
         args: training options.
-        groups: groups in an epoch.
+        groups: number of groups in an epoch.
 
     Raises:
-        HarpError: there are fewer groups than one global batch takes, one process would split its
-            batches over several GPUs, or several would share a group.
+        HarpError: there are fewer groups than one global batch needs, one process would split its
+            batches over several GPUs, or several processes would have the same group.
     """
     if args.n_gpu > 1:
         raise HarpError(

@@ -1,4 +1,4 @@
-"""A picture of a run: losses, accuracies by task, and what evaluations found, by step."""
+"""Draw the losses, the accuracies by task and the evaluations of a run by step."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["CURVES", "draw_curves", "panels_of"]
+
 logger = logging.getLogger(__name__)
 
 CURVES = "training_curves.png"
-COLUMNS = 3
-Line = Mapping[str, float]
-Panel = dict[str, str]
-"""Key in the log by the name that a panel's legend shows."""
+"""File name of the picture."""
+_COLUMNS = 3
+_Line = Mapping[str, float]
+_Panel = dict[str, str]
+"""Keys of the log by the names in the legend of a panel."""
 
 
-def draw_curves(log: Sequence[Line], path: Path) -> None:
-    """Draw a training log; without matplotlib, or with nothing logged, say so and draw nothing.
+def draw_curves(log: Sequence[_Line], path: Path) -> None:
+    """Draw a training log, if there is something to draw and matplotlib is installed.
 
     Args:
         log: entries of the trainer's log, each with its ``step``.
-        path: the picture to write.
+        path: where to write the picture.
     """
     panels = panels_of(log)
     if not panels:
@@ -37,8 +40,8 @@ def draw_curves(log: Sequence[Line], path: Path) -> None:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    rows = math.ceil(len(panels) / COLUMNS)
-    columns = min(len(panels), COLUMNS)
+    rows = math.ceil(len(panels) / _COLUMNS)
+    columns = min(len(panels), _COLUMNS)
     figure = Figure(figsize=(4.4 * columns, 3.2 * rows), layout="constrained")
     for place, (title, panel) in enumerate(panels.items()):
         axes = figure.add_subplot(rows, columns, place + 1)
@@ -50,21 +53,21 @@ def draw_curves(log: Sequence[Line], path: Path) -> None:
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
-def panels_of(log: Sequence[Line]) -> dict[str, Panel]:
-    """What is drawn: each panel by its title."""
+def panels_of(log: Sequence[_Line]) -> dict[str, _Panel]:
+    """Return the panels of the picture by their titles."""
     keys = dict.fromkeys(key for line in log for key in line)
-    of_losses = [key for key in keys if key.startswith("loss/")]
-    of_tasks = [key for key in keys if "/" in key and not key.startswith(("loss/", "eval_"))]
-    ranking = [key for key in keys if key.startswith("eval_") and not _is_of_pairs(key)]
-    panels: dict[str, Panel] = {}
-    if len(of_losses) > 1:
+    loss_keys = [key for key in keys if key.startswith("loss/")]
+    task_keys = [key for key in keys if "/" in key and not key.startswith(("loss/", "eval_"))]
+    ranking = [key for key in keys if key.startswith("eval_") and not _is_pair_value(key)]
+    panels: dict[str, _Panel] = {}
+    if len(loss_keys) > 1:
         panels["total loss"] = _with_held_out("loss", keys)
-    for key in of_losses:
+    for key in loss_keys:
         panels[f"{key.removeprefix('loss/')} loss"] = _with_held_out(key, keys)
     for kind, title in (("loss", "pair loss by task"), ("accuracy", "pairs in the right order")):
-        found = {_task(key): key for key in of_tasks if key.endswith(f"/{kind}")}
-        if len(found) > 1 or (found and kind == "accuracy"):
-            panels[title] = found
+        panel = {_task(key): key for key in task_keys if key.endswith(f"/{kind}")}
+        if len(panel) > 1 or (panel and kind == "accuracy"):
+            panels[title] = panel
     if "accuracy" in keys and "eval_accuracy" in keys:
         panels["pairs in the right order, held out"] = {"held out": "eval_accuracy"}
     if ranking:
@@ -72,13 +75,14 @@ def panels_of(log: Sequence[Line]) -> dict[str, Panel]:
     return panels
 
 
-def _with_held_out(key: str, known: Mapping[str, object]) -> Panel:
-    held_out = {"held out": f"eval_{key}"} if f"eval_{key}" in known else {}
+def _with_held_out(key: str, keys: Mapping[str, object]) -> _Panel:
+    """Return the panel of a value in training and, if it is in the log, on held-out pairs."""
+    held_out = {"held out": f"eval_{key}"} if f"eval_{key}" in keys else {}
     return {"training": key} | held_out
 
 
-def _is_of_pairs(key: str) -> bool:
-    """Whether an evaluation's value is of held-out pairs."""
+def _is_pair_value(key: str) -> bool:
+    """Return whether a value of an evaluation is measured on held-out pairs."""
     return "/" in key or key in ("eval_loss", "eval_accuracy")
 
 

@@ -1,4 +1,4 @@
-"""From pair groups to batches: dataset, sampler and collator."""
+"""Turn pair groups into batches: dataset, sampler and collator."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class PairGroups(Protocol):
     """A source of training examples, such as `harp_plugin.tasks.PreTrainingData`."""
 
     def __len__(self) -> int:
-        """Groups in one epoch."""
+        """Return the number of groups in one epoch."""
 
     def group(self, epoch: int, index: int) -> PairGroup:
-        """The group at an index of an epoch: always the same for the same arguments."""
+        """Return the group at an index of an epoch, the same group for the same arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A pair group with its place in the run, from which its masks are drawn."""
+    """A pair group with its epoch and index, which its masks depend on."""
 
     epoch: int
     index: int
@@ -37,9 +37,9 @@ class Example:
 
 
 class GroupDataset(Dataset[Example]):
-    """Pair groups by their number in the run: ``epoch * len(groups) + index``.
+    """Pair groups by their number in the run, which is ``epoch * len(groups) + index``.
 
-    The number alone says what is read, so workers and processes need no state of their own.
+    The number alone determines the group, so workers and processes need no state of their own.
     """
 
     def __init__(self, groups: PairGroups) -> None:
@@ -54,10 +54,10 @@ class GroupDataset(Dataset[Example]):
 
 
 class EpochSampler(Sampler[int]):
-    """Numbers of an epoch's groups in an order shuffled by (seed, epoch).
+    """Yields the numbers of the groups of an epoch in random order, which (seed, epoch) determines.
 
     Args:
-        size: groups in one epoch.
+        size: number of groups in one epoch.
         seed: seed of the order.
     """
 
@@ -76,22 +76,23 @@ class EpochSampler(Sampler[int]):
             yield start + int(index)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch that the next iteration gives."""
+        """Set the epoch of the next iteration."""
         self.epoch = epoch
 
 
 class GroupCollator:
-    """Makes one batch of all members of all groups; a group's members are adjacent.
+    """Makes one batch of all members of all groups; the members of a group are adjacent.
 
-    The model owns its part of the batch (see `harp_plugin.models.trainable`); what groups are is
-    added here.
+    The model makes its part of the batch (see `harp_plugin.models.trainable`), and the collator
+    adds what describes the groups.
 
     Args:
         batches: makes the model's part.
-        tasks: all task names; a group's task is given as its index here.
+        tasks: names of all tasks; a batch has the index of each group's task in them.
         query_limits: most tokens of a query by task, as `query_limits` reads them; None sets no
-            limit but the pair's.
-        new_masks: whether masks are drawn anew each epoch; else a pair keeps its masks for good.
+            limit except the pair's.
+        new_masks: whether each epoch draws new masks; otherwise a pair has the same masks in all
+            epochs.
     """
 
     def __init__(
@@ -111,10 +112,10 @@ class GroupCollator:
         """Make a batch.
 
         Returns:
-            What the model reads, and ``group_sizes`` and ``group_tasks``, (groups,);
-            ``group_places``, epoch and index of each, (groups, 2); where the groups have them
-            ``teacher_scores``, fp32, (pairs,); where tokens are masked ``masked_groups``, the group
-            of each in the batch, (masked,).
+            What the model reads; ``group_sizes`` and ``group_tasks``, (groups,); ``group_places``,
+            epoch and index of each group, (groups, 2); if the groups have them,
+            ``teacher_scores``, fp32, (pairs,); if tokens are masked, ``masked_groups``, the index
+            in the batch of each masked token's group, (masked,).
         """
         groups = [example.group for example in examples]
         sizes = torch.tensor([len(group.members) for group in groups])
@@ -123,10 +124,12 @@ class GroupCollator:
         batch = self._batches(pairs, limits, self._mask_keys(examples))
         batch["group_sizes"] = sizes
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
-        batch["group_places"] = torch.tensor([(each.epoch, each.index) for each in examples])
+        batch["group_places"] = torch.tensor(
+            [(example.epoch, example.index) for example in examples]
+        )
         teacher = [group.teacher_scores for group in groups if group.teacher_scores is not None]
         if len(teacher) == len(groups):
-            scores = [score for of_group in teacher for score in of_group]
+            scores = [score for group_scores in teacher for score in group_scores]
             batch["teacher_scores"] = torch.tensor(scores, dtype=torch.float32)
         if "masked_pairs" in batch:
             group_of_pair = torch.arange(len(groups)).repeat_interleave(sizes)
@@ -134,6 +137,7 @@ class GroupCollator:
         return batch
 
     def _mask_keys(self, examples: Sequence[Example]) -> list[tuple[int, ...]] | None:
+        """Return the numbers that the masks of each pair depend on, None for the pair's tokens."""
         if not self._new_masks:
             return None
         return [
@@ -144,18 +148,19 @@ class GroupCollator:
 
 
 def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[str, int | None]:
-    """Read the most tokens of a query, by task; None for a task that sets no limit.
+    """Return the most tokens of a query by task; None for a task without a limit.
 
     Args:
-        option: a number for all tasks, or numbers by task name. A task that is not named, and each
-            task if this is None, has no limit of its own: its pairs are cut as
-            `harp_plugin.models.pairs.cut_sizes` says. Any registered task may be named, so that a
-            recipe stands when a task is taken out of its mixture.
+        option: a number for all tasks, or numbers by name of the task. A task that is not named has
+            no limit of its own, nor has any task if the option is None: then pairs are cut as
+            `harp_plugin.models.pairs.cut_sizes` says. Each registered task may be named, so that a
+            recipe stays valid when a task is removed from its mixture.
         tasks: the tasks of the run.
         max_length: most tokens of a pair, special tokens included.
 
     Raises:
-        HarpError: a name is no task's, or a number is below 1 or leaves its document no room.
+        HarpError: a name is not the name of a task, or a number is below 1 or leaves no tokens for
+            the document.
     """
     by_task = option if isinstance(option, Mapping) else {}
     for task in by_task.keys() - set(tasks):
@@ -165,7 +170,7 @@ def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[
     for task, limit in limits.items():
         if limit is not None and (type(limit) is not int or not 0 < limit <= max_length - 8):
             raise HarpError(
-                f"max_query_length is {limit!r} for {task}: a max_length of {max_length} leaves "
-                f"room for a document with 1 to {max_length - 8}; change either"
+                f"max_query_length is {limit!r} for {task}: with a max_length of {max_length} it "
+                f"must be from 1 to {max_length - 8}, so that a document fits; change one of them"
             )
     return limits

@@ -1,4 +1,4 @@
-"""Losses that are not finite end a run at its next log line, with the example's name."""
+"""End a run when a loss is not finite, with an error that names the example."""
 
 from __future__ import annotations
 
@@ -12,50 +12,55 @@ from .data import PairGroups
 
 __all__ = ["NonFinite", "StopAtNonFinite"]
 
-STEP, EPOCH, INDEX, BAD, GROUPS = range(5)
+_STEP, _EPOCH, _INDEX, _NOT_FINITE, _GROUPS = range(5)
+"""Columns of `NonFinite.first`."""
 _QUERY_CHARACTERS = 60
 
 
 class NonFinite:
-    """The first group whose loss was not finite, kept on the device so that nothing waits for it.
+    """Keeps the first group whose loss was not finite.
+
+    It is kept on the device, so that the training does not wait for it.
 
     Args:
-        device: where the losses are.
+        device: the device of the losses.
     """
 
     def __init__(self, device: torch.device | str) -> None:
         self.first = torch.full((5,), -1, dtype=torch.int64, device=device)
 
     def add(self, step: int, places: Tensor, losses: Tensor) -> None:
-        """Look at a batch.
+        """Check the losses of a batch.
 
         Args:
-            step: optimiser steps taken before it.
+            step: number of optimiser steps before the batch.
             places: epoch and index of each group, (groups, 2).
-            losses: of each group, (groups,).
+            losses: loss of each group, (groups,).
         """
-        bad = ~losses.detach().isfinite()
-        place = places.index_select(0, bad.int().argmax().reshape(1))[0]
-        batch = torch.stack([bad.sum(), bad.new_full((), len(bad), dtype=torch.int64)])
-        found = torch.cat([places.new_full((1,), step), place, batch])
-        self.first = torch.where(bad.any() & (self.first[STEP] < 0), found, self.first)
+        wrong = ~losses.detach().isfinite()
+        place = places.index_select(0, wrong.int().argmax().reshape(1))[0]
+        counts = torch.stack([wrong.sum(), wrong.new_full((), len(wrong), dtype=torch.int64)])
+        row = torch.cat([places.new_full((1,), step), place, counts])
+        self.first = torch.where(wrong.any() & (self.first[_STEP] < 0), row, self.first)
 
     def earliest(self, accelerator: Accelerator) -> list[int] | None:
-        """The earliest over all processes: step, epoch, index, bad groups and groups of its batch.
+        """Return the first such group of all processes; every process must call this.
 
-        Every process must call it. None where all losses were finite.
+        Returns:
+            Step, epoch and index of the group, the number of groups in its batch whose loss is not
+            finite, and the number of all groups in its batch; None if all losses were finite.
         """
-        found = accelerator.gather(self.first[None]).tolist()
-        return min((row for row in found if row[STEP] >= 0), default=None)
+        rows = accelerator.gather(self.first[None]).tolist()
+        return min((row for row in rows if row[_STEP] >= 0), default=None)
 
 
 class StopAtNonFinite(TrainerCallback):
-    """Ends a run on all processes, before the next log line or checkpoint.
+    """Ends a run on all processes before the next log line or checkpoint, if a loss is not finite.
 
     Args:
-        non_finite: what has been seen.
-        groups: the pair groups that are trained on.
-        accelerator: reaches all processes.
+        non_finite: keeps the first loss that was not finite.
+        groups: the pair groups that the model trains on.
+        accelerator: communicates with all processes.
     """
 
     def __init__(self, non_finite: NonFinite, groups: PairGroups, accelerator: Accelerator) -> None:
@@ -65,10 +70,11 @@ class StopAtNonFinite(TrainerCallback):
         self._first_step = 0
 
     def on_train_begin(self, args, state, control, **_: object) -> None:
+        """Note the step at which the training begins."""
         self._first_step = state.global_step
 
     def on_step_end(self, args, state, control, **context) -> None:
-        """Look before the trainer logs, evaluates or saves.
+        """Check before the trainer logs, evaluates or saves.
 
         Raises:
             HarpError: a loss was not finite.
@@ -79,7 +85,7 @@ class StopAtNonFinite(TrainerCallback):
     on_epoch_end = on_step_end
 
     def on_train_end(self, args, state, control, **context) -> None:
-        """Look before the trained model is saved, at the weights of the last step too.
+        """Check the losses and the weights before the trained model is saved.
 
         Raises:
             HarpError: a loss was not finite, or a weight is not.
@@ -96,27 +102,27 @@ class StopAtNonFinite(TrainerCallback):
             raise HarpError(self._message(first, model))
 
     def _message(self, first: list[int], model: nn.Module) -> str:
-        epoch, index = first[EPOCH], first[INDEX]
+        epoch, index = first[_EPOCH], first[_INDEX]
         group = self._groups.group(epoch, index)
         label = getattr(self._groups, "label", None)
         name = f", {label(index)}" if label else ""
         query = " ".join(group.positive.query.split())[:_QUERY_CHARACTERS]
         return (
-            f"the loss is not finite at step {first[STEP] + 1}, for {first[BAD]} of "
-            f"{first[GROUPS]} groups of a batch: the first is {group.task}, epoch {epoch}, index "
+            f"the loss is not finite at step {first[_STEP] + 1}, for {first[_NOT_FINITE]} of "
+            f"{first[_GROUPS]} groups of a batch: the first is {group.task}, epoch {epoch}, index "
             f"{index}{name}, {query!r}; {self._advice(first, model)}"
         )
 
     def _advice(self, first: list[int], model: nn.Module) -> str:
-        if first[BAD] < first[GROUPS]:
-            return "others were well: look at this example's texts and scores"
-        if first[STEP] == self._first_step:
-            return "the run began so: look at the weights that it started from"
+        if first[_NOT_FINITE] < first[_GROUPS]:
+            return "the other losses are finite: check the texts and scores of this example"
+        if first[_STEP] == self._first_step:
+            return "this is the first step of the run: check the weights that it started from"
         return _weights_message(model)
 
 
 def _broken_weight(model: nn.Module) -> str | None:
-    """Return the name of a weight that is not finite."""
+    """Return the name of the first weight that is not finite, None if all are finite."""
     named = model.named_parameters()
     return next((name for name, w in named if not w.detach().isfinite().all()), None)
 

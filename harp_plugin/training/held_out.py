@@ -1,4 +1,4 @@
-"""Batches of pair groups that are not trained on."""
+"""Make batches of held-out pair groups, which the model does not train on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import HarpError
 from ..models.trainable import Batch
 from .data import GroupDataset
 
-__all__ = ["held_out_batches", "shares"]
+__all__ = ["held_out_batches", "split_batches"]
 
 
 def held_out_batches(
@@ -26,15 +26,15 @@ def held_out_batches(
     batch_size: int,
     workers: int = 0,
 ) -> Iterable[Any]:
-    """Return the batches of one process, so that all groups are read once by all processes.
+    """Return the batches of one process; all processes together read each group once.
 
     Args:
-        dataset: the groups, read as in their first epoch.
-        collate: makes a batch of examples.
+        dataset: the groups; those of the first epoch are read.
+        collate: makes a batch from examples.
         process: number of this process.
         processes: number of processes.
         batch_size: most groups of a batch.
-        workers: processes that read ahead.
+        workers: number of processes that prepare batches in advance.
 
     Raises:
         HarpError: there are fewer groups than processes.
@@ -44,18 +44,19 @@ def held_out_batches(
         raise HarpError(f"{size} pair groups cannot be evaluated on {processes} processes")
     return DataLoader(
         dataset,
-        batch_sampler=shares(size, processes, batch_size)[process],
+        batch_sampler=split_batches(size, processes, batch_size)[process],
         collate_fn=collate,
         num_workers=workers,
         generator=torch.Generator(),
     )
 
 
-def shares(size: int, processes: int, batch: int) -> list[list[list[int]]]:
-    """Split numbers below ``size`` into the batches of each process, as many for each, none empty.
+def split_batches(size: int, processes: int, batch_size: int) -> list[list[list[int]]]:
+    """Split the numbers below ``size`` into batches for each process.
 
-    Processes that shard the model wait for each other in every batch.
+    Each process has the same number of batches and no batch is empty, because processes that shard
+    a model wait for each other in every batch.
     """
-    steps = min(math.ceil(size / (processes * batch)), size // processes)
+    steps = min(math.ceil(size / (processes * batch_size)), size // processes)
     batches = [part.tolist() for part in np.array_split(np.arange(size), processes * steps)]
     return [batches[process::processes] for process in range(processes)]

@@ -19,7 +19,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from ..errors import HarpError, one_line
 from ..models.trainable import Batch, TrainableModel
 from .arguments import HarpTrainingArguments
-from .callbacks import EarlyStopping, RunMoments
+from .callbacks import EarlyStopping, TrainingProgress
 from .checkpoint_files import begin, fault
 from .checks import check_batches
 from .data import EpochSampler, GroupCollator, GroupDataset
@@ -95,7 +95,7 @@ class HarpTrainer(TevatronTrainer):
                 eval_dataset=held_out or validation,
                 data_collator=data_collator,
                 processing_class=tokenizer,
-                callbacks=[RunMoments(self.sampler, self.speed, self.early_stopping)],
+                callbacks=[TrainingProgress(self.sampler, self.speed, self.early_stopping)],
             )
         self.eval_dataset = held_out
         self.remove_callback(ProgressCallback)

@@ -1,6 +1,6 @@
 """The lines that a person sees."""
 
-from harp_plugin.training.progress import as_evaluation, as_line
+from harp_plugin.training.progress import evaluation_line, training_line
 
 LOGS = {
     "loss": 1.4512,
@@ -17,18 +17,18 @@ def accuracies(*tasks):
 
 
 def test_a_line_fits_a_terminal():
-    line = as_line(100000, LOGS | accuracies("acm", "qdm", "rdp", "rqp"))
+    line = training_line(100000, LOGS | accuracies("acm", "qdm", "rdp", "rqp"))
     assert line.startswith("100000 loss 1.45 hinge 0.843 mlm 6.21 | acm 100% qdm 100% ")
     assert len(line) <= 80
 
 
 def test_speed_stands_on_a_line_of_its_own_where_one_is_too_short():
-    short = as_line(7, LOGS | accuracies("rqp") | SPEED | {"tokens_per_second": 900.4})
+    short = training_line(7, LOGS | accuracies("rqp") | SPEED | {"tokens_per_second": 900.4})
     assert short == (
         "     7 loss 1.45 hinge 0.843 mlm 6.21 | rqp 100% | 900 tokens/s 4,322.0 pairs/s"
     )
     speed = SPEED | {"model_flops_utilisation": 0.456}
-    long = as_line(7, LOGS | accuracies("acm", "ict", "qdm", "rdp", "rqp") | speed)
+    long = training_line(7, LOGS | accuracies("acm", "ict", "qdm", "rdp", "rqp") | speed)
     assert long.splitlines() == [
         "     7 loss 1.45 hinge 0.843 mlm 6.21",
         "       acm 100% ict 100% qdm 100% rdp 100% rqp 100%",
@@ -37,11 +37,11 @@ def test_speed_stands_on_a_line_of_its_own_where_one_is_too_short():
 
 
 def test_a_run_without_a_pair_loss_shows_no_accuracies():
-    assert as_line(10, {"loss": 2.5, "loss/mlm": 2.5}) == "    10 loss 2.5 mlm 2.5"
+    assert training_line(10, {"loss": 2.5, "loss/mlm": 2.5}) == "    10 loss 2.5 mlm 2.5"
 
 
 def test_an_evaluation():
     logs = {"eval_nDCG@10": 0.41234, "eval_RR@10": 0.5, "epoch": 1}
-    assert as_evaluation(200, logs) == "   200 validation nDCG@10 0.4123 RR@10 0.5"
+    assert evaluation_line(200, logs) == "   200 validation nDCG@10 0.4123 RR@10 0.5"
     of_pairs = {"eval_loss": 2.0, "eval_loss/mlm": 1.0, "eval_rqp/accuracy": 1, "eval_accuracy": 1}
-    assert as_evaluation(3, of_pairs) == "     3 validation loss 2 accuracy 1"
+    assert evaluation_line(3, of_pairs) == "     3 validation loss 2 accuracy 1"

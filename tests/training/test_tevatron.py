@@ -26,7 +26,7 @@ from harp_plugin.training.arguments import (
 )
 from harp_plugin.training.data import GroupDataset
 from harp_plugin.training.folder import LOG
-from harp_plugin.training.held_out import shares
+from harp_plugin.training.held_out import split_batches
 from harp_plugin.training.run import fit
 from harp_plugin.training.tevatron import IS_MAIN, TevatronTrainer
 from harp_plugin.training.trainer import HarpTrainer
@@ -165,7 +165,7 @@ def test_evaluation_leaves_training_as_it_is(options):
     ("size", "processes", "batch"), [(24, 1, 5), (24, 2, 5), (7, 2, 1), (3, 3, 8), (101, 4, 8)]
 )
 def test_shares_hold_each_group_once(size, processes, batch):
-    of_processes = shares(size, processes, batch)
+    of_processes = split_batches(size, processes, batch)
     assert len({len(batches) for batches in of_processes}) == 1
     batches = list(chain.from_iterable(of_processes))
     assert sorted(chain.from_iterable(batches)) == list(range(size))

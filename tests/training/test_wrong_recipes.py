@@ -202,7 +202,7 @@ def test_pre_training_names_the_first_example_that_is_no_number(
     query = " ".join(group.positive.query.split())[:60]
     assert (
         f"the loss is not finite at step 3, for {len(bad)} of 4 groups of a batch: the first is "
-        f"{group.task}, epoch 0, index {bad[0]}, {query!r}; others were well"
+        f"{group.task}, epoch 0, index {bad[0]}, {query!r}; the other losses are finite"
     ) in line
     assert not (tmp_path / "out" / "harp_manifest.json").exists()
 
@@ -226,7 +226,7 @@ def of_lines(recipe, tmp_path, words, **changes):
 
 NAMED = (
     "at step 3, for 1 of 2 groups of a batch: the first is finetune, epoch 0, index {0}, "
-    "query q{0}, 'what is number {0}'; others were well: look at this example"
+    "query q{0}, 'what is number {0}'; the other losses are finite: check the texts"
 )
 
 
