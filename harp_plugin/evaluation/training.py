@@ -1,6 +1,6 @@
-"""Training whose ranking is measured meanwhile: `harp train` and `harp finetune` for Python.
+"""Train models and measure their ranking during the training: `harp train`, `harp finetune`.
 
-`harp_plugin.training` knows nothing of evaluation; the two are combined here.
+`harp_plugin.training` does not import the evaluation; this module combines them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def train(
     data_args: HarpDataArguments,
     training_args: HarpTrainingArguments,
 ) -> Path:
-    """Pre-train as `harp_plugin.training.run.train`, and measure what the options ask for."""
+    """Pre-train as `harp_plugin.training.run.train` does, and measure the ranking if requested."""
     data_args.check()
     validation = ranking_validation(training_args, data_args.max_length)
     return pretraining.train(model_args, data_args, training_args, validation=validation)
@@ -35,10 +35,10 @@ def finetune(
     data_args: FinetuneDataArguments,
     training_args: HarpTrainingArguments,
 ) -> Path:
-    """Fine-tune as `harp_plugin.training.finetune.finetune`, and measure what the options ask for.
+    """Fine-tune as `harp_plugin.training.finetune.finetune`, and measure the ranking if requested.
 
-    If the model learns from the dataset that is measured, the measured queries are drawn from
-    ``query_ids`` too, so that the held-out queries of a fold choose no checkpoint.
+    If the model learns from the same dataset that validates it, the validation queries are also
+    drawn from ``query_ids``, so that the held-out queries of a fold do not choose a checkpoint.
     """
     data_args.check()
     same = training_args.validation_dataset == data_args.dataset
@@ -50,15 +50,15 @@ def finetune(
 def ranking_validation(
     training_args: HarpTrainingArguments, max_length: int, query_ids: str | None = None
 ) -> RankingValidation | None:
-    """Return what measures the ranking, None where the options ask for nothing.
+    """Return an object that measures the ranking; None if the options name no validation dataset.
 
     Args:
-        training_args: the options.
-        max_length: tokens of a pair.
-        query_ids: file of the query ids to draw from, unless the options name one.
+        training_args: options of the training.
+        max_length: most tokens of a pair.
+        query_ids: file of the query ids to draw from, if the options do not name one.
 
     Raises:
-        HarpError: the dataset, the run, a measure or the file of ids is at fault.
+        HarpError: the dataset, the run, a measure or the file of ids has an error.
     """
     if training_args.validation_dataset is None:
         return None

@@ -1,4 +1,4 @@
-"""What is found wrong with a model's folder before anything in it is loaded."""
+"""Check the folder of a model before anything in it is loaded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,28 @@ from ..errors import HarpError
 from ..files.hashes import changed_file
 from ..files.records import read_record
 
+__all__ = [
+    "MANIFEST",
+    "MODEL_FILES",
+    "WEIGHTS",
+    "check_config",
+    "check_model_folder",
+    "has_vocabulary",
+    "is_model_file",
+    "listed_files",
+    "read_config",
+    "shapes_of",
+    "tokenizer_class_of",
+    "verify_manifest",
+]
+
 MANIFEST = "harp_manifest.json"
-"""Lists the files of a model that training wrote, with their hashes."""
+"""Name of the file that lists the files of a trained model with their hashes."""
 MODEL_FILES = (".json", ".txt", ".model", ".safetensors")
+"""Endings of the names of files that are read when a model is loaded."""
 WEIGHTS = "model.safetensors"
-INDEX = f"{WEIGHTS}.index.json"
+"""Name of the file with the weights of a model."""
+_INDEX = f"{WEIGHTS}.index.json"
 _VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
 _PICKLES = ("pytorch_model*.bin", "*.pt", "*.ckpt")
 _ATTENTIONS = (None, "eager", "sdpa")
@@ -51,17 +68,17 @@ _SIZES = frozenset(
 
 
 def check_model_folder(folder: Path, *, weights: bool) -> None:
-    """Find that a folder can be read, and that it is what training wrote there.
+    """Check that a model's folder can be read, and that its files are as training wrote them.
 
-    No weight is loaded, and nothing is run.
+    No weight is loaded, and no code of the model is run.
 
     Args:
-        folder: it has a ``config.json``.
-        weights: whether the weights are checked as well.
+        folder: a folder with a ``config.json``.
+        weights: whether the weights are checked too.
 
     Raises:
-        HarpError: a file is special, damaged or missing, the configuration is not possible, or a
-            hash in ``harp_manifest.json`` is of other content.
+        HarpError: a file is not a regular file, is damaged or is missing, the configuration is not
+            possible, or a file does not have the hash that ``harp_manifest.json`` lists.
     """
     _check_kinds(folder)
     config = read_config(folder)
@@ -72,10 +89,10 @@ def check_model_folder(folder: Path, *, weights: bool) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The content of ``config.json``.
+    """Read ``config.json``.
 
     Raises:
-        HarpError: it cannot be read, or is no JSON object.
+        HarpError: the file cannot be read, or it is not a JSON object.
     """
     path = folder / "config.json"
     try:
@@ -87,15 +104,19 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"cannot load model {folder}, damaged {path.name}: {type(error).__name__}; restore it"
         ) from error
     if not isinstance(config, dict):
-        raise HarpError(f"cannot load model {folder}: {path.name} is no JSON object; restore it")
+        raise HarpError(f"cannot load model {folder}: {path.name} is not a JSON object; restore it")
     return config
 
 
 def check_config(config: Mapping[str, Any], name: str) -> None:
-    """Find that a configuration asks for no other package and for no code from elsewhere.
+    """Check that a configuration needs no other package and no code from elsewhere.
+
+    Args:
+        config: the content of ``config.json``.
+        name: name of the model, for errors.
 
     Raises:
-        HarpError: it does; the message names the model.
+        HarpError: it needs other packages or code.
     """
     if config.get("quantization_config") is not None:
         raise HarpError(f"the weights of model {name} are quantised: name one with plain weights")
@@ -110,10 +131,10 @@ def check_config(config: Mapping[str, Any], name: str) -> None:
 
 
 def tokenizer_class_of(folder: Path) -> str | None:
-    """The class that ``tokenizer_config.json`` names, None where it names none.
+    """Return the class that ``tokenizer_config.json`` names; None if it names no class.
 
     Raises:
-        HarpError: the file cannot be read, or what it names is no name.
+        HarpError: the file cannot be read, or the name is not a string.
     """
     path = folder / "tokenizer_config.json"
     if not path.is_file():
@@ -123,20 +144,21 @@ def tokenizer_class_of(folder: Path) -> str | None:
     except (OSError, ValueError, RecursionError, AttributeError) as error:
         raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
     if not isinstance(name, str | None):
-        raise HarpError(f"{path}: tokenizer_class is no name: restore the file")
+        raise HarpError(f"{path}: tokenizer_class is not a string: restore the file")
     return name
 
 
 def has_vocabulary(folder: Path) -> bool:
-    """Whether a folder has a file with a tokenizer's vocabulary."""
+    """Return whether a folder has a file with the vocabulary of a tokenizer."""
     return any(file.is_file() for pattern in _VOCABULARIES for file in folder.glob(pattern))
 
 
 def shapes_of(folder: Path) -> dict[str, list[int]]:
-    """The shape of each stored tensor, read from the headers of the safetensors files.
+    """Return the shape of each stored tensor, from the headers of the safetensors files.
 
     Raises:
-        HarpError: there are no such files, one is damaged, or the index names a file elsewhere.
+        HarpError: there are no such files, one is damaged, or the index names a file in another
+            folder.
     """
     shapes: dict[str, list[int]] = {}
     for path in _weight_files(folder):
@@ -152,10 +174,10 @@ def shapes_of(folder: Path) -> dict[str, list[int]]:
 
 
 def listed_files(folder: Path) -> dict[str, Any]:
-    """The files that a folder's manifest lists.
+    """Return the files that the manifest of a folder lists, by their names.
 
     Raises:
-        HarpError: the manifest is damaged, or lists none.
+        HarpError: the manifest is damaged, or it lists no files.
     """
     files = read_record(folder / MANIFEST).get("files")
     if not isinstance(files, dict) or not all(map(_is_description, files.values())):
@@ -164,11 +186,11 @@ def listed_files(folder: Path) -> dict[str, Any]:
 
 
 def verify_manifest(folder: Path, *, weights: bool) -> None:
-    """Find that a model's files are those that training wrote, where it has a manifest.
+    """Check that the files of a model are as training wrote them, if it has a manifest.
 
     Args:
-        folder: of the model.
-        weights: whether the weights are compared as well.
+        folder: the folder of the model.
+        weights: whether the weights are checked too.
 
     Raises:
         HarpError: a file is missing or has other content, or the manifest is damaged.
@@ -194,7 +216,11 @@ def verify_manifest(folder: Path, *, weights: bool) -> None:
 
 
 def is_model_file(name: str) -> bool:
-    """Whether a file, named from its model's folder, is read when the model is loaded."""
+    """Return whether a file is read when its model is loaded.
+
+    Args:
+        name: path of the file in the folder of the model.
+    """
     own = name.startswith(("harp_", "training_", "trainer_"))
     return name.endswith(MODEL_FILES) and "/" not in name and not own
 
@@ -204,7 +230,10 @@ def _is_description(entry: Any) -> bool:
 
 
 def _check_kinds(folder: Path) -> None:
-    """A pipe or a device would keep its reader waiting; an adapter would load another model."""
+    """Check that all files are regular ones, and that the folder has no adapter.
+
+    A reader would wait for a pipe or a device without end; an adapter would load another model.
+    """
     if (folder / "adapter_config.json").exists():
         raise HarpError(
             f"{folder} holds an adapter: merge it into its model and name the merged model"
@@ -212,13 +241,14 @@ def _check_kinds(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         is_special = path.exists() and not path.is_file() and not path.is_dir()
         if is_special or (is_model_file(path.name) and not path.is_file()):
-            raise HarpError(f"{path} is no regular file: restore it, or name another model")
+            raise HarpError(f"{path} is not a regular file: restore it, or name another model")
 
 
 def _weight_files(folder: Path) -> list[Path]:
+    """Return the files with the weights of a model."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
-    index = folder / INDEX
+    index = folder / _INDEX
     if not index.is_file():
         pickled = any(True for pattern in _PICKLES for _ in folder.glob(pattern))
         reason = "pickled weights can run code" if pickled else "it has no weights"
@@ -232,12 +262,17 @@ def _weight_files(folder: Path) -> list[Path]:
         ) from error
     for name, path in zip(sorted(names), paths, strict=True):
         if Path(name).name != name or not path.is_file() or path.suffix != ".safetensors":
-            raise HarpError(f"{index} names {name[:120]!r}, which is no weights file beside it")
+            raise HarpError(
+                f"{index} names {name[:120]!r}, which is not a file of weights in this folder"
+            )
     return paths
 
 
 def _check_counts(config: Mapping[str, Any], tensors: int, path: Path) -> None:
-    """Each layer has at least one tensor, so that more layers than tensors cannot be."""
+    """Check that the numbers in a configuration are possible.
+
+    Each layer has at least one tensor, so a model cannot have more layers than tensors.
+    """
     most_layers = max(tensors, _LEAST_LAYERS_ALLOWED)
     limits = {
         **dict.fromkeys(_LAYERS, most_layers),
@@ -248,11 +283,13 @@ def _check_counts(config: Mapping[str, Any], tensors: int, path: Path) -> None:
         if key not in limits or isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if not 0 <= value <= limits[key]:
-            raise HarpError(f"{path}: {key} is {str(value)[:20]}, which cannot be: restore it")
+            raise HarpError(
+                f"{path}: {key} is {str(value)[:20]}, which is not possible: restore it"
+            )
 
 
 def _leaves(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Keys with their values, of nested objects as well."""
+    """Yield keys with their values, also those of nested objects."""
     waiting = [config]
     while waiting:
         for key, value in waiting.pop().items():

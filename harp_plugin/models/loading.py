@@ -1,4 +1,4 @@
-"""Where a model lies: a folder, an installed package, or the hub; what it is; how much it reads."""
+"""Load models and tokenizers from a folder, an installed package or the hub."""
 
 from __future__ import annotations
 
@@ -26,14 +26,26 @@ from .folder import (
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+__all__ = [
+    "PACKAGE_PREFIX",
+    "load_pretrained",
+    "load_tokenizer",
+    "longest_input",
+    "model_errors",
+    "model_fingerprint",
+    "resolve_model",
+    "without_notices",
+]
+
 PACKAGE_PREFIX = "package:"
+"""How the name of a model in a Python package begins."""
 _LAYER = re.compile(r"^(?!mtp\.)(?:.*\.)?layers?\.(\d+)\.")
 _MOST_TIMES_LARGER = 8
-_HEAD = 10_000_000
+_NEW_HEAD_WEIGHTS = 10_000_000
 
 
 def resolve_model(name: str) -> str:
-    """Give what ``from_pretrained`` takes for a model name.
+    """Return the folder or the hub name that ``from_pretrained`` takes.
 
     Args:
         name: a folder, a hub name such as ``bert-base-uncased``, or ``package:NAME`` for a Python
@@ -42,7 +54,7 @@ def resolve_model(name: str) -> str:
 
     Raises:
         HarpError: the package is not installed or carries no model, or ``name`` looks like a path
-            and nothing is there.
+            and there is nothing at this path.
     """
     if name.startswith(PACKAGE_PREFIX):
         return _model_in_package(name.removeprefix(PACKAGE_PREFIX))
@@ -57,6 +69,7 @@ def resolve_model(name: str) -> str:
 
 
 def _model_in_package(package: str) -> str:
+    """Return the folder of the model that an installed package carries."""
     try:
         folder = files(package.replace("-", "_")) / "model"
     except ModuleNotFoundError:
@@ -69,17 +82,20 @@ def _model_in_package(package: str) -> str:
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a model named as in `resolve_model`.
+    """Load the tokenizer of a model.
+
+    Args:
+        name: name of the model, as in `resolve_model`.
 
     Raises:
-        HarpError: the model cannot be found here or on the hub, its files are damaged, or its
-            tokenizer does not fit the model.
+        HarpError: the model cannot be found on this machine or on the hub, its files are
+            damaged, or its tokenizer does not fit the model.
     """
     from transformers import AutoTokenizer
 
     folder = Path(resolve_model(name))
     tokenizer = load_pretrained(AutoTokenizer, name)
-    with usable(name):
+    with model_errors(name):
         largest = max(tokenizer.get_vocab().values(), default=-1)
         is_empty = len(tokenizer) <= len(tokenizer.all_special_ids)
     reason = _folder_fault(tokenizer, folder, largest) if folder.is_dir() else None
@@ -90,23 +106,29 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 
 def load_pretrained(auto_class, name: str, **options):
-    """Call ``auto_class.from_pretrained`` and turn an unusable model into one clear line.
+    """Call ``auto_class.from_pretrained``, and raise one clear error if the model cannot be used.
 
-    Weights are loaded from safetensors only, and no code of the model is run. Nothing of a local
-    folder is loaded before it has been checked, `harp_manifest.json` included.
+    Weights are loaded from safetensors only, and no code of the model is run. A local folder and
+    its ``harp_manifest.json`` are checked before anything in it is loaded.
+
+    Args:
+        auto_class: a class of transformers such as ``AutoModel``.
+        name: name of the model, as in `resolve_model`.
+        options: further arguments of ``from_pretrained``.
 
     Raises:
-        HarpError: the model cannot be found here or on the hub, or its files are damaged.
+        HarpError: the model cannot be found on this machine or on the hub, or its files are
+            damaged.
     """
     is_model = auto_class.__name__.startswith("AutoModel")
     options["trust_remote_code"] = False
-    with usable(name, errors=OSError):
+    with model_errors(name, errors=OSError):
         source = resolve_model(name)
         if Path(source).is_dir():
             check_model_folder(Path(source), weights=is_model)
     if is_model:
         return _load_model(auto_class, name, source, options)
-    with usable(name, auto_class.__name__):
+    with model_errors(name, auto_class.__name__):
         return auto_class.from_pretrained(source, **options)
 
 
@@ -114,29 +136,32 @@ def _load_model(auto_class, name: str, source: str, options: dict[str, Any]):
     wants_info = options.pop("output_loading_info", False)
     options |= {"use_safetensors": True, "output_loading_info": True}
     _check_implied_size(auto_class, name, source)
-    with usable(name, auto_class.__name__):
+    with model_errors(name, auto_class.__name__):
         model, info = auto_class.from_pretrained(source, **options)
     _check_layers(model, info["unexpected_keys"], name)
     if broken := _not_finite(model):
-        with usable(name, auto_class.__name__):
+        with model_errors(name, auto_class.__name__):
             wide, _ = auto_class.from_pretrained(source, **options | {"dtype": "float32"})
-        raise HarpError(_told(broken, name, is_too_large=_not_finite(wide) is None))
+        raise HarpError(_not_finite_message(broken, name, is_too_large=_not_finite(wide) is None))
     return (model, info) if wants_info else model
 
 
 @contextmanager
-def usable(name: str, kind: str = "model", errors: type[Exception] = Exception) -> Iterator[None]:
-    """Turn an error of the block into one line that says that the model cannot be loaded.
+def model_errors(
+    name: str, kind: str = "model", errors: type[Exception] = Exception
+) -> Iterator[None]:
+    """Replace an error of the block by one line that says that the model cannot be loaded.
 
-    Only calls of other packages belong in the block: an error of ours keeps its traceback.
+    Only calls of other packages belong into the block, so that an error in our own code keeps its
+    traceback.
 
     Args:
-        name: of the model.
-        kind: what is loaded, such as ``AutoModelForMaskedLM``.
-        errors: which errors are turned.
+        name: name of the model.
+        kind: class that is loaded, such as ``AutoModelForMaskedLM``.
+        errors: the errors that are replaced.
 
     Raises:
-        HarpError: in place of these errors, except `MemoryError`.
+        HarpError: instead of these errors, except `MemoryError`.
     """
     try:
         yield
@@ -144,18 +169,18 @@ def usable(name: str, kind: str = "model", errors: type[Exception] = Exception) 
         raise
     except errors as error:
         reason = one_line(" ".join(str(error).split())[:200]) or type(error).__name__
-        if found := re.search(
+        if match := re.search(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
         ):
-            reason = f"{found[1]} has no {kind}; name an encoder such as BERT"
+            reason = f"{match[1]} has no {kind}; name an encoder such as BERT"
         raise HarpError(f"cannot load model {name}: {reason}") from error
 
 
 @contextmanager
 def without_notices() -> Iterator[None]:
-    """Hold back the notices of transformers about missing weights, and its progress bars.
+    """Hide the progress bars of transformers, and its notices about missing weights.
 
-    A checkpoint may rightly lack a head; where it may not, an error of ours says so.
+    A checkpoint may lack a head; if it must not, the caller raises an error.
     """
     from transformers.utils import logging
 
@@ -171,29 +196,29 @@ def without_notices() -> Iterator[None]:
 
 
 def _check_implied_size(auto_class, name: str, source: str) -> None:
-    """Find that a model of this configuration is not far larger than its file, before it is made.
+    """Check that a configuration does not describe a far larger model than the stored one.
 
-    The model is made without memory for its weights.
+    For this, the model is made without memory for its weights.
     """
     import torch
     from transformers import AutoConfig
     from transformers.configuration_utils import PreTrainedConfig
 
-    with usable(name, auto_class.__name__):
+    with model_errors(name, auto_class.__name__):
         content = PreTrainedConfig.get_config_dict(source)[0]
     check_config(content, source)
     if not Path(source).is_dir():
         return
     stored = sum(math.prod(shape) for shape in shapes_of(Path(source)).values())
     with (
-        usable(name, auto_class.__name__),
+        model_errors(name, auto_class.__name__),
         torch.random.fork_rng(devices=[]),
         torch.device("meta"),
     ):
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
         model = auto_class.from_config(config, trust_remote_code=False)
     implied = sum(weight.numel() for weight in model.parameters())
-    if implied > _MOST_TIMES_LARGER * stored + _HEAD:
+    if implied > _MOST_TIMES_LARGER * stored + _NEW_HEAD_WEIGHTS:
         raise HarpError(
             f"{source}: by its config.json the model has {implied:,} weights, but {stored:,} are "
             "stored: restore the folder"
@@ -201,11 +226,11 @@ def _check_implied_size(auto_class, name: str, source: str) -> None:
 
 
 def _check_layers(model: PreTrainedModel, unused: Iterable[str], name: str) -> None:
-    """Find that no layer was left out; buffers that layers of older releases had may be."""
-    made = {found[1] for key in model.state_dict() if (found := _LAYER.search(key))}
+    """Check that the model has every stored layer; it may lack buffers of older releases."""
+    layers = {match[1] for key in model.state_dict() if (match := _LAYER.search(key))}
     for key in sorted(unused):
-        found = _LAYER.search(key)
-        if found and found[1] not in made:
+        match = _LAYER.search(key)
+        if match and match[1] not in layers:
             raise HarpError(
                 f"model {name} stores {key}, for which its config.json has no layer: restore "
                 "config.json"
@@ -213,12 +238,12 @@ def _check_layers(model: PreTrainedModel, unused: Iterable[str], name: str) -> N
 
 
 def _not_finite(model: PreTrainedModel) -> str | None:
-    """The first parameter with a value that is no finite number."""
+    """Return the name of the first parameter that is not finite, None if all are finite."""
     named = model.named_parameters()
     return next((key for key, weight in named if not weight.isfinite().all()), None)
 
 
-def _told(weight: str, name: str, *, is_too_large: bool) -> str:
+def _not_finite_message(weight: str, name: str, *, is_too_large: bool) -> str:
     if is_too_large:
         return (
             f"model {name}: the weights of {weight} are too large for float16: choose float32 or "
@@ -228,14 +253,17 @@ def _told(weight: str, name: str, *, is_too_large: bool) -> str:
 
 
 def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path, largest: int) -> str | None:
-    """Where files are missing or a class is not known, transformers takes others in silence."""
+    """Return what is wrong with the tokenizer's files, None if nothing is.
+
+    If files are missing or a class is unknown, transformers silently uses other ones.
+    """
     import transformers
 
     if tokenizer.vocab_files_names and not has_vocabulary(folder):
         return "the folder has no tokenizer.json and no vocabulary"
     name = tokenizer_class_of(folder)
     classes = [f"{(name or '').removesuffix('Fast')}{ending}" for ending in ("", "Fast")]
-    if name and not any(hasattr(transformers, each) for each in classes):
+    if name and not any(hasattr(transformers, class_name) for class_name in classes):
         return f"transformers has no class {name[:60]!r}, and code of a model is not run"
     size = read_config(folder).get("vocab_size")
     if isinstance(size, int) and largest >= size:
@@ -244,6 +272,7 @@ def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path, largest: int
 
 
 def _tokenizer_fault(limit: Any, *, is_empty: bool) -> str | None:
+    """Return what is wrong with a tokenizer of this ``model_max_length``, None if nothing is."""
     if is_empty:
         return "its vocabulary is empty"
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
@@ -252,9 +281,9 @@ def _tokenizer_fault(limit: Any, *, is_empty: bool) -> str | None:
 
 
 def model_fingerprint(name: str) -> str:
-    """Changes when the files of a model do.
+    """Return a text that changes when the files of a model change.
 
-    A folder's files are hashed; a model of the hub is known by its commit.
+    The files of a folder are hashed; a model of the hub has the id of its commit.
     """
     folder = Path(resolve_model(name))
     if not folder.is_dir():
@@ -271,12 +300,12 @@ def model_fingerprint(name: str) -> str:
 
 
 def longest_input(model: PreTrainedModel) -> int | None:
-    """How many tokens a model has positions for; None when it has no such limit."""
+    """Return how many tokens a model has positions for; None if it has no such limit."""
     import torch
 
     for path, module in model.named_modules():
         if path.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
-            # RoBERTa and its kin count positions from after the padding index.
+            # RoBERTa and similar models count positions from after the padding index.
             offset = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - offset
     limit = getattr(model.config, "max_position_embeddings", None)

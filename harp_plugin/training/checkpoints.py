@@ -17,7 +17,7 @@ __all__ = ["DescribedCheckpoints"]
 
 
 class DescribedCheckpoints(TrainerCallback):
-    """Describes each checkpoint when it is saved, then removes old ones.
+    """Describes each checkpoint when it is saved, and then removes old checkpoints.
 
     Args:
         folder: of the run.

@@ -1,4 +1,4 @@
-"""`harp finetune`: train a reranker on judged queries, through the same trainer."""
+"""Train a reranker on judged queries, by the same trainer as in pre-training."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .judged_arguments import FinetuneDataArguments
 from .run import fit
 from .validation import Validation
 
+__all__ = ["finetune"]
+
 
 def finetune(
     model_args: HarpModelArguments,
@@ -19,23 +21,24 @@ def finetune(
     *,
     validation: Validation | None = None,
 ) -> Path:
-    """Train a reranker on judged queries; an epoch has one group of each.
+    """Train a reranker on judged queries; an epoch has one group for each query.
 
-    Queries that the run is validated on are not learnt from, unless ``validation_held_out`` is off.
-    A run that was stopped goes on from its last whole checkpoint, a finished one is left as it is.
+    The model does not learn from queries that the validation uses, unless ``validation_held_out``
+    is off. A run that was stopped continues from its last whole checkpoint; a finished run is left
+    as it is.
 
     Args:
-        model_args: which model is trained.
-        data_args: what is learnt.
-        training_args: how.
-        validation: measures the ranking where ``validation_dataset`` is named;
-            `harp_plugin.evaluation.training` puts one together.
+        model_args: options of the model.
+        data_args: options of the data and the losses.
+        training_args: options of the training.
+        validation: measures the ranking; needed if ``validation_dataset`` is named.
+            `harp_plugin.evaluation.training` makes it.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
 
     Raises:
-        HarpError: the recipe, the model or the data are at fault, or ``output_dir`` holds the work
+        HarpError: the recipe, the model or the data have an error, or ``output_dir`` holds the work
             of another recipe.
     """
     data_args.check()

@@ -1,4 +1,4 @@
-"""The files and folders that a training run reads."""
+"""Find the files and folders that a training run reads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..errors import HarpError
 from ..files.hashes import file_hash
 from ..models.loading import model_fingerprint, resolve_model
 
+__all__ = ["check_output_dir", "fingerprints"]
+
 _MODELS = ("model", "tokenizer_name")
 _FOLDERS = ("build_dir", "validation_build_dir")
 _FILES = ("negatives_run", "teacher_run", "train_file", "query_ids", "stop_words")
@@ -17,14 +19,14 @@ _FILES_OF_VALIDATION = ("validation_run", "validation_query_ids")
 
 
 def check_output_dir(output_dir: str, *options: Any) -> None:
-    """Find that a run does not write where it reads.
+    """Check that a run does not write where it reads.
 
     Args:
-        output_dir: where it writes.
-        options: dataclasses of its options.
+        output_dir: the folder that it writes.
+        options: the dataclasses of its options.
 
     Raises:
-        HarpError: an input is ``output_dir``, lies in it, or is a folder that holds it.
+        HarpError: an input is ``output_dir``, is in it, or is a folder that contains it.
     """
     output = Path(output_dir).resolve()
     for name, path in _inputs(options):
@@ -39,32 +41,39 @@ def check_output_dir(output_dir: str, *options: Any) -> None:
 
 
 def fingerprints(*options: Any) -> dict[str, str]:
-    """What changes with the content of the start model, and of each named file but of the data.
+    """Return fingerprints of the start model and of the files that options name.
 
-    The data's own fingerprint is theirs to give.
+    The data that the model trains on have a fingerprint of their own.
+
+    Args:
+        options: the dataclasses of the options.
+
+    Returns:
+        Texts that change with the content, by the names of the options.
 
     Raises:
         HarpError: a model or a file is missing.
     """
-    found = {}
-    for name, value in _given(options, (*_MODELS, *_FILES_OF_VALIDATION, "query_ids")):
+    values = {}
+    for name, value in _values(options, (*_MODELS, *_FILES_OF_VALIDATION, "query_ids")):
         try:
-            found[name] = model_fingerprint(value) if name in _MODELS else file_hash(Path(value))
+            values[name] = model_fingerprint(value) if name in _MODELS else file_hash(Path(value))
         except OSError as error:
             raise HarpError(f"cannot read {name} {value}: {error.strerror}") from error
-    return found
+    return values
 
 
 def _inputs(options: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
-    """Names and paths of what is read and lies on this machine."""
-    yield from _given(options, (*_FOLDERS, *_FILES, *_FILES_OF_VALIDATION))
-    for name, value in _given(options, _MODELS):
+    """Yield the names of options and the paths of what they name."""
+    yield from _values(options, (*_FOLDERS, *_FILES, *_FILES_OF_VALIDATION))
+    for name, value in _values(options, _MODELS):
         yield name, resolve_model(value)
 
 
-def _given(options: tuple[Any, ...], names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for each in options:
+def _values(options: tuple[Any, ...], names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the values of the options with these names, one by one if there are several."""
+    for arguments in options:
         for name in names:
-            value = getattr(each, name, None) or []
-            for one in [value] if isinstance(value, str) else value:
-                yield name, one
+            value = getattr(arguments, name, None) or []
+            for text in [value] if isinstance(value, str) else value:
+                yield name, text

@@ -1,4 +1,4 @@
-"""Training losses, each a formula on what a model gives, and their weighted sum (eq. 16).
+"""Training losses, each a formula on values of a model, and their weighted sum (eq. 16).
 
 A loss is a function. Its positional parameters name fields of
 `harp_plugin.models.trainable.LossInputs`; its keyword-only parameters are numbers that a recipe may
@@ -34,19 +34,23 @@ __all__ = [
 ]
 
 Loss = Callable[..., Tensor]
+"""A function from fields of `LossInputs` to one value for each group or each masked token."""
 LossOption = Mapping[str, "float | Mapping[str, float]"]
-"""Weight of each loss by name, or an object of its weight and its parameters."""
+"""The weight of each loss by name, or an object with its weight and its parameters."""
 LOSSES: Registry[Loss] = Registry("harp_plugin.losses", "loss")
+"""All losses by the names that a recipe gives them."""
 Margin = Annotated[float, Limits(least=0)]
+"""Type of a margin, with its limits."""
 Temperature = Annotated[float, Limits(above=0)]
+"""Type of a temperature, with its limits."""
 
 
 @LOSSES.register("hinge")
 def hinge(scores: Tensor, mask: Tensor, *, margin: Margin = 1.0) -> Tensor:
-    """Hinge on the score difference, max(0, margin − s⁺ + s⁻), eq. 6, whose margin is 1.
+    """Hinge on the score difference, max(0, margin − s⁺ + s⁻); in eq. 6 the margin is 1.
 
-    Of several negatives the mean is taken, so that a group weighs the same in the gradient however
-    many negatives it has; for one negative this is eq. 6 itself.
+    If a group has several negatives, their mean is taken, so that a group has the same weight in
+    the gradient with any number of negatives. For one negative this is eq. 6 itself.
 
     Returns:
         The loss of each group, (groups,).
@@ -81,8 +85,8 @@ def ranknet(scores: Tensor, mask: Tensor) -> Tensor:
 def bce(scores: Tensor, mask: Tensor) -> Tensor:
     """Binary cross-entropy of every member, −y log σ(s) − (1 − y) log(1 − σ(s)): HARP, eq. 18.
 
-    In print eq. 18 lacks the minus sign. The positive has label y = 1, the negatives have 0, and
-    eq. 18's N are the group's members.
+    The printed eq. 18 lacks the minus sign. The positive has the label y = 1 and the negatives have
+    the label 0; N in eq. 18 is the number of members of the group.
 
     Returns:
         The loss of each group, the mean over its members, (groups,).
@@ -97,9 +101,8 @@ def bce(scores: Tensor, mask: Tensor) -> Tensor:
 def lce(scores: Tensor, mask: Tensor, *, temperature: Temperature = 1.0) -> Tensor:
     """Softmax cross-entropy over the group, −log(exp s⁺ / Σ exp s): Wikiformer, eq. 3 to 6.
 
-    All scores s are divided by the temperature before.
-
-    Known as localized contrastive estimation (Gao, Dai and Callan 2021, eq. 6).
+    All scores s are first divided by the temperature. The loss is also known as localized
+    contrastive estimation (Gao, Dai and Callan 2021, eq. 6).
 
     Returns:
         The loss of each group, (groups,).
@@ -115,8 +118,10 @@ def margin_mse(scores: Tensor, mask: Tensor, teacher_scores: Tensor) -> Tensor:
     Returns:
         The loss of each group, the mean over its negatives, (groups,).
     """
-    margins, of_teacher = (values[:, :1] - values[:, 1:] for values in (scores, teacher_scores))
-    return mean_over_negatives((margins - of_teacher) ** 2, mask)
+    margins, teacher_margins = (
+        values[:, :1] - values[:, 1:] for values in (scores, teacher_scores)
+    )
+    return mean_over_negatives((margins - teacher_margins) ** 2, mask)
 
 
 @LOSSES.register("kl")
@@ -125,8 +130,8 @@ def kl(
 ) -> Tensor:
     """Kullback-Leibler divergence Σ p log(p / q), p = softmax of the teacher's scores, q of ours.
 
-    The distillation of Lin, Yang and Lin 2020 (TCT-ColBERT), over the members of a group. The
-    teacher's scores and ours are divided by the temperature before.
+    This is the distillation of Lin, Yang and Lin 2020 (TCT-ColBERT), over the members of a group.
+    The teacher's scores and ours are first divided by the temperature.
 
     Returns:
         The loss of each group, (groups,).
@@ -152,7 +157,12 @@ def mlm(mlm_logits: Tensor, mlm_labels: Tensor) -> Tensor:
 
 
 def mean_over_negatives(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean of (groups, members − 1) values over each group's negatives, (groups,)."""
+    """Return the mean over the negatives of each group, (groups,).
+
+    Args:
+        values: a value for each negative, (groups, members − 1).
+        mask: True where a group has a member, (groups, members).
+    """
     present = mask[:, 1:]
     return (values * present).sum(dim=1) / present.sum(dim=1)
 
@@ -161,9 +171,9 @@ class WeightedSum:
     """The total loss: a sum of registered losses with their weights, eq. 16.
 
     Args:
-        losses: for each loss by its registered name its weight, or an object with ``weight`` (1 if
-            it is left out) and parameters of the loss: ``{"hinge": {"margin": 2}, "mlm": 1}``. A
-            weight of 0 leaves a loss out.
+        losses: the weight of each loss by its registered name, or an object with ``weight`` (1 if
+            it is left out) and the parameters of the loss: ``{"hinge": {"margin": 2}, "mlm": 1}``.
+            A weight of 0 leaves a loss out.
 
     Attributes:
         weights: weight of each loss by name.
@@ -171,7 +181,7 @@ class WeightedSum:
 
     Raises:
         HarpError: a name is not registered, a weight is negative, no loss is left, a parameter is
-            unknown or has no sense, or a loss asks for an input that `LossInputs` does not have.
+            unknown or makes no sense, or a loss needs an input that `LossInputs` does not have.
     """
 
     def __init__(self, losses: LossOption) -> None:
@@ -191,7 +201,7 @@ class WeightedSum:
 
     @property
     def distilling(self) -> list[str]:
-        """Names of the losses that read a teacher's scores."""
+        """The names of the losses that read a teacher's scores."""
         return [name for name, inputs in self._inputs.items() if "teacher_scores" in inputs]
 
     def is_pair_loss(self, name: str) -> bool:
@@ -199,7 +209,7 @@ class WeightedSum:
         return "mlm_logits" not in self._inputs[name]
 
     def terms(self, inputs: LossInputs) -> dict[str, Tensor]:
-        """Return each loss by name, unweighted: one value for each group or each masked token."""
+        """Return each loss, without weights: a value for each group or each masked token."""
         return {
             name: loss(**{field: getattr(inputs, field) for field in self._inputs[name]})
             for name, loss in self.losses.items()
@@ -207,14 +217,14 @@ class WeightedSum:
 
 
 def checked_weights(option: str, values: Mapping[str, object]) -> dict[str, float]:
-    """Return the weights that a recipe gives, in the order of their names, without those of 0.
+    """Check the weights of a recipe, and return those above 0 in the order of their names.
 
     Args:
         option: name of the option, for errors.
         values: weights by name, or objects with a ``weight``, which is 1 where it is left out.
 
     Raises:
-        HarpError: a weight is not a number of at least 0, or none is left.
+        HarpError: a weight is not a number of at least 0, or no weight is above 0.
     """
     weights = {}
     for name, value in sorted(values.items()):
@@ -229,19 +239,19 @@ def checked_weights(option: str, values: Mapping[str, object]) -> dict[str, floa
 
 
 def _with_parameters(name: str, value: float | Mapping[str, float]) -> Loss:
-    """Set the parameters of a loss that a recipe names."""
+    """Return a loss with the parameters that a recipe sets."""
     loss = LOSSES[name]
     values = dict(value) if isinstance(value, Mapping) else {}
     values.pop("weight", None)
     if not values:
         return loss
-    known = [
+    parameters = [
         p.name for p in signature(loss).parameters.values() if p.kind is Parameter.KEYWORD_ONLY
     ]
-    if unknown := [parameter for parameter in values if parameter not in known]:
+    if unknown := [parameter for parameter in values if parameter not in parameters]:
         raise HarpError(
             f"losses: {name!r} has no parameter {unknown[0]!r}: it has "
-            f"{', '.join(['weight', *known])}"
+            f"{', '.join(['weight', *parameters])}"
         )
     _check_parameters(name, loss, values)
     return partial(loss, **values)
@@ -256,7 +266,7 @@ def _check_parameters(name: str, loss: Loss, values: Mapping[str, Any]) -> None:
 
 
 def _limits_of(loss: Loss, parameter: str) -> Limits:
-    """Return the limits in a parameter's annotation, such as `Margin`."""
+    """Return the limits in the annotation of a parameter, such as those of `Margin`."""
     try:
         hint = get_type_hints(loss, include_extras=True).get(parameter)
     except (NameError, TypeError):  # annotations of another package that cannot be resolved
@@ -269,10 +279,10 @@ def _inputs_of(name: str) -> tuple[str, ...]:
     """Return the fields of `LossInputs` that a loss takes."""
     parameters = signature(LOSSES[name]).parameters.values()
     names = tuple(p.name for p in parameters if p.kind is not Parameter.KEYWORD_ONLY)
-    known = [field.name for field in fields(LossInputs)]
-    if unknown := [parameter for parameter in names if parameter not in known]:
+    inputs = [field.name for field in fields(LossInputs)]
+    if unknown := [parameter for parameter in names if parameter not in inputs]:
         raise HarpError(
-            f"loss {name!r} asks for {', '.join(unknown)}: a loss can take {', '.join(known)}; "
+            f"loss {name!r} asks for {', '.join(unknown)}: a loss can take {', '.join(inputs)}; "
             "numbers that a recipe may set are keyword-only parameters"
         )
     return names

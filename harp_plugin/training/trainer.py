@@ -1,4 +1,4 @@
-"""Tevatron's trainer, for pair groups and a joint model."""
+"""Adapt Tevatron's trainer to pair groups and to models with several losses."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ class HarpTrainer(TevatronTrainer):
     """Trains a `harp_plugin.models.trainable.TrainableModel` on pair groups.
 
     A batch holds whole groups, and each process gets its own. The total loss is the mean over all
-    groups (for ``mlm``: over all masked tokens) of the global batch: the same for one process, for
-    several, and with gradient accumulation. A head that the checkpoint lacked and that no loss
-    trains is not saved.
+    groups (for ``mlm``: over all masked tokens) of the global batch. It is the same for one
+    process, for several processes, and with gradient accumulation. A head that the
+    checkpoint lacked and that no loss trains is not saved.
 
     Attributes:
-        untrained: names of that head's weights.
-        save_total_limit: how many checkpoints `DescribedCheckpoints` keep.
+        untrained: names of the weights of such a head.
+        save_total_limit: how many checkpoints `DescribedCheckpoints` keeps.
 
     Args:
-        model: the model.
+        model: the model to train.
         args: training options.
-        train_dataset: pair groups.
-        data_collator: makes batches of them.
+        train_dataset: pair groups to train on.
+        data_collator: makes batches from them.
         loss: the weighted sum of losses.
-        tokenizer: saved with each checkpoint.
-        held_out: pair groups that evaluations take the losses of.
+        tokenizer: the tokenizer, which is saved with each checkpoint.
+        held_out: pair groups whose losses evaluations compute.
         validation: measures the ranking in evaluations.
 
     Raises:
-        HarpError: there are fewer groups than one global batch takes, one process would split
-            its batches over several GPUs, or a training option has no sense.
+        HarpError: there are fewer groups than one global batch needs, one process would split its
+            batches over several GPUs, or a training option makes no sense.
     """
 
     control: TrainerControl
@@ -77,7 +77,8 @@ class HarpTrainer(TevatronTrainer):
         validation: Validation | None = None,
     ) -> None:
         check_batches(args, len(train_dataset))
-        # The trainer would remove whatever is named as checkpoints are; DescribedCheckpoints do it.
+        # The trainer would remove every folder with the name of a checkpoint; DescribedCheckpoints
+        # removes only checkpoints.
         self.save_total_limit = args.save_total_limit
         args = copy(args)
         args.save_total_limit = None
@@ -87,7 +88,7 @@ class HarpTrainer(TevatronTrainer):
         self.sampler = EpochSampler(len(train_dataset), args.seed)
         self.speed = Speed(model.training_cost(), args.device)
         self.early_stopping = EarlyStopping(args.early_stopping_patience or 1)
-        with _options_make_sense():
+        with _option_errors():
             super().__init__(
                 model=model,
                 args=args,
@@ -112,17 +113,17 @@ class HarpTrainer(TevatronTrainer):
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
 
     def new_meters(self) -> Meters:
-        """Return meters of this trainer's losses and tasks, at zero."""
+        """Return meters of the losses and tasks, with all sums 0."""
         return Meters(tuple(self.loss.weights), self.data_collator.tasks, self.args.device)
 
     @property
     def best_step(self) -> int | None:
-        """The step whose weights the model has at the end, None for the last."""
+        """The step whose weights the model has at the end; None for the last step."""
         chosen = self.args.load_best_model_at_end and self.state.best_model_checkpoint
         return self.state.best_global_step if chosen else None
 
     def get_train_dataloader(self) -> DataLoader:
-        """Batches of this process. Tevatron 0.1.0's would give every process the same."""
+        """Return the batches of this process; in Tevatron 0.1.0 all processes have the same."""
         return Trainer.get_train_dataloader(self)
 
     def _get_train_sampler(self, train_dataset: object = None) -> EpochSampler:
@@ -160,40 +161,44 @@ class HarpTrainer(TevatronTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | None = None,
     ) -> Any:
-        """Total loss of a batch (eq. 16), its terms added to the meters.
+        """Compute the total loss of a batch (eq. 16), and add its terms to the meters.
 
         Args:
-            num_items_in_batch: what `get_batch_samples` counted; None takes this batch alone.
+            model: the model, as processes and compilers wrap it.
+            inputs: the batch.
+            return_outputs: whether the output of the model is returned too.
+            num_items_in_batch: the counts of `get_batch_samples`; None counts this batch only.
         """
         trained = self.trained_model
         output = model(**{name: inputs[name] for name in trained.inputs if name in inputs})
-        values_of_model = trained.loss_inputs(output, inputs)
-        scores, mask = values_of_model.scores, values_of_model.mask
-        terms = self.loss.terms(values_of_model)
+        loss_inputs = trained.loss_inputs(output, inputs)
+        scores, mask = loss_inputs.scores, loss_inputs.mask
+        terms = self.loss.terms(loss_inputs)
         total = scores.new_zeros(())
-        of_groups, of_tokens = scores.new_zeros(2, len(scores))
+        pair_losses, token_losses = scores.new_zeros(2, len(scores))
         for name, values in terms.items():
             weighted = self.loss.weights[name] * values
             total = total + weighted.sum() / self._count(name, values, num_items_in_batch)
             self.meters.add_loss(name, values)
             if self.loss.is_pair_loss(name):
-                of_groups = of_groups + weighted.detach()
+                pair_losses = pair_losses + weighted.detach()
             else:
-                of_tokens.index_add_(0, inputs["masked_groups"], weighted.detach())
+                token_losses.index_add_(0, inputs["masked_groups"], weighted.detach())
         if model.training:
-            losses = of_groups + of_tokens
+            losses = pair_losses + token_losses
             self.non_finite.add(self.state.global_step, inputs["group_places"], losses)
         if self.loss.needs_scores:
-            self.meters.add_groups(inputs["group_tasks"], of_groups, scores, mask)
+            self.meters.add_groups(inputs["group_tasks"], pair_losses, scores, mask)
         return (total, output) if return_outputs else total
 
     def _count(self, name: str, values: Tensor, counts: Tensor | None) -> Tensor | float:
+        """Return the number of groups, or of masked tokens, that a loss is divided by."""
         if counts is None:
             return max(len(values), 1)
         return counts[0 if self.loss.is_pair_loss(name) else 1].clamp(min=torch.finfo().tiny)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log each loss and each task's loss and accuracy beside the total."""
+        """Log each loss, and the loss and accuracy of each task, besides the total loss."""
         if "loss" in logs:
             logs |= self.meters.drain(self.accelerator) | self.speed.drain(self.accelerator)
         super().log(logs, start_time)
@@ -201,7 +206,7 @@ class HarpTrainer(TevatronTrainer):
     def training_step(
         self, model: nn.Module, inputs: Batch, num_items_in_batch: Tensor | None = None
     ) -> Tensor:
-        """One forward and backward pass, its tokens and pairs counted."""
+        """Run one forward and backward pass, and count its tokens and pairs."""
         self.speed.add(self.trained_model.size_of(inputs))
         return Trainer.training_step(self, model, inputs, num_items_in_batch)
 
@@ -211,12 +216,15 @@ class HarpTrainer(TevatronTrainer):
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """Losses on held-out groups, measures of the ranking, or both; training goes on unmoved.
+        """Compute losses on held-out groups, measure the ranking, or both.
+
+        The evaluation has no effect on the training.
 
         Args:
-            eval_dataset: groups, to evaluate on these alone; None for what the trainer was given.
+            eval_dataset: groups to evaluate on, without measures of the ranking; None for the
+                held-out groups and the validation of the trainer.
             ignore_keys: has no effect.
-            metric_key_prefix: stands before each name.
+            metric_key_prefix: comes before each name.
 
         Raises:
             HarpError: there is nothing to evaluate, or there are fewer groups than processes.
@@ -244,7 +252,7 @@ class HarpTrainer(TevatronTrainer):
         return metrics
 
     def _losses_on(self, dataset: GroupDataset | None) -> dict[str, float]:
-        """Return the means that training logs, over all groups and processes, and their sum.
+        """Return the means that the log has, over all groups and processes, and the total loss.
 
         Raises:
             HarpError: there are fewer groups than processes.
@@ -272,18 +280,18 @@ class HarpTrainer(TevatronTrainer):
 
     @property
     def trained_model(self) -> TrainableModel:
-        """The model itself, out of what processes or a compiler put around it."""
+        """The model itself, without the wrappers of processes and compilers."""
         return self.accelerator.unwrap_model(self.model)
 
     def gathered_weights(self) -> dict[str, Tensor] | None:
-        """The whole model's weights on the first process, None where no process shards it."""
+        """Return the weights of the whole model on the first process; None if it is not sharded."""
         is_sharded = self.is_fsdp_enabled or (
             self.is_deepspeed_enabled and is_deepspeed_zero3_enabled()
         )
         return self.accelerator.get_state_dict(self.model_wrapped) if is_sharded else None
 
     def _evaluate(self, trial, ignore_keys_for_eval, skip_scheduler: bool = False):
-        # A resumed run has been evaluated at its start: skip_scheduler is set there alone.
+        # A resumed run was already evaluated at its start; only there skip_scheduler is set.
         if skip_scheduler and self.state.global_step:
             return {}
         return super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
@@ -294,7 +302,7 @@ class HarpTrainer(TevatronTrainer):
             if self.args.should_save:
                 begin(Path(str(self.args.output_dir)) / name)
             super()._save_checkpoint(model, trial)
-            # Each process has written its part before the first one describes the whole.
+            # Each process must write its part before the first process describes the checkpoint.
             self.accelerator.wait_for_everyone()
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
@@ -312,30 +320,30 @@ class HarpTrainer(TevatronTrainer):
             unwrapped = self.accelerator.unwrap_model(model or self.model)
             unwrapped.load_weights(resume_from_checkpoint, self.untrained)
 
-    def create_optimizer(self, *given: Any, **named: Any) -> Any:
-        """The optimiser that ``optim`` and ``optim_args`` ask for.
+    def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the optimiser of the options ``optim`` and ``optim_args``.
 
         Raises:
-            HarpError: they have no sense, or a package is missing.
+            HarpError: they make no sense, or a package is missing.
         """
-        with _options_make_sense():
-            return super().create_optimizer(*given, **named)
+        with _option_errors():
+            return super().create_optimizer(*args, **kwargs)
 
-    def create_scheduler(self, *given: Any, **named: Any) -> Any:
-        """The schedule that ``lr_scheduler_type`` and ``lr_scheduler_kwargs`` ask for.
+    def create_scheduler(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the schedule of the options ``lr_scheduler_type`` and ``lr_scheduler_kwargs``.
 
         Raises:
-            HarpError: they have no sense.
+            HarpError: they make no sense.
         """
-        with _options_make_sense():
-            return super().create_scheduler(*given, **named)
+        with _option_errors():
+            return super().create_scheduler(*args, **kwargs)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        with _readable(checkpoint):
+        with _checkpoint_errors(checkpoint):
             super()._load_optimizer_and_scheduler(checkpoint)
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
-        with _readable(checkpoint):
+        with _checkpoint_errors(checkpoint):
             super()._load_rng_state(checkpoint)
 
     def _load_best_model(self) -> None:
@@ -352,8 +360,8 @@ class HarpTrainer(TevatronTrainer):
 
 
 @contextmanager
-def _options_make_sense() -> Iterator[None]:
-    """Turn what libraries say of an option's value into one line."""
+def _option_errors() -> Iterator[None]:
+    """Replace an error of a library about the value of an option by one clear line."""
     try:
         yield
     except HarpError:
@@ -364,8 +372,8 @@ def _options_make_sense() -> Iterator[None]:
 
 
 @contextmanager
-def _readable(checkpoint: str | None) -> Iterator[None]:
-    """Turn what PyTorch says of a state that it cannot read into one line."""
+def _checkpoint_errors(checkpoint: str | None) -> Iterator[None]:
+    """Replace an error of PyTorch about a state that it cannot read by one clear line."""
     try:
         yield
     except (HarpError, MemoryError):

@@ -1,7 +1,7 @@
-"""Ranking quality while a model trains: what is measured, and when; training is not disturbed.
+"""Measure the ranking while a model trains, without an effect on the training.
 
-`harp_plugin.evaluation.validation` measures: training takes any object that follows the protocol
-`Validation`.
+Training takes any object that follows the protocol `Validation`, such as the one in
+`harp_plugin.evaluation.validation`.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from ..errors import HarpError
 from ..limits import COUNT, check_limits
 from ..models.trainable import TrainableModel
 
-__all__ = ["Validation", "ValidationOptions", "measure_on_first_process", "unmoved"]
+__all__ = ["Validation", "ValidationOptions", "measure_on_first_process", "restored_state"]
 
-LIMITS = dict.fromkeys(
+_LIMITS = dict.fromkeys(
     ("validation_depth", "validation_queries", "validation_groups", "early_stopping_patience"),
     COUNT,
 )
 
 
 class Validation(Protocol):
-    """Measures a reranker that is in memory."""
+    """Measures the ranking of a model in memory."""
 
     @property
     def dataset(self) -> str:
-        """ir_datasets id of the queries."""
+        """The id in ir_datasets of the queries."""
 
     @property
     def queries(self) -> Collection[str]:
-        """Their ids."""
+        """The ids of the queries."""
 
     @property
     def measures(self) -> Collection[str]:
-        """Names of what is measured."""
+        """The names of the measures."""
 
     def __call__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
     ) -> dict[str, float]:
-        """The value of each measure for a sequence-classification model in evaluation mode."""
+        """Return each measure for a sequence-classification model in evaluation mode."""
 
 
 @dataclass
@@ -65,12 +65,12 @@ class ValidationOptions:
     validation_run: str | None = field(
         default=None,
         metadata={
-            "help": "TREC run (.gz too) that is reranked. Default: the dataset's scoreddocs, else "
-            "BM25."
+            "help": "TREC run (.gz too) that is reranked. Default: the scoreddocs of the dataset, "
+            "or BM25 if it has none."
         },
     )
     validation_depth: int = field(
-        default=20, metadata={"help": "How many results of each query are reranked."}
+        default=20, metadata={"help": "Number of results of each query that are reranked."}
     )
     validation_queries: int = field(
         default=50,
@@ -92,7 +92,10 @@ class ValidationOptions:
     )
     validation_fields: list[str] | None = field(
         default=None,
-        metadata={"help": "Document fields, joined by a space. Default: the dataset's choice."},
+        metadata={
+            "help": "Document fields, joined by a space. Default: the text that the dataset "
+            "recommends."
+        },
     )
     validation_measures: list[str] = field(
         default_factory=lambda: ["nDCG@10", "RR@10"],
@@ -117,16 +120,16 @@ class ValidationOptions:
     )
 
     def check_validation(self, *, evaluates: bool, chooses: bool, metric: str | None) -> None:
-        """Find options that do not fit together.
+        """Check that the options fit together.
 
         Args:
             evaluates: whether ``eval_strategy`` is on.
-            chooses: whether a best checkpoint is looked for.
-            metric: what is best, with or without ``eval_``; None where it was left to us.
+            chooses: whether the best checkpoint is chosen.
+            metric: the metric that chooses it; None for the default.
 
         Raises:
             HarpError: an evaluation has nothing to evaluate or never takes place, the metric is not
-                measured, or a number has no sense.
+                measured, or a number makes no sense.
         """
         sources = [self.validation_dataset, self.validation_build_dir]
         if evaluates and not any(sources):
@@ -138,22 +141,22 @@ class ValidationOptions:
                 raise HarpError(f"{name} has no effect: set eval_strategy to steps or epoch")
         if chooses and not evaluates:
             raise HarpError(
-                "a best checkpoint is asked for and nothing is evaluated: set eval_strategy to "
-                "steps or epoch"
+                "the best checkpoint is to be chosen, but nothing is evaluated: set "
+                "eval_strategy to steps or epoch"
             )
-        check_limits(self, LIMITS)
+        check_limits(self, _LIMITS)
         if self.validation_dataset and not self.validation_measures:
             raise HarpError("validation_measures is empty: name one, such as nDCG@10")
-        known = self.validation_measures
-        if chooses and metric and not self.validation_build_dir and metric not in known:
+        measures = self.validation_measures
+        if chooses and metric and not self.validation_build_dir and metric not in measures:
             raise HarpError(
                 f"metric_for_best_model is {metric}, which is not measured: choose one of "
-                f"{', '.join(known)}"
+                f"{', '.join(measures)}"
             )
 
     @property
     def metric(self) -> str:
-        """What a best checkpoint is best in, where nothing else is said."""
+        """The metric that chooses the best checkpoint by default."""
         return self.validation_measures[0] if self.validation_dataset else "loss"
 
 
@@ -166,19 +169,22 @@ def measure_on_first_process(
     device: torch.device,
     process: int,
 ) -> dict[str, float]:
-    """Measure on the first process and hand the values to the others; training is not disturbed.
+    """Measure the ranking on the first process, without an effect on the training.
 
     Args:
-        validation: measures.
-        model: in training.
-        tokenizer: its own.
-        weights: the model's gathered weights, where processes shard it.
-        device: where the model is.
+        validation: measures the ranking.
+        model: the model in training.
+        tokenizer: the tokenizer of the model.
+        weights: the gathered weights of the model, if processes shard it.
+        device: the device of the model.
         process: number of this process.
+
+    Returns:
+        Each measure, on every process.
     """
     values: list[dict[str, float] | None] = [None]
     if process == 0:
-        with unmoved(model.ranking_model()):
+        with restored_state(model.ranking_model()):
             ranking_model = model.ranking_model(weights)
             ranking_model.to(device)  # type: ignore[arg-type]
             values = [validation(ranking_model.eval(), tokenizer)]
@@ -188,16 +194,16 @@ def measure_on_first_process(
 
 
 @contextmanager
-def unmoved(model: torch.nn.Module) -> Iterator[None]:
-    """Give back each module's mode and every state from which training draws."""
+def restored_state(model: torch.nn.Module) -> Iterator[None]:
+    """Restore after the block the mode of each module and the states of all random generators."""
     modes = {module: module.training for module in model.modules()}
-    of_python, of_numpy = random.getstate(), np.random.get_state()
+    python_state, numpy_state = random.getstate(), np.random.get_state()
     try:
         devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
         with torch.random.fork_rng(devices):
             yield
     finally:
-        random.setstate(of_python)
-        np.random.set_state(of_numpy)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
         for module, mode in modes.items():
             module.training = mode

@@ -218,9 +218,9 @@ CODE = {
     ),
 }
 REFUSED = CODE | {
-    "config is a list": (write("config.json", "[]"), "config.json is no JSON object"),
-    "config is null": (write("config.json", "null"), "config.json is no JSON object"),
-    "config is a string": (write("config.json", '"x"'), "config.json is no JSON object"),
+    "config is a list": (write("config.json", "[]"), "config.json is not a JSON object"),
+    "config is null": (write("config.json", "null"), "config.json is not a JSON object"),
+    "config is a string": (write("config.json", '"x"'), "config.json is not a JSON object"),
     "config is empty": (write("config.json", ""), "damaged config.json: JSONDecodeError"),
     "config is not UTF-8": (
         write("config.json", b"\xff\xfe\x00{"),
@@ -322,8 +322,8 @@ REFUSED = CODE | {
         lambda folder: (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes() + b"more"),
         r"damaged model.safetensors: .*not fully covered",
     ),
-    "weights are a folder": (instead(WEIGHTS, Path.mkdir), "is no regular file"),
-    "weights are a pipe": (instead(WEIGHTS, os.mkfifo), "is no regular file"),
+    "weights are a folder": (instead(WEIGHTS, Path.mkdir), "is not a regular file"),
+    "weights are a pipe": (instead(WEIGHTS, os.mkfifo), "is not a regular file"),
     "header of 2**60 bytes": (
         write(WEIGHTS, struct.pack("<Q", 2**60) + b"{}"),
         r"damaged model.safetensors: .*header",
@@ -357,15 +357,15 @@ REFUSED = CODE | {
     "index of numbers": (shards_of({"classifier.weight": 7}), r"damaged .*index.json: TypeError"),
     "index names a file elsewhere": (
         shards_of({"classifier.weight": "../../x.safetensors"}),
-        "is no weights file beside it",
+        "is not a file of weights in this folder",
     ),
     "index names an absolute file": (
         shards_of({"classifier.weight": "/etc/passwd"}),
-        "is no weights file beside it",
+        "is not a file of weights in this folder",
     ),
     "index names a missing shard": (
         shards_of({"classifier.weight": "2.safetensors"}),
-        "is no weights file beside it",
+        "is not a file of weights in this folder",
     ),
     "tokenizer is missing": (
         remove("tokenizer.json", "tokenizer_config.json"),
@@ -376,13 +376,13 @@ REFUSED = CODE | {
     "tokenizer is garbage": (write("tokenizer.json", "garbage"), "Expecting value"),
     "tokenizer is deep": (write("tokenizer.json", DEEP), "maximum recursion depth"),
     "tokenizer is cut off": (cut("tokenizer.json", 0.5), "Expecting ':' delimiter"),
-    "tokenizer is a pipe": (instead("tokenizer.json", os.mkfifo), "is no regular file"),
+    "tokenizer is a pipe": (instead("tokenizer.json", os.mkfifo), "is not a regular file"),
     "tokenizer has more words": (fewer_words, "largest token is 30571"),
     "tokenizer settings are null": (write("tokenizer_config.json", "null"), "'NoneType' object"),
     "tokenizer settings are a list": (write("tokenizer_config.json", "[]"), "'list' object"),
     "tokenizer settings are a pipe": (
         instead("tokenizer_config.json", os.mkfifo),
-        "is no regular file",
+        "is not a regular file",
     ),
     "unknown class of tokenizer": (
         update("tokenizer_config.json", tokenizer_class="NoSuch"),
