@@ -201,5 +201,5 @@ def test_teacher_scores_and_places_travel_with_their_groups(groups, tokenizer):
 
 
 def test_query_that_leaves_no_room(tokenizer):
-    with pytest.raises(HarpError, match="max_query_length is 30 for rqp: a max_length of 32"):
+    with pytest.raises(HarpError, match="max_query_length is 30 for rqp: with a max_length of 32"):
         collator(tokenizer, max_length=32, max_query_length=30)
