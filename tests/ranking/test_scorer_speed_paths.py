@@ -20,6 +20,7 @@ from transformers import (
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
+from harp_plugin.ranking.loading import load_cross_encoder
 from harp_plugin.ranking.quantised import QuantisedLinear
 
 pytestmark = pytest.mark.integration
@@ -245,12 +246,18 @@ def test_a_stream_is_read_as_it_is_scored(tiny_bert):
     ("options", "message"),
     [
         ({"device": []}, "device is empty"),
-        ({"device": "meta", "dtype": "int8"}, "int8 needs a CPU"),
+        ({"device": "meta"}, "device 'meta' cannot be used"),
     ],
 )
 def test_devices_without_sense_are_refused(tiny_bert, options, message):
     with pytest.raises(HarpError, match=message):
         Scorer(tiny_bert, **options).score(["a"], ["b"])
+
+
+def test_int8_needs_a_cpu(tiny_bert):
+    options = {"dtype": "int8", "allow_untrained": False, "seed": 0}
+    with pytest.raises(HarpError, match="int8 needs a CPU"):
+        load_cross_encoder(str(tiny_bert), device=torch.device("meta"), **options)
 
 
 @pytest.mark.integration
