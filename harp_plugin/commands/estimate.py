@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..errors import HarpError
 from ..files.temporary import temporary_folder
-from ..storage import read_manifest, read_table
+from ..storage import read_manifest, read_table, table_bytes
 
 if TYPE_CHECKING:
     from ..corpus.options import CorpusOptions
@@ -80,13 +80,14 @@ def estimate(
         raise HarpError(f"--sample-pages {options.sample_pages}: give 1 or more")
     with temporary_folder("harp-dry-run-") as directory:
         sample = sample_corpus(sources, directory, corpus, options.sample_pages)
-        read = read_manifest(directory / "corpus")
+        read = read_manifest(directory / "corpus")["rows"]
+        tables = sum(table_bytes(directory / "corpus" / table) for table in read)
         built = build_sample(directory, sample.fraction, graph, options.tasks)
         counts = {
-            "pages": read["rows"]["pages"],
-            "redirects": read["rows"]["redirects"],
+            "pages": read["pages"],
+            "redirects": read["redirects"],
             "documents": len(built.documents),
-            "links": read["rows"]["links"],
+            "links": read["links"],
             "linked sentences": built.rows.get("sentence_anchors", 0),
             **{task: built.rows.get(task, 0) for task in options.tasks},
         }
@@ -98,8 +99,8 @@ def estimate(
             "corpus": sample.seconds / sample.fraction / options.workers,
             "graph, examples": rows["links"] * _SECONDS_PER_LINK,
         }
-        tables = sum(file["bytes"] for file in read["files"].values()) + built.size
-        size = (tables + sum(map(len, texts))) / sample.fraction + anchors * 2 * _MAPPED_ROW_BYTES
+        size = (tables + built.size + sum(map(len, texts))) / sample.fraction
+        size += anchors * 2 * _MAPPED_ROW_BYTES
         if "weights" in options.chosen_stages:
             rate = _texts_per_second(texts, weights, options.device)
             seconds["weights"] = weighed / rate / options.workers
