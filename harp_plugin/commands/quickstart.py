@@ -17,6 +17,8 @@ from ..files.writing import remove_temporary
 from ..option_names import old_names, takes_old_names
 from ..options import OptionsParser, read_recipe
 
+__all__ = ["RECIPES", "QuickstartOptions", "quickstart"]
+
 RECIPES = ("quickstart", "evaluate-quickstart")
 
 

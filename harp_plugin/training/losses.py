@@ -29,8 +29,16 @@ __all__ = [
     "Margin",
     "Temperature",
     "WeightedSum",
+    "bce",
     "checked_weights",
+    "hinge",
+    "kl",
+    "lce",
+    "margin_mse",
     "mean_over_negatives",
+    "mlm",
+    "ranknet",
+    "softmax_margin",
 ]
 
 Loss = Callable[..., Tensor]

@@ -18,7 +18,7 @@ from .conditions import Condition, FoldRun
 from .folds import Fold
 from .options import CrossValidationOptions
 
-__all__ = ["Recipes", "TrainingQueries", "check_finetuning", "read_finetuning"]
+__all__ = ["Recipe", "Recipes", "TrainingQueries", "check_finetuning", "read_finetuning"]
 
 Recipe = dict[str, Any]
 _Arguments = tuple[HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments]

@@ -1,0 +1,239 @@
+"""The names that users and other packages may import, and that every module says what it offers."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import harp_plugin
+
+PACKAGE = Path(harp_plugin.__file__).parent
+WITHOUT_NAMES = {"_version"}
+
+PUBLIC = {
+    "harp_plugin": ["HarpReranker", "Scorer", "__version__"],
+    "harp_plugin.tasks": [
+        "DocumentOrigin",
+        "DrawOptions",
+        "HARP_TASKS",
+        "PRESETS",
+        "Pair",
+        "PairGroup",
+        "PreTrainingData",
+        "QueryOrigin",
+        "SampledWord",
+        "TASKS",
+    ],
+    "harp_plugin.ranking": ["HarpEnsemble", "HarpFeatures", "HarpReranker", "Scorer"],
+    "harp_plugin.evaluation": ["EvaluationOptions", "Results", "evaluate"],
+    "harp_plugin.evaluation.training": ["finetune", "ranking_validation", "train"],
+    "harp_plugin.evaluation.cross_validation": [
+        "CrossValidation",
+        "CrossValidationOptions",
+        "cross_validate",
+    ],
+    "harp_plugin.evaluation.reranking.service": ["PAIRS_AT_ONCE", "rerank"],
+    "harp_plugin.evaluation.reranking.options": ["RerankOptions"],
+    "harp_plugin.inspection": ["InspectOptions", "InspectionReport", "inspect"],
+    "harp_plugin.inspection.check": [
+        "ACCURACY_LIMITS",
+        "Check",
+        "CheckResult",
+        "Level",
+        "Limits",
+        "NOTHING_TO_DO",
+    ],
+    "harp_plugin.inspection.checks": ["CHECKS"],
+    "harp_plugin.commands.build": ["BuildOptions", "STAGES", "build", "check", "summary"],
+    "harp_plugin.commands.estimate": ["Estimate", "estimate", "report"],
+    "harp_plugin.commands.export": ["ExportOptions", "as_tevatron", "export"],
+    "harp_plugin.commands.check": ["CheckOptions", "Checked", "check"],
+    "harp_plugin.commands.quickstart": ["QuickstartOptions", "RECIPES", "quickstart"],
+    "harp_plugin.corpus.readers": [
+        "ClueWeb22Reader",
+        "HarpAnchorsReader",
+        "HtmlReader",
+        "IrDatasetsReader",
+        "KiltReader",
+        "MediaWikiReader",
+        "READERS",
+        "Reader",
+        "Source",
+        "UnknownFormat",
+        "WarcReader",
+        "WikiExtractorReader",
+        "WikimediaEnterpriseReader",
+        "choose_reader",
+        "sources",
+    ],
+    "harp_plugin.corpus.markup": ["Link", "LinkedText", "joined", "linked_lines"],
+    "harp_plugin.corpus.pages": [
+        "Dropped",
+        "Item",
+        "NO_TEXT",
+        "NO_TITLE",
+        "Page",
+        "Redirect",
+        "SEE_ALSO_HEADINGS",
+        "Section",
+    ],
+    "harp_plugin.corpus.options": ["CorpusOptions"],
+    "harp_plugin.graph": ["FUNCTIONAL_ANCHORS", "GraphOptions", "ambiguous_anchors", "build_graph"],
+    "harp_plugin.weights.options": [
+        "DTYPES",
+        "PRESETS",
+        "SATURATION",
+        "WEIGHTINGS",
+        "WeightOptions",
+    ],
+    "harp_plugin.engine": [
+        "EngineOptions",
+        "PACKAGES",
+        "Step",
+        "Tables",
+        "memory_bytes",
+        "run_steps",
+    ],
+    "harp_plugin.collections.dataset": ["Dataset", "Judgement"],
+    "harp_plugin.collections.judged_dataset": ["JudgedDataset"],
+    "harp_plugin.collections.run": ["QueryResults", "Run", "results_by_query"],
+    "harp_plugin.collections.trec_run": [
+        "LONGEST_LINE",
+        "Result",
+        "ScoredDocument",
+        "count_lines",
+        "is_stream",
+        "run_lines",
+        "run_text",
+    ],
+    "harp_plugin.training.arguments": [
+        "HarpDataArguments",
+        "HarpModelArguments",
+        "HarpTrainingArguments",
+        "PRETRAINING",
+        "SHOWN",
+    ],
+    "harp_plugin.training.judged_arguments": ["FINETUNING", "FinetuneDataArguments", "SHOWN"],
+    "harp_plugin.training.losses": [
+        "LOSSES",
+        "Loss",
+        "LossOption",
+        "Margin",
+        "Temperature",
+        "WeightedSum",
+        "bce",
+        "checked_weights",
+        "hinge",
+        "kl",
+        "lce",
+        "margin_mse",
+        "mean_over_negatives",
+        "mlm",
+        "ranknet",
+        "softmax_margin",
+    ],
+    "harp_plugin.models.trainable": [
+        "Batch",
+        "BatchSize",
+        "LossInputs",
+        "ModelDescription",
+        "PairBatches",
+        "TrainableModel",
+        "TrainingCost",
+        "pad_to_mask",
+        "scores_by_group",
+    ],
+    "harp_plugin.models.pairs": [
+        "PackedPairs",
+        "PairEncoder",
+        "PairTemplate",
+        "TokenPairs",
+        "cut_sizes",
+        "tokenise",
+    ],
+    "harp_plugin.models.packing": [
+        "PACKED",
+        "PackedClassifier",
+        "PackedOutput",
+        "Packing",
+        "PassThroughEncoder",
+        "can_pack",
+        "encode",
+        "prepare",
+        "without_encoder",
+    ],
+    "harp_plugin.models.loading": [
+        "PACKAGE_PREFIX",
+        "load_pretrained",
+        "load_tokenizer",
+        "longest_input",
+        "model_errors",
+        "model_fingerprint",
+        "resolve_model",
+        "without_notices",
+    ],
+    "harp_plugin.models.devices": ["choose_device"],
+    "harp_plugin.registry": ["Registry"],
+    "harp_plugin.errors": ["HarpError", "LONGEST_MESSAGE", "folded", "one_line"],
+}
+"""A change here is a change for users: CHANGELOG has to tell it."""
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {module_name(path): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+def names_of(tree):
+    """The list ``__all__`` of a module, None if it has none."""
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
+            return ast.literal_eval(statement.value)
+    return None
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_those_that_are_listed(name):
+    module = importlib.import_module(name)
+    assert sorted(module.__all__) == PUBLIC[name]
+    assert [public for public in module.__all__ if not hasattr(module, public)] == []
+
+
+@pytest.mark.parametrize("name", sorted(TREES))
+def test_every_module_says_what_it_offers(name):
+    body = TREES[name].body
+    only_a_docstring = len(body) == 1 and isinstance(body[0], ast.Expr)
+    if only_a_docstring or name.rpartition(".")[2] in WITHOUT_NAMES:
+        return
+    names = names_of(TREES[name])
+    assert names is not None
+    assert len(set(names)) == len(names)
+    defined = {ast.unparse(node) for node in ast.walk(TREES[name]) if isinstance(node, ast.Name)}
+    defined |= {getattr(node, "name", "") for node in ast.walk(TREES[name])}
+    defined |= {
+        alias.asname or alias.name
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(names) - defined == set()
+
+
+def test_modules_import_public_names_alone():
+    private = []
+    for name, tree in TREES.items():
+        is_package = (PACKAGE.parent / Path(*name.split("."))).is_dir()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                above = name.split(".")[: len(name.split(".")) - node.level + is_package]
+                source = ".".join([*above, *filter(None, [node.module])])
+                offered = names_of(TREES[source]) if source in TREES else None
+                for alias in node.names:
+                    is_module = f"{source}.{alias.name}" in TREES
+                    if offered is not None and not is_module and alias.name not in offered:
+                        private.append((name, source, alias.name))
+    assert private == []
