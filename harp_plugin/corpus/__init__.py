@@ -1,3 +1,1 @@
 """Stage 1 of a build: sources become the tables pages, sections, sentences, links, redirects."""
-
-__all__: list[str] = []
