@@ -35,7 +35,7 @@ def finetune(
     data_args: FinetuneDataArguments,
     training_args: HarpTrainingArguments,
 ) -> Path:
-    """Fine-tune as `harp_plugin.training.finetune.finetune`, and measure the ranking if requested.
+    """Fine-tune as `harp_plugin.training.finetune.finetune` does, and measure the ranking.
 
     If the model learns from the same dataset that validates it, the validation queries are also
     drawn from ``query_ids``, so that the held-out queries of a fold do not choose a checkpoint.

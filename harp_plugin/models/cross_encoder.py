@@ -349,18 +349,28 @@ class TrainableCrossEncoder(nn.Module):
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Return the same as `_score_packed`, by a forward pass over padded pairs."""
+        inputs, positions = self._padded_inputs(ids, lengths, types)
+        output = self.scorer(output_hidden_states=masked is not None, **inputs)
+        hidden = None
+        if masked is not None:
+            hidden = output.hidden_states[-1].flatten(0, 1)[positions[masked]]
+        return output.logits[:, 0], hidden
+
+    @torch.compiler.disable
+    def _padded_inputs(
+        self, ids: Tensor, lengths: np.ndarray, types: Tensor | None
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the inputs of a padded pass, and where each token is in it, (tokens,)."""
         sizes = torch.as_tensor(lengths, device=ids.device)
-        attended = torch.arange(int(sizes.max()), device=ids.device) < sizes[:, None]
-        padding = self.config.pad_token_id or 0
-        inputs = {"input_ids": torch.full_like(attended, padding, dtype=ids.dtype)}
-        inputs["input_ids"] = inputs["input_ids"].masked_scatter(attended, ids)
+        attended = torch.arange(int(lengths.max()), device=ids.device) < sizes[:, None]
+        padding = torch.full_like(attended, self.config.pad_token_id or 0, dtype=ids.dtype)
+        inputs = {
+            "input_ids": padding.masked_scatter(attended, ids),
+            "attention_mask": attended.long(),
+        }
         if types is not None:
             inputs["token_type_ids"] = pad_to_mask(types, attended)
-        output = self.scorer(
-            attention_mask=attended.long(), output_hidden_states=masked is not None, **inputs
-        )
-        hidden = None if masked is None else output.hidden_states[-1][attended][masked]
-        return output.logits[:, 0], hidden
+        return inputs, attended.flatten().nonzero()[:, 0]
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""

@@ -28,6 +28,7 @@ _NAMES = OptionNames(
 _DECIDED_BY_THE_CLOCK = frozenset(
     {
         *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
+        "train_tokens_per_second",
         *SPEEDS,
     }
 )
