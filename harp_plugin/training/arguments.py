@@ -269,7 +269,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
                 )
         if "underflow_overflow" in (self.debug or ()):
             raise HarpError(
-                "debug names underflow_overflow, which cannot follow a joint model: leave it out, "
+                "debug names underflow_overflow, which cannot follow this model: leave it out, "
                 "a loss that is not finite ends the run"
             )
         seen = str(self.include_num_input_tokens_seen).lower()

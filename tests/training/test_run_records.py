@@ -1,6 +1,9 @@
-"""What a run was made from, by the record of an earlier release."""
+"""What a run was made from, by the record of an earlier release, and what its log says."""
 
-from harp_plugin.training.manifest import read_made_from
+import pytest
+from transformers.trainer_utils import speed_metrics
+
+from harp_plugin.training.manifest import log_lines, read_made_from
 
 RECORD = {
     "recipe": {"model": "tiny", "max_steps": 3, "max_query_length": None},
@@ -19,6 +22,12 @@ def test_an_option_that_is_none_is_no_difference_to_one_that_is_not_recorded():
     assert read_made_from(other).difference(read_made_from(earlier)) == (
         "max_query_length: nothing then, 9 now"
     )
+
+
+@pytest.mark.parametrize("counts", [{}, {"num_samples": 1, "num_steps": 1, "num_tokens": 1}])
+def test_a_log_holds_nothing_that_the_clock_decides(counts):
+    speed = speed_metrics("train", 0.0, **counts)
+    assert log_lines([{"loss": 1.0, "step": 1, **speed}]) == [{"loss": 1.0, "step": 1}]
 
 
 def test_the_version_of_python_is_no_difference():
