@@ -116,6 +116,7 @@ PUBLIC = {
     ],
     "harp_plugin.training.judged_arguments": ["FINETUNING", "FinetuneDataArguments", "SHOWN"],
     "harp_plugin.training.losses": [
+        "CITATIONS",
         "LOSSES",
         "Loss",
         "LossOption",

@@ -181,8 +181,6 @@ class TrainableCrossEncoder(nn.Module):
             is True if the architecture allows it (see `harp_plugin.models.packing.PACKED`).
     """
 
-    # The trainer passes the counts of the whole global batch, and does not divide the loss again.
-    accepts_loss_kwargs = True
     main_input_name = "input_ids"
     inputs: ClassVar[tuple[str, ...]] = (
         "input_ids",

@@ -16,6 +16,7 @@ __all__ = ["ATI"]
 class ATI:
     """For an article's title, its lead beats its other sections."""
 
+    citation = "su2024wikiformer"
     stages = ()
 
     @staticmethod

@@ -20,10 +20,10 @@ __all__ = ["Task", "linked_pages", "sentences_of_several_pages"]
 class Task(Protocol):
     """A pre-training task: which examples there are, and how a group is drawn from one.
 
-    A class may also have two attributes. ``stages`` names the stages of a build that a draw reads
+    A class may also have three attributes. ``stages`` names the stages of a build that a draw reads
     beside the corpus and the link graph; without it, they are ``("weights",)``.
     ``groups_per_example`` is the number of groups that an example gives in one epoch; without it,
-    the number is 1.
+    the number is 1. ``citation`` is the key of the task's paper in ``data/citations.bib``.
     """
 
     @staticmethod

@@ -16,6 +16,7 @@ __all__ = ["BFS"]
 class BFS:
     """For a sentence of a page's lead, a passage of the page's body beats another page's."""
 
+    citation = "chang2020tasks"
     stages = ()
 
     @staticmethod

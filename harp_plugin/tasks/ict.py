@@ -17,6 +17,7 @@ __all__ = ["ICT"]
 class ICT:
     """For a sentence, the rest of its passage beats the rest of another page's."""
 
+    citation = "chang2020tasks"
     stages = ()
 
     @staticmethod

@@ -19,6 +19,7 @@ _ARTICLE = ["text"]
 class LTM:
     """For an article as query, one that it names under "See also" beats articles at random."""
 
+    citation = "su2024wikiformer"
     stages = ()
 
     @staticmethod

@@ -7,11 +7,10 @@ from typing import Any
 
 from ..errors import HarpError
 from ..option_names import flag, old_names, takes_old_names
+from .document_text import DOCUMENT_FIELDS
 
-__all__ = ["DOCUMENT_FIELDS", "PRESETS", "DrawOptions"]
+__all__ = ["PRESETS", "DrawOptions"]
 
-DOCUMENT_FIELDS = ("title", "lead", "text")
-"""What a page's text as a document may be made of."""
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "normalisation": "softmax",

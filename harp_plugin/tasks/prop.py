@@ -18,6 +18,7 @@ _ROUNDING = 1e-9
 class ROP:
     """Of two word sets drawn for a document, the one that its language model makes likelier."""
 
+    citation = "ma2021prop"
     stages = ("words",)
     groups_per_example = 5
 

@@ -16,6 +16,7 @@ __all__ = ["RWI"]
 class RWI:
     """For a section's text, the path of titles down to it beats titles of other sections."""
 
+    citation = "su2024wikiformer"
     stages = ()
 
     @staticmethod

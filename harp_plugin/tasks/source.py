@@ -14,14 +14,13 @@ from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
 from ..storage import MappedTable, open_table, read_manifest
 from ..storage.manifest import MANIFEST
+from .document_text import DOCUMENT_FIELDS
 from .language_model import LanguageModel, open_language_model
 from .options import DrawOptions
 from .terms import Terms, merge_repeats, stop_words
 from .weighed_text import WeighedText
 
 __all__ = ["Anchor", "Source"]
-
-_ARTICLE_WORDS = 1024
 
 
 class Anchor(NamedTuple):
@@ -156,19 +155,8 @@ class Source:
             fields: what the text is made of, in this order, joined by a space: ``title``, ``lead``
                 and ``text``, which is the beginning of the whole page; None for the lead.
         """
-        texts = {"title": self.title, "lead": self.lead, "text": self._article}
-        return " ".join(filter(None, (texts[name](page) for name in fields or ["lead"])))
-
-    def _article(self, page: int) -> str:
-        """A page's whole text; of a long one its beginning, of more words than a model reads."""
-        texts: list[str] = []
-        length = 0
-        for node in self.tree(page).nodes:
-            if length >= _ARTICLE_WORDS:
-                break
-            texts += [node.text] if node.text else []
-            length += len(node.text.split())
-        return "\n".join(texts)
+        texts = (DOCUMENT_FIELDS[name](self, page) for name in fields or ["lead"])
+        return " ".join(filter(None, texts))
 
     def tree(self, page: int) -> Tree:
         """Make the tree of a page's sections."""

@@ -16,6 +16,7 @@ __all__ = ["SRR"]
 class SRR:
     """For the path of titles down to a section, its text beats those of the sections beside it."""
 
+    citation = "su2024wikiformer"
     stages = ()
 
     @staticmethod

@@ -18,6 +18,7 @@ __all__ = ["WLP"]
 class WLP:
     """For a sentence of a page's lead, a passage of a page that it links beats another page's."""
 
+    citation = "chang2020tasks"
     stages = ()
 
     @staticmethod

@@ -264,9 +264,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             self.warmup_steps = self.warmup_ratio
         for name in _OPTIONS_OF_OTHER_MODELS:
             if getattr(self, name, None) not in (False, "no", None):
-                raise HarpError(
-                    f"{name} has no meaning when a cross-encoder is trained: leave it out"
-                )
+                raise HarpError(f"{name} has no meaning for groups of pairs: leave it out")
         if "underflow_overflow" in (self.debug or ()):
             raise HarpError(
                 "debug names underflow_overflow, which cannot follow this model: leave it out, "

@@ -12,30 +12,22 @@ from huggingface_hub import ModelCard, ModelCardData
 
 from ..models.loading import PACKAGE_PREFIX
 from ..models.trainable import ModelDescription
-from .losses import WeightedSum
+from ..tasks import TASKS
+from .losses import CITATIONS, WeightedSum
 
-__all__ = ["CARD", "CITED", "HARP", "bibtex", "cited", "is_on_the_hub", "model_card"]
+__all__ = ["CARD", "HARP", "bibtex", "cited", "is_on_the_hub", "model_card"]
 
 CARD = "README.md"
 """File name of a model card."""
 HARP = "ma2021harp"
 """Key of the HARP paper in ``data/citations.bib``."""
-CITED = {
-    "prop": "ma2021prop",
-    **dict.fromkeys(("srr", "rwi", "ati", "ltm"), "su2024wikiformer"),
-    **dict.fromkeys(("ict", "bfs", "wlp"), "chang2020tasks"),
-    "ranknet": "burges2005ranknet",
-    "lce": "gao2021lce",
-    "margin_mse": "hofstaetter2020margin",
-    "kl": "lin2020distilling",
-}
-"""Keys in ``data/citations.bib`` by task or loss; tasks and losses of HARP are not in it."""
 
 
 def cited(recipe: Mapping[str, Any]) -> list[str]:
     """Return the keys of the papers whose tasks and losses a recipe uses, HARP's key first."""
-    used = [*recipe.get("tasks", ()), *recipe.get("losses", ())]
-    return list(dict.fromkeys([HARP, *(CITED[name] for name in used if name in CITED)]))
+    tasks = (getattr(TASKS[name], "citation", None) for name in recipe.get("tasks", ()))
+    losses = (CITATIONS.get(name) for name in recipe.get("losses", ()))
+    return list(dict.fromkeys([HARP, *filter(None, [*tasks, *losses])]))
 
 
 def model_card(manifest: Mapping[str, Any], description: ModelDescription) -> ModelCard:

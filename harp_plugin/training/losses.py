@@ -23,6 +23,7 @@ from ..models.trainable import LossInputs
 from ..registry import Registry
 
 __all__ = [
+    "CITATIONS",
     "LOSSES",
     "Loss",
     "LossOption",
@@ -47,6 +48,13 @@ LossOption = Mapping[str, "float | Mapping[str, float]"]
 """The weight of each loss by name, or an object with its weight and its parameters."""
 LOSSES: Registry[Loss] = Registry("harp_plugin.losses", "loss")
 """All losses by the names that a recipe gives them."""
+CITATIONS = {
+    "ranknet": "burges2005ranknet",
+    "lce": "gao2021lce",
+    "margin_mse": "hofstaetter2020margin",
+    "kl": "lin2020distilling",
+}
+"""Key in ``data/citations.bib`` of the paper of a loss that is not HARP's."""
 Margin = Annotated[float, Limits(least=0)]
 """Type of a margin, with its limits."""
 Temperature = Annotated[float, Limits(above=0)]

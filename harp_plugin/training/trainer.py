@@ -98,6 +98,8 @@ class HarpTrainer(TevatronTrainer):
                 processing_class=tokenizer,
                 callbacks=[TrainingProgress(self.sampler, self.speed, self.early_stopping)],
             )
+        # Losses are divided by the counts of the whole global batch, and not once more.
+        self.model_accepts_loss_kwargs = True
         self.eval_dataset = held_out
         self.remove_callback(ProgressCallback)
         self.remove_callback(PrinterCallback)
