@@ -140,7 +140,7 @@ def _build(read: _Read) -> None:
     if options[0].dry_run:
         from .commands.estimate import estimate, report
 
-        _show(report(estimate(sources, *options[:-1]), Path(options[0].output_dir)))
+        _show(report(estimate(sources, *options), Path(options[0].output_dir)))
     else:
         _show(summary(build(sources, *options)))
 
@@ -275,23 +275,18 @@ def main(argv: Sequence[str] | None = None, *, is_console: bool = False) -> int:
         is_console: whether the process ends with the command.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_usage())
-        return 0
-    if arguments[0] == "--version":
-        print(f"harp {__version__}")
-        return 0
     with interruptible(until_exit=is_console) as interruption:
         try:
-            return _run(arguments)
+            status = _run(arguments)
+            sys.stdout.flush()
+            return status
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except (Exception, KeyboardInterrupt) as error:
-            status = interruption.status
-            if status is None and not isinstance(error, KeyboardInterrupt):
+            if interruption.status is None and not isinstance(error, KeyboardInterrupt):
                 return _failed(error)
-            status = status or INTERRUPTED
+            status = interruption.status or INTERRUPTED
             print(f"\nharp: {_SAID[status]}", file=sys.stderr)
             return status
 
@@ -302,6 +297,12 @@ def _usage() -> str:
 
 
 def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_usage())
+        return 0
+    if arguments[0] == "--version":
+        print(f"harp {__version__}")
+        return 0
     if any("\0" in argument for argument in arguments):
         raise HarpError("an argument holds a NUL character: no name of a file can")
     name, *argv = arguments

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ..engine import EngineOptions
 from ..errors import HarpError
 from ..files.temporary import temporary_folder
 from ..storage import read_manifest, read_table, table_bytes
@@ -55,13 +56,15 @@ def estimate(
     corpus: CorpusOptions,
     graph: GraphOptions,
     weights: WeightOptions,
+    engine: EngineOptions | None = None,
 ) -> Estimate:
     """Build a sample in a temporary folder and extrapolate to the whole.
 
     The corpus, the link graph and the examples of the sample are built as `harp build` builds
     them. Links to pages outside of the sample resolve as often as its links into the sample let
     expect: see `harp_plugin.commands.sample_build.build_sample`. If none leads into it, the
-    sample tells nothing of examples: their numbers are 0.
+    sample tells nothing of examples: their numbers are 0. DuckDB does this work, whatever
+    ``engine`` names: a cluster need not see the temporary folder.
 
     The pages at the beginning of a dump are older, longer and better linked than the rest, so
     that numbers are rather too high. QDM's number is a lower bound, for more text makes more
@@ -82,7 +85,10 @@ def estimate(
         sample = sample_corpus(sources, directory, corpus, options.sample_pages)
         read = read_manifest(directory / "corpus")["rows"]
         tables = sum(table_bytes(directory / "corpus" / table) for table in read)
-        built = build_sample(directory, sample.fraction, graph, options.tasks)
+        local = EngineOptions(memory=engine.memory) if engine else EngineOptions()
+        built = build_sample(
+            directory, sample.fraction, graph, options.tasks, local, options.workers
+        )
         counts = {
             "pages": read["pages"],
             "redirects": read["redirects"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..corpus.tables import TABLES
+from ..engine import EngineOptions
 from ..files.made_from import OverwriteRules
 from ..graph import GraphOptions, build_graph
 from ..sampling import stable_id
-from ..storage import Stage, read_manifest, read_table, table_bytes, write_table
+from ..storage import EmptyStageError, Stage, read_manifest, read_table, table_bytes, write_table
 from ..tasks.build import build_examples
 from ..text import title_anchors
 
@@ -38,7 +40,12 @@ class SampleBuild:
 
 
 def build_sample(
-    directory: Path, fraction: float, graph: GraphOptions, tasks: Sequence[str]
+    directory: Path,
+    fraction: float,
+    graph: GraphOptions,
+    tasks: Sequence[str],
+    engine: EngineOptions,
+    workers: int,
 ) -> SampleBuild:
     """Run the stages graph and examples on the corpus of a sample.
 
@@ -52,18 +59,21 @@ def build_sample(
         fraction: the share of the sources that the sample is, above 0 and at most 1.
         graph: which pages and links count.
         tasks: the tasks whose examples are made.
+        engine: the engine and its memory limit.
+        workers: the number of threads of the engine.
 
     Returns:
         What was built; without tables if no link of the sample leads into it.
 
     Raises:
-        HarpError: the sample has no link to another page, or a stage fails.
+        HarpError: a stage fails, or the sample is the whole and no link or no example comes out.
     """
     outside = np.zeros(0, dtype=np.int64)
     if fraction < 1:
         keys = sorted(_missing_targets(directory / "corpus"), key=_page_id)
         _write_pages(directory, keys, graph)
-        build_graph(directory, graph)
+        with suppress(EmptyStageError):
+            build_graph(directory, graph, engine, workers=workers)
         in_links = _in_links(directory)
         links = [in_links.pop(_page_id(key), 0) for key in keys]
         links_inside = sum(in_links.values())
@@ -74,11 +84,15 @@ def build_sample(
         _write_pages(directory, keys, graph)
         outside = np.array([_page_id(key) for key in keys], dtype=np.int64)
     rules = OverwriteRules(overwrite=True)
-    build_graph(directory, graph, rules=rules)
-    build_examples(directory, tasks, rules=rules)
+    manifests = {"graph": build_graph(directory, graph, engine, workers=workers, rules=rules)}
+    # A larger sample may have examples where this one has none.
+    with suppress(*([EmptyStageError] if fraction < 1 else [])):
+        manifests["examples"] = build_examples(
+            directory, tasks, engine, workers=workers, rules=rules
+        )
     rows, size = {}, 0.0
-    for stage in ("graph", "examples"):
-        for table, count in read_manifest(directory / stage)["rows"].items():
+    for stage, manifest in manifests.items():
+        for table, count in manifest["rows"].items():
             folder = directory / stage / table
             rows[table] = count and _rows_of_sample(folder, outside)
             size += table_bytes(folder) * rows[table] / max(1, count)

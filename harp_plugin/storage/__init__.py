@@ -12,9 +12,10 @@ from .parquet import (
     write_table,
 )
 from .shards import shard_map
-from .stage import Stage
+from .stage import EmptyStageError, Stage
 
 __all__ = [
+    "EmptyStageError",
     "MappedTable",
     "ShardFile",
     "Stage",

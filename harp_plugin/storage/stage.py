@@ -27,7 +27,11 @@ from .parquet import ShardFile
 from .shard_records import SHARDS, ShardRecords
 from .strange_files import clear_folder, refuse_strange_files
 
-__all__ = ["Stage"]
+__all__ = ["EmptyStageError", "Stage"]
+
+
+class EmptyStageError(HarpError):
+    """A stage has written no row at all, or none of a table that must not be empty."""
 
 
 class Stage:
@@ -178,11 +182,11 @@ class Stage:
             more: further entries of the manifest.
 
         Raises:
-            HarpError: the stage has written no row at all, or none of the needed table.
+            EmptyStageError: the stage has written no row at all, or none of the needed table.
         """
         rows, drops = self.counts()
         if not (rows[needed] if needed else any(rows.values())):
-            raise HarpError(self._nothing_written(drops))
+            raise EmptyStageError(self._nothing_written(drops))
         kept = {
             name: entry
             for name, entry in self._shards.files().items()

@@ -75,6 +75,17 @@ def test_no_link_leads_into_the_sample(tmp_path, tiny_bert):
     assert expected.rows["documents"] == expected.rows["pages"] == pytest.approx(200, rel=0.3)
 
 
+def test_no_example_comes_out_of_a_part(tmp_path):
+    """Links lead into the sample, but no text leads to two pages, which QDM needs."""
+    pages = {f"Page {n}": f"A [[Page {n * 7 % 200}]] and more text." for n in range(200)}
+    source = tmp_path / "d.xml"
+    source.write_text(dump_xml(pages))
+    options = BuildOptions(output_dir=str(tmp_path / "out"), tasks=["qdm"], sample_pages=60)
+    options.stages, graph = ["corpus", "graph", "examples"], GraphOptions(min_words=0)
+    expected = estimate([source], options, CorpusOptions(), graph, WeightOptions())
+    assert expected.rows["qdm"] == 0 < expected.rows["linked sentences"]
+
+
 def test_a_folder_of_small_files(tmp_path, tiny_bert):
     """As many files are read as the asked number of pages needs."""
     folder = tmp_path / "site"
