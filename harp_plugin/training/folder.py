@@ -134,7 +134,8 @@ class RunFolder:
         stored = self._read_record()
         if stored is not None and self.made_from.agrees_with(read_made_from(stored), self.rules):
             return
-        for name in (MANIFEST, *(stored or {}).get("published", ()), RECORD):
+        # The record stays until the end: without it, nothing tells who wrote what a kill leaves.
+        for name in (MANIFEST, *(stored or {}).get("published", ())):
             (self.path / name).unlink(missing_ok=True)
         for checkpoint in checkpoint_files.checkpoints(self.path):
             checkpoint_files.remove(checkpoint)

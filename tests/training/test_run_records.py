@@ -3,6 +3,10 @@
 import pytest
 from transformers.trainer_utils import speed_metrics
 
+from harp_plugin.files.made_from import OverwriteRules
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
+from harp_plugin.training import checkpoint_files
+from harp_plugin.training.folder import RunFolder
 from harp_plugin.training.manifest import log_lines, read_made_from
 
 RECORD = {
@@ -33,3 +37,28 @@ def test_a_log_holds_nothing_that_the_clock_decides(counts):
 def test_the_version_of_python_is_no_difference():
     made_from = read_made_from({**RECORD, "versions": {"torch": "2.0"}})
     assert not made_from.version_difference(read_made_from(RECORD))
+
+
+def test_a_run_that_is_killed_while_it_replaces_another_can_be_started_again(tmp_path, monkeypatch):
+    def folder(seed):
+        return RunFolder(
+            tmp_path / "run",
+            recipe={"seed": seed},
+            description=TrainableCrossEncoder.description,
+            processes=1,
+            groups_per_epoch=24,
+            rules=OverwriteRules(overwrite=True),
+        )
+
+    def kill(_):
+        raise KeyboardInterrupt
+
+    folder(1).claim()
+    checkpoint_files.begin(tmp_path / "run" / "checkpoint-4")
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_files, "remove", kill)
+        with pytest.raises(KeyboardInterrupt):
+            folder(2).claim()
+    folder(2).check()
+    folder(2).claim()
+    assert not (tmp_path / "run" / "checkpoint-4").exists()
