@@ -2,6 +2,7 @@
 
 import bz2
 import json
+import os
 import re
 import subprocess
 import sys
@@ -50,6 +51,15 @@ def test_help_names_every_command(harp):
     assert status == 0
     assert all(f"  {command} " in output for command in COMMANDS)
     assert max(map(len, output.splitlines())) <= 80
+
+
+def test_help_into_a_pipe_that_nobody_reads():
+    read, write = os.pipe()
+    os.close(read)
+    line = [sys.executable, "-m", "harp_plugin.cli", "--help"]
+    result = subprocess.run(line, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

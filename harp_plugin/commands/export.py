@@ -27,6 +27,8 @@ __all__ = ["ExportOptions", "as_tevatron", "export"]
 
 _CARD = "README.md"
 _SHARD = 10_000
+_DECIDING = ("tasks", "groups_per_epoch", "epochs", "seed")
+"""Names of the options that decide which pairs are drawn, beside those of drawing."""
 
 
 @takes_old_names
@@ -102,7 +104,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     inputs["stop words"] = stop_words_hash(draw.stop_words or "none")
     stage = Stage(
         Path(options.output_dir),
-        _recorded(options, draw),
+        {**{name: getattr(options, name) for name in _DECIDING}, **asdict(draw)},
         inputs,
         ("numpy",),
         rules=OverwriteRules(options.overwrite, options.keep),
@@ -113,14 +115,6 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     with one_writer(stage.folder):
         _draw_all(stage, data, options)
     return stage.folder
-
-
-def _recorded(options: ExportOptions, draw: DrawOptions) -> dict[str, Any]:
-    """What decides the pairs, by the names that datasets of earlier releases recorded."""
-    drawing = asdict(draw)
-    drawing["fresh"] = drawing.pop("redraw_each_epoch")
-    asked = {key: getattr(options, key) for key in ("tasks", "epochs", "seed")}
-    return {**asked, "groups": options.groups_per_epoch, **drawing}
 
 
 def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> None:
