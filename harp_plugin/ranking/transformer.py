@@ -145,8 +145,10 @@ class HarpReranker(pt.Transformer):
         Raises:
             HarpError: an argument makes no sense.
         """
+        if score_normalisation is not None:
+            options["score_normalisation"] = score_normalisation
         options = with_present_names(options, "HarpReranker.ensemble: ")
-        score_normalisation = options.pop("score_normalisation", score_normalisation)
+        score_normalisation = options.pop("score_normalisation", None)
         rerankers = [
             model if isinstance(model, HarpReranker) else cls(model, **options) for model in models
         ]

@@ -198,6 +198,8 @@ def test_the_old_name_of_score_normalisation_is_still_read(caplog):
     old = HarpReranker.ensemble(["a", "b"], normalisation="minmax")
     assert "normalisation is now called score_normalisation" in caplog.text
     assert old == HarpReranker.ensemble(["a", "b"], score_normalisation="minmax")
+    with pytest.raises(HarpError, match="are names of one option: give only score_normalisation"):
+        HarpReranker.ensemble(["a", "b"], normalisation="minmax", score_normalisation="zscore")
 
 
 @pytest.mark.parametrize("normalisation", ["minmax", "zscore"])

@@ -56,7 +56,7 @@ class RerankOptions:
     tag: str = field(
         default="harp", metadata={"help": "Name of the system, in the last column of the run."}
     )
-    overwrite: bool = overwrite_option("a run of ours")
+    overwrite: bool = overwrite_option("a run of harp")
     keep: bool = keep_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
 
