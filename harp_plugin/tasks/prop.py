@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .groups import PairGroup, QueryOrigin
@@ -39,8 +41,7 @@ class ROP:
             return None
         texts = [" ".join(model.words(drawn)) for drawn in sets]
         better = likelihoods.index(max(likelihoods))
-        positive, negative = (
-            page_pair(Query(text, QueryOrigin(example)), example, source, options.document_fields)
-            for text in (texts[better], texts[1 - better])
-        )
+        query = Query(texts[better], QueryOrigin(example))
+        positive = page_pair(query, example, source, options.document_fields)
+        negative = replace(positive, query=texts[1 - better])
         return PairGroup("prop", positive, (negative,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..text import words
@@ -35,9 +37,8 @@ class RQP:
         worse = draw(better.text, anchor, rng, source, options)
         if worse is None or worse.text in ("", better.text):
             return None
-        fields = options.document_fields
-        pairs = (page_pair(query, anchor.page, source, fields) for query in (better, worse))
-        positive, negative = pairs
+        positive = page_pair(better, anchor.page, source, options.document_fields)
+        negative = replace(positive, query=worse.text, query_origin=worse.origin)
         return PairGroup("rqp", positive, (negative,))
 
 

@@ -174,7 +174,7 @@ class Source:
 
     def anchor(self, id: int) -> Anchor:
         """Look up a resolved link."""
-        return Anchor(id, *(self._anchors.get(id, name) for name in Anchor._fields[1:]))
+        return Anchor(*self._anchors.values(id, Anchor._fields))
 
     def anchor_text(self, anchor: Anchor) -> str:
         """Look up an anchor's text as it is written."""
