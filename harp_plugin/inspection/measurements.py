@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from ..graph.functional import FUNCTIONAL_ANCHORS
 from ..text import words
-from .observations import Observation
+from .observations import Observation, vocabulary
 
 __all__ = [
     "AuditedGroups",
@@ -88,12 +88,6 @@ class Measurement:
 def word_count(text: str) -> int:
     """Number of words in a text."""
     return len(words(text))
-
-
-@lru_cache(maxsize=1 << 12)
-def _distinct_words(text: str) -> frozenset[str]:
-    """The distinct lower-cased words of a text."""
-    return frozenset(words(text.lower()))
 
 
 def sides_differ(observation: Observation, side: Side) -> bool:
@@ -173,9 +167,7 @@ def more_shared_words(groups: AuditedGroups) -> Measurement | None:
 
     def shared_words(observation: Observation) -> Scores:
         return [
-            len(
-                (_distinct_words(pair.query) & _distinct_words(pair.document)) - observation.stopped
-            )
+            len((vocabulary(pair.query) & vocabulary(pair.document)) - observation.stopped)
             for pair in observation.group.members
         ]
 
@@ -192,8 +184,8 @@ def higher_shared_share(groups: AuditedGroups) -> Measurement | None:
     def shared_share(observation: Observation) -> Scores:
         shares: Scores = []
         for pair in observation.group.members:
-            query = _distinct_words(pair.query) - observation.stopped
-            shares.append(len(query & _distinct_words(pair.document)) / max(1, len(query)))
+            query = vocabulary(pair.query) - observation.stopped
+            shares.append(len(query & vocabulary(pair.document)) / max(1, len(query)))
         return shares
 
     return _accuracy_by(groups, "query", shared_share)
