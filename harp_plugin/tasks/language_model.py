@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import HarpError
-from ..weights.language_model import DocumentModel, LanguageModel
+from ..weights.language_model import LanguageModel
 from ..weights.words_stage import open_words
 from .options import DrawOptions
 from .terms import stop_words
 
-__all__ = ["DocumentModel", "LanguageModel", "open_language_model"]
+__all__ = ["open_language_model"]
 
 _MOST_LEAST = 50.0
 _SHARE = 1e-6

@@ -14,8 +14,9 @@ from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
 from ..storage import MappedTable, open_table, read_manifest
 from ..storage.manifest import MANIFEST
+from ..weights.language_model import LanguageModel
 from .document_text import DOCUMENT_FIELDS
-from .language_model import LanguageModel, open_language_model
+from .language_model import open_language_model
 from .options import DrawOptions
 from .terms import Terms, merge_repeats, stop_words
 from .weighed_text import WeighedText
