@@ -74,7 +74,7 @@ def _quickstart(output: Path, options: QuickstartOptions) -> None:
 
 def _located(recipe: dict[str, Any], output: Path) -> dict[str, Any]:
     """Put a recipe's paths under the output folder."""
-    text = json.dumps(recipe).replace("harp-output/quickstart", str(output))
+    text = json.dumps(recipe).replace("harp-output/quickstart", json.dumps(str(output))[1:-1])
     return json.loads(text)
 
 

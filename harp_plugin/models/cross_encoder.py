@@ -379,12 +379,7 @@ class TrainableCrossEncoder(nn.Module):
         self.scorer.gradient_checkpointing_enable(**options)
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
-        """Return the names of the new weights that no loss trains.
-
-        Args:
-            scored: whether a loss trains the scorer's head.
-            masked: whether a loss trains the language model's head.
-        """
+        """Return the names of the new weights that no loss trains (see `TrainableModel`)."""
         trained = {
             *(self.scorer.state_dict() if scored else ()),
             *(self.language_model.state_dict() if masked else ()),
@@ -421,11 +416,7 @@ class TrainableCrossEncoder(nn.Module):
         self.config.save_pretrained(folder)
 
     def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
-        """Read the weights of a checkpoint that `save` wrote for a model of the same shape.
-
-        Args:
-            folder: the checkpoint.
-            left_out: names of the weights that `save` left out; they stay as they are.
+        """Read the weights of a checkpoint that `save` wrote; those that it left out stay.
 
         Raises:
             HarpError: the file is missing, damaged, or of another model.
@@ -444,12 +435,7 @@ class TrainableCrossEncoder(nn.Module):
             raise HarpError(f"cannot go on from {path}: {reason}") from error
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the model for sequence classification.
-
-        Args:
-            weights: the gathered weights of this model, if processes shard it; the returned model
-                is then a copy that is made from them.
-        """
+        """Return the model for sequence classification (see `TrainableModel`)."""
         if weights is None:
             return self.scorer
         copy = AutoModelForSequenceClassification.from_config(self.config, dtype=torch.float32)

@@ -192,7 +192,12 @@ class TrainableModel(Protocol):
         """
 
     def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
-        """Read the weights of a checkpoint that `save` wrote for a model of the same shape."""
+        """Read the weights of a checkpoint that `save` wrote for a model of the same shape.
+
+        Args:
+            folder: the checkpoint.
+            left_out: names of the weights that `save` left out; they stay as they are.
+        """
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
         """Return the part of the model that ranks.

@@ -1,4 +1,4 @@
-"""The files of a checkpoint: which they are, whether they are whole, and how they are removed."""
+"""List, check and remove the files of checkpoints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WRITTEN = (
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """List what is named as checkpoints of a run are, the last step first."""
+    """List the paths that have the name of a checkpoint, the last step first."""
     paths = [path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
     return sorted(paths, key=step_of, reverse=True)
 
@@ -153,7 +153,7 @@ def keep_newest(folder: Path, limit: int | None, best: str | None) -> None:
     """Remove old checkpoints of a run, but neither the last nor the best.
 
     Args:
-        folder: the run's.
+        folder: the folder of the run.
         limit: how many are kept; None, 0 or less keeps all.
         best: the best checkpoint.
     """
@@ -170,8 +170,8 @@ def keep_newest(folder: Path, limit: int | None, best: str | None) -> None:
 def remove(checkpoint: Path) -> None:
     """Remove what training wrote into a checkpoint, and the folder if nothing else is in it.
 
-    The manifest is removed last. Where other files are left in a half-written checkpoint, its mark
-    stays: they may be the run's own.
+    The manifest is removed last. If other files are left in a half-written checkpoint, its mark
+    stays, because this run may have written them.
     """
     marks = [checkpoint / UNFINISHED, checkpoint / MANIFEST]
     was_half_written = is_half_written(checkpoint)
@@ -189,10 +189,10 @@ def remove(checkpoint: Path) -> None:
 def remove_weights(folder: Path) -> None:
     """Remove the model and the checkpoints of a finished run; its log, manifest and card stay.
 
-    ``config.json`` is removed first: a folder without it is known to hold no whole model.
+    ``config.json`` is removed first, because without it no program takes the folder for a model.
 
     Args:
-        folder: the run's.
+        folder: the folder of the run.
     """
     paths = _written(folder) - {folder / MANIFEST, folder / CARD}
     for path in sorted(paths, key=lambda path: (path.name != "config.json", path.name)):
@@ -209,7 +209,7 @@ def _remove_path(path: Path) -> None:
 
 
 def _holds_nothing(checkpoint: Path) -> bool:
-    """Tell whether a folder is as a kill leaves it before its first file or after its last."""
+    """Tell whether a run was killed before it wrote the first file, or removed the last one."""
     return all(path.name.endswith(TEMPORARY) for path in checkpoint.iterdir())
 
 

@@ -20,9 +20,9 @@ class DescribedCheckpoints(TrainerCallback):
     """Describes each checkpoint when it is saved, and then removes old checkpoints.
 
     Args:
-        folder: of the run.
+        folder: the folder of the run.
         state_of: turns the trainer's state into what `checkpoint_manifest` takes by name.
-        speed: its clock stops meanwhile.
+        speed: the clock that stops meanwhile.
         limit: how many checkpoints are kept; None, 0 or less keeps all.
     """
 
@@ -39,6 +39,7 @@ class DescribedCheckpoints(TrainerCallback):
         self._limit = limit
 
     def on_save(self, args, state, control, **_: object) -> None:
+        """Describe the checkpoint that was saved."""
         checkpoint = Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         if state.is_world_process_zero and checkpoint.is_dir():
             with self._speed.stopped():

@@ -1,4 +1,4 @@
-"""What the manifest of a checkpoint says, and what a run was made from by its records."""
+"""Write the manifest of a checkpoint, and read what a run was made from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_versions() -> dict[str, str]:
 
 
 def read_made_from(record: Mapping[str, Any]) -> MadeFrom:
-    """Read what a run was made from out of its record or a checkpoint's manifest.
+    """Read from the record of a run, or from the manifest of a checkpoint, what it was made from.
 
     Options have their present names in it, and one that is None counts as absent, so that a run of
     an earlier release, which lacks later options, can go on.
@@ -69,16 +69,16 @@ def checkpoint_manifest(
     untrained_weights: Sequence[str],
     best_step: int | None = None,
 ) -> dict[str, Any]:
-    """Put together what the manifest of a checkpoint says of it, but for its files.
+    """Return the manifest of a checkpoint, without the list of its files.
 
     Args:
-        record: the run's, without versions.
+        record: the record of the run, without versions.
         counts: how much the run learns from, by name.
         log: the trainer's log.
         steps: optimiser steps taken.
-        fresh_weights: weights that were drawn anew when the run began.
+        fresh_weights: names of the weights that were drawn at random when the run began.
         untrained_weights: those of them that no loss trained; the model lacks them.
-        best_step: whose weights these are, where they are not the last step's.
+        best_step: the step whose weights the model has; None for the last step.
     """
     return {
         "stage": "train",
@@ -105,7 +105,7 @@ def log_lines(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _metrics_at(step: int | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Collect all that was measured at a step; None is the last step that was logged."""
+    """Collect all that was measured at a step; None means the last step in the log."""
     step = lines[-1].get("step") if step is None and lines else step
     metrics: dict[str, Any] = {}
     for line in lines:

@@ -1,4 +1,4 @@
-"""The checkpoint that a training run goes on from."""
+"""Choose the checkpoint that a training run continues from."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 def check_named_checkpoint(
     checkpoint: Path, made_from: MadeFrom, processes: int, rules: OverwriteRules
 ) -> None:
-    """Check that a run can go on from a checkpoint that the user names.
+    """Check that a run can continue from a checkpoint that the user names.
 
-    It may be of another recipe, which is logged.
+    If the checkpoint is of another recipe, a warning says so.
 
     Args:
         checkpoint: the folder.
@@ -52,10 +52,10 @@ def last_whole_checkpoint(
 ) -> Path | None:
     """Find the last whole checkpoint of a run.
 
-    Half-written checkpoints are removed and damaged ones are renamed, which is logged.
+    Half-written checkpoints are removed and damaged ones are renamed; the log says so.
 
     Args:
-        folder: the run's.
+        folder: the folder of the run.
         made_from: what the run is made from.
         processes: number of training processes.
         overwrite: whether training begins anew where all checkpoints are damaged.
