@@ -39,24 +39,24 @@ def main() -> None:
         run = _sentence_transformers if options.only == _LIBRARIES[2] else _ours
         print(json.dumps(run(options)))
         return
-    found: dict[str, list[dict[str, float]]] = {
+    results: dict[str, list[dict[str, float]]] = {
         name: [] for name in _LIBRARIES[: 2 if options.mlm else 3]
     }
     for _ in range(options.rounds):
-        for name, runs in found.items():
+        for name, runs in results.items():
             command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             runs.append(json.loads(done.stdout.splitlines()[-1]))
-    _print(found, _product_rate(options.device))
+    _print(results, _product_rate(options.device))
 
 
-def _print(found: dict[str, list[dict[str, float]]], possible: float) -> None:
+def _print(results: dict[str, list[dict[str, float]]], possible: float) -> None:
     print(f"A large matrix product runs at {possible / 1e12:.3g} TFLOP/s.\n")
-    last = list(found)[-1]
+    last = list(results)[-1]
     print(f"| library | pairs/s | beside {last} | tokens/s | share of products | peak, GB |")
     print("|---|---|---|---|---|---|")
-    base = _mean(found[last], "rate")
-    for name, runs in found.items():
+    base = _mean(results[last], "rate")
+    for name, runs in results.items():
         rate, memory = _mean(runs, "rate"), max(run["memory"] for run in runs)
         counted = "– | –"
         if "tokens" in runs[0]:
@@ -105,7 +105,7 @@ class _Clock:
         self.options = options
         self.speed = speed
         self.steps = 0
-        self.found: dict[str, float] = {}
+        self.result: dict[str, float] = {}
 
     def tick(self) -> None:
         """Note the end of a step."""
@@ -119,11 +119,11 @@ class _Clock:
 
     def _stop(self, seconds: float) -> None:
         pairs = 2 * self.options.batch * (self.steps - self.options.warm)
-        self.found = {"rate": pairs / seconds, "memory": _peak_memory(self.options.device)}
+        self.result = {"rate": pairs / seconds, "memory": _peak_memory(self.options.device)}
         if self.speed is not None:
-            counts = self.speed.counts.tolist()
-            self.found["tokens"] = counts[0] / seconds
-            self.found["flops"] = self.speed.work.flops(*counts) / seconds
+            size = self.speed.size
+            self.result["tokens"] = size.tokens / seconds
+            self.result["flops"] = self.speed.cost.flops(size) / seconds
 
 
 def _peak_memory(device: str) -> float:
@@ -165,7 +165,7 @@ def _ours(options: argparse.Namespace) -> dict[str, float]:
         clock = _Clock(options, trainer.speed)
         trainer.add_callback(_callback(clock))
         trainer.train()
-        return clock.found
+        return clock.result
 
 
 def _sentence_transformers(options: argparse.Namespace) -> dict[str, float]:
@@ -180,7 +180,8 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, float]:
     rows = []
     for index in range(len(groups)):
         positive, negative = groups.group(0, index).members
-        rows.append(dict(zip("abcd", (*positive, *negative), strict=True)))
+        texts = (positive.query, positive.document, negative.query, negative.document)
+        rows.append(dict(zip("abcd", texts, strict=True)))
 
     class Hinge(torch.nn.Module):
         def __init__(self, model: CrossEncoder) -> None:
@@ -208,7 +209,7 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, float]:
             callbacks=[_callback(clock)],
         )
         trainer.train()
-        return clock.found
+        return clock.result
 
 
 def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:

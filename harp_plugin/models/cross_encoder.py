@@ -189,7 +189,6 @@ class TrainableCrossEncoder(nn.Module):
         "masked_positions",
     )
     description: ClassVar[ModelDescription] = ModelDescription(
-        name="cross-encoder",
         tags=("cross-encoder", "information-retrieval", "reranker", "harp"),
         pipeline_tag="text-ranking",
         template="model-card.md",

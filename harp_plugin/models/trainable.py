@@ -101,7 +101,6 @@ class ModelDescription:
     """What the model card says about every model of one kind.
 
     Attributes:
-        name: name of the kind in errors, such as ``cross-encoder``.
         tags: tags of the card on the hub.
         pipeline_tag: the hub's name for the task that a trained model does.
         template: file name of the card's text in the folder ``data`` of the package.
@@ -109,7 +108,6 @@ class ModelDescription:
         finetuned_title: title of a model that was trained on judged queries.
     """
 
-    name: str
     tags: tuple[str, ...]
     pipeline_tag: str
     template: str

@@ -18,7 +18,7 @@ from transformers import AutoModelForSequenceClassification, HfArgumentParser
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.folder import MANIFEST
-from harp_plugin.models.pairs import PairEncoder
+from harp_plugin.models.pairs import PackedPairs, PairEncoder
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,
@@ -83,8 +83,8 @@ def test_dataset_of_0_1_0_asks_for_encode_plus(tokenizer):
     stock = TrainDataset(DataArguments(), [], tokenizer)
     with pytest.raises(AttributeError, match="encode_plus"):
         stock.create_one_example([7592], is_query=True)
-    ours = pair_batch(tokenizer, "hello", "world")["input_ids"][0].tolist()
-    assert ours == tokenizer("hello", "world")["input_ids"]
+    packed = packed_pairs(tokenizer, "hello", "world")
+    assert packed.ids[: packed.lengths[0]].tolist() == tokenizer("hello", "world")["input_ids"]
 
 
 def test_weights_of_a_checkpoint_come_back_on_resuming(options, tmp_path):
@@ -214,9 +214,8 @@ def test_two_processes_evaluate_what_one_evaluates(options, tiny_bert, tmp_path)
         assert metrics == pytest.approx(expected, rel=1e-5)
 
 
-def pair_batch(tokenizer, query: str, document: str):
-    packed = PairEncoder(tokenizer, 512).encode([query] * 2, [document, "no"]).packed()
-    return packed.padded(tokenizer.pad_token_id, 0, left=False)
+def packed_pairs(tokenizer, query: str, document: str) -> PackedPairs:
+    return PairEncoder(tokenizer, 512).encode([query] * 2, [document, "no"]).packed()
 
 
 @pytest.fixture
@@ -289,7 +288,8 @@ print(json.dumps({name: values[0].tolist() for name, values in batch.items()}))
 def test_main_joins_without_a_separator_and_ours_with_one(on_main, tiny_bert, tokenizer):
     query, document = "hello world", "the world is small"
     stock = on_main(COLLATE, model=str(tiny_bert), query=query, document=document)
-    ours = {name: rows[0].tolist() for name, rows in pair_batch(tokenizer, query, document).items()}
+    padded = packed_pairs(tokenizer, query, document).padded(0, 0, left=False)
+    ours = {name: rows[0].tolist() for name, rows in padded.items()}
     words = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (query, document)]
     start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
     assert stock["input_ids"] == [start, *words[0], *words[1], end]
@@ -322,8 +322,9 @@ print(json.dumps({"refusal": refusal, "scores": scores.flatten().tolist(), "loss
 def test_main_loads_our_checkpoint(on_main, tiny_bert, tokenizer, tmp_path):
     """It asks for flash attention unless told, and two groups of two in a batch of four cost 0."""
     folder = fit(SentenceGroups(), *parse(short_recipe(tiny_bert, tmp_path / "out")))
-    batch = pair_batch(tokenizer, "hello world", "the world is small")
-    pair = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
+    packed = packed_pairs(tokenizer, "hello world", "the world is small")
+    padded = packed.padded(tokenizer.pad_token_id, 0, left=False)
+    pair = {name: torch.from_numpy(rows) for name, rows in padded.items()}
     stock = on_main(
         LOAD, model=str(folder), pair={name: rows.tolist() for name, rows in pair.items()}
     )
@@ -333,5 +334,6 @@ def test_main_loads_our_checkpoint(on_main, tiny_bert, tokenizer, tmp_path):
     assert "flash" not in model.config._attn_implementation
     with torch.no_grad():
         assert stock["scores"] == pytest.approx(model(**pair).logits.flatten().tolist(), abs=1e-6)
-        ours = TrainableCrossEncoder.load(str(folder), seed=0).eval()(**pair).scores
+        ids, types = torch.from_numpy(packed.ids), torch.from_numpy(packed.types)
+        ours = TrainableCrossEncoder.load(str(folder)).eval()(ids, packed.lengths, types).scores
     assert stock["scores"] == pytest.approx(ours.tolist(), abs=1e-6)
