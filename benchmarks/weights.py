@@ -34,7 +34,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from harp_plugin.models.loading import resolve_model
 from harp_plugin.models.packing import Packing, encode
-from harp_plugin.storage import parquet_files
+from harp_plugin.storage import table_files
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import graph_tables, lead_chunks, sentence_chunks
 
@@ -80,12 +80,13 @@ def main() -> None:
 
 def draw(directory: Path, count: int) -> list[Text]:
     """Sentences with the spans of their anchors, and leads, at random in a seeded order."""
-    tables = graph_tables(directory)
+    tables = graph_tables(directory, verify=True)
+    pages, sentences = (table_files(directory / "corpus", name) for name in ("pages", "sentences"))
     found: list[Text] = []
-    for path in parquet_files(directory / "corpus" / "pages"):
-        for chunk in sentence_chunks(directory / "corpus" / "sentences" / path.name, tables):
+    for page_file, sentence_file in zip(pages, sentences, strict=True):
+        for chunk in sentence_chunks(sentence_file, tables):
             found += zip(chunk.texts, chunk.spans or (), strict=True)
-        for chunk in lead_chunks(path, tables):
+        for chunk in lead_chunks(page_file, tables):
             found += ((text, []) for text in chunk.texts)
     chosen = np.random.default_rng(0).permutation(len(found))[:count]
     return [found[number] for number in chosen]
