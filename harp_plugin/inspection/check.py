@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .measurements import AuditedGroups, Measurement
 
-__all__ = ["ACCURACY_LIMITS", "NOTHING_TO_DO", "Check", "CheckResult", "Level", "Limits"]
+__all__ = ["ACCURACY_THRESHOLDS", "NOTHING_TO_DO", "Check", "CheckResult", "Level", "Thresholds"]
 
 NOTHING_TO_DO = "Nothing to do."
 _TOO_FEW_GROUPS = (
@@ -38,7 +38,7 @@ class Level(StrEnum):
         return "✓▲✕"[self.severity]
 
 
-class Limits(NamedTuple):
+class Thresholds(NamedTuple):
     """A share is green up to the first limit, yellow up to the second, and red above."""
 
     green: float
@@ -51,7 +51,7 @@ class Limits(NamedTuple):
         return Level.YELLOW if share > self.green else Level.GREEN
 
 
-ACCURACY_LIMITS = Limits(0.60, 0.65)
+ACCURACY_THRESHOLDS = Thresholds(0.60, 0.65)
 """How often a guess that does not read may be right; one half is chance."""
 
 
@@ -136,7 +136,7 @@ class Check:
 
     label: str
     measure: Callable[[AuditedGroups], Measurement | None]
-    limits: Limits
+    limits: Thresholds
     advice: str
     task_advice: Mapping[str, str] = field(default_factory=dict)
     has_opposite: bool = False

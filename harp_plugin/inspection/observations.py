@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..sampling import stable_id
 from ..tasks import DocumentOrigin, DrawOptions, Pair, PairGroup, QueryOrigin, SampledWord
-from ..tasks.source import Source
+from ..tasks.source import BuildSource
 from ..tasks.terms import Terms, stop_words
 from ..text import normalise_anchor, words
 
@@ -46,7 +46,7 @@ class Observation:
     stopped: frozenset[str]
 
 
-def observe(group: PairGroup, source: Source, options: DrawOptions) -> Observation:
+def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Observation:
     """Gather what the audit needs from a group and the origins of its pairs."""
     query = group.positive.query_origin or QueryOrigin()
     documents = [pair.document_origin or DocumentOrigin() for pair in group.members]
@@ -88,7 +88,9 @@ def _unit(pair: Pair) -> int:
     return origin.page
 
 
-def _ranks(sampled: Iterable[SampledWord], source: Source, options: DrawOptions) -> Iterator[int]:
+def _ranks(
+    sampled: Iterable[SampledWord], source: BuildSource, options: DrawOptions
+) -> Iterator[int]:
     """The rank of each sampled word by its weight in the text that it is from; 1 is the highest."""
     terms_by_text: dict[tuple[int | None, int | None], Terms | None] = {}
     for drawn in sampled:
@@ -101,7 +103,7 @@ def _ranks(sampled: Iterable[SampledWord], source: Source, options: DrawOptions)
             yield 1 + int((terms.weights > weight).sum())
 
 
-def _terms(drawn: SampledWord, source: Source, options: DrawOptions) -> Terms | None:
+def _terms(drawn: SampledWord, source: BuildSource, options: DrawOptions) -> Terms | None:
     """The terms of the text that a word was drawn from."""
     if drawn.anchor is not None:
         return source.sentence_terms(source.anchor(drawn.anchor), options)

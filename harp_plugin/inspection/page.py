@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from ..tasks import PRESETS
 from .charts import Chart
-from .check import ACCURACY_LIMITS, NOTHING_TO_DO, Level
+from .check import ACCURACY_THRESHOLDS, NOTHING_TO_DO, Level
 from .explanations import explain
 from .generator import GENERATOR
 from .passages import LEVELS
@@ -42,7 +42,7 @@ def render(report: InspectionReport) -> str:
         sources=[name.partition(":")[2] for name in inputs],
         weight_levels=range(1, LEVELS + 1),
         share=lambda level: round(level / LEVELS, 2),
-        accuracy_limits=ACCURACY_LIMITS,
+        accuracy_limits=ACCURACY_THRESHOLDS,
         nothing_to_do=NOTHING_TO_DO,
         red_and_yellow=(Level.RED, Level.YELLOW),
         audits={audit.task: audit for audit in report.audits},

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..tasks import DocumentOrigin, DrawOptions, Pair, QueryOrigin
 from ..tasks.importance import anchor_importance
 from ..tasks.pretraining import DrawnGroup
-from ..tasks.source import Anchor, Source
+from ..tasks.source import Anchor, BuildSource
 from ..tasks.terms import stop_words
 from ..tasks.weighed_text import WeighedText
 from ..text import words
@@ -104,7 +104,7 @@ class Sample:
 def make_sample(
     drawn: DrawnGroup,
     index: int,
-    source: Source,
+    source: BuildSource,
     options: DrawOptions,
     weighting: str = "attention",
 ) -> Sample:
@@ -122,7 +122,7 @@ def make_sample(
 
 class _SampleMaker:
     def __init__(
-        self, drawn: DrawnGroup, source: Source, options: DrawOptions, shading: str
+        self, drawn: DrawnGroup, source: BuildSource, options: DrawOptions, shading: str
     ) -> None:
         self.drawn, self.group = drawn, drawn.group
         self.source, self.options, self.shading = source, options, shading

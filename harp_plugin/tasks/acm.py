@@ -9,7 +9,7 @@ from .groups import PairGroup
 from .options import DrawOptions
 from .passages import draw_page
 from .queries import Query, anchored_query, page_pair, sample_words
-from .source import Anchor, Source
+from .source import Anchor, BuildSource
 from .terms import draw_length
 
 __all__ = ["ACM"]
@@ -24,7 +24,7 @@ class ACM:
         return sentences_of_several_pages(graph)
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw an ordered pair of anchors, S1 from the first's page, and a page of the corpus."""
         anchors = source.sentence_anchors(example)
@@ -48,7 +48,7 @@ class ACM:
 
 
 def _page_query(
-    anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+    anchor: Anchor, rng: np.random.Generator, source: BuildSource, options: DrawOptions
 ) -> Query | None:
     """Draw S1: the anchor and words of the page that it leads to (eq. 13)."""
     size = draw_length(rng, options)

@@ -8,7 +8,7 @@ from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import distinct_sections, document_sections, draw_items
 from .queries import Query, section_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["ATI"]
 
@@ -27,7 +27,7 @@ class ATI:
         return below.select(id="page").distinct()
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw sections as negatives; those without a word are left out."""
         root, *below = (tree := source.tree(example)).nodes

@@ -9,7 +9,7 @@ import numpy as np
 
 from .groups import PairGroup
 from .options import DrawOptions
-from .source import Source
+from .source import BuildSource
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -40,7 +40,7 @@ class Task(Protocol):
         """
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw one group from an example.
 

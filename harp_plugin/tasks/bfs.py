@@ -8,7 +8,7 @@ from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import LEAST_WORDS, document_sections, draw_item, draw_page, long_sections
 from .queries import Query, section_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["BFS"]
 
@@ -27,7 +27,7 @@ class BFS:
         return body.select(id="page").distinct()
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw a sentence of the lead, a passage of the page, and one of a random example."""
         other = draw_page(rng, source.examples["bfs"].ids, {example})

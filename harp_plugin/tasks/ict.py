@@ -9,7 +9,7 @@ from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import LEAST_WORDS, document_sections
 from .queries import Query, section_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["ICT"]
 
@@ -31,7 +31,7 @@ class ICT:
         return sections.filter(fit).select("id", "page", "place")
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw a sentence; and the passage of a random example, without a sentence of its own."""
         ids = source.examples["ict"].ids
@@ -45,7 +45,9 @@ class ICT:
         return PairGroup("ict", positive, (section_pair(query, other_page, other_rest),))
 
     @staticmethod
-    def _cloze(example: int, rng: np.random.Generator, source: Source) -> tuple[int, str, Node]:
+    def _cloze(
+        example: int, rng: np.random.Generator, source: BuildSource
+    ) -> tuple[int, str, Node]:
         """The page, a sentence of the passage, and the section with its other sentences only."""
         table = source.examples["ict"]
         page = table.get(example, "page")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from .options import DrawOptions
-from .source import Anchor, Source
+from .source import Anchor, BuildSource
 
 __all__ = ["anchor_importance"]
 
 
 def anchor_importance(
-    sentence: int, source: Source, options: DrawOptions
+    sentence: int, source: BuildSource, options: DrawOptions
 ) -> tuple[list[Anchor], np.ndarray]:
     """Weigh the anchors of a sentence, seen from [CLS] (eq. 10 and 11's η).
 

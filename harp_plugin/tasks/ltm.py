@@ -9,7 +9,7 @@ from .groups import Pair, PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import draw_item, draw_page
 from .queries import Query, page_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["LTM"]
 
@@ -40,7 +40,7 @@ class LTM:
         return joined.select("id", targets=joined.targets.sort(), linked=linked)
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw one target, and documents that the article does not link."""
         table = source.examples["ltm"]

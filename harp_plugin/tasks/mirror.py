@@ -8,7 +8,7 @@ from ..text import WORD, words
 from .groups import QueryOrigin, SampledWord
 from .options import DrawOptions
 from .queries import Query, sample_words
-from .source import Anchor, Source
+from .source import Anchor, BuildSource
 from .terms import stop_words, without
 
 __all__ = ["mirrored_query"]
@@ -17,7 +17,7 @@ _TRIES = 10
 
 
 def mirrored_query(
-    query: str, anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+    query: str, anchor: Anchor, rng: np.random.Generator, source: BuildSource, options: DrawOptions
 ) -> Query | None:
     """Draw S2 of RQP in the shape of S1: each word becomes another one of its kind.
 

@@ -17,7 +17,7 @@ from ..storage import read_content, read_manifest, verify_tables
 from .groups import PairGroup
 from .options import DrawOptions
 from .registry import TASKS, needed_stages
-from .source import Source
+from .source import BuildSource
 from .terms import stop_words_hash
 
 __all__ = ["DrawnGroup", "PreTrainingData"]
@@ -74,7 +74,7 @@ class PreTrainingData:
         self.draw_options = draw or DrawOptions()
         self.seed = seed
         self.directory = Path(directory)
-        Source.check(self.directory, list(self.tasks))
+        BuildSource.check(self.directory, list(self.tasks))
         read_content(self.directory, *needed_stages(self.tasks))
         verify_tables(self.directory, needed_stages(self.tasks))
         self._drawers = {name: TASKS[name]() for name in self.tasks}
@@ -94,9 +94,9 @@ class PreTrainingData:
         return kept | {"_plan": None}
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> BuildSource:
         """The build's texts, anchors and weights."""
-        return Source(self.directory, list(self.tasks), verify=False)
+        return BuildSource(self.directory, list(self.tasks), verify=False)
 
     def __len__(self) -> int:
         return self._length

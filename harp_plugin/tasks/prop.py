@@ -9,7 +9,7 @@ import numpy as np
 from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .queries import Query, page_pair
-from .source import Source
+from .source import BuildSource
 from .terms import draw_length
 
 __all__ = ["ROP"]
@@ -30,7 +30,7 @@ class ROP:
         return graph["documents"].select("id")
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw two word sets of one length; a tie of their likelihoods gives nothing."""
         model = source.language_model(options).document(source.lead(example))

@@ -8,7 +8,7 @@ from ..graph import ambiguous_anchors
 from .groups import PairGroup
 from .options import DrawOptions
 from .queries import context_query, page_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["MAX_OCCURRENCES", "MAX_PAGES", "QDM"]
 
@@ -25,7 +25,7 @@ class QDM:
         return ambiguous_anchors(graph["anchors"], MAX_PAGES, MAX_OCCURRENCES)
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw S1 from the anchor's sentence, and the negative by its number of occurrences."""
         anchor = source.anchor(example)

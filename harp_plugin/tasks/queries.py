@@ -11,7 +11,7 @@ from ..corpus.tree import Node
 from ..sampling import sample
 from .groups import DocumentOrigin, Pair, QueryOrigin, SampledWord
 from .options import DrawOptions
-from .source import Anchor, Source
+from .source import Anchor, BuildSource
 from .terms import Terms, distribution, draw_length
 
 __all__ = [
@@ -31,7 +31,7 @@ class Query(NamedTuple):
     origin: QueryOrigin
 
 
-def page_pair(query: Query, page: int, source: Source, fields: Sequence[str] | None) -> Pair:
+def page_pair(query: Query, page: int, source: BuildSource, fields: Sequence[str] | None) -> Pair:
     """Pair a query with a page as a document, whose text is made of ``fields``."""
     return Pair(query.text, source.document(page, fields), query.origin, DocumentOrigin(page))
 
@@ -45,7 +45,7 @@ def sample_words(
     rng: np.random.Generator,
     terms: Terms,
     size: int,
-    source: Source,
+    source: BuildSource,
     options: DrawOptions,
     *,
     anchor: int | None = None,
@@ -74,7 +74,7 @@ def sample_words(
 
 
 def anchored_query(
-    anchor: Anchor, sampled: tuple[SampledWord, ...], source: Source, options: DrawOptions
+    anchor: Anchor, sampled: tuple[SampledWord, ...], source: BuildSource, options: DrawOptions
 ) -> Query:
     """Join S1 from the anchor's text and the sampled words."""
     text, words = source.anchor_text(anchor), [drawn.word for drawn in sampled]
@@ -84,7 +84,7 @@ def anchored_query(
 
 
 def context_query(
-    anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+    anchor: Anchor, rng: np.random.Generator, source: BuildSource, options: DrawOptions
 ) -> Query | None:
     """Draw S1 of RQP and QDM: the anchor and l words of its sentence (eq. 1 to 4).
 

@@ -9,7 +9,7 @@ from .groups import PairGroup, QueryOrigin
 from .importance import anchor_importance
 from .options import DrawOptions
 from .queries import Query, page_pair
-from .source import Source
+from .source import BuildSource
 from .terms import distribution
 
 __all__ = ["RDP"]
@@ -24,7 +24,7 @@ class RDP:
         return sentences_of_several_pages(graph)
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw two anchors that lead to distinct pages; a tie of their weights gives nothing."""
         anchors, weights = anchor_importance(example, source, options)

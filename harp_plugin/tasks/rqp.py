@@ -11,7 +11,7 @@ from .groups import PairGroup, QueryOrigin
 from .mirror import mirrored_query
 from .options import DrawOptions
 from .queries import Query, context_query, page_pair, sample_words
-from .source import Anchor, Source
+from .source import Anchor, BuildSource
 from .terms import draw_length, without
 
 __all__ = ["RQP"]
@@ -26,7 +26,7 @@ class RQP:
         return graph["anchors"].select("id")
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw S1 from the anchor's sentence and S2 from the page it leads to (eq. 6)."""
         anchor = source.anchor(example)
@@ -43,7 +43,7 @@ class RQP:
 
 
 def _page_query(
-    query: str, anchor: Anchor, rng: np.random.Generator, source: Source, options: DrawOptions
+    query: str, anchor: Anchor, rng: np.random.Generator, source: BuildSource, options: DrawOptions
 ) -> Query | None:
     """Draw S2 from the words of the page that the anchor leads to (eq. 5)."""
     if options.negative_query_length == "equal":

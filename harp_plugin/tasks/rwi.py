@@ -8,7 +8,7 @@ from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import document_sections, draw_items
 from .queries import Query, section_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["RWI"]
 
@@ -27,7 +27,7 @@ class RWI:
         return sections.filter(fit).select("id", "page", "place")
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw queries of the page's title and as many other titles as the path has."""
         table = source.examples["rwi"]

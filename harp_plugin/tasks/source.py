@@ -21,7 +21,7 @@ from .options import DrawOptions
 from .terms import Terms, merge_repeats, stop_words
 from .weighed_text import WeighedText
 
-__all__ = ["Anchor", "Source"]
+__all__ = ["Anchor", "BuildSource"]
 
 
 class Anchor(NamedTuple):
@@ -44,7 +44,7 @@ class Anchor(NamedTuple):
     source: int
 
 
-class Source:
+class BuildSource:
     """Texts, anchors and weights of a finished build, by id.
 
     Args:

@@ -8,7 +8,7 @@ from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import LEAST_WORDS, distinct_sections, document_sections, draw_item, draw_items
 from .queries import Query, section_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["SRR"]
 
@@ -32,7 +32,7 @@ class SRR:
         return joined.select("id", "page", "place")
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw a child as positive; the others are the negatives.
 

@@ -10,7 +10,7 @@ from .groups import PairGroup, QueryOrigin
 from .options import DrawOptions
 from .passages import draw_item, draw_page, long_sections
 from .queries import Query, section_pair
-from .source import Source
+from .source import BuildSource
 
 __all__ = ["WLP"]
 
@@ -29,7 +29,7 @@ class WLP:
         return linked.semi_join(documents, [("source", "id")]).select(id="source", pages="pages")
 
     def draw(
-        self, example: int, rng: np.random.Generator, source: Source, options: DrawOptions
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw a sentence of the lead, a linked page, one that is not linked, a passage of each.
 
@@ -48,6 +48,6 @@ class WLP:
         return PairGroup("wlp", positive, (negative,))
 
 
-def _passages(page: int, source: Source) -> list[Node]:
+def _passages(page: int, source: BuildSource) -> list[Node]:
     tree = source.tree(page)
     return [tree.nodes[0]._replace(text=source.lead(page)), *long_sections(tree)]

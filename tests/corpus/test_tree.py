@@ -13,7 +13,7 @@ from wikitexts import wikitexts
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.tree import section_tree
-from harp_plugin.tasks.source import Source
+from harp_plugin.tasks.source import BuildSource
 
 HEADING = re.compile(r"^(=+)\s*(.*?)\s*\1\s*$")
 LETTERS = re.compile(r"[^\W\d_]+")
@@ -60,7 +60,7 @@ def built(source, folder):
     """The build's trees by title, and the rows of its table of pages."""
     build_corpus([source], folder, CorpusOptions(), quiet=True)
     rows = pq.read_table(folder / "corpus" / "pages").to_pylist()
-    reader = Source(folder, [])
+    reader = BuildSource(folder, [])
     return {row["title"]: (reader.tree(row["id"]), row) for row in rows}
 
 

@@ -16,7 +16,7 @@ from harp_plugin.corpus.build import CorpusOptions
 from harp_plugin.graph import GraphOptions
 from harp_plugin.inspection import InspectOptions
 from harp_plugin.inspection.audit import TaskAudit, audit
-from harp_plugin.inspection.check import ACCURACY_LIMITS, CheckResult, Level
+from harp_plugin.inspection.check import ACCURACY_THRESHOLDS, CheckResult, Level
 from harp_plugin.inspection.checks import CHECKS
 from harp_plugin.inspection.histograms import histograms
 from harp_plugin.inspection.measurements import AuditedGroups, Measurement, accuracy
@@ -278,7 +278,7 @@ def test_histograms_hold_every_number():
 
 
 def test_limits_are_inclusive():
-    assert [ACCURACY_LIMITS.level(share) for share in (0.6, 0.601, 0.65, 0.651)] == [
+    assert [ACCURACY_THRESHOLDS.level(share) for share in (0.6, 0.601, 0.65, 0.651)] == [
         Level.GREEN,
         Level.YELLOW,
         Level.YELLOW,

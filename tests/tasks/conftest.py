@@ -15,7 +15,7 @@ from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.storage import Stage, write_table
 from harp_plugin.tasks.build import build_examples
-from harp_plugin.tasks.source import Source
+from harp_plugin.tasks.source import BuildSource
 from harp_plugin.weights.tables import TABLES as WEIGHTS
 
 HEADS = 4
@@ -152,8 +152,8 @@ def hand_build(tmp_path_factory) -> HandBuild:
 
 
 @pytest.fixture(scope="session")
-def source(hand_build) -> Source:
-    return Source(hand_build.directory, TASKS)
+def source(hand_build) -> BuildSource:
+    return BuildSource(hand_build.directory, TASKS)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from harp_plugin.graph import GraphOptions
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import TASKS as TASKS_BY_NAME
 from harp_plugin.tasks import DrawOptions, PairGroup
-from harp_plugin.tasks.source import Source
+from harp_plugin.tasks.source import BuildSource
 
 TASKS = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"]
 
@@ -106,8 +106,8 @@ class Orchard:
     directory: Path
 
     @cached_property
-    def source(self) -> Source:
-        return Source(self.directory, TASKS)
+    def source(self) -> BuildSource:
+        return BuildSource(self.directory, TASKS)
 
     @cached_property
     def pages(self) -> dict[str, int]:
@@ -138,7 +138,9 @@ def write_orchard(folder: Path) -> Orchard:
     return Orchard(folder / "build")
 
 
-def draws(source: Source, task: str, example: int, count: int, **options) -> list[PairGroup | None]:
+def draws(
+    source: BuildSource, task: str, example: int, count: int, **options
+) -> list[PairGroup | None]:
     """Groups drawn from one example, each with a generator of its own; None where it gives none."""
     chosen, drawer = DrawOptions(**options), TASKS_BY_NAME[task]()
     return [

@@ -10,7 +10,7 @@ from chi_square import agrees
 from harp_plugin.errors import HarpError
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import PRESETS, TASKS, DrawOptions, Pair
-from harp_plugin.tasks.source import Source
+from harp_plugin.tasks.source import BuildSource
 
 OLD_APPLE = {"old": 4, "apple": 12, "tree": 16, "bears": 2, "red": 1, "fruit": 12, "quickly": 1}
 """β of the first anchor's sentence in 64ths, without ``the`` (8)."""
@@ -172,7 +172,7 @@ class TestRQP:
             assert not set(first[1:]) & set(second[1:])
 
     def test_an_anchor_beyond_the_limit_gives_nothing(self, cut_build):
-        source = Source(cut_build.directory, ["rqp", "qdm"])
+        source = BuildSource(cut_build.directory, ["rqp", "qdm"])
         for task in ("rqp", "qdm"):
             assert groups(source, task, cut_build.anchors[2, 0], 3) == [None] * 3
 
@@ -254,7 +254,7 @@ class TestRDP:
 
     @pytest.mark.parametrize("how", ["by_importance", "all_pairs"])
     def test_anchors_beyond_the_limit_are_left_out(self, cut_build, how):
-        source = Source(cut_build.directory, ["rdp"])
+        source = BuildSource(cut_build.directory, ["rdp"])
         found = groups(source, "rdp", cut_build.sentence(0), 50, rdp_anchors=how)
         assert {page_of(p.document) for g in found for p in g.members} == {"APPLE", "TREE"}
         assert groups(source, "rdp", cut_build.sentence(5), 5, rdp_anchors=how) == [None] * 5

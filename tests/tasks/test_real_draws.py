@@ -13,7 +13,7 @@ from wiki_reading import WORDS, WikiReading
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import TASKS as REGISTRY
 from harp_plugin.tasks import DrawOptions
-from harp_plugin.tasks.source import Source
+from harp_plugin.tasks.source import BuildSource
 
 pytestmark = pytest.mark.integration
 STRUCTURE = [task for task in TASKS if task != "prop"]
@@ -31,7 +31,7 @@ def wiki(wiki_build):
 
 @pytest.fixture(scope="module")
 def source(wiki_build):
-    return Source(wiki_build, TASKS)
+    return BuildSource(wiki_build, TASKS)
 
 
 def named(source, wiki, task):

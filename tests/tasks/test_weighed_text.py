@@ -11,7 +11,7 @@ import pytest
 from harp_plugin.errors import HarpError
 from harp_plugin.storage import Stage, read_manifest, read_table, write_table
 from harp_plugin.tasks import DrawOptions
-from harp_plugin.tasks.source import Source
+from harp_plugin.tasks.source import BuildSource
 from harp_plugin.tasks.weighed_text import WeighedText
 
 
@@ -105,7 +105,7 @@ def test_a_build_whose_weights_do_not_fit(hand_build, tmp_path, table, change, t
     directory = tmp_path / "build"
     shutil.copytree(hand_build.directory, directory)
     rewrite(directory, table, change)
-    source = Source(directory, [task])
+    source = BuildSource(directory, [task])
     example = hand_build.anchors[0, 0] if task == "rqp" else hand_build.sentence(0)
     message = rf"{directory}: the weights of {words}.*: run `harp build` again with --overwrite"
     with pytest.raises(HarpError, match=message):

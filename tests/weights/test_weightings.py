@@ -27,7 +27,7 @@ from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.sampling import linear
 from harp_plugin.storage import Stage, open_table, read_manifest
 from harp_plugin.tasks import DrawOptions, PreTrainingData
-from harp_plugin.tasks.source import Source
+from harp_plugin.tasks.source import BuildSource
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
@@ -135,7 +135,7 @@ def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
     for id in rows.ids.tolist():
         expected = sentences.array(anchors.get(id, "sentence"), "weights")
         assert rows.array(id, "weights").tolist() == expected.tolist()
-    source = Source(directory, ["rqp"])
+    source = BuildSource(directory, ["rqp"])
     options = DrawOptions(normalisation="linear", stop_words="none")
     (anchor,) = (
         source.anchor(id)
