@@ -138,14 +138,14 @@ OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
 
 @pytest.fixture
 def documented(tmp_path):
-    """The recipes of the documentation: of a watched run, and what shards it."""
-    watched, sharded = map(
+    """The recipes of the documentation: a watched run with losses' parameters; what shards it."""
+    watched, losses, sharded = map(
         json.loads, re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     )
     path = tmp_path / "documented.json"
 
     def write(**changes):
-        path.write_text(json.dumps(watched | changes))
+        path.write_text(json.dumps(watched | losses | changes))
         return str(path)
 
     return write, sharded

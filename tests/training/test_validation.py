@@ -165,7 +165,7 @@ def test_held_out_pairs(options):
 
 
 def test_validation_that_nobody_measures(options):
-    with pytest.raises(HarpError, match=r"start from harp_plugin\.train"):
+    with pytest.raises(HarpError, match=r"call harp_plugin\.evaluation\.training"):
         run(options, **WATCHED)
 
 

@@ -161,7 +161,7 @@ def test_folder_of_someone_else(command, recipe, tmp_path, capsys):
     if command == "finetune":
         path = of_lines(recipe, tmp_path, ["this", "that"])
     line = error_of(capsys, command, path)
-    assert f"{tmp_path / 'out'} is not empty and no training run of ours" in line
+    assert f"{tmp_path / 'out'} is not empty, and no training run has written it" in line
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["thesis.txt"]
 
 
