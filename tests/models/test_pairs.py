@@ -10,6 +10,7 @@ from harp_plugin.tasks import Pair, PairGroup
 from harp_plugin.training.data import Example, GroupCollator
 
 LENGTHS = range(0, 26)
+FEW_LENGTHS = (0, 1, 3, 7, 8, 9, 14, 15, 16, 25)
 ROOMS = range(2, 24)
 
 
@@ -41,8 +42,8 @@ def test_each_text_keeps_half_and_takes_what_the_other_leaves(room):
 def test_pairs_are_cut_as_the_tokenizer_cuts_the_longest_first(tokenizer, max_length):
     encoder = PairEncoder(tokenizer, max_length)
     odd = (max_length - encoder.template.length) % 2
-    for query in LENGTHS:
-        for document in LENGTHS:
+    for query in FEW_LENGTHS:
+        for document in FEW_LENGTHS:
             texts = words(query, 0), words(document, 2)
             ids = encoder.encode([texts[0]], [texts[1]]).packed().ids.tolist()
             both = [[text] for text in texts]
@@ -79,7 +80,7 @@ def test_training_and_ranking_read_the_same_tokens(tiny_bert, tokenizer, max_len
 def test_a_window_of_a_long_document_is_never_cut(tokenizer):
     for max_length in range(9, 30):
         encoder = PairEncoder(tokenizer, max_length)
-        for query in LENGTHS:
+        for query in FEW_LENGTHS:
             window = encoder.most_document_tokens(query)
             texts = [words(query, 0)], [words(window, 1)]
             start, stop = encoder.encode(*texts).document_bounds[0]
