@@ -338,7 +338,7 @@ class _OneLine(logging.Formatter):
 
 
 def _calm() -> None:
-    """Keep libraries' own notices and bars out of the way of ours."""
+    """Hold back the notices and progress bars of libraries, so that those of harp are seen."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

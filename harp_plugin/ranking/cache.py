@@ -187,8 +187,8 @@ class ScoreCache:
 
     def _damaged(self, reason: str) -> HarpError:
         return HarpError(
-            f"cache {self.folder} is damaged or not ours ({reason:.200}): delete that folder, or "
-            "name another cache"
+            f"cache {self.folder} is damaged or was not written by harp ({reason:.200}): delete "
+            "that folder, or name another cache"
         )
 
 

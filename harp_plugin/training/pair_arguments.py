@@ -92,7 +92,7 @@ def max_length_option() -> Any:
         default=512,
         metadata={
             "help": "How many tokens a pair has at most, special tokens included. Longer "
-            "documents are cut."
+            "pairs are cut."
         },
     )
 
