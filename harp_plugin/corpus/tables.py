@@ -50,6 +50,7 @@ TABLES: dict[str, pa.Schema] = {
             ("end", pa.int32()),
             ("anchor", pa.string()),
             ("normalised", pa.string()),
+            ("text_id", pa.int64()),
             ("target", pa.string()),
             ("region", pa.string()),
         ]
@@ -152,6 +153,7 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
             links += len(sentence.links)
             rows["sentences"].append({"id": sentence_id, "page": page_id, "text": sentence.text})
             for link in sentence.links:
+                normalised = normalise_anchor(link.anchor)
                 rows["links"].append(
                     {
                         "id": stable_id("anchor", sentence_id, link.start, link.end),
@@ -159,7 +161,8 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
                         "start": link.start,
                         "end": link.end,
                         "anchor": link.anchor,
-                        "normalised": normalise_anchor(link.anchor),
+                        "normalised": normalised,
+                        "text_id": stable_id("anchor text", normalised),
                         "target": link.target,
                         "region": section.region,
                     }

@@ -4,9 +4,8 @@ The stage runs Ibis expressions, which do no input or output. All texts were nor
 were read, so that the expressions need only equality, integers, windows and lists.
 """
 
-from .anchor_texts import ambiguous_anchors
 from .build import build_graph
 from .functional import FUNCTIONAL_ANCHORS
 from .options import GraphOptions
 
-__all__ = ["FUNCTIONAL_ANCHORS", "GraphOptions", "ambiguous_anchors", "build_graph"]
+__all__ = ["FUNCTIONAL_ANCHORS", "GraphOptions", "build_graph"]

@@ -4,78 +4,91 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .capped import lowest
+
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from ..engine import Tables
 
-__all__ = ["ambiguous_anchors", "anchor_texts"]
+__all__ = ["MAX_OCCURRENCES", "MAX_PAGES", "MAX_TARGETS", "ambiguous_texts", "anchor_texts"]
 
-_PARTS = 64
+MAX_TARGETS = 1000
+"""Of the pages that an anchor text leads to, this many are listed."""
+MAX_PAGES = 100
+"""Of the pages that an ambiguous text leads to, this many can be drawn."""
+MAX_OCCURRENCES = 100
+"""Of the anchors of one text and one page, this many can be drawn."""
 
 
 def anchor_texts(tables: Tables) -> ir.Table:
     """Return every distinct anchor text with figures about its targets.
 
-    Columns: id (the lowest id of its anchors), normalised, occurrences, pages (distinct targets),
-    sources (distinct pages that it stands on), largest (occurrences of its most frequent target).
+    Columns: id (the ``text_id`` of its anchors), normalised, occurrences, pages (number of distinct
+    targets), sources (distinct pages that it stands on), largest (occurrences of its most frequent
+    target), targets (the distinct targets, at most `MAX_TARGETS`, ascending).
     """
     anchors = tables["anchors"]
-    targets = anchors.group_by("normalised", "page").aggregate(
-        links=anchors.count(), lowest=anchors.id.min()
+    pairs = anchors.group_by("text_id", "normalised", "page").aggregate(links=anchors.count())
+    texts = pairs.group_by("text_id", "normalised").aggregate(
+        occurrences=pairs.links.sum(), pages=pairs.count(), largest=pairs.links.max()
     )
-    texts = targets.group_by("normalised").aggregate(
-        id=targets.lowest.min(),
-        occurrences=targets.links.sum(),
-        pages=targets.count(),
-        largest=targets.links.max(),
+    places = anchors.select("text_id", "source").distinct()
+    sources = places.group_by(source_text="text_id").aggregate(sources=places.count())
+    few = lowest(pairs.select("text_id", "page"), "text_id", "page", MAX_TARGETS)
+    targets = few.group_by(target_text="text_id").aggregate(targets=few.page.collect())
+    joined = texts.inner_join(sources, [("text_id", "source_text")])
+    joined = joined.inner_join(targets, [("text_id", "target_text")])
+    return joined.select(
+        "normalised",
+        "occurrences",
+        "pages",
+        "sources",
+        "largest",
+        id="text_id",
+        targets=joined.targets.sort(),
     )
-    places = anchors.select("normalised", "source").distinct()
-    sources = places.group_by(text="normalised").aggregate(sources=places.count())
-    joined = texts.inner_join(sources, [("normalised", "text")])
-    return joined.select("id", "normalised", "occurrences", "pages", "sources", "largest")
 
 
-def ambiguous_anchors(anchors: ir.Table, max_pages: int, max_occurrences: int) -> ir.Table:
-    """Return the occurrences of anchor texts that lead to two pages or more, with these pages.
+def ambiguous_texts(
+    tables: Tables, *, max_pages: int = MAX_PAGES, max_occurrences: int = MAX_OCCURRENCES
+) -> ir.Table:
+    """Return the anchor texts that lead to two pages or more, with anchors of each page.
 
-    Both limits keep the lowest ids. As ids are hashes, this is a random sample. The limit on pages
-    applies before they are collected into lists, and the limit on occurrences applies in two steps,
-    so that even the most frequent text fits into memory.
+    Columns: id (the ``text_id``), pages (distinct targets, ascending), counts (occurrences of each
+    page), anchors and anchor_pages (the page of each anchor), which are sorted by page and then by
+    anchor.
 
     Args:
-        anchors: the resolved anchors.
-        max_pages: the most pages of one anchor text.
-        max_occurrences: the most occurrences of one anchor text.
-
-    Columns: id (of the anchor), pages (distinct, ascending), counts (occurrences of each page).
+        tables: the stage's tables.
+        max_pages: the most pages of one text.
+        max_occurrences: the most anchors of one text and one page.
     """
     import ibis
 
-    pairs = anchors.group_by("normalised", "page").aggregate(links=anchors.count())
-    by_text = ibis.window(group_by="normalised")
-    by_page = ibis.window(group_by="normalised", order_by="page")
-    pairs = pairs.mutate(targets=pairs.count().over(by_text), rank=ibis.row_number().over(by_page))
-    pairs = pairs.filter((pairs.targets >= 2) & (pairs["rank"] < max_pages))
-    target = ibis.struct({"page": pairs.page, "links": pairs.links})
-    groups = pairs.group_by("normalised").aggregate(targets=target.collect())
-    targets = groups.targets.sort()
-    groups = groups.select(
-        "normalised",
-        pages=targets.map(lambda target: target["page"]),
-        counts=targets.map(lambda target: target.links),
-    ).filter(lambda t: t.pages.length() >= 2)
-    occurrences = _first_occurrences(anchors.select("id", "normalised"), max_occurrences)
-    return occurrences.inner_join(groups, "normalised").select("id", "pages", "counts")
-
-
-def _first_occurrences(anchors: ir.Table, most: int) -> ir.Table:
-    """Return, for every text, at most ``most`` anchors: those of the lowest ids."""
-    import ibis
-
-    by_part = ibis.window(group_by=[anchors.normalised, anchors.id % _PARTS], order_by=anchors.id)
-    parts = anchors.mutate(rank=ibis.row_number().over(by_part))
-    parts = parts.filter(parts["rank"] < most).select("id", "normalised")
-    by_text = ibis.window(group_by="normalised", order_by="id")
-    ranked = parts.mutate(rank=ibis.row_number().over(by_text))
-    return ranked.filter(ranked["rank"] < most).select("id", "normalised")
+    anchors = tables["anchors"]
+    pairs = anchors.group_by("text_id", "page").aggregate(links=anchors.count())
+    by_text = ibis.window(group_by="text_id")
+    pairs = pairs.mutate(targets=pairs.count().over(by_text))
+    several = pairs.filter(pairs.targets >= 2).select("text_id", "page", "links")
+    few = lowest(several, "text_id", "page", max_pages)
+    target = ibis.struct({"page": few.page, "links": few.links})
+    texts = few.group_by(id="text_id").aggregate(places=target.collect())
+    texts = texts.mutate(places=texts.places.sort())
+    occurrences = anchors.select("text_id", "page", anchor="id").semi_join(
+        few.view(), ["text_id", "page"]
+    )
+    by_pair = ibis.window(group_by=["text_id", "page"], order_by="anchor")
+    occurrences = occurrences.mutate(rank=ibis.row_number().over(by_pair))
+    occurrences = occurrences.filter(occurrences["rank"] < max_occurrences)
+    place = ibis.struct({"page": occurrences.page, "anchor": occurrences.anchor})
+    listed = occurrences.group_by("text_id").aggregate(drawn=place.collect())
+    joined = texts.inner_join(listed, [("id", "text_id")])
+    drawn = joined.drawn.sort()
+    return joined.select(
+        "id",
+        pages=joined.places.map(lambda place: place["page"]),
+        counts=joined.places.map(lambda place: place.links),
+        anchors=drawn.map(lambda place: place.anchor),
+        anchor_pages=drawn.map(lambda place: place["page"]),
+    )

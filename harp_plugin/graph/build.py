@@ -10,7 +10,7 @@ from typing import Any
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..files.made_from import OverwriteRules
 from ..storage import Stage, read_content, read_manifest
-from .anchor_texts import anchor_texts
+from .anchor_texts import ambiguous_texts, anchor_texts
 from .links import (
     anchors_by_sentence,
     documents,
@@ -20,6 +20,7 @@ from .links import (
     resolved_links,
 )
 from .options import GraphOptions
+from .page_links import page_links
 from .pages import checked_pages, coded_pages, dropped_pages, near_duplicates
 from .quality import counts, repeated_sentences
 from .redirects import doubled, dropped_redirects, first_redirects, titles
@@ -43,10 +44,12 @@ def build_graph(
 
     | table | row |
     |---|---|
-    | ``anchors`` | a resolved link: id, sentence, start, end, normalised, page, source |
-    | ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets |
+    | ``anchors`` | a resolved link: id, sentence, start, end, normalised, text_id, page, source |
+    | ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets, linked |
+    | ``page_links`` | the links on and to a page: id, anchors, targets, linked, sources |
     | ``documents`` | a page that may be a document: id, in_links, sources (distinct pages) |
-    | ``anchor_texts`` | a distinct text: id, normalised, occurrences, pages, sources, largest |
+    | ``anchor_texts`` | a distinct text: id, normalised, occurrences, pages, …, targets |
+    | ``ambiguous_texts`` | a text of several pages: id, pages, counts, anchors, anchor_pages |
     | ``see_also`` | a see-also link between two pages: source, target |
 
     The ``counts`` of the manifest say how many anchors look like near-duplicates or spam: see
@@ -106,7 +109,9 @@ def steps(options: GraphOptions) -> list[Step]:
         Step("anchors", resolved_anchors),
         Step("sentence_anchors", anchors_by_sentence),
         Step("documents", documents),
+        Step("page_links", page_links),
         Step("anchor_texts", anchor_texts),
+        Step("ambiguous_texts", ambiguous_texts),
         Step("resolved_see_also", resolved_see_also, "temporary"),
         Step("see_also_drops", dropped_see_also, "drops"),
         Step("see_also", see_also, order=("source", "target")),

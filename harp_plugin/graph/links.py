@@ -64,7 +64,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         else_=ibis.null("string"),
     )
     return joined.select(
-        "id", "sentence", "start", "end", "normalised", "page", "source", reason=reason
+        "id", "sentence", "start", "end", "normalised", "text_id", "page", "source", reason=reason
     )
 
 
@@ -98,7 +98,7 @@ def _numbered_links(tables: Tables) -> ir.Table:
     import ibis
 
     links = tables["links"].select(
-        "id", "sentence", "start", "end", "normalised", "target", "region"
+        "id", "sentence", "start", "end", "normalised", "text_id", "target", "region"
     )
     double = tables["double_links"]
     once = links.anti_join(double, "id").mutate(copy=ibis.literal(0, "int64"))
@@ -115,31 +115,39 @@ def dropped_links(tables: Tables) -> ir.Table:
 def resolved_anchors(tables: Tables) -> ir.Table:
     """Return the links that are not dropped.
 
-    Columns: id, sentence, start, end, normalised, page, source.
+    Columns: id, sentence, start, end, normalised, text_id, page, source.
     """
     links = tables["resolved_links"]
     anchors = links.filter(links.reason.isnull())
-    return anchors.select("id", "sentence", "start", "end", "normalised", "page", "source")
+    return anchors.select(
+        "id", "sentence", "start", "end", "normalised", "text_id", "page", "source"
+    )
 
 
 def anchors_by_sentence(tables: Tables) -> ir.Table:
     """Return the resolved anchors of every sentence, in reading order.
 
-    Columns: id (of the sentence), anchors and pages (equally long lists), targets (distinct pages).
+    Columns: id (of the sentence), anchors and pages (equally long lists), targets (number of
+    distinct pages), linked (distinct pages of all links of the sentence that resolve, those that a
+    filter drops included, ascending).
     """
     import ibis
 
-    anchors = tables["anchors"]
+    anchors, links = tables["anchors"], tables["resolved_links"]
     place = ibis.struct({"start": anchors.start, "id": anchors.id, "page": anchors.page})
     groups = anchors.group_by(id="sentence").aggregate(places=place.collect())
     places = groups.places.sort()
     pages = places.map(lambda place: place["page"])
-    return groups.select(
+    listed = groups.select(
         "id",
         anchors=places.map(lambda place: place.id),
         pages=pages,
         targets=pages.unique().length(),
     )
+    pairs = links.filter(links.page.notnull()).select("sentence", "page").distinct()
+    linked = pairs.group_by("sentence").aggregate(linked=pairs.page.collect())
+    joined = listed.inner_join(linked, [("id", "sentence")])
+    return joined.select("id", "anchors", "pages", "targets", linked=joined.linked.sort())
 
 
 def documents(tables: Tables) -> ir.Table:

@@ -208,10 +208,10 @@ class _SampleMaker:
         if page is None or links:
             return
         if self.group.task == "qdm" and self.query.anchor is not None:
-            table = self.source.examples["qdm"]
-            pages = table.array(self.drawn.example, "pages").tolist()
-            count = int(table.array(self.drawn.example, "counts")[pages.index(page)])
-            text = self._text(self.source.anchor(self.query.anchor))
+            anchor = self.source.anchor(self.query.anchor)
+            leads_to = self.source.ambiguous_text(anchor.text_id)
+            count = int(leads_to.counts[leads_to.pages.tolist().index(page)])
+            text = self._text(anchor)
             yield f"“{text}” leads here {count} time{'s' * (count != 1)} elsewhere"
         elif self.links:
             yield "not linked from the sentence"

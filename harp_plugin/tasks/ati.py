@@ -33,6 +33,6 @@ class ATI:
         root, *below = (tree := source.tree(example)).nodes
         others = distinct_sections(n for n in below if tree.words[n.place] and n.text != root.text)
         query = Query(root.title, QueryOrigin(example))
-        drawn = draw_items(rng, others, options.negatives)
+        drawn = draw_items(rng, others, options.negatives_per_group)
         negatives = tuple(section_pair(query, example, section) for section in drawn)
         return PairGroup("ati", section_pair(query, example, root), negatives) if drawn else None

@@ -20,10 +20,12 @@ __all__ = ["Task", "linked_pages", "sentences_of_several_pages"]
 class Task(Protocol):
     """A pre-training task: which examples there are, and how a group is drawn from one.
 
-    A class may also have three attributes. ``stages`` names the stages of a build that a draw reads
+    A class may also have four attributes. ``stages`` names the stages of a build that a draw reads
     beside the corpus and the link graph; without it, they are ``("weights",)``.
     ``groups_per_example`` is the number of groups that an example gives in one epoch; without it,
-    the number is 1. ``citation`` is the key of the task's paper in ``data/citations.bib``.
+    the number is 1. ``negative_queries`` names the texts by which a task that draws other pages
+    finds hard negatives: ``anchor_texts``, ``sentences`` or ``pages``. ``citation`` is the key of
+    the task's paper in ``data/citations.bib``.
     """
 
     @staticmethod
@@ -31,9 +33,9 @@ class Task(Protocol):
         """Select the examples as ids and spans only.
 
         Args:
-            graph: the tables ``anchors``, ``sentence_anchors``, ``documents``, ``anchor_texts``
-                and ``see_also`` of the link graph, and ``pages``, ``sentences``, ``sections`` of
-                the corpus.
+            graph: the tables ``anchors``, ``sentence_anchors``, ``page_links``, ``documents``,
+                ``anchor_texts``, ``ambiguous_texts`` and ``see_also`` of the link graph, and
+                ``pages``, ``sentences``, ``sections`` of the corpus.
 
         Returns:
             An Ibis expression with a column ``id``, whose values are distinct.

@@ -14,7 +14,10 @@ from .registry import TASKS
 __all__ = ["CORPUS_TABLES", "GRAPH_TABLES", "build_examples", "examples_stage"]
 
 CORPUS_TABLES = ("pages", "sentences", "sections")
-GRAPH_TABLES = ("anchors", "sentence_anchors", "documents", "anchor_texts", "see_also")
+GRAPH_TABLES = (
+    *("anchors", "sentence_anchors", "page_links", "documents"),
+    *("anchor_texts", "ambiguous_texts", "see_also"),
+)
 
 
 def build_examples(

@@ -50,7 +50,7 @@ class LTM:
         target = draw_item(rng, targets)
         query = Query(source.document(example, _ARTICLE), QueryOrigin(example))
         negatives: list[Pair] = []
-        while len(negatives) < (options.negatives or 1):
+        while len(negatives) < (options.negatives_per_group or 1):
             page = draw_page(rng, source.documents, excluded)
             if page is None:
                 break

@@ -35,7 +35,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "prop_subsampling": 1e-5,
         "srr_negatives": "siblings",
         "rwi_negatives": "others",
-        "negatives": 4,
+        "negatives": "task",
+        "negatives_per_group": 4,
         "document_fields": None,
         "mixing": "uniform",
         "redraw_each_epoch": True,
@@ -50,7 +51,7 @@ PRESETS["paper"] = {
     "acm_negative_page": "any",
     "prop_min_count": "50",
     "rwi_negatives": "any",
-    "negatives": 8,
+    "negatives_per_group": 8,
     "redraw_each_epoch": False,
 }
 PRESETS["released"] = {
@@ -70,7 +71,7 @@ PRESETS["released"] = {
     "prop_min_count": "10",
     "prop_subsampling": 1e-4,
     "srr_negatives": "article",
-    "negatives": 8,
+    "negatives_per_group": 8,
     "mixing": "proportional",
     "redraw_each_epoch": False,
 }
@@ -191,7 +192,18 @@ class DrawOptions:
         "others",
         "any",
     )
-    negatives: int | None = _option("SRR, RWI, ATI, LTM: how many negatives a group has at most.")
+    negatives: str | None = _option(
+        "Which pages tasks draw as negatives: those of the task's own definition (task), pages in "
+        "proportion to their in-links, or pages that BM25 or a model ranks high for the query; "
+        "these two need `harp build --negatives`.",
+        "task",
+        "in_links",
+        "bm25",
+        "model",
+    )
+    negatives_per_group: int | None = _option(
+        "SRR, RWI, ATI, LTM, anchor: how many negatives a group has at most."
+    )
     document_fields: list[str] | None = field(
         default=None,
         metadata={
@@ -228,10 +240,12 @@ class DrawOptions:
                 if item not in choices:
                     known = ", ".join(choices)
                     name = flag(option.name)
-                    raise HarpError(f"{name} {item!r} is not known: known are {known}")
+                    number = "; the number of negatives is --negatives-per-group"
+                    more = number if option.name == "negatives" else ""
+                    raise HarpError(f"{name} {item!r} is not known: known are {known}{more}")
         self._check_document_fields()
-        if self.negatives is not None and self.negatives < 1:
-            raise HarpError(f"--negatives {self.negatives}: give 1 or more")
+        if self.negatives_per_group is not None and self.negatives_per_group < 1:
+            raise HarpError(f"--negatives-per-group {self.negatives_per_group}: give 1 or more")
         if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
             raise HarpError(
                 f"--prop-subsampling {self.prop_subsampling}: give 0, or a share below 1"

@@ -75,8 +75,8 @@ class PreTrainingData:
         self.seed = seed
         self.directory = Path(directory)
         BuildSource.check(self.directory, list(self.tasks))
-        read_content(self.directory, *needed_stages(self.tasks))
-        verify_tables(self.directory, needed_stages(self.tasks))
+        read_content(self.directory, *self._stages)
+        verify_tables(self.directory, self._stages)
         self._drawers = {name: TASKS[name]() for name in self.tasks}
         self.examples = {name: len(self.source.examples[name]) for name in self.tasks}
         empty = [name for name, count in self.examples.items() if not count]
@@ -110,9 +110,14 @@ class PreTrainingData:
         return getattr(TASKS[name], "groups_per_example", 1)
 
     @property
+    def _stages(self) -> tuple[str, ...]:
+        """The stages that draws read."""
+        return needed_stages(self.tasks, self.draw_options.negatives)
+
+    @property
     def fingerprint(self) -> str:
         """Changes when the content of the build or of the stop list does."""
-        contents = read_content(self.directory, *needed_stages(self.tasks))
+        contents = read_content(self.directory, *self._stages)
         stopped = stop_words_hash(self.draw_options.stop_words or "none")
         text = json.dumps([contents, stopped], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import ambiguous_anchors
+from ..graph.capped import lowest
 from .groups import PairGroup
 from .options import DrawOptions
 from .queries import context_query, page_pair
 from .source import BuildSource
 
-__all__ = ["MAX_OCCURRENCES", "MAX_PAGES", "QDM"]
+__all__ = ["MAX_EXAMPLES", "QDM"]
 
-MAX_PAGES = 100
-MAX_OCCURRENCES = 1000
+MAX_EXAMPLES = 1000
+"""One anchor text gives at most this many examples."""
 
 
 class QDM:
@@ -21,16 +21,21 @@ class QDM:
 
     @staticmethod
     def examples(graph):
-        """Select occurrences of anchor texts that lead to two pages or more, capped per text."""
-        return ambiguous_anchors(graph["anchors"], MAX_PAGES, MAX_OCCURRENCES)
+        """Select occurrences of anchor texts that lead to two pages or more, capped per text.
+
+        Columns: id (of the anchor), text_id.
+        """
+        texts = graph["ambiguous_texts"]
+        occurrences = texts.select(text_id="id", id=texts.anchors.unnest())
+        return lowest(occurrences, "text_id", "id", MAX_EXAMPLES).select("id", "text_id")
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw S1 from the anchor's sentence, and the negative by its number of occurrences."""
         anchor = source.anchor(example)
-        table = source.examples["qdm"]
-        pages, counts = table.array(example, "pages"), table.array(example, "counts")
+        text = source.ambiguous_text(anchor.text_id)
+        pages, counts = text.pages, text.counts
         if options.qdm_negatives == "first_ten":
             pages, counts = pages[:10], counts[:10]
         other = pages != anchor.page

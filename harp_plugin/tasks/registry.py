@@ -41,17 +41,29 @@ TASKS: Registry[type[Task]] = Registry(
     },
 )
 HARP_TASKS = ("rqp", "qdm", "rdp", "acm")
-STAGES = ("corpus", "graph", "words", "weights", "examples")
+STAGES = (
+    "corpus",
+    "graph",
+    "words",
+    "weights",
+    "examples",
+    "bm25_negatives",
+    "model_negatives",
+)
 """Stages of a build, in order."""
 
 
-def needed_stages(tasks: Iterable[str]) -> tuple[str, ...]:
+def needed_stages(tasks: Iterable[str], negatives: str | None = "task") -> tuple[str, ...]:
     """List the stages that a build for these tasks needs, in order.
+
+    Args:
+        tasks: names of the tasks.
+        negatives: the option of this name, by which draws read hard negatives.
 
     Raises:
         HarpError: a task is unknown.
     """
-    names = {"corpus", "graph", "examples"}
+    names = {"corpus", "graph", "examples", f"{negatives}_negatives"}
     for task in tasks:
         names.update(getattr(TASKS[task], "stages", ("weights",)))
     return tuple(stage for stage in STAGES if stage in names)

@@ -14,6 +14,7 @@ from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
 from ..storage import MappedTable, open_table, read_manifest
 from ..storage.manifest import MANIFEST
+from ..text import normalise_anchor
 from ..weights.language_model import LanguageModel
 from .document_text import DOCUMENT_FIELDS
 from .language_model import open_language_model
@@ -21,7 +22,7 @@ from .options import DrawOptions
 from .terms import Terms, merge_repeats, stop_words
 from .weighed_text import WeighedText
 
-__all__ = ["Anchor", "BuildSource"]
+__all__ = ["AmbiguousText", "Anchor", "BuildSource", "PageLinks"]
 
 
 class Anchor(NamedTuple):
@@ -34,6 +35,7 @@ class Anchor(NamedTuple):
         end: offset after its last character in the sentence.
         page: id of the page that it leads to.
         source: id of the page that it stands on.
+        text_id: id of its normalised text, which anchors of equal texts share.
     """
 
     id: int
@@ -42,6 +44,40 @@ class Anchor(NamedTuple):
     end: int
     page: int
     source: int
+    text_id: int
+
+
+class PageLinks(NamedTuple):
+    """The links of a page, as ids in ascending order, each an int64 array.
+
+    Attributes:
+        anchors: the resolved links that stand on the page.
+        targets: the distinct pages that these lead to.
+        linked: the distinct pages of all links on the page that resolve, those that a filter drops
+            included.
+        sources: distinct pages that link to the page; of very many, some of them.
+    """
+
+    anchors: np.ndarray
+    targets: np.ndarray
+    linked: np.ndarray
+    sources: np.ndarray
+
+
+class AmbiguousText(NamedTuple):
+    """An anchor text that leads to two pages or more, as int64 arrays.
+
+    Attributes:
+        pages: the distinct pages, ascending; of very many, some of them.
+        counts: how many anchors of this text lead to each page.
+        anchors: anchors of this text, sorted by their page; of very many of one page, some of them.
+        anchor_pages: the page of each of these anchors.
+    """
+
+    pages: np.ndarray
+    counts: np.ndarray
+    anchors: np.ndarray
+    anchor_pages: np.ndarray
 
 
 class BuildSource:
@@ -66,6 +102,7 @@ class BuildSource:
         self._verify = verify
         self.check(self.directory, tasks)
         self.examples = {task: self._table("examples", task) for task in tasks}
+        self._hard_negatives: dict[tuple[str, str], MappedTable] = {}
         self._language_model: tuple[DrawOptions, LanguageModel] | None = None
 
     @staticmethod
@@ -108,9 +145,40 @@ class BuildSource:
         return self._table("graph", "sentence_anchors")
 
     @cached_property
+    def _page_links(self) -> MappedTable:
+        return self._table("graph", "page_links")
+
+    @cached_property
+    def _anchor_texts(self) -> MappedTable:
+        return self._table("graph", "anchor_texts", "id", "targets")
+
+    @cached_property
+    def _ambiguous_texts(self) -> MappedTable:
+        return self._table("graph", "ambiguous_texts")
+
+    @cached_property
+    def _documents(self) -> MappedTable:
+        return self._table("graph", "documents")
+
+    @property
     def documents(self) -> np.ndarray:
         """Ids of all pages that may be a document, ascending, int64 of shape (documents,)."""
-        return self._table("graph", "documents").ids
+        return self._documents.ids
+
+    @cached_property
+    def in_links(self) -> np.ndarray:
+        """Number of resolved links to each of the `documents`, int64 of shape (documents,)."""
+        rows = self._documents.rows(self.documents)
+        return self._documents.take(rows, "in_links").to_numpy(zero_copy_only=False)
+
+    @cached_property
+    def in_link_ends(self) -> np.ndarray:
+        """Running sums of `in_links`, int64 of shape (documents,)."""
+        return np.cumsum(self.in_links)
+
+    @cached_property
+    def _lead_bands(self) -> MappedTable:
+        return self._table("corpus", "pages", "id", "title", "lead_bands")
 
     @cached_property
     def _sentence_weights(self) -> MappedTable:
@@ -186,6 +254,59 @@ class BuildSource:
         if sentence not in self._sentence_anchors:
             return []
         return [self.anchor(id) for id in self._sentence_anchors.get(sentence, "anchors")]
+
+    def pages_linked_by(self, sentence: int) -> set[int]:
+        """Look up the pages that a sentence links to, by links that a filter drops as well."""
+        if sentence not in self._sentence_anchors:
+            return set()
+        return set(self._sentence_anchors.array(sentence, "linked").tolist())
+
+    def page_links(self, page: int) -> PageLinks:
+        """Look up the links on a page and to it."""
+        if page not in self._page_links:
+            return PageLinks(*(np.empty(0, dtype=np.int64) for _ in PageLinks._fields))
+        return PageLinks(*(self._page_links.array(page, name) for name in PageLinks._fields))
+
+    def text_targets(self, text_id: int) -> set[int]:
+        """Look up the pages that an anchor text leads to anywhere; of very many, some of them."""
+        return set(self._anchor_texts.array(text_id, "targets").tolist())
+
+    def ambiguous_text(self, text_id: int) -> AmbiguousText:
+        """Look up the pages and the anchors of a text that leads to two pages or more.
+
+        Raises:
+            KeyError: the text leads to one page only.
+        """
+        table = self._ambiguous_texts
+        return AmbiguousText(*(table.array(text_id, name) for name in AmbiguousText._fields))
+
+    def hard_negatives(self, kind: str, queries: str, id: int) -> list[int]:
+        """Look up the pages that a search found for a text, best first; none where it found none.
+
+        Args:
+            kind: ``bm25`` or ``model``.
+            queries: which texts were searched by: ``anchor_texts``, ``sentences`` or ``pages``.
+            id: the text's id in the table of this name.
+
+        Raises:
+            HarpError: the build has no such stage.
+        """
+        if (kind, queries) not in self._hard_negatives:
+            self._hard_negatives[kind, queries] = self._table(f"{kind}_negatives", queries)
+        table = self._hard_negatives[kind, queries]
+        return table.array(id, "pages").tolist() if id in table else []
+
+    def are_alike(self, first: int, second: int) -> bool:
+        """Tell whether two pages are one, have the same title, or have near-duplicate leads."""
+        if first == second:
+            return True
+        table = self._lead_bands
+        titles, bands = zip(
+            *(table.values(page, ("title", "lead_bands")) for page in (first, second)), strict=True
+        )
+        if normalise_anchor(titles[0]) == normalise_anchor(titles[1]):
+            return True
+        return not set(bands[0] or ()).isdisjoint(bands[1] or ())
 
     def is_weighed(self, page: int) -> bool:
         """Tell whether the words of a page's lead have weights."""

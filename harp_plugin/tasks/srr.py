@@ -49,6 +49,6 @@ class SRR:
             n for n in rest if tree.words[n.place] >= LEAST_WORDS and n.text != best.text
         )
         query = Query(" ".join(tree.path(best.place)), QueryOrigin(page))
-        drawn = draw_items(rng, others, options.negatives)
+        drawn = draw_items(rng, others, options.negatives_per_group)
         negatives = tuple(section_pair(query, page, section) for section in drawn)
         return PairGroup("srr", section_pair(query, page, best), negatives) if negatives else None

@@ -15,8 +15,10 @@ class Graph(NamedTuple):
 
     anchors: dict
     sentence_anchors: dict
+    page_links: dict
     documents: dict
     anchor_texts: dict
+    ambiguous_texts: dict
     see_also: list
     drops: Counter
     counts: dict
@@ -122,9 +124,13 @@ def link_graph(pages, sentences, links, redirects, options):
     page_of = {sentence["id"]: sentence["page"] for sentence in sentences}
     anchors = {}
     read = set()
+    linked_by_sentence, linked_by_page = defaultdict(set), defaultdict(set)
     for link in sorted(links, key=lambda link: (link["id"], link["target"])):
         source = page_of[link["sentence"]]
         page = by_key.get(final.get(link["target"], link["target"]))
+        if page is not None:
+            linked_by_sentence[link["sentence"]].add(page)
+            linked_by_page[source].add(page)
         if link["id"] in read:
             drops["link read twice"] += 1
             continue
@@ -142,7 +148,7 @@ def link_graph(pages, sentences, links, redirects, options):
         elif flaw := text_flaw(link, titles[page], options):
             drops[flaw] += 1
         else:
-            kept = ("sentence", "start", "end", "normalised")
+            kept = ("sentence", "start", "end", "normalised", "text_id")
             row = {name: link[name] for name in kept}
             anchors[link["id"]] = {"id": link["id"], **row, "page": page, "source": source}
     groups = defaultdict(list)
@@ -154,6 +160,7 @@ def link_graph(pages, sentences, links, redirects, options):
             "anchors": [a["id"] for a in group],
             "pages": [a["page"] for a in group],
             "targets": len({a["page"] for a in group}),
+            "linked": sorted(linked_by_sentence[sentence]),
         }
         for sentence, group in groups.items()
     }
@@ -168,22 +175,39 @@ def link_graph(pages, sentences, links, redirects, options):
     texts = anchor_texts(anchors.values())
     pairs = see_also(pages, by_key, final, no_source, drops)
     counts = quality(anchors.values(), texts.values(), sentences)
-    return Graph(anchors, by_sentence, documents, texts, pairs, +drops, counts)
+    on_pages = page_links(anchors.values(), linked_by_page)
+    several = ambiguous_texts(anchors.values())
+    return Graph(anchors, by_sentence, on_pages, documents, texts, several, pairs, +drops, counts)
 
 
-def anchor_texts(anchors):
-    """What each anchor text leads to, by the least id of its anchors."""
+def page_links(anchors, linked, most=1000):
+    """The links on each page and to it."""
+    return {
+        page: {
+            "id": page,
+            "anchors": sorted(a["id"] for a in anchors if a["source"] == page),
+            "targets": sorted({a["page"] for a in anchors if a["source"] == page}),
+            "linked": sorted(linked[page]),
+            "sources": sorted({a["source"] for a in anchors if a["page"] == page})[:most],
+        }
+        for page in {a["source"] for a in anchors} | {a["page"] for a in anchors}
+    }
+
+
+def anchor_texts(anchors, most=1000):
+    """What each anchor text leads to, by the id of the text."""
     occurrences = defaultdict(list)
     for anchor in anchors:
         occurrences[anchor["normalised"]].append(anchor)
     rows = [
         {
-            "id": min(a["id"] for a in group),
+            "id": group[0]["text_id"],
             "normalised": text,
             "occurrences": len(group),
             "pages": len({a["page"] for a in group}),
             "sources": len({a["source"] for a in group}),
             "largest": max(Counter(a["page"] for a in group).values()),
+            "targets": sorted({a["page"] for a in group})[:most],
         }
         for text, group in occurrences.items()
     ]
@@ -231,16 +255,25 @@ def quality(anchors, texts, sentences, many_pages=100):
     }
 
 
-def ambiguous(anchors, max_pages, max_occurrences):
-    """Occurrences of anchor texts with two pages or more: id to pages and their counts."""
+def ambiguous_texts(anchors, max_pages=100, max_occurrences=100):
+    """Anchor texts with two pages or more: by the id of the text."""
     occurrences = defaultdict(list)
-    for anchor in sorted(anchors.values(), key=lambda a: a["id"]):
-        occurrences[anchor["normalised"]].append(anchor)
-    found = {}
-    for group in occurrences.values():
+    for anchor in sorted(anchors, key=lambda a: a["id"]):
+        occurrences[anchor["text_id"]].append(anchor)
+    rows = {}
+    for text, group in occurrences.items():
         counts = sorted(Counter(anchor["page"] for anchor in group).items())[:max_pages]
         if len(counts) >= 2:
-            pages, numbers = (list(column) for column in zip(*counts, strict=True))
-            for anchor in group[:max_occurrences]:
-                found[anchor["id"]] = {"id": anchor["id"], "pages": pages, "counts": numbers}
-    return found
+            listed = [
+                (page, anchor["id"])
+                for page, _ in counts
+                for anchor in [a for a in group if a["page"] == page][:max_occurrences]
+            ]
+            rows[text] = {
+                "id": text,
+                "pages": [page for page, _ in counts],
+                "counts": [count for _, count in counts],
+                "anchors": [anchor for _, anchor in listed],
+                "anchor_pages": [page for page, _ in listed],
+            }
+    return rows

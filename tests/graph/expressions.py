@@ -15,7 +15,10 @@ from brute import Graph
 from harp_plugin.graph import GraphOptions
 from harp_plugin.graph.build import steps
 
-NAMED = ("anchors", "sentence_anchors", "documents", "anchor_texts")
+NAMED = (
+    *("anchors", "sentence_anchors", "page_links", "documents"),
+    *("anchor_texts", "ambiguous_texts"),
+)
 DROPS = ("page_drops", "redirect_drops", "link_drops", "see_also_drops")
 
 

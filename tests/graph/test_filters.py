@@ -8,7 +8,7 @@ import pytest
 from brute import Graph, link_graph
 from chi_square import agrees
 from dumps import write_dump
-from expressions import as_graph, compute, rows_of
+from expressions import NAMED, as_graph, compute, rows_of
 from small_wiki import ALL, PAGES
 from synthetic import synthetic_wiki
 
@@ -141,7 +141,7 @@ def test_filters_on_a_synthetic_wiki(synthetic, tmp_path):
     rows = [table.to_pylist() for table in tables(synthetic).values()]
     expected = link_graph(*rows, GraphOptions(min_words=0, **options))
     manifest = build(synthetic, tmp_path / "one", 1, **options)
-    for name in ("anchors", "sentence_anchors", "documents", "anchor_texts"):
+    for name in NAMED:
         found = read_table(tmp_path / "one" / "graph" / name).to_pylist()
         assert {row["id"]: row for row in found} == getattr(expected, name)
     assert (manifest["drops"], manifest["counts"]) == (expected.drops, expected.counts)

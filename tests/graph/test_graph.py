@@ -6,16 +6,16 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from brute import Graph, ambiguous, link_graph
+from brute import Graph, ambiguous_texts, link_graph
 from dumps import write_dump
-from expressions import as_graph, compute, rows_of
+from expressions import NAMED, as_graph, compute, rows_of
 
-from harp_plugin import graph
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.tables import TABLES
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
+from harp_plugin.graph.anchor_texts import ambiguous_texts as graph_of_texts
 from harp_plugin.storage import read_table
 
 pytestmark = pytest.mark.integration
@@ -64,6 +64,7 @@ def random_graph(seed, scale=1):
                 "end": start + 1,
                 "anchor": name.upper(),
                 "normalised": name,
+                "text_id": 1000 + ord(name[0]),
                 "target": draw.choice(titles),
                 "region": draw.choice([*[None] * 8, "header", "navigation"]),
             }
@@ -108,8 +109,9 @@ def test_random_graphs(seed, filters):
     links = sum(n for reason, n in found.drops.items() if reason.startswith("link"))
     assert len(found.anchors) + links == len(rows[2])
     for caps in ((100, 1000), (2, 3), (3, 1)):
-        got = rows_of(graph.ambiguous_anchors(tables["anchors"], *caps))
-        assert got == ambiguous(expected.anchors, *caps)
+        most = dict(zip(("max_pages", "max_occurrences"), caps, strict=True))
+        got = rows_of(graph_of_texts(tables, **most))
+        assert got == ambiguous_texts(expected.anchors.values(), *caps)
 
 
 def test_random_graphs_reach_every_filter():
@@ -133,7 +135,7 @@ def test_random_graphs_reach_every_case():
         pairs += len(found.see_also)
         drops += found.drops
         counts += found.counts
-        several += len(ambiguous(found.anchors, 2, 3))
+        several += len(found.ambiguous_texts)
     assert anchors > 50 and several > 20 and pairs > 20
     assert len(drops) == 17 and min(drops.values()) >= 3
     rare = {"texts of very many pages", "anchors of very many pages"}
@@ -201,7 +203,7 @@ def test_texts_of_very_many_pages():
     sentences = [{"id": 0, "page": 0, "text": "s"}]
     links = [
         {"id": 200 * most + n, "sentence": 0, "start": n, "end": n, "normalised": text}
-        | {"target": f"P{n}"}
+        | {"target": f"P{n}", "text_id": most}
         for text, most in (("here", 101), ("there", 100))
         for n in range(1, most + 1)
     ]
@@ -246,7 +248,7 @@ def test_real_dump(shared_data, tmp_path, min_words):
     names = ("pages", "sentences", "links", "redirects")
     corpus = [read_table(tmp_path / "corpus" / name).to_pylist() for name in names]
     expected = link_graph(*corpus, GraphOptions(min_words=min_words))
-    for name in ("anchors", "sentence_anchors", "documents", "anchor_texts"):
+    for name in NAMED:
         rows = read_table(tmp_path / "graph" / name).to_pylist()
         assert [row["id"] for row in rows] == sorted(getattr(expected, name))
         assert {row["id"]: row for row in rows} == getattr(expected, name)
@@ -258,8 +260,7 @@ def test_real_dump(shared_data, tmp_path, min_words):
         assert abs(len(anchors) - 1557) <= 0.05 * 1557
         multi = sum(row["targets"] >= 2 for row in by_sentence.values())
         assert abs(multi - 314) <= 0.06 * 314
-        texts = {anchors[id]["normalised"] for id in ambiguous(anchors, 100, 1000)}
-        assert abs(len(texts) - 5) <= 2
+        assert abs(len(expected.ambiguous_texts) - 5) <= 2
 
 
 @pytest.mark.integration

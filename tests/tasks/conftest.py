@@ -68,6 +68,38 @@ SENTENCES: list[tuple[str, list[int], list[tuple[str, str, list[int]]]]] = [
 ]
 
 
+def text_id(text: str) -> int:
+    """The id of an anchor text: its letters as a number."""
+    return int.from_bytes(text.lower().encode()[:6], "big")
+
+
+def link_tables(anchors) -> dict[str, list[dict]]:
+    """The tables of the link graph that list anchors by page and by text."""
+    on_pages, texts = [], []
+    for page in sorted({a["source"] for a in anchors} | {a["page"] for a in anchors}):
+        standing = [a for a in anchors if a["source"] == page]
+        targets = sorted({a["page"] for a in standing})
+        links = {"anchors": sorted(a["id"] for a in standing), "targets": targets}
+        sources = sorted({a["source"] for a in anchors if a["page"] == page})
+        on_pages.append({"id": page, **links, "linked": targets, "sources": sources})
+    for text in sorted({a["text_id"] for a in anchors}):
+        group = sorted((a["page"], a["id"]) for a in anchors if a["text_id"] == text)
+        texts.append({"id": text, "targets": sorted({page for page, _ in group}), "group": group})
+    ambiguous = [
+        {
+            "id": text["id"],
+            "pages": text["targets"],
+            "counts": [sum(p == page for p, _ in text["group"]) for page in text["targets"]],
+            "anchors": [anchor for _, anchor in text["group"]],
+            "anchor_pages": [page for page, _ in text["group"]],
+        }
+        for text in texts
+        if len(text["targets"]) >= 2
+    ]
+    listed = [{"id": text["id"], "targets": text["targets"]} for text in texts]
+    return {"page_links": on_pages, "anchor_texts": listed, "ambiguous_texts": ambiguous}
+
+
 @dataclass
 class HandBuild:
     """The folder, and the ids of what it holds."""
@@ -131,14 +163,15 @@ def write_hand_build(directory: Path, beyond: frozenset[tuple[int, int]] = froze
             ids.append(id)
             targets.append(build.pages[page])
             where = {"id": id, "sentence": sentence, "start": position, "end": end}
-            known = {"normalised": anchor.lower(), "page": build.pages[page], "source": 99}
-            graph["anchors"].append({**where, **known})
+            named = {"normalised": anchor.lower(), "text_id": text_id(anchor)}
+            graph["anchors"].append({**where, **named, "page": build.pages[page], "source": 99})
             if (number, place) not in beyond:
                 row = {"id": id, "weights": [w / 64 for w in seen]}
                 weights["anchor_weights"].append(row)
             position = end
         group = {"id": sentence, "anchors": ids, "pages": targets, "targets": len(set(targets))}
-        graph["sentence_anchors"].append(group)
+        graph["sentence_anchors"].append({**group, "linked": sorted(set(targets))})
+    graph |= link_tables(graph["anchors"])
     commit(directory / "corpus", CORPUS, corpus)
     commit(directory / "graph", None, graph)
     commit(directory / "weights", WEIGHTS, weights, heads=HEADS)

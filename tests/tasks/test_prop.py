@@ -230,7 +230,7 @@ def test_sets_of_different_words_that_are_as_likely_give_nothing(draw):
         ({"prop_mu": "nan"}, "--prop-mu 'nan' is not a number"),
         ({"prop_mu": "inf"}, "--prop-mu 'inf' is not a number"),
         ({"prop_subsampling": 1.0}, "--prop-subsampling 1.0"),
-        ({"negatives": 0}, "--negatives 0: give 1 or more"),
+        ({"negatives_per_group": 0}, "--negatives-per-group 0: give 1 or more"),
     ],
 )
 def test_wrong_options(draw, options, message):

@@ -128,7 +128,7 @@ def test_every_positive_and_every_other_page_is_drawn(source, wiki, task):
 @pytest.mark.parametrize("preset", ["default", "paper", "released"])
 def test_other_presets_draw_within_the_article(source, wiki, preset):
     """Negatives of the whole article, titles of any section, eight of them."""
-    options = DrawOptions(preset=preset, negatives=8)
+    options = DrawOptions(preset=preset, negatives_per_group=8)
     for task in ("srr", "rwi"):
         for (title, place), id in named(source, wiki, task).items():
             sections = wiki.sections[title]

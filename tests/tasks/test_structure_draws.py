@@ -88,7 +88,11 @@ class TestSRR:
 
     @pytest.mark.parametrize(
         ("options", "negatives"),
-        [({"negatives": 8}, 5), ({"negatives": 1}, 1), ({"preset": "released"}, 7)],
+        [
+            ({"negatives_per_group": 8}, 5),
+            ({"negatives_per_group": 1}, 1),
+            ({"preset": "released"}, 7),
+        ],
     )
     def test_most_negatives(self, draw, options, negatives):
         for group in draw("Alpha", count=20, **options):
@@ -159,12 +163,17 @@ class TestRWI:
         assert drawn == {f"Alpha {name}" for name in TITLED if name != "One"}
 
     def test_number_of_negatives(self, draw):
-        assert {len(g.negatives) for g in draw("Alpha", "OneA", count=50, negatives=1)} == {1}
-        assert max(len(g.negatives) for g in draw("Alpha", "OneA", count=50, negatives=8)) == 8
+        assert {
+            len(g.negatives) for g in draw("Alpha", "OneA", count=50, negatives_per_group=1)
+        } == {1}
+        assert (
+            max(len(g.negatives) for g in draw("Alpha", "OneA", count=50, negatives_per_group=8))
+            == 8
+        )
 
     def test_nothing_where_all_is_its_own_path(self, draw):
         """Deep / First with any: its own title is one of three, and never given."""
-        found = draw("Deep", "First", count=200, rwi_negatives="any", negatives=1)
+        found = draw("Deep", "First", count=200, rwi_negatives="any", negatives_per_group=1)
         assert agrees(
             Counter(g and g.negatives[0].query for g in found),
             {None: 1 / 3, "Deep Second": 1 / 3, "Deep Third": 1 / 3},
@@ -204,10 +213,12 @@ class TestATI:
         assert agrees(Counter(NAMES[g.negatives[0].document] for g in found), uniform(TITLED))
 
     def test_most_negatives(self, draw):
-        assert {len(group.negatives) for group in draw("Alpha", count=9, negatives=8)} == {8}
-        assert {documents_of(g.negatives) for g in draw("Alpha", count=9, negatives=50)} == {
-            frozenset(TITLED)
-        }
+        assert {
+            len(group.negatives) for group in draw("Alpha", count=9, negatives_per_group=8)
+        } == {8}
+        assert {
+            documents_of(g.negatives) for g in draw("Alpha", count=9, negatives_per_group=50)
+        } == {frozenset(TITLED)}
         texts = {frozenset(p.document for p in g.negatives) for g in draw("Epsilon", count=9)}
         assert texts == {frozenset({prose("EpsilonOne"), "Short."})}
         assert [len(group.negatives) for group in draw("Twin", count=3)] == [1] * 3
@@ -252,9 +263,9 @@ class TestLTM:
         assert agrees(counts, independent(uniform(["Beta", "Delta", "Zeta"]), fours))
 
     def test_no_more_negatives_than_there_are(self, draw, articles):
-        for group in draw(count=20, negatives=20):
+        for group in draw(count=20, negatives_per_group=20):
             assert sorted(articles[p.document] for p in group.negatives) == sorted(self.UNLINKED)
-        assert {len(group.negatives) for group in draw(count=20, negatives=1)} == {1}
+        assert {len(group.negatives) for group in draw(count=20, negatives_per_group=1)} == {1}
 
 
 class TestICT:
