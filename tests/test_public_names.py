@@ -79,7 +79,7 @@ PUBLIC = {
         "Section",
     ],
     "harp_plugin.corpus.options": ["CorpusOptions"],
-    "harp_plugin.graph": ["FUNCTIONAL_ANCHORS", "GraphOptions", "ambiguous_anchors", "build_graph"],
+    "harp_plugin.graph": ["FUNCTIONAL_ANCHORS", "GraphOptions", "build_graph"],
     "harp_plugin.weights.options": [
         "DTYPES",
         "PRESETS",
