@@ -117,7 +117,7 @@ def test_pre_training_data(name, value):
     ("name", "value"),
     of(
         {
-            **dict.fromkeys(("negatives", "depth", "queries"), COUNTS),
+            **dict.fromkeys(("negatives_per_group", "depth", "queries"), COUNTS),
             "skip_top": (-1, HUGE),
             "max_length": (-1, 0, 8, HUGE),
             "mlm_probability": (-1, 0, 1, 5),

@@ -27,7 +27,7 @@ class JudgedGroups:
 
     Args:
         source: the judged queries.
-        negatives: most negatives of a group; a query with fewer gives all that it has.
+        negatives_per_group: most negatives of a group; a query with fewer gives all that it has.
         seed: the seed of all draws.
         redraw_each_epoch: whether each epoch draws anew; else every epoch has the same groups.
     """
@@ -36,12 +36,12 @@ class JudgedGroups:
         self,
         source: JudgedQueries,
         *,
-        negatives: int = 7,
+        negatives_per_group: int = 7,
         seed: int = 42,
         redraw_each_epoch: bool = True,
     ) -> None:
         self.source = source
-        self.negatives = negatives
+        self.negatives_per_group = negatives_per_group
         self.seed = seed
         self.redraw_each_epoch = redraw_each_epoch
 
@@ -88,7 +88,7 @@ class JudgedGroups:
         judged = self.source.judged(index)
         rng = generator(self.seed, TASK, epoch if self.redraw_each_epoch else 0, judged.id)
         (positive, text), *_ = self._draw(judged.positives, 1, rng)
-        negatives = self._draw(judged.negatives, self.negatives, rng, other_than=text)
+        negatives = self._draw(judged.negatives, self.negatives_per_group, rng, other_than=text)
         if not negatives:
             raise HarpError(
                 f"query {judged.id}: none of its {len(judged.negatives)} negatives has a text of "

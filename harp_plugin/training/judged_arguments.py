@@ -37,13 +37,13 @@ _DATASET_OPTIONS = (
 )
 """Options that need a dataset."""
 _LIMITS = {
-    **dict.fromkeys(("negatives", "depth", "queries"), COUNT),
+    **dict.fromkeys(("negatives_per_group", "depth", "queries"), COUNT),
     "skip_top": NUMBER,
     **PAIR_LIMITS,
 }
 SHOWN = SHOWN_IN_BOTH | {
     *("dataset", "negatives_run", "teacher_run", "train_file", "fields", "queries", "query_ids"),
-    *("min_label", "negatives", "depth", "skip_top", "judged_negatives"),
+    *("min_label", "negatives_per_group", "depth", "skip_top", "judged_negatives"),
 }
 """Options that the short help of `harp finetune` shows."""
 
@@ -99,8 +99,12 @@ class FinetuneDataArguments(PairArguments):
         },
     )
     min_label: int = field(default=1, metadata={"help": "Lowest label of a relevant document."})
-    negatives: int = field(
-        default=7, metadata={"help": "How many hard negatives a group has at most."}
+    negatives_per_group: int = field(
+        default=7,
+        metadata={
+            "help": "How many hard negatives a group has at most.",
+            "aliases": old_names("negatives"),
+        },
     )
     depth: int = field(
         default=100, metadata={"help": "Negatives are drawn from so many results of each query."}
@@ -212,7 +216,10 @@ class FinetuneDataArguments(PairArguments):
                 seed=seed,
             )
         return JudgedGroups(
-            source, negatives=self.negatives, seed=seed, redraw_each_epoch=self.redraw_each_epoch
+            source,
+            negatives_per_group=self.negatives_per_group,
+            seed=seed,
+            redraw_each_epoch=self.redraw_each_epoch,
         )
 
 

@@ -69,7 +69,7 @@ def manifest_of(folder):
 
 @pytest.mark.parametrize(("held_out", "fewer"), [(True, 6), (False, 0)])
 def test_queries_that_validate_are_not_learnt_from(held_out, fewer, recipe, run_file, tmp_path):
-    learning = {"dataset": NAME, "negatives_run": run_file, "negatives": 3}
+    learning = {"dataset": NAME, "negatives_run": run_file, "negatives_per_group": 3}
     parser = OptionsParser(
         (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments), "harp finetune", ""
     )

@@ -29,7 +29,9 @@ def run(tmp_path_factory):
 
 def groups_of(name, run, negatives=7, seed=42, redraw_each_epoch=True, **options):
     source = DatasetQueries(name, run=run, seed=seed, **options)
-    return JudgedGroups(source, negatives=negatives, seed=seed, redraw_each_epoch=redraw_each_epoch)
+    return JudgedGroups(
+        source, negatives_per_group=negatives, seed=seed, redraw_each_epoch=redraw_each_epoch
+    )
 
 
 def drawn(groups, epochs=60):

@@ -9,7 +9,7 @@ from harp_plugin.evaluation.cross_validation import CrossValidationOptions
 
 FINETUNING = {
     "max_length": 32,
-    "negatives": 3,
+    "negatives_per_group": 3,
     "depth": 20,
     "per_device_train_batch_size": 4,
     "learning_rate": 1e-2,

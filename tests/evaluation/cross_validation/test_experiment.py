@@ -244,9 +244,9 @@ def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
     assert again.means == done.means
 
     calls = count_trainings()
-    changed = {**FINETUNING, "negatives": 2}
+    changed = {**FINETUNING, "negatives_per_group": 2}
     systems = make(folder).systems
-    systems["slow"]["finetuning"]["negatives"] = 3
+    systems["slow"]["finetuning"]["negatives_per_group"] = 3
     cross_validate(make(folder, systems=systems, finetuning=changed, overwrite=True))
     assert len(calls) == 4 and all(name.startswith("fast") for name in calls)
 

@@ -56,9 +56,11 @@ def test_every_option_has_help():
 
 
 def test_the_grid_is_every_choice():
-    options = make(grid={"learning_rate": [1e-5, 2e-5], "negatives": [3, 7]})
+    options = make(grid={"learning_rate": [1e-5, 2e-5], "negatives_per_group": [3, 7]})
     assert options.candidates == [
-        {"learning_rate": rate, "negatives": count} for rate in (1e-5, 2e-5) for count in (3, 7)
+        {"learning_rate": rate, "negatives_per_group": count}
+        for rate in (1e-5, 2e-5)
+        for count in (3, 7)
     ]
     assert make().candidates == [{}]
 
