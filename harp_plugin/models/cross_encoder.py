@@ -23,6 +23,7 @@ from transformers.utils import ModelOutput
 
 from ..errors import HarpError
 from .folder import WEIGHTS
+from .heads import outside_autocast, with_exact_head
 from .loading import load_pretrained, longest_input, without_notices
 from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder, can_pack
@@ -321,6 +322,8 @@ class TrainableCrossEncoder(nn.Module):
     ) -> CrossEncoderOutput:
         """Score pairs, and predict their masked tokens, in one pass of the encoder.
 
+        Under autocast the encoder computes in 16 bits, and both heads in the type of their weights.
+
         Args:
             input_ids: token ids of the pairs, one pair after the other, (tokens,).
             lengths: number of tokens of each pair, on the CPU, (pairs,).
@@ -331,7 +334,7 @@ class TrainableCrossEncoder(nn.Module):
         scores, hidden = score(input_ids, lengths, token_type_ids, masked_positions)
         if hidden is None:
             return CrossEncoderOutput(scores=scores.float())
-        logits = self.language_model(inputs_embeds=hidden[None]).logits[0]
+        logits = outside_autocast(self.language_model, inputs_embeds=hidden[None]).logits[0]
         return CrossEncoderOutput(scores=scores.float(), mlm_logits=logits.float())
 
     @torch.compiler.disable(recursive=False)
@@ -342,12 +345,14 @@ class TrainableCrossEncoder(nn.Module):
         output = PackedClassifier(self.scorer)(ids, lengths, types, masked)
         return output.logits[:, 0], output.hidden
 
+    @torch.compiler.disable(recursive=False)
     def _score_padded(
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Return the same as `_score_packed`, by a forward pass over padded pairs."""
         inputs, positions = self._padded_inputs(ids, lengths, types)
-        output = self.scorer(output_hidden_states=masked is not None, **inputs)
+        scorer = with_exact_head(self.scorer)
+        output = scorer(output_hidden_states=masked is not None, **inputs)
         hidden = None
         if masked is not None:
             hidden = output.hidden_states[-1].flatten(0, 1)[positions[masked]]

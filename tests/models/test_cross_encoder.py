@@ -297,3 +297,62 @@ def test_unknown_architecture_is_padded(tmp_path):
     start, stop = np.cumsum(inputs["lengths"])[2:4]
     alone = {"input_ids": inputs["input_ids"][start:stop], "lengths": inputs["lengths"][3:4]}
     torch.testing.assert_close(model(**alone).scores, scores[3:4], atol=1e-5, rtol=1e-5)
+
+
+def products_under_autocast(model, is_packed):
+    """The type of what each linear layer gives, by its name, and the output."""
+    types = {}
+
+    def note(name):
+        return lambda layer, inputs, output: types.update({name: output.dtype})
+
+    for name, layer in model.named_modules(remove_duplicate=False):
+        if isinstance(layer, torch.nn.Linear):
+            layer.register_forward_hook(note(name))
+    model.is_packed = is_packed
+    with torch.autocast("cpu", torch.bfloat16):
+        return types, model(**batch(), masked_positions=torch.tensor([1, 5, 20]))
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_heads_are_applied_in_fp32_under_autocast(architecture, is_packed, tmp_path):
+    torch.manual_seed(0)
+    ARCHITECTURES[architecture]().save_pretrained(tmp_path)
+    model = TrainableCrossEncoder.load(str(tmp_path)).eval()
+    types, output = products_under_autocast(model, is_packed)
+    assert output.scores.dtype == output.mlm_logits.dtype == torch.float32
+    prefix = f"scorer.{model.scorer.base_model_prefix}."
+    heads = {
+        name for name in types if not name.startswith(prefix) or name.startswith(f"{prefix}pooler")
+    }
+    assert {name.partition(".")[0] for name in heads} == {"scorer", "language_model"}
+    assert {types[name] for name in heads} == {torch.float32}
+    assert torch.bfloat16 in {types[name] for name in types.keys() - heads}
+    (output.scores.sum() + output.mlm_logits.sum()).backward()
+    assert all(
+        weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None
+    )
+
+
+def test_scores_that_are_equal_in_bf16_stay_apart(tiny_bert, tokenizer):
+    """Near 300 the next bf16 number is 2 away, so a hinge on bf16 scores sees a tie."""
+    model = perturb(TrainableCrossEncoder.load(str(tiny_bert)))
+    with torch.no_grad():
+        model.scorer.classifier.bias.fill_(300.0)
+    inputs = model.batches(tokenizer, max_length=64)(PAIRS, [None] * len(PAIRS), None)
+    model.is_packed = False
+    hidden = {}
+    layer = model.scorer.bert.encoder.layer[-1]
+    layer.register_forward_hook(lambda *args: hidden.update(states=args[-1]))
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = model(**inputs).scores
+        rounded = model.scorer.classifier(model.scorer.bert.pooler(hidden["states"]))[:, 0]
+    states = hidden["states"].double()[:, 0]
+    weights = {name: value.double() for name, value in model.scorer.state_dict().items()}
+    pooled = torch.tanh(
+        states @ weights["bert.pooler.dense.weight"].T + weights["bert.pooler.dense.bias"]
+    )
+    expected = pooled @ weights["classifier.weight"][0] + weights["classifier.bias"]
+    torch.testing.assert_close(scores.double(), expected, atol=1e-4, rtol=0)
+    assert rounded[0] == rounded[1] and scores[0] != scores[1]

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ...errors import HarpError
+from ..heads import outside_autocast
 from .attention import Packing
 from .encoder import PACKED, can_pack, encode, prepare
 
@@ -106,14 +107,16 @@ class PackedClassifier:
 
     @torch.compiler.disable
     def _head(self, packing: Packing, states: Tensor) -> Tensor:
-        """Return the logits that the model's own head computes, from texts of one token each."""
+        """Return the logits that the model's own head computes, from texts of one token each.
+
+        Autocast has no effect on them.
+        """
         if getattr(self.model.config, "classifier_pooling", "cls") == "mean":
             sizes = torch.from_numpy(packing.lengths).to(states.device)
-            mean = torch.segment_reduce(states.float(), "mean", lengths=sizes, axis=0)
-            pooled = mean.to(states.dtype)
+            pooled = torch.segment_reduce(states.float(), "mean", lengths=sizes, axis=0)
         else:
             pooled = states[packing.bounds[:-1].long()]
-        return without_encoder(self.model)(inputs_embeds=pooled[:, None]).logits
+        return outside_autocast(without_encoder(self.model), inputs_embeds=pooled[:, None]).logits
 
 
 class PassThroughEncoder(nn.Module):
