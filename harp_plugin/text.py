@@ -10,6 +10,8 @@ import re
 import unicodedata
 from urllib.parse import unquote
 
+import regex
+
 __all__ = [
     "WORD",
     "normalise_anchor",
@@ -19,8 +21,23 @@ __all__ = [
     "words",
 ]
 
-WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-"""A word is a run of letters and digits, which may hold apostrophes."""
+_UNSPACED = r"[[\p{L}\p{Nl}]&&[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
+_LETTER = rf"[[\p{{L}}\p{{N}}]--{_UNSPACED}]"
+_PART = rf"[[\p{{L}}\p{{M}}\p{{N}}]--{_UNSPACED}]"
+_JOINER = "['’\u00ad\u200c\u200d]"
+WORD = regex.compile(
+    r"[a-zA-Z0-9]++(?!['\x80-\U0010ffff])"  # for speed: the next line finds these as well
+    rf"|(?:(?<!\p{{M}})\p{{M}}++)?+{_LETTER}{_PART}*+(?:{_JOINER}{_PART}++)*+"
+    rf"|{_UNSPACED}\p{{M}}*+",
+    regex.V1,
+)
+"""A word is a run of letters, combining marks and digits (Unicode categories L, M and N).
+
+It holds a letter or a digit at least. An apostrophe, a soft hyphen, a zero-width joiner or
+non-joiner inside it belongs to it. In scripts that write no spaces between words (Han, Hiragana,
+Thai, Lao, Khmer, Myanmar), each letter with its marks is a word.
+"""
+_INSIDE = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{M}\p{N}])?", regex.DOTALL)
 _SPACE = re.compile(r"\s+")
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -44,12 +61,8 @@ def normalise_anchor(text: str) -> str:
     either end.
     """
     text = _SPACE.sub(" ", unicodedata.normalize("NFKC", text)).lower().strip()
-    start, end = 0, len(text)
-    while start < end and not text[start].isalnum():
-        start += 1
-    while end > start and not text[end - 1].isalnum():
-        end -= 1
-    return text[start:end] or text
+    inside = _INSIDE.search(text)
+    return inside[0] if inside else text
 
 
 def normalise_title(title: str, *, first_letter: bool = True) -> str:

@@ -36,7 +36,7 @@ __all__ = [
     "write_shard",
 ]
 
-_PACKAGES = ("mwparserfromhell", "selectolax", "resiliparse", "sentencex", "pyarrow")
+_PACKAGES = ("mwparserfromhell", "selectolax", "resiliparse", "sentencex", "regex", "pyarrow")
 _SHARD_SIZE = 32 << 20
 
 

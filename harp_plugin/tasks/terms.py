@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import HarpError
 from ..sampling import linear, softmax, truncated_normal_length, zero_truncated_poisson
+from ..text import WORD
 from .options import DrawOptions
 
 __all__ = [
@@ -80,7 +81,7 @@ def merge_repeats(words: list[str], weights: np.ndarray, stopped: frozenset[str]
     merged: dict[str, float] = {}
     for word, weight in zip(words, weights.tolist(), strict=True):
         word = word.lower()
-        if word not in stopped and any(map(str.isalnum, word)):
+        if word not in stopped and WORD.search(word):
             merged[word] = merged.get(word, 0.0) + weight
     return Terms(list(merged), np.array(list(merged.values()), dtype=np.float64))
 
