@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cached_property
 from itertools import permutations
@@ -12,7 +11,8 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 import sentencex
 
-WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+from harp_plugin.text import WORD
+
 MODEL_WORDS = 1024
 
 
@@ -25,7 +25,7 @@ class Section(NamedTuple):
 
     @property
     def words(self) -> int:
-        return len(WORDS.findall(self.text))
+        return len(WORD.findall(self.text))
 
 
 class Group(NamedTuple):

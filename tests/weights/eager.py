@@ -1,11 +1,12 @@
 """One text at a time by the model's own ``output_attentions``, in loops."""
 
-import re
 from functools import cache
 
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
+
+from harp_plugin.text import WORD
 
 
 def spans_of(text, anchors):
@@ -43,7 +44,7 @@ def reference(folder, text, spans, unit="word", anchor_row="span", longest=66):
         owned = [[i] for i in real]
     else:
         end = max((offsets[i][1] for i in real), default=0)
-        found = re.finditer(r"[^\W_]+(?:['’][^\W_]+)*", text)
+        found = WORD.finditer(text)
         words = [m.span() for m in found if m.end() <= end]
         # A piece that covers two words, as an unknown one may, belongs to the first.
         first = {i: next((w for w in words if touch(i, *w)), None) for i in real}

@@ -1,13 +1,12 @@
 """The document language model against numbers worked by hand and against loops."""
 
-import re
-
 import numpy as np
 import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.sampling import linear
 from harp_plugin.tasks.terms import merge_repeats
+from harp_plugin.text import words as words_of
 from harp_plugin.weights.language_model import LanguageModelWeigher
 from harp_plugin.weights.options import WeightOptions
 
@@ -21,7 +20,7 @@ def model(mu, counts):
 
 def by_loops(text, mu, counts):
     """P(w|D) of each distinct word of a text."""
-    words = [word.lower() for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text)]
+    words = [word.lower() for word in words_of(text)]
     total = sum(counts.values())
     return {w: (words.count(w) + mu * counts.get(w, 0) / total) / (len(words) + mu) for w in words}
 

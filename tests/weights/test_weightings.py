@@ -2,7 +2,6 @@
 
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +27,7 @@ from harp_plugin.sampling import linear
 from harp_plugin.storage import Stage, open_table, read_manifest
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.source import BuildSource
+from harp_plugin.text import words
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
@@ -50,7 +50,7 @@ def copied(linked, tmp_path):
 
 
 def split(text):
-    return [word.lower() for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text)]
+    return [word.lower() for word in words(text)]
 
 
 def collection_of(directory):
