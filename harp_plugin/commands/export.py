@@ -100,7 +100,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         draw=draw,
         groups_per_epoch=groups,
     )
-    inputs = read_content(Path(directory), *needed_stages(options.tasks))
+    inputs = read_content(Path(directory), *needed_stages(options.tasks, draw))
     inputs["stop words"] = stop_words_hash(draw.stop_words or "none")
     stage = Stage(
         Path(options.output_dir),

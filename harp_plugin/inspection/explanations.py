@@ -105,6 +105,13 @@ _EXPLANATIONS = {
         "The + passage should be related to the page of the sentence; often it is only loosely "
         "related.",
     ),
+    "anchor": Explanation(
+        "Anchor texts (Anchor-DR)",
+        "The text of an anchor is a query: the page that it leads to should rank above pages that "
+        "no anchor of this text leads to.",
+        "The + page should be what a person looks for who types the text. It is a bad pair if a "
+        "− page answers the query as well, or if the text says nothing about the page.",
+    ),
 }
 
 

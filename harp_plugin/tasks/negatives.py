@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from .options import DrawOptions
-from .passages import draw_items
+from .passages import draw_items, draw_page
 from .source import BuildSource
 
-__all__ = ["draw_by_in_links", "draw_negatives"]
+__all__ = ["draw_by_in_links", "draw_negatives", "draw_unlinked"]
 
 _TRIES = 100
 
@@ -25,7 +25,8 @@ def draw_negatives(
     id: int,
     source: BuildSource,
     options: DrawOptions,
-    own: Callable[[set[int]], int | None],
+    own: Callable[[set[int]], int | None] | None = None,
+    related: Callable[[int], bool] | None = None,
 ) -> list[int]:
     """Draw distinct pages as negatives, none of which is likely to be relevant.
 
@@ -46,25 +47,66 @@ def draw_negatives(
             pages in proportion to their in-links; ``bm25`` and ``model`` uniformly those that a
             search found for the text.
         own: draws one page by the task's own definition, outside a set of ids; None where there
-            is none.
+            is none. Without it, pages are drawn uniformly from the documents.
+        related: tells whether a page that is not excluded may be relevant for another reason.
     """
     barred = {positive, *excluded}
+
+    def may_be_relevant(page: int) -> bool:
+        return source.are_alike(page, positive) or (related is not None and related(page))
+
     if options.negatives in ("bm25", "model"):
         ranked = source.hard_negatives(options.negatives, queries, id)
         pages = [page for page in ranked if page not in barred]
-        return draw_items(rng, [p for p in pages if not source.are_alike(p, positive)], count)
+        return draw_items(rng, [page for page in pages if not may_be_relevant(page)], count)
     chosen: list[int] = []
     for _ in range(_TRIES * count):
         if options.negatives == "in_links":
             page = draw_by_in_links(rng, source, barred)
-        else:
+        elif own is not None:
             page = own(barred)
+        else:
+            page = draw_page(rng, source.documents, barred)
         if page is None or len(chosen) == count:
             break
         barred.add(page)
-        if not source.are_alike(page, positive):
+        if not may_be_relevant(page):
             chosen.append(page)
     return chosen
+
+
+def draw_unlinked(
+    rng: np.random.Generator,
+    page: int,
+    *,
+    positive: int,
+    source: BuildSource,
+    options: DrawOptions,
+    own: Callable[[set[int]], int | None] | None = None,
+    related: Callable[[int], bool] | None = None,
+) -> list[int]:
+    """Draw the negative of a query that is a text of a page: a page without a link to or from it.
+
+    Returns:
+        One page, or none where there is none. The arguments are those of `draw_negatives`; hard
+        negatives are those of the page.
+    """
+
+    def may_be_relevant(other: int) -> bool:
+        return source.are_linked(page, other) or (related is not None and related(other))
+
+    return draw_negatives(
+        rng,
+        1,
+        positive=positive,
+        excluded={page},
+        queries="pages",
+        id=page,
+        source=source,
+        options=options,
+        own=own,
+        related=may_be_relevant,
+    )
 
 
 def draw_by_in_links(

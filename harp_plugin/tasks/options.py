@@ -37,6 +37,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rwi_negatives": "others",
         "negatives": "task",
         "negatives_per_group": 4,
+        "anchor_query": "anchor",
+        "anchors_per_page": 5,
         "document_fields": None,
         "mixing": "uniform",
         "redraw_each_epoch": True,
@@ -204,6 +206,15 @@ class DrawOptions:
     negatives_per_group: int | None = _option(
         "SRR, RWI, ATI, LTM, anchor: how many negatives a group has at most."
     )
+    anchor_query: str | None = _option(
+        "anchor: the query is the text of an anchor alone (anchor), or with words of its sentence "
+        "as in RQP (context); the latter needs term weights.",
+        "anchor",
+        "context",
+    )
+    anchors_per_page: int | None = _option(
+        "anchor: how many distinct anchor texts of a page are examples at most."
+    )
     document_fields: list[str] | None = field(
         default=None,
         metadata={
@@ -244,8 +255,9 @@ class DrawOptions:
                     more = number if option.name == "negatives" else ""
                     raise HarpError(f"{name} {item!r} is not known: known are {known}{more}")
         self._check_document_fields()
-        if self.negatives_per_group is not None and self.negatives_per_group < 1:
-            raise HarpError(f"--negatives-per-group {self.negatives_per_group}: give 1 or more")
+        for name in ("negatives_per_group", "anchors_per_page"):
+            if getattr(self, name) < 1:
+                raise HarpError(f"{flag(name)} {getattr(self, name)}: give 1 or more")
         if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
             raise HarpError(
                 f"--prop-subsampling {self.prop_subsampling}: give 0, or a share below 1"

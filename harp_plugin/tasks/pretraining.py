@@ -78,7 +78,8 @@ class PreTrainingData:
         read_content(self.directory, *self._stages)
         verify_tables(self.directory, self._stages)
         self._drawers = {name: TASKS[name]() for name in self.tasks}
-        self.examples = {name: len(self.source.examples[name]) for name in self.tasks}
+        self._check_negatives()
+        self.examples = {name: len(ids) for name, ids in self._ids.items()}
         empty = [name for name, count in self.examples.items() if not count]
         if empty:
             raise HarpError(
@@ -89,7 +90,7 @@ class PreTrainingData:
         self._plan: tuple[int, np.ndarray, np.ndarray] | None = None
 
     def __getstate__(self):
-        left_out = ("source", "_plan")
+        left_out = ("source", "_ids", "_plan")
         kept = {name: v for name, v in self.__dict__.items() if name not in left_out}
         return kept | {"_plan": None}
 
@@ -97,6 +98,26 @@ class PreTrainingData:
     def source(self) -> BuildSource:
         """The build's texts, anchors and weights."""
         return BuildSource(self.directory, list(self.tasks), verify=False)
+
+    @cached_property
+    def _ids(self) -> dict[str, np.ndarray]:
+        """Ids of the examples that each task draws from, ascending."""
+        tables, options = self.source.examples, self.draw_options
+        return {
+            name: task.select(tables[name], options)
+            if hasattr(task, "select")
+            else tables[name].ids
+            for name, task in self._drawers.items()
+        }
+
+    def _check_negatives(self) -> None:
+        negatives, drawers = self.draw_options.negatives, self._drawers.values()
+        queries = [getattr(drawer, "negative_queries", None) for drawer in drawers]
+        if negatives != "task" and not any(queries):
+            raise HarpError(
+                f"--negatives {negatives}: no task of {', '.join(self.tasks)} draws other pages: "
+                "leave the option out, or add a task that does, such as anchor"
+            )
 
     def __len__(self) -> int:
         return self._length
@@ -112,7 +133,7 @@ class PreTrainingData:
     @property
     def _stages(self) -> tuple[str, ...]:
         """The stages that draws read."""
-        return needed_stages(self.tasks, self.draw_options.negatives)
+        return needed_stages(self.tasks, self.draw_options)
 
     @property
     def fingerprint(self) -> str:
@@ -189,7 +210,7 @@ class PreTrainingData:
         round, place = divmod(rank, count)
         if attempt:
             place = int(generator(self.seed, "instead", name, epoch, rank, attempt).integers(count))
-        example = int(self.source.examples[name].ids[self._order(name, epoch, round)[place]])
+        example = int(self._ids[name][self._order(name, epoch, round)[place]])
         fixed = (0, round % self._per_example(name))
         key = (epoch, round) if self.draw_options.redraw_each_epoch else fixed
         rng = generator(self.seed, name, *key, example, *([rank, attempt] if attempt else []))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..corpus.tree import Node
 from ..sampling import sample
-from .groups import DocumentOrigin, Pair, QueryOrigin, SampledWord
+from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin, SampledWord
 from .options import DrawOptions
 from .source import Anchor, BuildSource
 from .terms import Terms, distribution, draw_length
@@ -18,6 +18,7 @@ __all__ = [
     "Query",
     "anchored_query",
     "context_query",
+    "page_group",
     "page_pair",
     "sample_words",
     "section_pair",
@@ -34,6 +35,15 @@ class Query(NamedTuple):
 def page_pair(query: Query, page: int, source: BuildSource, fields: Sequence[str] | None) -> Pair:
     """Pair a query with a page as a document, whose text is made of ``fields``."""
     return Pair(query.text, source.document(page, fields), query.origin, DocumentOrigin(page))
+
+
+def page_group(
+    task: str, query: Query, pages: Sequence[int], source: BuildSource, options: DrawOptions
+) -> PairGroup | None:
+    """Group a query with pages as documents, the positive first; None without a negative."""
+    fields = options.document_fields
+    positive, *negatives = (page_pair(query, page, source, fields) for page in pages)
+    return PairGroup(task, positive, tuple(negatives)) if negatives else None
 
 
 def section_pair(query: Query, page: int, section: Node) -> Pair:

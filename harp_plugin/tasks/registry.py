@@ -7,11 +7,13 @@ from collections.abc import Iterable
 
 from ..registry import Registry
 from .acm import ACM
+from .anchor import AnchorText
 from .ati import ATI
 from .base import Task
 from .bfs import BFS
 from .ict import ICT
 from .ltm import LTM
+from .options import DrawOptions
 from .prop import ROP
 from .qdm import QDM
 from .rdp import RDP
@@ -38,6 +40,7 @@ TASKS: Registry[type[Task]] = Registry(
         "ict": ICT,
         "bfs": BFS,
         "wlp": WLP,
+        "anchor": AnchorText,
     },
 )
 HARP_TASKS = ("rqp", "qdm", "rdp", "acm")
@@ -53,17 +56,23 @@ STAGES = (
 """Stages of a build, in order."""
 
 
-def needed_stages(tasks: Iterable[str], negatives: str | None = "task") -> tuple[str, ...]:
+def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tuple[str, ...]:
     """List the stages that a build for these tasks needs, in order.
 
     Args:
         tasks: names of the tasks.
-        negatives: the option of this name, by which draws read hard negatives.
+        draw: how pairs are drawn; None where nothing is drawn. Hard negatives, and the context of
+            an anchor text, are stages of their own.
 
     Raises:
         HarpError: a task is unknown.
     """
-    names = {"corpus", "graph", "examples", f"{negatives}_negatives"}
+    tasks, names = list(tasks), {"corpus", "graph", "examples"}
     for task in tasks:
         names.update(getattr(TASKS[task], "stages", ("weights",)))
+    if draw is not None:
+        if any(getattr(TASKS[task], "negative_queries", None) for task in tasks):
+            names.add(f"{draw.negatives}_negatives")
+        if "anchor" in tasks and draw.anchor_query == "context":
+            names.add("weights")
     return tuple(stage for stage in STAGES if stage in names)

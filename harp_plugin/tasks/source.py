@@ -308,6 +308,10 @@ class BuildSource:
             return True
         return not set(bands[0] or ()).isdisjoint(bands[1] or ())
 
+    def are_linked(self, first: int, second: int) -> bool:
+        """Tell whether one of two pages links to the other, by links that a filter drops too."""
+        return second in self.page_links(first).linked or first in self.page_links(second).linked
+
     def is_weighed(self, page: int) -> bool:
         """Tell whether the words of a page's lead have weights."""
         return self._has_weights and page in self._page_weights

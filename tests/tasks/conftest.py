@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -149,7 +150,7 @@ def write_hand_build(directory: Path, beyond: frozenset[tuple[int, int]] = froze
         id = build.pages[name] = 10 + number
         page = {"id": id, "key": name, "title": name, "lead": lead, "words": 200}
         corpus["pages"].append({**page, "sections": [], "see_also": []})
-        graph["documents"].append({"id": id, "in_links": 1})
+        graph["documents"].append({"id": id})
         weights["page_weights"].append(text_row(id, lead, row))
     for number, (text, row, anchors) in enumerate(SENTENCES):
         sentence = build.sentence(number)
@@ -171,11 +172,14 @@ def write_hand_build(directory: Path, beyond: frozenset[tuple[int, int]] = froze
             position = end
         group = {"id": sentence, "anchors": ids, "pages": targets, "targets": len(set(targets))}
         graph["sentence_anchors"].append({**group, "linked": sorted(set(targets))})
+    targets = Counter(anchor["page"] for anchor in graph["anchors"])
+    for row in graph["documents"]:
+        row["in_links"] = targets[row["id"]]
     graph |= link_tables(graph["anchors"])
     commit(directory / "corpus", CORPUS, corpus)
     commit(directory / "graph", None, graph)
     commit(directory / "weights", WEIGHTS, weights, heads=HEADS)
-    build_examples(directory, TASKS)
+    build_examples(directory, [*TASKS, "anchor"])
     return build
 
 
@@ -201,6 +205,20 @@ def tied_build(tmp_path_factory) -> HandBuild:
     """The same where no sentence has weighed anchors of two pages but the one of the tie."""
     beyond = frozenset({(0, 0), (0, 1), (1, 2), (6, 0), (7, 0)})
     return write_hand_build(tmp_path_factory.mktemp("tied-build"), beyond)
+
+
+@pytest.fixture(scope="session")
+def searched_build(tmp_path_factory) -> HandBuild:
+    """The same, with pages that a search found for each anchor text: of `apple`, these six."""
+    build = write_hand_build(tmp_path_factory.mktemp("searched-build"))
+    ranked = ["APPLE", "TREE", "CIDER", "SALT", "IRON", "RECORDS", "GOLD"]
+    pages = [build.pages[name] for name in ranked]
+    commit(
+        build.directory / "bm25_negatives",
+        None,
+        {"anchor_texts": [{"id": text_id("apple"), "pages": pages}]},
+    )
+    return build
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,60 @@
+"""Anchor texts as queries for the pages that they lead to (Anchor-DR, Xie et al., SIGIR 2023)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..graph.functional import FUNCTIONAL_ANCHORS
+from ..storage import MappedTable
+from .groups import PairGroup
+from .negatives import draw_negatives
+from .options import DrawOptions
+from .queries import Query, anchored_query, context_query, page_group
+from .source import BuildSource
+
+__all__ = ["AnchorText"]
+
+
+class AnchorText:
+    """For an anchor text, the page that it leads to beats pages that it leads to nowhere."""
+
+    citation = "xie2023anchordr"
+    stages = ()
+    negative_queries = "anchor_texts"
+
+    @staticmethod
+    def examples(graph):
+        """Select an anchor for each text and page, functional texts left out: id, rank in page."""
+        import ibis
+
+        anchors = graph["anchors"]
+        named = anchors.filter(anchors.normalised.notin(sorted(FUNCTIONAL_ANCHORS)))
+        first = named.group_by("text_id", "page").aggregate(id=named.id.min())
+        by_page = ibis.window(group_by="page", order_by="id")
+        return first.select("id", rank=ibis.row_number().over(by_page))
+
+    @staticmethod
+    def select(examples: MappedTable, options: DrawOptions) -> np.ndarray:
+        """Select the ids of each page's first examples, as many as the options say."""
+        ranks = examples.take(examples.rows(examples.ids), "rank").to_numpy(zero_copy_only=False)
+        return examples.ids[ranks < (options.anchors_per_page or 1)]
+
+    def draw(
+        self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
+    ) -> PairGroup | None:
+        """Draw the negatives; by the task's own definition, uniformly from the documents."""
+        anchor = source.anchor(example)
+        query: Query | None = anchored_query(anchor, (), source, options)
+        if options.anchor_query == "context":
+            query = context_query(anchor, rng, source, options)
+        pages = draw_negatives(
+            rng,
+            options.negatives_per_group or 1,
+            positive=anchor.page,
+            excluded=source.text_targets(anchor.text_id) | source.pages_linked_by(anchor.sentence),
+            queries=self.negative_queries,
+            id=anchor.text_id,
+            source=source,
+            options=options,
+        )
+        return query and page_group("anchor", query, [anchor.page, *pages], source, options)
