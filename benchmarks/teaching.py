@@ -212,7 +212,7 @@ class _Cosine(pt.Transformer):
 
     def _encoded(self, texts: pd.Series) -> np.ndarray:
         new = [text for text in texts.unique() if text not in self._vectors]
-        vectors = self._encoder.encode(new, normalize_embeddings=True) if new else []
+        vectors: Any = self._encoder.encode(new, normalize_embeddings=True) if new else []
         self._vectors |= dict(zip(new, vectors, strict=True))
         return np.stack([self._vectors[text] for text in texts])
 

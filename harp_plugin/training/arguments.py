@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
+from transformers.hf_argparser import string_to_bool
+from transformers.utils import is_torch_bf16_gpu_available
 
 from ..errors import HarpError
 from ..limits import COUNT, MOST, NUMBER, SEED, Limits, check_limits
+from ..models.packing.products import multiplies_bfloat16
 from ..option_names import other_names, takes_old_names
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .losses import checked_weights
@@ -225,6 +229,16 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     disable_tqdm: bool | None = field(
         default=False, metadata={"help": "The same as --quiet; this is its name in transformers."}
     )
+    bf16: Annotated[str | None, bool | Literal["auto"] | None] = field(
+        default=None,
+        metadata={
+            "help": "Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, "
+            "or without a GPU the CPU, has instructions for it. Another CPU is slower in bf16 than "
+            "in fp32, and true is refused there without --use-cpu.",
+            "nargs": "?",
+            "const": True,
+        },
+    )
     fsdp: Annotated[str | None, bool | str | list[str] | None] = field(
         default=None,
         metadata={
@@ -258,6 +272,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
 
     def __post_init__(self) -> None:
         self._check_numbers()
+        self._choose_precision()
         if self.quiet:
             self.disable_tqdm = True
         if self.warmup_ratio and not self.warmup_steps:
@@ -293,6 +308,14 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         for name in ("adam_beta1", "adam_beta2"):
             setattr(self, name, float(getattr(self, name)))
 
+    def _choose_precision(self) -> None:
+        """Make ``bf16`` true or false, as transformers has it."""
+        use_cpu = bool(vars(self)["use_cpu"])
+        if self.bf16 == "auto":
+            use_cpu = use_cpu or not torch.accelerator.is_available()
+        self.bf16 = _is_bf16(self.bf16, use_cpu)  # type: ignore[assignment]
+        self.use_cpu = use_cpu
+
     def _check_validation(self, metric: str | None) -> None:
         is_best = self.save_strategy == "best"
         chooses = bool(self.load_best_model_at_end or is_best or self.early_stopping_patience)
@@ -304,6 +327,20 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         if chooses and metric is None:
             self.metric_for_best_model = self.metric
             self.greater_is_better = self.metric != "loss"
+
+
+def _is_bf16(value: str | bool | None, use_cpu: bool) -> bool:
+    """Read the option ``bf16``.
+
+    Raises:
+        HarpError: it is neither true, nor false, nor ``auto``.
+    """
+    if value == "auto":
+        return multiplies_bfloat16() if use_cpu else is_torch_bf16_gpu_available()
+    try:
+        return value is not None and string_to_bool(value)
+    except ArgumentTypeError:
+        raise HarpError(f"--bf16 {value!r:.60} is not known: give true, false or auto") from None
 
 
 PRETRAINING = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)

@@ -2,8 +2,10 @@ import dataclasses
 import importlib
 import json
 import sys
+from pathlib import Path
 
 import pytest
+import torch
 from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
@@ -170,3 +172,30 @@ def test_names_of_tevatron_and_of_transformers_are_read_without_a_warning(tmp_pa
     model, _, training, _ = parser.read([], str(tmp_path / "recipe.json"))
     assert model == HarpModelArguments(model_name_or_path="bert") and training.overwrite
     assert not caplog.messages
+
+
+def precision(*flags):
+    parser = OptionsParser((HarpTrainingArguments,), "harp train", "")
+    options, *_ = parser.read(["--output-dir", "out", *flags])
+    return options.bf16
+
+
+@pytest.mark.parametrize("multiplies", [True, False])
+def test_auto_is_bf16_where_the_cpu_multiplies_it(multiplies, monkeypatch):
+    monkeypatch.setattr("harp_plugin.training.arguments.multiplies_bfloat16", lambda: multiplies)
+    assert precision("--bf16", "auto", "--use-cpu") is multiplies
+    assert precision("--bf16", "--use-cpu") is True
+    assert precision("--use-cpu") is precision("--bf16", "false", "--use-cpu") is False
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="this machine has a GPU")
+def test_auto_asks_the_cpu_where_there_is_no_gpu():
+    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    assert precision("--bf16", "auto") is any(name in flags for name in ("avx512_bf16", "amx_tile"))
+    with pytest.raises(HarpError, match="support bf16"):
+        precision("--bf16")
+
+
+def test_other_precisions_are_refused():
+    with pytest.raises(HarpError, match="--bf16 'half' is not known: give true, false or auto"):
+        precision("--bf16", "half")
