@@ -58,7 +58,7 @@ def test_the_task(my_package, tmp_path, tiny_bert):
     )
     build([ENCYCLOPEDIA], options, weights=WeightOptions(model=str(tiny_bert)))
     data = PreTrainingData(tmp_path, {"anchor-only": 1})
-    assert len(data) == data.examples["anchor-only"] == 2869
+    assert len(data) == data.examples["anchor-only"] == 2863
     for index in range(20):
         group = data.group(0, index)
         assert group.task == "anchor-only"

@@ -70,6 +70,7 @@ PUBLIC = {
     "harp_plugin.corpus.markup": ["Link", "LinkedText", "joined", "linked_lines"],
     "harp_plugin.corpus.pages": [
         "Dropped",
+        "HATNOTE",
         "Item",
         "NO_TEXT",
         "NO_TITLE",

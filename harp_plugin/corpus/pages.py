@@ -10,6 +10,7 @@ from ..text import words
 from .markup import LinkedText
 
 __all__ = [
+    "HATNOTE",
     "NO_TEXT",
     "NO_TITLE",
     "SEE_ALSO_HEADINGS",
@@ -20,6 +21,8 @@ __all__ = [
     "Section",
 ]
 
+HATNOTE = "hatnote"
+"""The region of hatnotes: notes at the start of a section that lead to other pages."""
 SEE_ALSO_HEADINGS = frozenset(
     {"see also", "related pages", "other pages"}
     | {"tan-awa usab", "tan-awa sab", "tan-awa"}
@@ -41,8 +44,8 @@ class Section:
         title: its heading; empty for the lead.
         body: its text, in which each line is a paragraph. A link never crosses the end of a line.
         region: None for the content of the page. For boilerplate, the place where it stands:
-            ``header``, ``footer``, ``navigation`` or ``aside``. Of boilerplate, only the links and
-            their region are stored.
+            ``header``, ``footer``, ``navigation``, ``aside`` or ``hatnote``. Of boilerplate, only
+            the links and their region are stored.
     """
 
     level: int
@@ -66,6 +69,7 @@ class Page:
         language: the language code for the sentence splitter.
         domain: the registrable domain of a web page.
         kind: ``disambiguation`` or ``list`` where more than the title of the page says so.
+        is_web: whether it may be any web page: "Notes" is a heading of its text then.
         debris: a pattern for marks of markup that the parser could not read, if the source can have
             such marks. They are removed, and a linked sentence that holds one is dropped.
     """
@@ -80,6 +84,7 @@ class Page:
     language: str = "en"
     domain: str | None = None
     kind: str | None = None
+    is_web: bool = False
     debris: re.Pattern[str] | None = None
 
     @property

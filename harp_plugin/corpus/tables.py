@@ -10,18 +10,26 @@ import pyarrow as pa
 
 from ..sampling import stable_id
 from ..text import normalise_anchor, title_anchors, words
+from .boilerplate import REFERENCES, boilerplate_sections, set_hatnotes_apart
 from .near_duplicates import bands
 from .page_kinds import kind_of_page
 from .pages import Dropped, Page, Redirect
 from .readers import Reader
 from .sentences import linked_sentences, split_sentences
-from .tree import section_tree
+from .tree import Tree, section_tree
 
 __all__ = ["SECTION", "TABLES", "Part", "table_rows"]
 
 Row = dict[str, Any]
 
-SECTION = pa.struct([("level", pa.int8()), ("title", pa.string()), ("text", pa.string())])
+SECTION = pa.struct(
+    [
+        ("level", pa.int8()),
+        ("title", pa.string()),
+        ("text", pa.string()),
+        ("boilerplate", pa.bool_()),
+    ]
+)
 """The type of a section in the table ``pages``."""
 TABLES: dict[str, pa.Schema] = {
     "pages": pa.schema(
@@ -65,6 +73,7 @@ TABLES: dict[str, pa.Schema] = {
             ("words", pa.int32()),
             ("sentences", pa.int32()),
             ("others", pa.int32()),
+            ("boilerplate", pa.bool_()),
         ]
     ),
     "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
@@ -114,36 +123,44 @@ def _empty_part() -> Part:
 def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> int:
     """Add the rows of a page and return their rough size in bytes."""
     page_id = stable_id("page", page.key)
+    if page.split:
+        set_hatnotes_apart(page)
     drops.update(page.drops)
+    marks = boilerplate_sections(page.sections, is_web=page.is_web)
 
     def clean(text: str) -> str:
         return page.debris.sub("", text) if page.debris else text
 
     lead = clean(page.lead)
     lead_words = words(lead)
+    sections = [
+        (section.level, section.title, clean(section.body.text), boilerplate)
+        for section, boilerplate in zip(page.sections, marks, strict=True)
+        if section.region is None
+    ]
+    tree = section_tree(page.title, sections)
+    language = page.language if page.split else None
     rows["pages"].append(
         {
             "id": page_id,
             "key": page.key,
             "title": page.title,
             "lead": lead,
-            "words": page.word_count,
-            "sections": [
-                {"level": s.level, "title": s.title, "text": clean(s.body.text)}
-                for s in page.content
-            ],
+            "words": sum(tree.words) if page.whole else None,
+            "sections": [dict(zip(SECTION.names, section, strict=True)) for section in sections],
             "see_also": page.see_also,
             "domain": page.domain,
-            "language": page.language if page.split else None,
+            "language": language,
             "kind": kind_of_page(page.title, page.language, page.kind),
             "title_anchors": title_anchors(page.title),
             "lead_words": len(lead_words),
             "lead_bands": bands(lead_words),
         }
     )
-    rows["sections"] += _section_rows(page_id, rows["pages"][-1])
+    rows["sections"] += _section_rows(page_id, tree, language)
     number = links = 0
-    for section in page.sections:
+    for section, boilerplate in zip(page.sections, marks, strict=True):
+        region = section.region or (REFERENCES if boilerplate else None)
         sentences = linked_sentences(
             section.body, page.language, drops, split=page.split, debris=page.debris
         )
@@ -164,25 +181,22 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
                         "normalised": normalised,
                         "text_id": stable_id("anchor text", normalised),
                         "target": link.target,
-                        "region": section.region,
+                        "region": region,
                     }
                 )
     return sum(len(s.body.text) for s in page.sections) + _ROW_SIZE * (links + number)
 
 
-def _section_rows(page_id: int, row: Row) -> Iterator[Row]:
+def _section_rows(page_id: int, tree: Tree, language: str | None) -> Iterator[Row]:
     """Give the rows of the nodes of a page's tree.
 
     The column ``others`` is the number of sections that `Tree.others` returns.
 
     Args:
         page_id: the id of the page.
-        row: its row in the table ``pages``.
+        tree: its tree.
+        language: the language code for the sentence splitter; None where each line is one sentence.
     """
-    sections = (
-        (section["level"], section["title"], section["text"]) for section in row["sections"]
-    )
-    tree = section_tree(row["title"], sections)
     has_text = [
         node.place > 0 and count > 0 for node, count in zip(tree.nodes, tree.words, strict=True)
     ]
@@ -197,6 +211,7 @@ def _section_rows(page_id: int, row: Row) -> Iterator[Row]:
             "parent": node.parent,
             "depth": node.depth,
             "words": tree.words[node.place],
-            "sentences": len(split_sentences(node.text, row["language"])),
+            "sentences": len(split_sentences(node.text, language)),
             "others": total - on_path[-1],
+            "boilerplate": node.boilerplate,
         }

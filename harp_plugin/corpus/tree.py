@@ -21,6 +21,7 @@ class Node(NamedTuple):
         depth: the number of nodes above it; 0 for the root.
         title: its heading; for the root, the title of the page.
         text: the text between its heading and the next heading; for the root, the lead.
+        boilerplate: whether it is a list of references, links or the like.
     """
 
     place: int
@@ -28,6 +29,7 @@ class Node(NamedTuple):
     depth: int
     title: str
     text: str
+    boilerplate: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,11 @@ class Tree:
 
     @cached_property
     def words(self) -> list[int]:
-        """The number of words in the text of each node, without the sections inside it."""
-        return [len(words(node.text)) for node in self.nodes]
+        """The number of words in the text of each node, without the sections inside it.
+
+        Boilerplate counts as having none: no task takes it as a passage.
+        """
+        return [0 if node.boilerplate else len(words(node.text)) for node in self.nodes]
 
     def path(self, place: int) -> list[str]:
         """Return the titles from the root down to a node."""
@@ -64,7 +69,7 @@ class Tree:
         return [n for n in self.nodes if n.place not in path and self.words[n.place]]
 
 
-def section_tree(title: str, sections: Iterable[tuple[int, str, str]]) -> Tree:
+def section_tree(title: str, sections: Iterable[tuple[int, str, str, bool]]) -> Tree:
     """Make the tree of a page.
 
     The parent of a section is the nearest section before it that has a lower level, even where
@@ -72,18 +77,19 @@ def section_tree(title: str, sections: Iterable[tuple[int, str, str]]) -> Tree:
 
     Args:
         title: the title of the page.
-        sections: the level, heading and text of each section. A lead has level 1 and no heading.
+        sections: the level, heading and text of each section, and whether it is boilerplate. A lead
+            has level 1 and no heading.
     """
     nodes = [Node(0, None, 0, title, "")]
     open_nodes: list[tuple[int, Node]] = [(0, nodes[0])]
-    for number, (level, heading, text) in enumerate(sections):
+    for number, (level, heading, text, boilerplate) in enumerate(sections):
         if number == 0 and level == 1 and not heading:
             nodes[0] = nodes[0]._replace(text=text)
             continue
         while len(open_nodes) > 1 and open_nodes[-1][0] >= level:
             open_nodes.pop()
         parent = open_nodes[-1][1]
-        node = Node(len(nodes), parent.place, parent.depth + 1, heading, text)
+        node = Node(len(nodes), parent.place, parent.depth + 1, heading, text, boilerplate)
         nodes.append(node)
         open_nodes.append((level, node))
     return Tree(tuple(nodes))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..corpus.boilerplate import REFERENCES
+from ..corpus.pages import HATNOTE
 from .functional import FUNCTIONAL_ANCHORS
 from .options import GraphOptions
 from .reasons import NO_DOCUMENT, NO_SOURCE, code_cases, count_reasons
@@ -55,6 +57,8 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         )
     reason = ibis.cases(
         (_.copy > 0, "link read twice"),
+        (_.region == HATNOTE, "link in a hatnote"),
+        (_.region == REFERENCES, "link in a section of references or web links"),
         (_.region.notnull(), "link in a header, footer or navigation"),
         (_.page.isnull(), "link to a missing page"),
         (_.page == _.source, "link to its own page"),

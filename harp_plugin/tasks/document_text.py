@@ -32,6 +32,8 @@ def _article(texts: PageTexts, page: int) -> str:
     for node in texts.tree(page).nodes:
         if length >= _ARTICLE_WORDS:
             break
+        if node.boilerplate:
+            continue
         sections += [node.text] if node.text else []
         length += len(node.text.split())
     return "\n".join(sections)

@@ -230,7 +230,9 @@ class BuildSource:
     def tree(self, page: int) -> Tree:
         """Make the tree of a page's sections."""
         rows = self._sections.get(page, "sections")
-        sections = ((row["level"], row["title"], row["text"]) for row in rows)
+        sections = (
+            tuple(row[name] for name in ("level", "title", "text", "boilerplate")) for row in rows
+        )
         return section_tree(self._sections.get(page, "title"), sections)
 
     def split_into_sentences(self, page: int, text: str) -> list[str]:

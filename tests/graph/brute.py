@@ -53,6 +53,10 @@ def resolve_redirects(redirects, titles):
     return final, drops
 
 
+REGIONS = {
+    "hatnote": "link in a hatnote",
+    "references": "link in a section of references or web links",
+}
 ORDER = ["", "short", "no lead", "disambiguation", "list", "short lead", "near-duplicate"]
 """What may be wrong with a page; of several versions of it the least counts."""
 TO = {
@@ -136,7 +140,7 @@ def link_graph(pages, sentences, links, redirects, options):
             continue
         read.add(link["id"])
         if link["region"] is not None:
-            drops["link in a header, footer or navigation"] += 1
+            drops[REGIONS.get(link["region"], "link in a header, footer or navigation")] += 1
         elif page is None:
             drops["link to a missing page"] += 1
         elif page == source:

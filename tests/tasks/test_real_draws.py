@@ -8,12 +8,13 @@ from itertools import permutations
 import pytest
 from orchard_wiki import TASKS, draws
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-from wiki_reading import WORDS, WikiReading
+from wiki_reading import WikiReading
 
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import TASKS as REGISTRY
 from harp_plugin.tasks import DrawOptions
 from harp_plugin.tasks.source import BuildSource
+from harp_plugin.text import WORD
 
 pytestmark = pytest.mark.integration
 STRUCTURE = [task for task in TASKS if task != "prop"]
@@ -156,7 +157,7 @@ def orders(title, titles, depth):
 @pytest.fixture(scope="module")
 def counts(wiki):
     """Of the words of all leads, without stop words."""
-    found = Counter(w.lower() for t in wiki.documents for w in WORDS.findall(wiki.lead(t)))
+    found = Counter(w.lower() for t in wiki.documents for w in WORD.findall(wiki.lead(t)))
     return {word: n for word, n in found.items() if word not in ENGLISH_STOP_WORDS}
 
 
@@ -170,13 +171,13 @@ class TestPROP:
         kept = {word: n for word, n in counts.items() if n >= least}
         background = kept
         if "preset" in options:
-            leads = [{w.lower() for w in WORDS.findall(wiki.lead(t))} for t in wiki.documents]
+            leads = [{w.lower() for w in WORD.findall(wiki.lead(t))} for t in wiki.documents]
             background = Counter(word for lead in leads for word in lead if word in kept)
         mu = sum(kept.values()) / len(wiki.documents)
         total, ties = sum(background.values()), 0
         for (title,), id in named(source, wiki, "prop").items():
             lead = wiki.lead(title)
-            tf = Counter(w for w in map(str.lower, WORDS.findall(lead)) if w in kept)
+            tf = Counter(w for w in map(str.lower, WORD.findall(lead)) if w in kept)
             for group in draws(source, "prop", id, 6, **options):
                 if group is None:
                     ties += 1

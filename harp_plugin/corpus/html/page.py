@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from resiliparse.parse.lang import detect_fast
 
 from ...text import words
+from ..boilerplate import boilerplate_sections
 from ..markup import LinkedText, joined
 from ..pages import SEE_ALSO_HEADINGS, Page, Section
 from .blocks import Block, BlockWriter
@@ -16,7 +17,7 @@ from .rules import HtmlRules
 
 __all__ = ["MIN_LEAD_WORDS", "read_page"]
 
-_REGIONS = ("header", "navigation", "aside", "footer")
+_REGIONS = ("header", "hatnote", "navigation", "aside", "footer")
 _LANGUAGE_SAMPLE = 4000
 _LATIN_DISTANCE, _OTHER_DISTANCE = 600, 1200
 _MIN_CHARACTERS = 300
@@ -40,7 +41,7 @@ def read_page(key: str, document: Document, rules: HtmlRules) -> Page:
         document: the parsed page.
         rules: the rules for this kind of HTML.
     """
-    page = Page(key, document.title or key, [])
+    page = Page(key, document.title or key, [], is_web=rules.is_web)
     if document.body is None:
         return page
     writer = BlockWriter(rules, page.drops)
@@ -109,8 +110,9 @@ def _lengthen_lead(sections: list[Section]) -> None:
     lead, *following = sections
     bodies, count = [lead.body], len(words(lead.body.text))
     remaining = [lead]
-    for section in following:
-        if section.body.text and count < MIN_LEAD_WORDS:
+    marks = boilerplate_sections(following, is_web=True)
+    for section, boilerplate in zip(following, marks, strict=True):
+        if section.body.text and count < MIN_LEAD_WORDS and not boilerplate:
             bodies.append(section.body)
             count += len(words(section.body.text))
         else:

@@ -38,6 +38,7 @@ _BY_NAME = {
         | {"popup", "promo", "related", "share", "sharing", "sidebar", "social", "sponsor"}
         | {"sponsored", "widget"}
     ),
+    "hatnote": frozenset(["dablink", "hatnote", "rellink"]),
     "navigation": frozenset(
         {"breadcrumb", "breadcrumbs", "menu", "menubar", "menus", "nav", "navbar", "navfooter"}
         | {"navheader", "navigation", "navlinks", "pager", "pagination", "paging", "quicklinks"}
@@ -130,7 +131,8 @@ class WebRules:
 
     Boilerplate is: the elements nav, aside, header and footer (the last two only outside of
     articles and main parts), blocks with an ARIA role of boilerplate, and blocks with a usual name
-    of boilerplate (``navbar``, ``breadcrumbs``, ``sidebar``) as a word of their class or id. Code
+    of boilerplate (``navbar``, ``breadcrumbs``, ``sidebar``) as a word of their class or id. A note
+    that leads to other pages is a hatnote (role ``note`` or class ``hatnote``, and no box). Code
     blocks, form controls, embedded media, captions and hidden elements are left out.
 
     Args:
@@ -163,6 +165,8 @@ class WebRules:
         """See `HtmlRules`."""
         role = (attributes.get("role") or "").strip().lower()
         region = _BY_ROLE.get(role) or (None if role == "main" else _BY_ELEMENT.get(tag))
+        if role == "note" and not self.is_box(attributes):
+            region = "hatnote"
         if region is None and self.by_name and role != "main" and tag not in ("main", "article"):
             names = attributes.get("class"), attributes.get("id")
             region = _region_by_name(*names) if any(names) else None

@@ -18,9 +18,10 @@ from mwparserfromhell import nodes
 from ...text import normalise_title, without_surrogates
 from ..markup import Link, LinkedText
 from ..page_kinds import kind_of_wikitext
-from ..pages import SEE_ALSO_HEADINGS, Page
+from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
 from .apostrophes import keep_apostrophes
 from .cleanup import clean_anchor, clean_prose
+from .hatnotes import take_hatnotes
 from .plain_lines import MARK, PLAIN_LINK, put_back, set_aside, without_bullets
 from .prose import TEXT_TEMPLATES, VERBATIM_TAGS, prose_only
 from .site import Site
@@ -64,6 +65,7 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         debris=DEBRIS,
     )
     wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(prose_only(wikitext)))
+    wikitext, hatnotes = take_hatnotes(wikitext)
     marked, plain_lines = set_aside(wikitext)
     see_also_level = 0  # above 0 in a see-also section and in the sections below it
     code = mwparserfromhell.parse(marked, skip_style_tags=True)
@@ -79,6 +81,11 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
             page.add_see_also(body)
         else:
             page.add_section(level, heading, body)
+    if hatnotes:
+        page.drops[HATNOTE] += hatnotes.count("\n") + 1
+        writer = _Writer(site, page.drops, [])
+        writer.walk(mwparserfromhell.parse(hatnotes, skip_style_tags=True).nodes)
+        page.sections.append(Section(1, "", writer.finish(), HATNOTE))
     return page
 
 
