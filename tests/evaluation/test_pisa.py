@@ -6,7 +6,7 @@ import pytest
 from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
-from harp_plugin.evaluation.pisa import Bm25, plain
+from harp_plugin.evaluation.pisa import Bm25
 
 HARD_QUERIES = [
     "index",
@@ -55,19 +55,6 @@ def test_queries_of_any_characters_survive(bm25):
 def test_accents_are_folded_on_both_sides(bm25):
     found = bm25(topics("Sparck", "Spärck", "cafe zurich naive", "CAFÉ"))
     assert list(found[found["rank"] == 0]["docno"]) == ["d2", "d2", "d4", "d4"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("plain text 1", "plain text 1"),
-        ("Spärck ﬁ é e\u0301 Å", "Sparck fi e e A"),
-        ("a\0b 日 c", "a b   c"),
-        ("\ud83d!", " !"),
-    ],
-)
-def test_plain_text(text, expected):
-    assert plain(text) == expected
 
 
 def test_results_are_a_ranked_frame(bm25):
