@@ -125,17 +125,20 @@ def _quickstart(read: _Read) -> None:
 def _build(read: _Read) -> None:
     """Make corpus, link graph, term weights and examples of sources.
 
-    Sources are hyperlinked: their links are resolved, their terms are weighed, and the examples of
-    the pre-training tasks are made. A finished stage is kept, and an interrupted one is continued.
+    Sources are hyperlinked: their links are resolved, their terms are weighed, the examples of the
+    pre-training tasks are made, and hard negatives are found if --negatives asks for them. A
+    finished stage is kept, and an interrupted one is continued.
     """
     from .commands.build import BuildOptions, build, summary
     from .corpus.options import CorpusOptions
     from .engine import EngineOptions
     from .graph import GraphOptions
+    from .retrieval.options import NegativeOptions
     from .weights.options import WeightOptions
 
     *options, sources = read(
-        BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions
+        *(BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions),
+        NegativeOptions,
     )
     if options[0].dry_run:
         from .commands.estimate import estimate, report

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from harp_plugin.files.locks import LOCK
+from harp_plugin.tasks.registry import STAGES
 
 KILLS_PER_BUILD = 8
 
@@ -31,6 +32,7 @@ def build(source: Path, output: Path, model: str, workers: int) -> subprocess.Po
     line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output-dir", output]
     line += ["--model", model, "--min-words", "0", "--workers", str(workers), "--device", "cpu"]
     line += ["--pages-per-shard", "40", "--quiet", "--tasks", "rqp", "qdm", "rdp", "acm", "prop"]
+    line += ["anchor", "--negatives", "bm25"]
     return subprocess.Popen(
         [str(part) for part in line],
         start_new_session=True,
@@ -48,7 +50,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def stage_under_way(output: Path) -> str:
     """The stage that a killed build was in."""
-    for stage in ("examples", "weights", "words", "graph", "corpus"):
+    for stage in reversed(STAGES):
         if (output / stage / "started.json").exists():
             whole = (output / stage / "manifest.json").exists()
             return f"after {stage}" if whole else stage

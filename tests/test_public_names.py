@@ -35,6 +35,7 @@ PUBLIC = {
     ],
     "harp_plugin.evaluation.reranking.service": ["PAIRS_AT_ONCE", "rerank"],
     "harp_plugin.evaluation.reranking.options": ["RerankOptions"],
+    "harp_plugin.retrieval.options": ["NEGATIVES", "NegativeOptions"],
     "harp_plugin.inspection": ["InspectOptions", "InspectionReport", "inspect"],
     "harp_plugin.inspection.check": [
         "ACCURACY_THRESHOLDS",

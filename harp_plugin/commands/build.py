@@ -1,4 +1,4 @@
-"""`harp build`: sources become corpus, link graph, term weights and examples."""
+"""`harp build`: sources become corpus, link graph, term weights, examples and hard negatives."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..graph import GraphOptions
 from ..models.loading import model_fingerprint
 from ..option_names import old_names, takes_old_names
+from ..retrieval.options import NEGATIVES, NegativeOptions
 from ..storage import Stage
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
@@ -38,13 +40,22 @@ class BuildOptions:
     stages: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "Only these stages are run (default: those that the tasks need).",
+            "help": "Only these stages are run (default: those that the tasks and --negatives "
+            "need).",
             "choices": list(STAGES),
         },
     )
     tasks: list[str] = field(
         default_factory=lambda: list(HARP_TASKS),
         metadata={"help": "Pre-training tasks for which examples are made."},
+    )
+    negatives: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "Hard negatives that are found for the tasks which draw other pages: those that"
+            " BM25 ranks high (bm25), or bm25's in the order of a cross-encoder (model).",
+            "choices": list(NEGATIVES),
+        },
     )
     workers: int = field(
         default=os.cpu_count() or 1,
@@ -53,8 +64,8 @@ class BuildOptions:
     device: str | None = field(
         default=None,
         metadata={
-            "help": "Device that weighs the terms, such as cpu or cuda:1 "
-            "(default: a GPU if there is one)."
+            "help": "Device that weighs the terms and scores hard negatives, such as cpu or cuda:1"
+            " (default: a GPU if there is one)."
         },
     )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
@@ -79,7 +90,9 @@ class BuildOptions:
             HarpError: a task is unknown.
         """
         needed = needed_stages(self.tasks)
-        return tuple(s for s in STAGES if s in self.stages) if self.stages else needed
+        negatives = {"bm25", *self.negatives} if self.negatives else set()
+        chosen = self.stages or {*needed, *(f"{kind}_negatives" for kind in negatives)}
+        return tuple(stage for stage in STAGES if stage in chosen)
 
 
 def build(
@@ -89,6 +102,7 @@ def build(
     graph: GraphOptions | None = None,
     weights: WeightOptions | None = None,
     engine: EngineOptions | None = None,
+    negatives: NegativeOptions | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run the stages of a build that are not finished yet.
 
@@ -100,6 +114,7 @@ def build(
         graph: which pages and links count.
         weights: how terms are weighed.
         engine: memory cap of the relational work.
+        negatives: which hard negatives are kept.
 
     Returns:
         The manifest of each stage, by name.
@@ -108,11 +123,10 @@ def build(
         HarpError: a source or model is missing or damaged, a task is unknown, nothing comes out,
             the output folder holds other work or other files, or another process writes to it.
     """
-    weights = weights or WeightOptions()
-    check(sources, options, weights)
-    request = _Request(
-        sources, options, corpus or CorpusOptions(), graph or GraphOptions(), weights, engine
-    )
+    weights, negatives = weights or WeightOptions(), negatives or NegativeOptions()
+    check(sources, options, weights, negatives)
+    corpus, graph = corpus or CorpusOptions(), graph or GraphOptions()
+    request = _Request(sources, options, corpus, graph, weights, engine, negatives)
     stages = {name: _STAGES[name](request) for name in options.chosen_stages}
     _check_stages(stages, options.rules)
     with one_writer(options.output_dir):
@@ -131,6 +145,7 @@ class _Request(NamedTuple):
     graph: GraphOptions
     weights: WeightOptions
     engine: EngineOptions | None
+    negatives: NegativeOptions
 
     @property
     def directory(self) -> Path:
@@ -193,12 +208,34 @@ def _examples(request: _Request) -> _StageOfBuild:
     )
 
 
+def _bm25_negatives(request: _Request) -> _StageOfBuild:
+    from ..retrieval.bm25_negatives import bm25_negatives_stage, build_bm25_negatives
+    from ..retrieval.queries import needed_queries
+
+    arguments = (request.directory, needed_queries(request.options.tasks), request.negatives)
+    return _StageOfBuild(
+        partial(bm25_negatives_stage, *arguments), partial(build_bm25_negatives, *arguments)
+    )
+
+
+def _model_negatives(request: _Request) -> _StageOfBuild:
+    from ..retrieval.model_negatives import build_model_negatives, model_negatives_stage
+
+    arguments, device = (request.directory, request.negatives), request.options.device
+    return _StageOfBuild(
+        partial(model_negatives_stage, *arguments, device),
+        partial(build_model_negatives, *arguments, device=device),
+    )
+
+
 _STAGES: dict[str, Callable[[_Request], _StageOfBuild]] = {
     "corpus": _corpus,
     "graph": _graph,
     "words": _words,
     "weights": _weights,
     "examples": _examples,
+    "bm25_negatives": _bm25_negatives,
+    "model_negatives": _model_negatives,
 }
 """How each stage of `STAGES` is described and run. What a stage needs is imported only then."""
 
@@ -219,12 +256,18 @@ def _check_stages(stages: Mapping[str, _StageOfBuild], rules: OverwriteRules) ->
         upstream_is_kept = upstream_is_kept and stage.is_whole
 
 
-def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightOptions) -> None:
+def check(
+    sources: Sequence[str | Path],
+    options: BuildOptions,
+    weights: WeightOptions,
+    negatives: NegativeOptions,
+) -> None:
     """Find what is missing before hours of reading.
 
     Raises:
-        HarpError: a source, model or device is missing, a task is unknown, or the output folder
-            holds a source or lies inside one.
+        HarpError: a source, model, package or device is missing, a task is unknown, no task needs
+            the hard negatives, their model is no cross-encoder, or the output folder holds a source
+            or lies inside one.
     """
     stages = options.chosen_stages
     if options.workers < 1:
@@ -239,10 +282,30 @@ def check(sources: Sequence[str | Path], options: BuildOptions, weights: WeightO
             _refuse_shared_folder(source, Path(options.output_dir))
     if "weights" in stages and weights.needs_model:
         model_fingerprint(weights.model)
-        if options.device is not None:
-            from ..models.devices import choose_device
+        _check_device(options.device)
+    if "bm25_negatives" in stages:
+        from ..retrieval.queries import needed_queries
 
-            choose_device(options.device)
+        needed_queries(options.tasks)
+        if find_spec("pyterrier_pisa") is None:
+            raise HarpError(
+                "BM25 needs the package pyterrier-pisa, which is not installed: "
+                "run `pip install 'harp-plugin[pyterrier]'`"
+            )
+    if negatives.negatives_model and not options.stages and "model" not in options.negatives:
+        raise HarpError("--negatives-model belongs to --negatives model: name both, or neither")
+    if "model_negatives" in stages:
+        from ..retrieval.model_negatives import check_model
+
+        check_model(negatives)
+        _check_device(options.device)
+
+
+def _check_device(name: str | None) -> None:
+    if name is not None:
+        from ..models.devices import choose_device
+
+        choose_device(name)
 
 
 def _refuse_shared_folder(source: str | Path, output: Path) -> None:
@@ -267,12 +330,13 @@ def _refuse_shared_folder(source: str | Path, output: Path) -> None:
 def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:
     """Write rows, the most frequent reasons of drops, and counts as lines of at most 80 columns."""
     lines = []
+    width = max(9, *map(len, manifests)) if manifests else 9
     for stage, manifest in manifests.items():
         for table, rows in manifest["rows"].items():
-            lines.append(f"{stage:<9} {table:<20} {rows:>12,}")
+            lines.append(f"{stage:<{width}} {table:<20} {rows:>12,}")
         drops = sorted(manifest["drops"].items(), key=lambda drop: (-drop[1], drop[0]))
         for reason, count in drops[:reasons]:
-            lines.append(f"{stage:<9} dropped {count:>10,}  {reason}"[:80])
+            lines.append(f"{stage:<{width}} dropped {count:>10,}  {reason}"[:80])
         for name, count in manifest.get("counts", {}).items():
-            lines.append(f"{stage:<9} counted {count:>10,}  {name}"[:80])
+            lines.append(f"{stage:<{width}} counted {count:>10,}  {name}"[:80])
     return "\n".join(lines)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..engine import EngineOptions
 from ..errors import HarpError
 from ..files.temporary import temporary_folder
+from ..retrieval.options import NegativeOptions
 from ..storage import read_manifest, read_table, table_bytes
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..graph import GraphOptions
     from ..weights.options import WeightOptions
     from .build import BuildOptions
+    from .sample_build import SampleBuild
 
 __all__ = ["Estimate", "estimate", "report"]
 
@@ -31,6 +33,10 @@ _AT_LEAST = ("qdm",)
 _SECONDS_PER_LINK = 6e-6
 _WORD_WEIGHT_BYTES = 4
 _MAPPED_ROW_BYTES = 100
+_SECONDS_PER_QUERY = {"anchor_texts": 1.6e-4, "sentences": 1e-3, "pages": 1.6e-3}
+"""CPU time of BM25 over 360,000 documents; it grows by the power 0.6 of their number."""
+_MEASURED_DOCUMENTS = 360_000
+_RANKED_PAGE_BYTES = 12
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ def estimate(
     graph: GraphOptions,
     weights: WeightOptions,
     engine: EngineOptions | None = None,
+    negatives: NegativeOptions | None = None,
 ) -> Estimate:
     """Build a sample in a temporary folder and extrapolate to the whole.
 
@@ -78,7 +85,8 @@ def estimate(
     from .build import check
     from .sample_build import build_sample
 
-    check(sources, options, weights)
+    negatives = negatives or NegativeOptions()
+    check(sources, options, weights, negatives)
     if options.sample_pages < 1:
         raise HarpError(f"--sample-pages {options.sample_pages}: give 1 or more")
     with temporary_folder("harp-dry-run-") as directory:
@@ -112,7 +120,33 @@ def estimate(
             seconds["weights"] = weighed / rate / options.workers
             words = sum(len(text.split()) for text in texts) / max(1, len(texts))
             size += (weighed + anchors) * words * 2 * _WORD_WEIGHT_BYTES
+        if "bm25_negatives" in options.chosen_stages:
+            count, needed = _searches(directory, built, sample.fraction, options.tasks)
+            rows["texts searched by"] = count
+            seconds["bm25_negatives"] = needed / options.workers
+            size += count * negatives.negatives_depth * _RANKED_PAGE_BYTES
+        if "model_negatives" in options.chosen_stages:
+            pairs = rows["texts searched by"] * negatives.negatives_depth
+            rate = _pairs_per_second(texts, negatives, options.device)
+            seconds["model_negatives"] = pairs / rate / options.workers
+            size += pairs * _RANKED_PAGE_BYTES
         return Estimate(sample.fraction, rows, seconds, round(size))
+
+
+def _searches(
+    directory: Path, built: SampleBuild, fraction: float, tasks: Sequence[str]
+) -> tuple[int, float]:
+    """Estimate by how many texts BM25 searches for these tasks, and the seconds of one process."""
+    from ..retrieval.queries import needed_queries
+
+    counts = {"pages": len(built.documents), "anchor_texts": built.rows.get("anchor_texts", 0)}
+    if "sentence_anchors" in built.rows:
+        targets = read_table(directory / "graph" / "sentence_anchors", ["targets"])
+        counts["sentences"] = int((targets.column("targets").to_numpy() >= 2).sum())
+    queries = {name: counts.get(name, 0) / fraction for name in needed_queries(tasks)}
+    seconds = sum(_SECONDS_PER_QUERY[name] * count for name, count in queries.items())
+    documents = len(built.documents) / fraction
+    return round(sum(queries.values())), seconds * (documents / _MEASURED_DOCUMENTS) ** 0.6
 
 
 def _texts(corpus: Path, documents: np.ndarray) -> list[str]:
@@ -140,6 +174,21 @@ def _texts_per_second(texts: list[str], weights: WeightOptions, device: str | No
         weigher.weigh(chosen[:2])
         started = time.perf_counter()
         weigher.weigh(chosen)
+        return len(chosen) / (time.perf_counter() - started)
+
+
+def _pairs_per_second(texts: list[str], negatives: NegativeOptions, device: str | None) -> float:
+    """Score 64 texts against each other in one process and measure the time."""
+    from ..ranking.scorer import Scorer
+    from ..weights.workers import one_thread
+
+    step = max(1, len(texts) // _WEIGHED_TEXTS)
+    chosen = texts[::step][:_WEIGHED_TEXTS]
+    with one_thread():
+        scorer = Scorer(negatives.negatives_model or "", device=device)
+        scorer.score(chosen[:2], chosen[:2])
+        started = time.perf_counter()
+        scorer.score(chosen, chosen[::-1])
         return len(chosen) / (time.perf_counter() - started)
 
 

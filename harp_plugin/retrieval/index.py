@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pyterrier as pt
 from filelock import FileLock
-from pyterrier_pisa import PisaIndex
+from pyterrier_pisa import PisaIndex, PisaRetrieve
 from tqdm import tqdm
 
 from ..errors import HarpError
@@ -86,7 +85,7 @@ class Bm25Index:
             if not self.path.exists():
                 self._build()
 
-    def retriever(self, depth: int, algorithm: str | None = None) -> pt.Transformer:
+    def retriever(self, depth: int, algorithm: str | None = None) -> PisaRetrieve:
         """Return the transformer that retrieves from the index, which must have been made.
 
         Args:
@@ -106,7 +105,7 @@ class Bm25Index:
         if self.path.exists():
             self._remove_files(self._read_record())
 
-    def _retriever(self, path: Path, depth: int, algorithm: str | None = None) -> pt.Transformer:
+    def _retriever(self, path: Path, depth: int, algorithm: str | None = None) -> PisaRetrieve:
         pisa = PisaIndex(str(path), stemmer=_STEMMER, stops=_STOP_WORDS)
         return pisa.bm25(k1=self.k1, b=self.b, num_results=depth, query_algorithm=algorithm)
 

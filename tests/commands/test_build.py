@@ -19,6 +19,7 @@ from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.files.locks import LOCK
 from harp_plugin.graph import GraphOptions
+from harp_plugin.retrieval.options import NegativeOptions
 from harp_plugin.storage import read_manifest
 from harp_plugin.weights.options import WeightOptions
 
@@ -31,18 +32,21 @@ PAGES = {
     "Pear": "A [[Pyrus]] is a tree.",
     "Cider": "It is made of [[apple]]s.",
 }
-TASKS = ["rqp", "qdm", "rdp", "acm", "prop"]
-"""Which need every stage."""
+TASKS = ["rqp", "qdm", "rdp", "acm", "prop", "anchor"]
+"""Which need every stage, with hard negatives."""
 
 
 def run(source, output, model, workers=1, pages_per_shard=40, **options):
     options = {"tasks": TASKS, "workers": workers, "device": "cpu", "quiet": True, **options}
+    options = {"negatives": ["model"], **options}
+    reranker = str(model) if "model" in options["negatives"] else None
     return build(
         [source],
         BuildOptions(output_dir=str(output), **options),
         CorpusOptions(pages_per_shard=pages_per_shard),
         GraphOptions(min_words=0),
         WeightOptions(model=str(model)),
+        negatives=NegativeOptions(negatives_model=reranker),
     )
 
 
@@ -74,7 +78,7 @@ def test_small_build(small, tiny_bert):
     assert manifests["graph"]["rows"]["anchors"] == 8
     assert manifests["graph"]["drops"] == {"link to its own page": 1, "link to a missing page": 1}
     # "it" leads to Cider and Fruit; two sentences link to two pages.
-    rows = {"rqp": 8, "qdm": 2, "rdp": 2, "acm": 2, "prop": 5}
+    rows = {"rqp": 8, "qdm": 2, "rdp": 2, "acm": 2, "prop": 5, "anchor": 8}
     assert manifests["examples"]["rows"] == rows
     files = [path for path in output.rglob("*.*") if path.name != LOCK]
     before = {path: path.stat().st_mtime_ns for path in files}
@@ -133,8 +137,8 @@ def test_no_ambiguous_anchor_is_no_error_but_zero_examples(tmp_path, tiny_bert):
     from harp_plugin.tasks import PreTrainingData
 
     source = write_dump(tmp_path / "d.xml", {"A": "One [[b]] here.", "B": "One [[a]] here."})
-    manifests = run(source, tmp_path / "out", tiny_bert)
-    rows = {"rqp": 2, "qdm": 0, "rdp": 0, "acm": 0, "prop": 2}
+    manifests = run(source, tmp_path / "out", tiny_bert, negatives=[])
+    rows = {"rqp": 2, "qdm": 0, "rdp": 0, "acm": 0, "prop": 2, "anchor": 2}
     assert manifests["examples"]["rows"] == rows
     assert len(PreTrainingData(tmp_path / "out", {"rqp": 1})) == 2
     with pytest.raises(HarpError, match="no examples of qdm"):
@@ -190,6 +194,8 @@ SIGNS = {
     "words": ("words/*/*", 0.2),
     "weights": ("weights/*_weights/*", 1.0),
     "examples": ("examples/*/*.duckdb", 0.2),
+    "bm25_negatives": ("mapped/documents-*", 0.3),
+    "model_negatives": ("model_negatives/started.json", 1.0),
 }
 
 
