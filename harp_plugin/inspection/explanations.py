@@ -100,10 +100,24 @@ _EXPLANATIONS = {
     ),
     "wlp": Explanation(
         "Wiki Link Prediction",
-        "A sentence of a page's lead is a query: a passage of a page that the page links to should "
-        "rank above a passage of a page that it does not link to.",
+        "A sentence of a page's lead is a query: a passage of a page that links to the page should "
+        "rank above a passage of a page that has no link to it or from it.",
         "The + passage should be related to the page of the sentence; often it is only loosely "
         "related.",
+    ),
+    "hlp": Explanation(
+        "Hyperlink-induced Pre-training (HLP)",
+        "A passage of a page is a query: a passage of a page should rank higher if the two pages "
+        "link to each other, or if one page links to both.",
+        "The + passage should be about something close to the query. It is a bad pair if one page "
+        "links to both only because it lists very many pages.",
+    ),
+    "php": Explanation(
+        "Progressive Hyperlink Prediction (PHP)",
+        "A passage of a page is a query: pages with links both ways should rank above pages with a "
+        "link one way, and these above pages without a link.",
+        "The + passage should be closer to the query than the − passage. It is a bad pair if you "
+        "would choose the other one.",
     ),
     "anchor": Explanation(
         "Anchor texts (Anchor-DR)",

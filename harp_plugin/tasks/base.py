@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ..graph.capped import lowest
 from .groups import PairGroup
 from .options import DrawOptions
 from .source import BuildSource
@@ -14,7 +15,9 @@ from .source import BuildSource
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["Task", "linked_pages", "sentences_of_several_pages"]
+__all__ = ["Task", "document_links", "neighbours", "sentences_of_several_pages"]
+
+_MOST_PAGES = 1000
 
 
 class Task(Protocol):
@@ -62,11 +65,36 @@ def sentences_of_several_pages(graph: Mapping[str, ir.Table]) -> ir.Table:
     return sentences.filter(sentences.targets >= 2).select("id")
 
 
-def linked_pages(graph: Mapping[str, ir.Table]) -> ir.Table:
-    """Collect the distinct pages that each page links to, ascending.
+def document_links(graph: Mapping[str, ir.Table]) -> ir.Table:
+    """Select the pairs of documents of which the first links to the second, each once.
 
-    Columns: source, pages.
+    Columns: source, page.
     """
     pairs = graph["anchors"].select("source", "page").distinct()
-    groups = pairs.group_by("source").aggregate(pages=pairs["page"].collect())
-    return groups.select("source", pages=groups["pages"].sort())
+    return pairs.semi_join(graph["documents"], [("source", "id")])
+
+
+def neighbours(graph: Mapping[str, ir.Table]) -> ir.Table:
+    """Collect the documents that every document has links with, at most 1000 of a kind, ascending.
+
+    Columns: id, mutual (documents that it links to and that link to it), one_way (documents that it
+    links to or that link to it, without a link back, not even one that a filter drops).
+    """
+    import ibis
+
+    links, pages = document_links(graph), graph["page_links"]
+    back = links.select(source="page", page="source")
+    every_link_back = pages.select(page="id", source=pages.linked.unnest())
+    single = links.anti_join(every_link_back, ["source", "page"])
+    kinds = {
+        "mutual": ibis.intersect(links, back),
+        "one_way": ibis.union(single, single.select(source="page", page="source")),
+    }
+    joined = graph["documents"].select("id")
+    for name, pairs in kinds.items():
+        few = lowest(pairs, "source", "page", _MOST_PAGES)
+        lists = few.group_by(of="source").aggregate(pages=few["page"].collect())
+        listed = lists.select("of", **{name: lists.pages.sort()})
+        joined = joined.left_join(listed, [("id", "of")]).drop("of")
+    none = ibis.literal([], type="array<int64>")
+    return joined.mutate(**{name: joined[name].fill_null(none) for name in kinds})

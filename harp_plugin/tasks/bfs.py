@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .groups import PairGroup, QueryOrigin
+from .negatives import draw_unlinked
 from .options import DrawOptions
 from .passages import LEAST_WORDS, document_sections, draw_item, draw_page, long_sections
 from .queries import Query, section_pair
@@ -18,6 +19,7 @@ class BFS:
 
     citation = "chang2020tasks"
     stages = ()
+    negative_queries = "pages"
 
     @staticmethod
     def examples(graph):
@@ -29,14 +31,23 @@ class BFS:
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw a sentence of the lead, a passage of the page, and one of a random example."""
-        other = draw_page(rng, source.examples["bfs"].ids, {example})
+        """Draw a sentence of the lead, a passage of the page, and one of a page without a link."""
+        table = source.examples["bfs"]
         sentences = source.split_into_sentences(example, source.lead(example))
-        if other is None or not sentences:
+        others = draw_unlinked(
+            rng,
+            example,
+            positive=example,
+            source=source,
+            options=options,
+            own=lambda barred: draw_page(rng, table.ids, barred),
+            related=lambda page: page not in table,
+        )
+        if not others or not sentences:
             return None
         query = Query(draw_item(rng, sentences), QueryOrigin(example))
         positive, negative = (
             section_pair(query, page, draw_item(rng, long_sections(source.tree(page))))
-            for page in (example, other)
+            for page in (example, *others)
         )
         return PairGroup("bfs", positive, (negative,))

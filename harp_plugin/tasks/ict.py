@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..corpus.tree import Node
 from .groups import PairGroup, QueryOrigin
+from .negatives import draw_unlinked
 from .options import DrawOptions
-from .passages import LEAST_WORDS, document_sections
+from .passages import LEAST_WORDS, cut_sentence, document_sections, draw_items, long_passages
 from .queries import Query, section_pair
 from .source import BuildSource
 
@@ -19,13 +19,11 @@ class ICT:
 
     citation = "chang2020tasks"
     stages = ()
+    negative_queries = "pages"
 
     @staticmethod
     def examples(graph):
-        """Select sections and leads of two sentences or more that are long enough.
-
-        Columns: id, page, place.
-        """
+        """Select long enough sections and leads of two sentences or more: id, page, place."""
         sections = document_sections(graph)
         fit = (sections.words >= LEAST_WORDS) & (sections.sentences >= 2)
         return sections.filter(fit).select("id", "page", "place")
@@ -33,25 +31,29 @@ class ICT:
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw a sentence; and the passage of a random example, without a sentence of its own."""
-        ids = source.examples["ict"].ids
-        other = int(ids[rng.integers(len(ids))])
-        page, sentence, rest = self._cloze(example, rng, source)
-        other_page, _, other_rest = self._cloze(other, rng, source)
-        if page == other_page or rest.text == other_rest.text:
-            return None
-        query = Query(sentence, QueryOrigin(page))
-        positive = section_pair(query, page, rest)
-        return PairGroup("ict", positive, (section_pair(query, other_page, other_rest),))
-
-    @staticmethod
-    def _cloze(
-        example: int, rng: np.random.Generator, source: BuildSource
-    ) -> tuple[int, str, Node]:
-        """The page, a sentence of the passage, and the section with its other sentences only."""
+        """Draw a sentence; and the passage of another page, without a sentence of its own."""
         table = source.examples["ict"]
-        page = table.get(example, "page")
-        section = source.tree(page).nodes[table.get(example, "place")]
-        sentences = source.split_into_sentences(page, section.text)
-        query = sentences.pop(int(rng.integers(len(sentences))))
-        return page, query, section._replace(text=" ".join(sentences))
+        page, place = table.get(example, "page"), table.get(example, "place")
+
+        def own(barred: set[int]) -> int | None:
+            others = (table.get(int(id), "page") for id in rng.choice(table.ids, size=100))
+            return next((other for other in others if other not in barred), None)
+
+        others = draw_unlinked(
+            rng,
+            page,
+            positive=page,
+            source=source,
+            options=options,
+            own=own,
+            related=lambda other: not long_passages(source, other),
+        )
+        passages = [(page, [source.tree(page).nodes[place]])]
+        for other in others:
+            passages.append((other, draw_items(rng, long_passages(source, other), None)))
+        parts = [part for part in (cut_sentence(rng, source, *each) for each in passages) if part]
+        if len({rest.text for _, _, rest in parts}) < 2:
+            return None
+        query = Query(parts[0][1], QueryOrigin(page))
+        positive, negative = (section_pair(query, of, rest) for of, _, rest in parts)
+        return PairGroup("ict", positive, (negative,))

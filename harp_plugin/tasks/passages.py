@@ -8,23 +8,30 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from ..corpus.tree import Node, Tree
+from .groups import PairGroup
+from .queries import Query, section_pair
+from .source import BuildSource
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 __all__ = [
     "LEAST_WORDS",
+    "cut_sentence",
     "distinct_sections",
     "document_sections",
     "draw_item",
     "draw_items",
     "draw_page",
+    "long_passages",
     "long_sections",
+    "passage_group",
+    "passages",
 ]
 
 Item = TypeVar("Item")
 LEAST_WORDS = 20
-"""A section with fewer words is no passage (Wikiformer's code; ICT, BFS and WLP take it over)."""
+"""A section with fewer words is no passage (Wikiformer's code; the other tasks take it over)."""
 
 
 def document_sections(graph: Mapping[str, ir.Table]) -> ir.Table:
@@ -37,6 +44,40 @@ def document_sections(graph: Mapping[str, ir.Table]) -> ir.Table:
 def long_sections(tree: Tree) -> list[Node]:
     """List the sections below the lead that are long enough, in reading order."""
     return [node for node in tree.nodes[1:] if tree.words[node.place] >= LEAST_WORDS]
+
+
+def passages(source: BuildSource, page: int) -> list[Node]:
+    """List the lead of a page and its long enough sections, in reading order."""
+    tree = source.tree(page)
+    return [tree.nodes[0]._replace(text=source.lead(page)), *long_sections(tree)]
+
+
+def long_passages(source: BuildSource, page: int) -> list[Node]:
+    """List the lead of a page, where it is long enough, and its long enough sections."""
+    tree = source.tree(page)
+    return [node for node in tree.nodes[:1] if tree.words[0] >= LEAST_WORDS] + long_sections(tree)
+
+
+def cut_sentence(
+    rng: np.random.Generator, source: BuildSource, page: int, passages: list[Node]
+) -> tuple[int, str, Node] | None:
+    """Draw a sentence from the first passage that has two; the page, it, and the others."""
+    for passage in passages:
+        sentences = source.split_into_sentences(page, passage.text)
+        if len(sentences) >= 2:
+            query = sentences.pop(int(rng.integers(len(sentences))))
+            return page, query, passage._replace(text=" ".join(sentences))
+    return None
+
+
+def passage_group(
+    task: str, query: Query, pages: Sequence[int], rng: np.random.Generator, source: BuildSource
+) -> PairGroup | None:
+    """Group a query with a drawn passage of each page, the positive first; None without others."""
+    positive, *negatives = (
+        section_pair(query, page, draw_item(rng, passages(source, page))) for page in pages
+    )
+    return PairGroup(task, positive, tuple(negatives)) if negatives else None
 
 
 def distinct_sections(sections: Iterable[Node]) -> list[Node]:

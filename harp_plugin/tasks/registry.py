@@ -11,9 +11,11 @@ from .anchor import AnchorText
 from .ati import ATI
 from .base import Task
 from .bfs import BFS
+from .hlp import HLP
 from .ict import ICT
 from .ltm import LTM
 from .options import DrawOptions
+from .php import PHP
 from .prop import ROP
 from .qdm import QDM
 from .rdp import RDP
@@ -40,6 +42,8 @@ TASKS: Registry[type[Task]] = Registry(
         "ict": ICT,
         "bfs": BFS,
         "wlp": WLP,
+        "hlp": HLP,
+        "php": PHP,
         "anchor": AnchorText,
     },
 )

@@ -223,8 +223,12 @@ def searched_build(tmp_path_factory) -> HandBuild:
 
 @pytest.fixture(scope="session")
 def orchard(tmp_path_factory) -> Orchard:
-    """A small wiki of sections, for the tasks that need no weights."""
-    return write_orchard(tmp_path_factory.mktemp("orchard"))
+    """A small wiki of sections, for the tasks that need no weights; a search found six pages."""
+    build = write_orchard(tmp_path_factory.mktemp("orchard"))
+    found = [build.pages[name] for name in ("Alpha", "Beta", "Gamma", "Epsilon", "Twin", "Kappa")]
+    rows = [{"id": build.pages[name], "pages": found} for name in ("Alpha", "Beta", "Gamma")]
+    commit(build.directory / "bm25_negatives", None, {"pages": rows})
+    return build
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from harp_plugin.tasks import TASKS as TASKS_BY_NAME
 from harp_plugin.tasks import DrawOptions, PairGroup
 from harp_plugin.tasks.source import BuildSource
 
-TASKS = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"]
+TASKS = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php"]
 
 
 def sentence(name: str, number: int) -> str:
@@ -89,7 +89,12 @@ BODIES = {
 """,
     "Beta": f"\n== BetaOne ==\n{prose('BetaOne')}\n== BetaTwo ==\n{prose('[[Alpha]]')}",
     "Gamma": f"\n== GammaOne ==\n{prose('GammaOne')}",
-    "Epsilon": f"\n== EpsilonOne ==\n{prose('EpsilonOne')}\n== EpsilonTwo ==\nShort.",
+    "Epsilon": f"""
+== EpsilonOne ==
+{prose("EpsilonOne").replace("few", "[[Beta|few]]", 1).replace("plain", "[[Kappa|plain]]", 1)}
+== EpsilonTwo ==
+Short.
+""",
     "Twin": f"\n== Left ==\n{prose('Same')}\n== Right ==\n{prose('Same')}",
     "Deep": "\n== First ==\nWater.\n=== Second ===\nStones.\n==== Third ====\nMud.",
     "Echo": "\n== Again ==\nEcho says so.",

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import ibis
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from chi_square import agrees
 from orchard_wiki import draws
@@ -42,11 +43,11 @@ def anchor_table(*anchors):
         {"id": id, "normalised": text, "text_id": len(text), "page": page}
         for id, text, page in anchors
     ]
-    return ibis.memtable(pa.Table.from_pylist(rows))
+    return pa.Table.from_pylist(rows)
 
 
 class TestExamples:
-    def test_one_for_each_text_and_page_and_none_for_functional_texts(self):
+    def test_one_for_each_text_and_page_and_none_for_functional_texts(self, tmp_path):
         anchors = anchor_table(
             (7, "fig", 1),
             (3, "fig", 1),  # the lowest id stands for both
@@ -56,7 +57,10 @@ class TestExamples:
             (2, "diese seite", 2),
             (9, "a", 1),
         )
-        table = AnchorText.examples({"anchors": anchors}).to_pyarrow().to_pylist()
+        pq.write_table(anchors, tmp_path / "anchors.parquet")
+        connection = ibis.duckdb.connect(threads=1)
+        tables = {"anchors": connection.read_parquet(tmp_path / "anchors.parquet")}
+        table = AnchorText.examples(tables).to_pyarrow().to_pylist()
         found = {(row["id"], row["rank"]) for row in table}
         assert found == {(3, 0), (4, 1), (9, 2), (5, 0)} and len(table) == 4
 

@@ -8,12 +8,13 @@ from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.graph import GraphOptions
 from harp_plugin.tasks.source import BuildSource
 
-TASKS = ["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"]
-NAMES = ["Ant", "Bee", "Cat", "Dog"]
+TASKS = ["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"]
+FOURS = [["Ant", "Bee", "Cat", "Dog"], ["Elk", "Fox", "Gnu", "Hen"]]
+"""Pages of the same four link to each other, if only from boilerplate."""
 
 
-def article(name):
-    others = [other for other in NAMES if other != name]
+def article(name, names):
+    others = [other for other in names if other != name]
     links = " ".join(f"Forbidden [[{other}]] words." for other in others)
     return f"""\
 :''Forbidden hatnote, see [[{others[0]}]].''
@@ -42,7 +43,8 @@ def article(name):
 @pytest.fixture(scope="module")
 def animals(tmp_path_factory):
     folder = tmp_path_factory.mktemp("animals")
-    source = write_dump(folder / "animals.xml", {name: article(name) for name in NAMES})
+    pages = {name: article(name, names) for names in FOURS for name in names}
+    source = write_dump(folder / "animals.xml", pages)
     options = BuildOptions(str(folder / "build"), tasks=TASKS, workers=1, quiet=True)
     build([source], options, graph=GraphOptions(min_words=0))
     return BuildSource(folder / "build", TASKS)

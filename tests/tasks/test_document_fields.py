@@ -8,7 +8,7 @@ from orchard_wiki import draws
 from harp_plugin.errors import HarpError
 from harp_plugin.tasks import DrawOptions
 
-SECTIONS = ("srr", "rwi", "ati", "ict", "bfs", "wlp")
+SECTIONS = ("srr", "rwi", "ati", "ict", "bfs", "wlp", "hlp", "php")
 """Tasks whose documents are sections or parts of them."""
 
 

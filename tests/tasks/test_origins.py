@@ -101,7 +101,9 @@ def test_mirrored_words_of_each_kind(source, hand_build):
                 assert drawn.word not in lead
 
 
-@pytest.mark.parametrize("task", ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"])
+@pytest.mark.parametrize(
+    "task", ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php"]
+)
 @pytest.mark.parametrize("options", VARIANTS, ids=lambda options: options["preset"])
 def test_sections_name_their_page_and_their_place(orchard, task, options):
     source = orchard.source

@@ -267,14 +267,29 @@ class TestLTM:
             assert sorted(articles[p.document] for p in group.negatives) == sorted(self.UNLINKED)
         assert {len(group.negatives) for group in draw(count=20, negatives_per_group=1)} == {1}
 
+    def test_of_a_search(self, draw, articles):
+        """Of the six pages that it found, the article itself and two that it links are left out."""
+        found = draw(negatives="bm25", negatives_per_group=2)
+        twos = uniform(map(frozenset, combinations(["Epsilon", "Twin", "Kappa"], 2)))
+        counts = Counter(frozenset(articles[p.document] for p in g.negatives) for g in found)
+        assert agrees(counts, twos)
+
+    def test_by_in_links(self, draw, articles):
+        """Of the articles that are not linked, only Kappa has a link to it."""
+        for group in draw(count=20, negatives="in_links"):
+            assert [articles[pair.document] for pair in group.negatives] == ["Kappa"]
+
 
 class TestICT:
-    OTHERS = ("BetaOne", "Alpha", "GammaOne", "EpsilonOne", "Zeta", "Same", "Same")
+    UNLINKED = ("EpsilonOne", "Zeta", "Same", "Same")
+    """Passages of pages that Alpha has no links with."""
 
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("ict")
-        return lambda *name, count=2500: draws(orchard.source, "ict", examples[name], count)
+        return lambda *name, count=2500, **more: draws(
+            orchard.source, "ict", examples[name], count, **more
+        )
 
     def test_examples(self, orchard):
         """Two sentences and twenty words: leads too, and no more of a section of nineteen."""
@@ -283,31 +298,34 @@ class TestICT:
         expected |= {("Twin", "Left"), ("Twin", "Right")}
         assert set(orchard.examples("ict")) == expected
 
-    def test_sentence_rest_and_other_example(self, draw):
-        """The other example is any of 15; of Alpha itself are 8, which give nothing."""
-        found = draw("Alpha", "One")
-        assert agrees(Counter(g is None for g in found), {True: 8 / 15, False: 7 / 15})
+    @pytest.mark.parametrize(
+        ("options", "passages"),
+        [({}, UNLINKED), ({"negatives": "bm25"}, ("EpsilonOne", "Same"))],
+    )
+    def test_sentence_rest_and_passage_of_another_page(self, draw, options, passages):
+        """Every passage as often; of a search, every page as often: Kappa has no passage."""
         cloze = {}
         for number in (1, 2, 3):
             rest = [sentence("One", n) for n in (1, 2, 3) if n != number]
             cloze[Pair(sentence("One", number), " ".join(rest))] = 1 / 3
         others = Counter()
-        for name in self.OTHERS:
+        for name in passages:
             total = 3 if name == "Zeta" else 2
             for left_out in range(1, total + 1):
                 rest = " ".join(sentence(name, n) for n in range(1, total + 1) if n != left_out)
-                others[rest] += 1 / len(self.OTHERS) / total
-        drawn = [g for g in found if g is not None]
-        assert all(pair.query == g.positive.query for g in drawn for pair in g.negatives)
-        counts = Counter((g.positive, *(pair.document for pair in g.negatives)) for g in drawn)
+                others[rest] += 1 / len(passages) / total
+        found = draw("Alpha", "One", **options)
+        assert all(pair.query == g.positive.query for g in found for pair in g.negatives)
+        counts = Counter((g.positive, *(pair.document for pair in g.negatives)) for g in found)
         assert agrees(counts, independent(cloze, others))
 
-    def test_an_example_of_the_same_page_gives_nothing(self, draw):
-        """Twin's two, and none that repeats its text."""
-        drawn = [group for group in draw("Twin", "Left", count=600) if group is not None]
-        assert all(not pair.document.startswith("Same") for g in drawn for pair in g.negatives)
-        given = Counter({True: len(drawn), False: 600 - len(drawn)})
-        assert agrees(given, {True: 13 / 15, False: 2 / 15})
+    def test_never_a_passage_of_the_same_page(self, draw, orchard):
+        """Twin has two with one text; of the other fifteen passages Alpha has eight."""
+        found = draw("Twin", "Left", count=600)
+        titles = {page: title for title, page in orchard.pages.items()}
+        pages = Counter(titles[g.negatives[0].document_origin.page] for g in found)
+        shares = {"Alpha": 8, "Beta": 2, "Gamma": 1, "Epsilon": 1, "Zeta": 1}
+        assert agrees(pages, {title: share / 13 for title, share in shares.items()})
 
 
 class TestBFS:
@@ -315,42 +333,171 @@ class TestBFS:
         expected = {("Alpha",), ("Beta",), ("Gamma",), ("Epsilon",), ("Twin",)}
         assert set(orchard.examples("bfs")) == expected
 
-    def test_sentence_and_passages(self, orchard):
-        found = draws(orchard.source, "bfs", orchard.examples("bfs")["Alpha",], 2000)
-        negatives = spread(
-            [prose("BetaOne"), prose("Alpha")],
-            [prose("GammaOne")],
-            [prose("EpsilonOne")],
-            [prose("Same")] * 2,
-        )
+    @pytest.mark.parametrize("negatives", ["task", "bm25"])
+    def test_sentence_and_passages(self, orchard, negatives):
+        """Alpha has links with Beta and Gamma; Kappa, which a search finds, has no passage."""
+        example = orchard.examples("bfs")["Alpha",]
+        found = draws(orchard.source, "bfs", example, 2000, negatives=negatives)
+        others = spread([prose("EpsilonOne")], [prose("Same")] * 2)
         assert all(pair.query == g.positive.query for g in found for pair in g.negatives)
         counts = Counter((g.positive.query, *(pair.document for pair in g.members)) for g in found)
         passages = uniform(TEXTS[name] for name in LONG)
-        assert agrees(counts, independent(uniform(ALPHA_SENTENCES), passages, negatives))
+        assert agrees(counts, independent(uniform(ALPHA_SENTENCES), passages, others))
+
+
+PASSAGES = {
+    **{title: [lead] for title, lead in LEADS.items()},
+    "Alpha": [LEADS["Alpha"], *(TEXTS[name] for name in LONG)],
+    "Beta": [LEADS["Beta"], prose("BetaOne"), prose("Alpha")],
+    "Gamma": [LEADS["Gamma"], prose("GammaOne")],
+    "Epsilon": [LEADS["Epsilon"], prose("EpsilonOne")],
+    "Twin": [LEADS["Twin"], prose("Same"), prose("Same")],
+}
+"""Leads and long enough sections."""
+
+
+def passages_of(**shares):
+    """Passages of pages that have these shares of the draws."""
+    found = Counter()
+    for title, share in shares.items():
+        for text in PASSAGES[title]:
+            found[text] += share / sum(shares.values()) / len(PASSAGES[title])
+    return found
+
+
+def passages_without(*titles):
+    return passages_of(**dict.fromkeys(LEADS.keys() - set(titles), 1))
+
+
+def texts_of(groups):
+    """The texts of each group: its query, its positive and its only negative."""
+    for group in groups:
+        (negative,) = group.negatives
+        assert negative.query == group.positive.query
+        yield group.positive.query, group.positive.document, negative.document
 
 
 class TestWLP:
-    def test_examples(self, orchard):
-        """Documents that link to documents; a see-also link is none."""
-        assert set(orchard.examples("wlp")) == {("Alpha",), ("Beta",)}
+    SENTENCES = uniform(["Pear and pear, plum or fig.", "No apple."])
 
-    def test_sentence_linked_page_and_another(self, orchard):
-        """A page first, then its lead or one of its long enough sections."""
-        found = draws(orchard.source, "wlp", orchard.examples("wlp")["Alpha",], 2000)
-        assert all(pair.query == g.positive.query for g in found for pair in g.negatives)
-        linked = spread(
-            [LEADS["Beta"], prose("BetaOne"), prose("Alpha")],
-            [LEADS["Gamma"], prose("GammaOne")],
-            [LEADS["Delta"]],
+    def test_examples(self, orchard):
+        """Documents that documents link to; Headless is none, nor does a see-also link count."""
+        found = set(orchard.examples("wlp"))
+        assert found == {("Alpha",), ("Beta",), ("Gamma",), ("Delta",), ("Kappa",)}
+
+    def test_sentence_linking_page_and_another(self, orchard):
+        """Alpha links to Beta, and so does Epsilon; a page first, then one of its passages."""
+        found = draws(orchard.source, "wlp", orchard.examples("wlp")["Beta",], 2000)
+        counts = Counter((query, positive) for query, positive, _ in texts_of(found))
+        linking = passages_of(Alpha=1, Epsilon=1)
+        assert agrees(counts, independent(self.SENTENCES, linking))
+        counts = Counter((query, negative) for query, _, negative in texts_of(found))
+        others = passages_without("Alpha", "Beta", "Epsilon")
+        assert agrees(counts, independent(self.SENTENCES, others))
+
+    @pytest.mark.parametrize(
+        ("negatives", "shares"),
+        [
+            ("bm25", {"Gamma": 1, "Twin": 1, "Kappa": 1}),
+            ("in_links", {"Gamma": 2, "Delta": 1, "Kappa": 1}),
+        ],
+    )
+    def test_other_negatives(self, orchard, negatives, shares):
+        example = orchard.examples("wlp")["Beta",]
+        found = draws(orchard.source, "wlp", example, 1000, negatives=negatives)
+        counts = Counter(negative for _, _, negative in texts_of(found))
+        assert agrees(counts, passages_of(**shares))
+
+
+class TestHLP:
+    """Alpha and Beta link to each other; Alpha also links to Gamma and Delta, Epsilon to Beta and
+    Kappa, and Headless, which is no document, to Alpha."""
+
+    @pytest.fixture
+    def draw(self, orchard):
+        examples = orchard.examples("hlp")
+        return lambda name, count=2000, **more: list(
+            texts_of(draws(orchard.source, "hlp", examples[name,], count, **more))
         )
-        counts = Counter((group.positive.query, group.positive.document) for group in found)
-        assert agrees(counts, independent(uniform(ALPHA_SENTENCES), linked))
-        others = spread(
-            [LEADS["Epsilon"], prose("EpsilonOne")],
-            [LEADS["Twin"], prose("Same"), prose("Same")],
-            *([LEADS[name]] for name in ("Zeta", "Theta", "Iota", "Kappa", "Deep", "Echo")),
+
+    def test_examples(self, orchard):
+        """Alpha for its link with Beta, the others for a page that links to two."""
+        examples = orchard.examples("hlp")
+        assert set(examples) == {("Alpha",), ("Beta",), ("Gamma",), ("Delta",), ("Kappa",)}
+        table = orchard.source.examples["hlp"]
+        mutual = {name[0]: table.array(id, "mutual").tolist() for name, id in examples.items()}
+        alpha, beta = orchard.pages["Alpha"], orchard.pages["Beta"]
+        assert mutual == {"Alpha": [beta], "Beta": [alpha], "Gamma": [], "Delta": [], "Kappa": []}
+
+    def test_a_dual_link_or_a_co_mention(self, draw):
+        """Half of Beta's positives are Alpha; the others stand beside it on Alpha or on Epsilon."""
+        found = draw("Beta")
+        related = passages_of(Alpha=4, Gamma=1, Delta=1, Kappa=2)
+        counts = Counter((query, positive) for query, positive, _ in found)
+        assert agrees(counts, independent(passages_of(Beta=1), related))
+
+    def test_no_relation(self, draw):
+        """Epsilon links to Beta, and Gamma, Delta and Kappa share a page that does."""
+        others = passages_without("Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Kappa")
+        counts = Counter((query, negative) for query, _, negative in draw("Beta"))
+        assert agrees(counts, independent(passages_of(Beta=1), others))
+
+    def test_other_negatives(self, draw):
+        found = draw("Gamma", negatives="bm25", count=800)
+        counts = Counter(negative for _, _, negative in found)
+        assert agrees(counts, passages_of(Epsilon=1, Twin=1, Kappa=1))
+        assert agrees(Counter(p for _, p, _ in found), passages_of(Beta=1, Delta=1))
+        found = draw("Gamma", negatives="in_links", count=20)
+        assert {negative for _, _, negative in found} == {LEADS["Kappa"]}
+
+
+KINDS = ("mutual", "one_way")
+
+
+class TestPHP:
+    UNLINKED = ("Epsilon", "Zeta", "Theta", "Iota", "Kappa", "Twin", "Deep", "Echo")
+
+    @pytest.fixture
+    def draw(self, orchard):
+        examples = orchard.examples("php")
+        return lambda name, count=3000, **more: list(
+            texts_of(draws(orchard.source, "php", examples[name,], count, **more))
         )
-        counts = Counter(
-            (g.positive.query, *(pair.document for pair in g.negatives)) for g in found
-        )
-        assert agrees(counts, independent(uniform(ALPHA_SENTENCES), others))
+
+    def test_examples(self, orchard):
+        """All documents with a link to another or from one."""
+        table, titles = orchard.source.examples["php"], {p: t for t, p in orchard.pages.items()}
+        grades = {
+            name[0]: [{titles[page] for page in table.array(id, kind)} for kind in KINDS]
+            for name, id in orchard.examples("php").items()
+        }
+        assert grades == {
+            "Alpha": [{"Beta"}, {"Gamma", "Delta"}],
+            "Beta": [{"Alpha"}, {"Epsilon"}],
+            "Gamma": [set(), {"Alpha"}],
+            "Delta": [set(), {"Alpha"}],
+            "Epsilon": [set(), {"Beta", "Kappa"}],
+            "Kappa": [set(), {"Epsilon"}],
+        }
+
+    @pytest.mark.parametrize(
+        ("options", "unlinked"),
+        [({}, UNLINKED), ({"negatives": "bm25"}, ("Epsilon", "Twin", "Kappa"))],
+    )
+    def test_neighbouring_grades(self, draw, options, unlinked):
+        """Alpha's mutual link against its one-way links, or one of these against pages without."""
+        mutual, one_way = passages_of(Beta=1), passages_of(Gamma=1, Delta=1)
+        chances = Counter()
+        none = passages_of(**dict.fromkeys(unlinked, 1))
+        for better, worse in ((mutual, one_way), (one_way, none)):
+            for texts, chance in independent(better, worse).items():
+                chances[texts] += chance / 2
+        found = draw("Alpha", **options)
+        assert agrees(Counter((positive, negative) for _, positive, negative in found), chances)
+        assert agrees(Counter(query for query, _, _ in found), passages_of(Alpha=1))
+
+    def test_one_grade(self, draw):
+        """Gamma has no mutual link."""
+        counts = Counter((positive, negative) for _, positive, negative in draw("Gamma"))
+        none = passages_without("Alpha", "Gamma")
+        assert agrees(counts, independent(passages_of(Alpha=1), none))

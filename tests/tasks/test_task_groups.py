@@ -13,7 +13,11 @@ from harp_plugin.commands.export import ExportOptions, as_tevatron, export
 from harp_plugin.errors import HarpError
 from harp_plugin.tasks import DrawOptions, Pair, PairGroup, PreTrainingData
 
-GROUPS = {"prop": 60, "srr": 4, "rwi": 17, "ati": 7, "ltm": 1, "ict": 15, "bfs": 5, "wlp": 2}
+GROUPS = {"prop": 60, "srr": 4, "rwi": 17, "ati": 7, "ltm": 1, "ict": 15, "bfs": 5} | {
+    "wlp": 5,
+    "hlp": 5,
+    "php": 6,
+}
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def test_groups_of_each_task(data):
 
 
 def test_a_task_that_was_not_built(data):
-    with pytest.raises(HarpError, match=r"built without rqp: .* --tasks prop srr .* wlp rqp$"):
+    with pytest.raises(HarpError, match=r"built without rqp: .* --tasks prop srr .* php rqp$"):
         data(["prop", "rqp"])
 
 
@@ -179,7 +183,7 @@ def test_export(rows, data):
         assert given == [getattr(pair, passage) for pair in group.members]
     most = {task: max(len(r["negatives"]) for r in rows if r["task"] == task) for task in GROUPS}
     assert most == {"prop": 1, "srr": 4, "rwi": 4, "ati": 4, "ltm": 4} | dict.fromkeys(
-        ("ict", "bfs", "wlp"), 1
+        ("ict", "bfs", "wlp", "hlp", "php"), 1
     )
 
 

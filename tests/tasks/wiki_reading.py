@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,6 +90,26 @@ class WikiReading:
                 found[page[row["sentence"]]].add(resolved[row["target"]])
         return {title: targets - {title} for title, targets in found.items()}
 
+    def no_link(self, title: str) -> set[str]:
+        """Documents that do not link to a page and that it does not link to."""
+        linking = {source for source, targets in self.linked.items() if title in targets}
+        return self.documents - self.linked[title] - linking - {title}
+
+    @cached_property
+    def neighbours(self) -> dict[str, tuple[set[str], set[str]]]:
+        """Documents with links both ways, and with a link one way, of each document."""
+        found = {}
+        for title in self.documents:
+            to = self.linked[title] & self.documents
+            back = {source for source in self.documents if title in self.linked[source]}
+            found[title] = to & back, to ^ back
+        return found
+
+    def beside(self, title: str) -> set[str]:
+        """Documents that a page links to that links to this one, too."""
+        lists = [targets for targets in self.linked.values() if title in targets]
+        return (set().union(*lists) & self.documents) - {title}
+
     @cached_property
     def related(self) -> dict[str, set[str]]:
         """Documents under each document's see-also heading."""
@@ -145,7 +165,13 @@ class WikiReading:
         return {(title,) for title in self.documents if self.passages(title)}
 
     def wlp_examples(self) -> set[tuple[str]]:
-        return {(title,) for title in self.documents if self.linked[title] & self.documents}
+        return {(t,) for source in self.documents for t in self.linked[source] & self.documents}
+
+    def hlp_examples(self) -> set[tuple[str]]:
+        return {(t,) for t in self.documents if self.neighbours[t][0] or self.beside(t)}
+
+    def php_examples(self) -> set[tuple[str]]:
+        return {(title,) for title in self.documents if any(self.neighbours[title])}
 
     def prop_examples(self) -> set[tuple[str]]:
         return {(title,) for title in self.documents}
@@ -184,8 +210,9 @@ class WikiReading:
         return [Group(query, self.article(t), negatives) for t in sorted(self.related[title])]
 
     def ict(self, title: str, place: int) -> list[Group]:
+        pages = self.no_link(title)
         others = frozenset(
-            rest for (page, _), rests in self.rests.items() for rest in rests if page != title
+            rest for (page, _), rests in self.rests.items() for rest in rests if page in pages
         )
         sentences = self.sentences(self.sections[title][place].text)
         rests = self.rests[title, place]
@@ -201,16 +228,34 @@ class WikiReading:
         return found
 
     def bfs(self, title: str) -> list[Group]:
-        others = {p for (page,) in self.bfs_examples() - {(title,)} for p in self.passages(page)}
+        others = {passage for page in self.no_link(title) for passage in self.passages(page)}
         return self._for_sentences_of_the_lead(title, self.passages(title), others)
 
+    def texts(self, pages: set[str]) -> set[str]:
+        """Leads and long enough sections."""
+        return {text for page in pages for text in [self.lead(page), *self.passages(page)]}
+
     def wlp(self, title: str) -> list[Group]:
-        linked = self.linked[title] & self.documents
-        positives, others = (
-            {passage for page in pages for passage in [self.lead(page), *self.passages(page)]}
-            for pages in (linked, self.documents - linked - {title})
-        )
-        return self._for_sentences_of_the_lead(title, positives, others)
+        linking = {source for source in self.documents if title in self.linked[source]}
+        others = self.texts(self.no_link(title))
+        return self._for_sentences_of_the_lead(title, self.texts(linking), others)
+
+    def hlp(self, title: str) -> list[Group]:
+        beside = self.beside(title)
+        others = frozenset(self.texts(self.no_link(title) - beside))
+        related = self.texts(self.neighbours[title][0] | beside)
+        return [Group(q, d, others) for q in self.texts({title}) for d in related]
+
+    def php(self, title: str) -> list[Group]:
+        """A positive of each grade, with the texts of the next lower grade."""
+        grades = [pages for pages in self.neighbours[title] if pages] + [self.no_link(title)]
+        texts = [frozenset(self.texts(pages)) for pages in grades]
+        return [
+            Group(query, document, worse)
+            for query in self.texts({title})
+            for better, worse in pairwise(texts)
+            for document in better
+        ]
 
     def _for_sentences_of_the_lead(self, title, positives, others) -> list[Group]:
         negatives = frozenset(others)

@@ -143,7 +143,7 @@ def test_an_earlier_stage_is_missing(tmp_path):
     ("tasks", "more"),
     [
         (["prop"], ("words",)),
-        (["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"], ()),
+        (["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"], ()),
         (HARP_TASKS, ("weights",)),
         (["acm", "srr", "prop"], ("words", "weights")),
         ([], ()),
