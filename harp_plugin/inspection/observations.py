@@ -12,7 +12,7 @@ from ..tasks.source import BuildSource
 from ..tasks.terms import Terms, stop_words
 from ..text import normalise_anchor, words
 
-__all__ = ["Observation", "observe", "vocabulary"]
+__all__ = ["Observation", "observe", "page_unit", "vocabulary", "word_list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ class Observation:
         linked: whether the sentence that the group came from links to the page; None where it came
             from none.
         anchors: normalised texts of the anchors that it was made of.
+        query_anchor: normalised text of the anchor that stands in the positive's query; None where
+            there is none.
+        in_links: number of anchors that lead to each page; None where it is no linked page.
         ranks: by weight, of the sampled words of each distinct query, in the text they come from.
         stopped: the stop words of the draw.
     """
@@ -42,6 +45,8 @@ class Observation:
     units: tuple[int, ...]
     linked: tuple[bool, ...] | None
     anchors: tuple[str, ...]
+    query_anchor: str | None
+    in_links: tuple[int | None, ...]
     ranks: tuple[tuple[int, ...], ...]
     stopped: frozenset[str]
 
@@ -61,6 +66,7 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         places = tuple(document.place for document in documents)
     else:
         places = tuple(None if page is None else first.get(page) for page in pages)
+    anchor_texts = tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors)
     queries: dict[str, QueryOrigin | None] = {}
     for pair in group.members:
         queries.setdefault(pair.query, pair.query_origin)
@@ -69,9 +75,11 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         pages,
         tuple(None if page is None else source.title(page) for page in pages),
         places,
-        tuple(map(_unit, group.members)),
+        tuple(map(page_unit, group.members)),
         tuple(page in first for page in pages) if links else None,
-        tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors),
+        anchor_texts,
+        None if query.anchor is None else anchor_texts[0],
+        tuple(None if page is None else source.page_in_links(page) for page in pages),
         tuple(
             tuple(_ranks(origin.sampled, source, options)) if origin else ()
             for origin in queries.values()
@@ -80,8 +88,12 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
     )
 
 
-def _unit(pair: Pair) -> int:
-    """The page of a section; of a whole page its text, which another page may repeat."""
+def page_unit(pair: Pair) -> int:
+    """Return what keeps the page of a pair's document apart from other pages.
+
+    It is the page of a section; of a whole page it is a hash of its text, which another page may
+    repeat.
+    """
     origin = pair.document_origin
     if origin is None or origin.page is None or origin.place is None:
         return stable_id("text", pair.document)
@@ -111,6 +123,12 @@ def _terms(drawn: SampledWord, source: BuildSource, options: DrawOptions) -> Ter
 
 
 @lru_cache(maxsize=1 << 12)
+def word_list(text: str) -> tuple[str, ...]:
+    """Return the lower-cased words of a text, in order."""
+    return tuple(words(text.lower()))
+
+
+@lru_cache(maxsize=1 << 12)
 def vocabulary(text: str) -> frozenset[str]:
-    """The distinct lower-cased words of a text."""
-    return frozenset(words(text.lower()))
+    """Return the distinct lower-cased words of a text."""
+    return frozenset(word_list(text))
