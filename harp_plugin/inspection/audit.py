@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..tasks import DrawOptions
-from .check import CheckResult, Level
+from .check import BASELINE_THRESHOLDS, CheckResult, Kind, Level
 from .checks import CHECKS
 from .generator import GENERATOR
 from .histograms import Histogram, histograms
@@ -37,12 +37,14 @@ class TaskAudit:
     def worst(self) -> CheckResult:
         """The result that the task's level comes from.
 
-        Of several with that level it is the highest accuracy, or else the first result.
+        Of several with that level it is the rule of the highest accuracy, else the first share,
+        else a baseline.
         """
         return max(
             self.results,
             key=lambda each: (
                 each.level.severity,
+                each.kind is not Kind.BASELINE,
                 each.interval is not None,
                 each.value if each.interval is not None else 0.0,
             ),
@@ -62,6 +64,16 @@ class TaskAudit:
             if each is not self.worst and each.level is not Level.GREEN
         ]
         return self.worst, *sorted(others, key=lambda each: -each.level.severity)
+
+    @property
+    def best_baseline(self) -> CheckResult | None:
+        """The green baseline of the highest accuracy."""
+        baselines = [
+            each
+            for each in self.results
+            if each.kind is Kind.BASELINE and each.level is Level.GREEN
+        ]
+        return max(baselines, key=lambda each: each.value, default=None)
 
     def as_json(self) -> dict[str, Any]:
         """Its entry in `audit.json`."""
@@ -95,15 +107,23 @@ def audit_path(page: Path) -> Path:
 
 
 def audit_json(
-    audits: list[TaskAudit], manifests: dict[str, dict[str, Any]], draw: DrawOptions, seed: int
+    audits: list[TaskAudit],
+    manifests: dict[str, dict[str, Any]],
+    draw: DrawOptions,
+    seed: int,
+    model: str,
+    not_run: str,
 ) -> str:
-    """The text of `audit.json`: what was checked, the limits, and the results of each task."""
+    """Write the text of `audit.json`: what was checked, the limits, and each task's results."""
     content = {
         "generator": GENERATOR,
         "build": {stage: manifest["fingerprint"] for stage, manifest in manifests.items()},
         "seed": seed,
         "draw": asdict(draw),
+        "model": None if not_run else model,
+        "model_checks_not_run": not_run or None,
         "limits": {name: check.limits._asdict() for name, check in CHECKS.items()},
+        "limits_of_baselines": BASELINE_THRESHOLDS._asdict(),
         "tasks": {each.task: each.as_json() for each in audits},
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -7,17 +7,37 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from .measurements import AuditedGroups, Measurement
+from .measurements import AuditedGroups, Measurement, documents_differ
 
-__all__ = ["ACCURACY_THRESHOLDS", "NOTHING_TO_DO", "Check", "CheckResult", "Level", "Thresholds"]
+__all__ = [
+    "ACCURACY_THRESHOLDS",
+    "BASELINE_THRESHOLDS",
+    "NOTHING_TO_DO",
+    "Check",
+    "CheckResult",
+    "Kind",
+    "Level",
+    "Thresholds",
+]
 
 NOTHING_TO_DO = "Nothing to do."
 _TOO_FEW_GROUPS = (
     "Too few groups to tell it from chance: look at more with --table-groups, or build from more "
     "pages."
 )
+_TOO_EASY = (
+    "The negatives are easy to tell from the positive: draw harder ones, with --negatives bm25."
+)
 _CHANCE = 0.5
 _DIGITS = 4
+
+
+class Kind(StrEnum):
+    """What a check is: a rule that does not read, a baseline that reads a little, or a share."""
+
+    RULE = "rule"
+    BASELINE = "baseline"
+    SHARE = "share"
 
 
 class Level(StrEnum):
@@ -53,6 +73,8 @@ class Thresholds(NamedTuple):
 
 ACCURACY_THRESHOLDS = Thresholds(0.60, 0.65)
 """How often a guess that does not read may be right; one half is chance."""
+BASELINE_THRESHOLDS = Thresholds(0.90, 1.0)
+"""How often a baseline may be right: above, the negatives are too easy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +88,7 @@ class CheckResult:
         level: what that asks for.
         advice: one sentence on what to do.
         is_reversed: the opposite guess is right more often, and is judged instead.
+        kind: whether the value is a share, or the accuracy of a rule or a baseline.
     """
 
     name: str
@@ -74,6 +97,7 @@ class CheckResult:
     level: Level
     advice: str
     is_reversed: bool = False
+    kind: Kind = Kind.RULE
 
     @property
     def value(self) -> float:
@@ -103,7 +127,11 @@ class CheckResult:
     def as_json(self) -> dict[str, Any]:
         """Its entry in `audit.json`; value and interval are as measured, never reversed."""
         measured = self.measurement
-        entry: dict[str, Any] = {"name": self.name, "value": round(measured.value, _DIGITS)}
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "kind": self.kind.value,
+            "value": round(measured.value, _DIGITS),
+        }
         if measured.negatives is not None:
             entry["value_of_negatives"] = round(measured.negatives, _DIGITS)
         if measured.interval is not None and measured.decided is not None:
@@ -132,6 +160,9 @@ class Check:
         reversed_advice: advice where the opposite is judged, if it is not the same.
         reversed_task_advice: the same for a task, by the task's name.
         by_design: why it says nothing against a task, by the task's name; it is green there.
+        reads: it compares the query with the document. Where the documents of a group differ, the
+            positive should match better: the check is a baseline there, judged by
+            `BASELINE_THRESHOLDS`, and only its opposite by the limits.
     """
 
     label: str
@@ -143,6 +174,7 @@ class Check:
     reversed_advice: str | None = None
     reversed_task_advice: Mapping[str, str] = field(default_factory=dict)
     by_design: Mapping[str, str] = field(default_factory=dict)
+    reads: bool = False
 
     def run(self, name: str, groups: AuditedGroups) -> CheckResult | None:
         """Measure and judge a task; None where the check does not apply to it.
@@ -155,14 +187,22 @@ class Check:
         if measured is None:
             return None
         is_reversed = self.has_opposite and measured.value < _CHANCE
-        level, advice = self._judge(groups.task, measured, is_reversed)
-        return CheckResult(name, self.label, measured, level, advice, is_reversed)
+        kind = Kind.SHARE if measured.interval is None else Kind.RULE
+        if self.reads and documents_differ(groups):
+            kind = Kind.BASELINE
+        level, advice = self._judge(groups.task, measured, kind, is_reversed)
+        return CheckResult(name, self.label, measured, level, advice, is_reversed, kind)
 
-    def _judge(self, task: str, measured: Measurement, is_reversed: bool) -> tuple[Level, str]:
+    def _judge(
+        self, task: str, measured: Measurement, kind: Kind, is_reversed: bool
+    ) -> tuple[Level, str]:
         judged = measured.value if measured.judged is None else measured.judged
-        level = self.limits.level(1 - judged if is_reversed else judged)
         if task in self.by_design:
             return Level.GREEN, self.by_design[task]
+        if kind is Kind.BASELINE and not is_reversed:
+            level = BASELINE_THRESHOLDS.level(judged)
+            return level, NOTHING_TO_DO if level is Level.GREEN else _TOO_EASY
+        level = self.limits.level(1 - judged if is_reversed else judged)
         if level is Level.GREEN:
             return level, NOTHING_TO_DO
         if measured.interval is not None:

@@ -5,23 +5,53 @@ Other packages add theirs by an entry point in the group ``harp_plugin.checks``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..registry import Registry
-from . import classifier, measurements
+from . import classifier, matching, measurements
 from .check import ACCURACY_THRESHOLDS, Check, Thresholds
+from .measurements import AuditedGroups, Measurement
+from .query_probe import query_probe
 
 __all__ = ["CHECKS"]
 
-_SHARED_WORDS = (
-    "Shared words alone tell much: mix in tasks where they do not, and compare with BM25 before "
-    "you trust a gain."
+_MATCHES = (
+    "Words alone find the query that the document is about: draw the words of both queries from "
+    "texts of one kind."
 )
-_SWAPPED = "Check that positives and negatives are not swapped: the negatives share more words."
+_SWAPPED = "Check that positives and negatives are not swapped: the negatives match better."
 _NEGATIVE_OF_THE_PAGE = (
-    "S2's words all stand in the document, S1's do not: give S2 the shape of S1, with "
-    "--rqp-negative-words mirrored."
+    "S2's words stand in the document more often than S1's: take S2 from another anchor, with "
+    "--rqp-negative-words anchors_on_page."
 )
+_OTHER_QUERY = "Take S2 from another anchor: --rqp-negative-words anchors_on_page."
 _ONE_QUERY = "Ask both pages the same query: --acm-negative-query same."
 _OTHER_PAGES = "Draw the negative from other pages: --acm-negative-page not_linked."
+_BY_IN_LINKS = "Draw negatives as often as links lead to them: --negatives in_links."
+_LIKELIER = "This is the task: the likelier set of words is the one that the document has more of."
+_TITLES = "This is the task: the titles of a section should name what its text is about."
+_MATCHING_BY_DESIGN = {"prop": _LIKELIER, "rwi": _TITLES}
+
+
+def _matching(label: str, measure: Callable[[AuditedGroups], Measurement | None]) -> Check:
+    """A check that compares a query with its document.
+
+    It is a rule where the queries of a group differ and the document is the same, since HARP's
+    queries are drawn from texts about one thing; and a baseline where the documents differ.
+    """
+    return Check(
+        label=label,
+        measure=measure,
+        limits=ACCURACY_THRESHOLDS,
+        has_opposite=True,
+        advice=_MATCHES,
+        task_advice={"rqp": _OTHER_QUERY},
+        reversed_advice=_SWAPPED,
+        reversed_task_advice={"rqp": _NEGATIVE_OF_THE_PAGE},
+        by_design=_MATCHING_BY_DESIGN,
+        reads=True,
+    )
+
 
 _OURS = {
     "longer_query": Check(
@@ -42,23 +72,34 @@ _OURS = {
         has_opposite=True,
         advice="Leave out pages with short leads: build with --min-lead-words 30 or more.",
     ),
-    "more_shared_words": Check(
-        label="more words shared",
-        measure=measurements.more_shared_words,
+    "more_capitals": Check(
+        label="more capitals in the query",
+        measure=measurements.more_capitals,
         limits=ACCURACY_THRESHOLDS,
         has_opposite=True,
-        advice=_SHARED_WORDS,
-        reversed_advice=_SWAPPED,
-        reversed_task_advice={"rqp": _NEGATIVE_OF_THE_PAGE},
+        advice="Write the queries of both sides alike: in lower case, or as they stand in a text.",
     ),
-    "higher_shared_share": Check(
-        label="higher share of query shared",
-        measure=measurements.higher_shared_share,
+    "first_capital": Check(
+        label="query begins with a capital",
+        measure=measurements.first_capital,
         limits=ACCURACY_THRESHOLDS,
         has_opposite=True,
-        advice=_SHARED_WORDS,
-        reversed_advice=_SWAPPED,
-        reversed_task_advice={"rqp": _NEGATIVE_OF_THE_PAGE},
+        advice="Write the queries of both sides alike: in lower case, or as they stand in a text.",
+    ),
+    "more_in_links": Check(
+        label="page with more in-links",
+        measure=measurements.more_in_links,
+        limits=ACCURACY_THRESHOLDS,
+        has_opposite=True,
+        advice=_BY_IN_LINKS,
+    ),
+    "commoner_target": Check(
+        label="commoner target of the anchor",
+        measure=measurements.commoner_target,
+        limits=ACCURACY_THRESHOLDS,
+        has_opposite=True,
+        advice="Draw each page that a text leads to as often as the others: the commoner one is "
+        "guessed without reading.",
     ),
     "first_in_order": Check(
         label="first in reading order",
@@ -86,6 +127,26 @@ _OURS = {
         advice="Draw the queries of both sides from texts of one kind.",
         task_advice={"acm": _ONE_QUERY},
     ),
+    "document_probe": Check(
+        label="document alone, by a model",
+        measure=classifier.document_probe,
+        limits=ACCURACY_THRESHOLDS,
+        advice="Positives and negatives are of different kinds: draw negatives from pages or "
+        "sections like the positives, with --negatives in_links or bm25.",
+    ),
+    "query_probe": Check(
+        label="query alone, by a model",
+        measure=query_probe,
+        limits=ACCURACY_THRESHOLDS,
+        advice="Draw the queries of both sides from texts of one kind.",
+        task_advice={"acm": _ONE_QUERY, "rqp": _OTHER_QUERY},
+    ),
+    "more_shared_words": _matching("more words shared", matching.more_shared_words),
+    "higher_shared_share": _matching("higher share of query shared", matching.higher_shared_share),
+    "higher_term_frequency": _matching("higher term frequency", matching.higher_term_frequency),
+    "earlier_word": _matching("query word stands earlier", matching.earlier_word),
+    "higher_bm25": _matching("higher BM25", matching.higher_bm25),
+    "higher_cosine": _matching("higher cosine of the encoder", matching.higher_cosine),
     "repeated_groups": Check(
         label="groups seen before",
         measure=measurements.repeated_groups,

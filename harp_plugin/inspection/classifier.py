@@ -1,33 +1,53 @@
-"""Can one side of a pair alone give the positive away? A bag of words, held out by page."""
+"""Can one side of a pair alone give the positive away? Linear classifiers, held out by page."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..sampling import stable_id
 from ..text import words
 from .measurements import AuditedGroups, Measurement, Scores, Side, accuracy, sides_differ
+from .text_encoder import TextEncoder
 
-__all__ = ["document_alone", "query_alone"]
+__all__ = ["document_alone", "document_probe", "query_alone"]
 
 _CLASSES = 2
 
 
+class _Features(NamedTuple):
+    """How texts become rows of numbers, and scikit-learn's C, the inverse of the penalty."""
+
+    of_texts: Callable[[list[str]], Any]
+    inverse_penalty: float
+
+
 def query_alone(groups: AuditedGroups) -> Measurement | None:
     """How often a bag of words tells the positive by its query."""
-    return _bag_of_words_accuracy(groups, "query")
+    return _held_out_accuracy(groups, "query", _Features(_bags_of_words, 1.0))
 
 
 def document_alone(groups: AuditedGroups) -> Measurement | None:
     """How often a bag of words tells the positive by its document."""
-    return _bag_of_words_accuracy(groups, "document")
+    return _held_out_accuracy(groups, "document", _Features(_bags_of_words, 1.0))
 
 
-def _bag_of_words_accuracy(groups: AuditedGroups, side: Side) -> Measurement | None:
-    """How often a logistic regression on the words of one side tells the positive.
+def document_probe(groups: AuditedGroups) -> Measurement | None:
+    """How often a layer on the frozen encoder tells the positive by its document."""
+    if groups.encoder is None:
+        return None
+    # The vectors have more numbers than there are groups, so their weights are kept small.
+    features = _Features(_standardised(groups.encoder), 1e-4)
+    return _held_out_accuracy(groups, "document", features)
+
+
+def _held_out_accuracy(
+    groups: AuditedGroups, side: Side, features: _Features
+) -> Measurement | None:
+    """How often a logistic regression on features of one side's texts tells the positive.
 
     Pages are split into two halves. The members whose pages lie in one half train a classifier,
     which is asked about the pairs whose two pages lie in the other half; and the other way round.
@@ -35,6 +55,7 @@ def _bag_of_words_accuracy(groups: AuditedGroups, side: Side) -> Measurement | N
     Args:
         groups: the groups of a task, and the seed of the split.
         side: ``query`` or ``document``.
+        features: what the classifier sees of a text.
 
     Returns:
         None where all members are equal on that side, or the groups are too few to learn from.
@@ -49,12 +70,14 @@ def _bag_of_words_accuracy(groups: AuditedGroups, side: Side) -> Measurement | N
         [stable_id("half", groups.seed, unit) % 2 for unit in observation.units]
         for observation in groups.observations
     ]
-    return accuracy(_held_out_scores(texts, halves))
+    return accuracy(_held_out_scores(texts, halves, features))
 
 
-def _held_out_scores(texts: list[list[str]], halves: list[list[int]]) -> Iterator[Scores]:
+def _held_out_scores(
+    texts: list[list[str]], halves: list[list[int]], features: _Features
+) -> Iterator[Scores]:
     """Score the members of each group that lie in the half of the positive."""
-    classifiers = _scores_by_half(texts, halves)
+    classifiers = _scores_by_half(texts, halves, features)
     for group, group_halves in zip(texts, halves, strict=True):
         scores = classifiers.get(group_halves[0], {})
         yield [
@@ -63,14 +86,13 @@ def _held_out_scores(texts: list[list[str]], halves: list[list[int]]) -> Iterato
         ]
 
 
-def _scores_by_half(texts: list[list[str]], halves: list[list[int]]) -> dict[int, dict[str, float]]:
+def _scores_by_half(
+    texts: list[list[str]], halves: list[list[int]], features: _Features
+) -> dict[int, dict[str, float]]:
     """For each half, the score of each text by the classifier that the other half trained."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
     distinct = list(dict.fromkeys(text for group in texts for text in group))
     rows = {text: row for row, text in enumerate(distinct)}
-    bags = CountVectorizer(analyzer=_lower_cased_words, binary=True, dtype=np.float64)
-    features = bags.fit_transform(distinct)
+    matrix = features.of_texts(distinct)
     scores = {}
     for held_out in (0, 1):
         counts: Counter[tuple[int, bool]] = Counter(
@@ -80,19 +102,33 @@ def _scores_by_half(texts: list[list[str]], halves: list[list[int]]) -> dict[int
             if half != held_out
         )
         if len({is_positive for _, is_positive in counts}) == _CLASSES:
-            scores[held_out] = dict(zip(distinct, _classify(features, counts), strict=True))
+            values = _classify(matrix, counts, features.inverse_penalty)
+            scores[held_out] = dict(zip(distinct, values, strict=True))
     return scores
 
 
-def _classify(features, counts: Counter[tuple[int, bool]]) -> list[float]:
+def _classify(matrix, counts: Counter[tuple[int, bool]], inverse_penalty: float) -> list[float]:
     """Train on rows with their labels, weighed by their counts, and score all rows."""
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     rows, labels = zip(*counts, strict=True)
-    model = LogisticRegression(class_weight="balanced", max_iter=1000)
-    model.fit(features[list(rows)], labels, sample_weight=list(counts.values()))
-    return model.decision_function(features).tolist()
+    model = LogisticRegression(C=inverse_penalty, class_weight="balanced", max_iter=1000)
+    with threadpool_limits(1):  # so that sums have one order
+        model.fit(matrix[list(rows)], labels, sample_weight=list(counts.values()))
+        return model.decision_function(matrix).tolist()
 
 
-def _lower_cased_words(text: str) -> list[str]:
-    return words(text.lower())
+def _bags_of_words(texts: list[str]):
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    bags = CountVectorizer(analyzer=lambda text: words(text.lower()), binary=True, dtype=np.float64)
+    return bags.fit_transform(texts)
+
+
+def _standardised(encoder: TextEncoder) -> Callable[[list[str]], np.ndarray]:
+    def vectors(texts: list[str]) -> np.ndarray:
+        matrix = encoder.embed(texts).astype(np.float64)
+        return (matrix - matrix.mean(0)) / (matrix.std(0) + 1e-6)
+
+    return vectors

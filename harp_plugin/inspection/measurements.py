@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..graph.functional import FUNCTIONAL_ANCHORS
+from ..tasks import PairGroup
 from ..text import words
-from .observations import Observation, vocabulary
+from .bm25 import BM25
+from .observations import Observation
+from .text_encoder import TextEncoder
 
 __all__ = [
     "AuditedGroups",
@@ -19,13 +22,17 @@ __all__ = [
     "Scores",
     "Side",
     "accuracy",
+    "accuracy_by",
+    "commoner_target",
+    "documents_differ",
+    "first_capital",
     "first_in_order",
     "frequent_pages",
     "functional_anchors",
-    "higher_shared_share",
     "longer_document",
     "longer_query",
-    "more_shared_words",
+    "more_capitals",
+    "more_in_links",
     "negative_is_positive",
     "negative_linked",
     "pages_seen",
@@ -37,7 +44,7 @@ __all__ = [
 ]
 
 Side: TypeAlias = Literal["query", "document", "either"]
-Scores: TypeAlias = list[float | None]
+Scores: TypeAlias = Sequence[float | None]
 """A score for each member of a group, the positive's first; None where a member has none."""
 _Z = 1.959963984540054
 """Quantile of the standard normal distribution for an interval of 95 %."""
@@ -52,12 +59,18 @@ class AuditedGroups:
         observations: one for each group.
         documents: number of pages of the build that may be a document.
         seed: of the random split that a learnt check makes.
+        bm25: knows the words of the build's documents; None where nobody counted them.
+        encoder: makes vectors of texts; None where there is no model.
+        more_groups: draws groups of the task that are not audited, from which a check may learn.
     """
 
     task: str
     observations: list[Observation]
     documents: int
     seed: int
+    bm25: BM25 | None = None
+    encoder: TextEncoder | None = None
+    more_groups: Callable[[], Iterator[PairGroup]] = lambda: iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,11 @@ def sides_differ(observation: Observation, side: Side) -> bool:
     members = observation.group.members
     texts = members if side == "either" else [getattr(pair, side) for pair in members]
     return len(set(texts)) > 1
+
+
+def documents_differ(groups: AuditedGroups) -> bool:
+    """Whether the documents of a group differ in any group."""
+    return any(sides_differ(observation, "document") for observation in groups.observations)
 
 
 def accuracy(groups: Iterable[Scores]) -> Measurement | None:
@@ -135,10 +153,19 @@ def _wilson_interval(share: float, trials: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _accuracy_by(
+def accuracy_by(
     groups: AuditedGroups, side: Side, scores: Callable[[Observation], Scores]
 ) -> Measurement | None:
-    """Accuracy of a score; None where the members of each group are equal on the side it reads."""
+    """Measure how often the positive has the higher score.
+
+    Args:
+        groups: the groups.
+        side: the side of a pair that the score reads.
+        scores: gives the scores of a group's members.
+
+    Returns:
+        None where the members of every group are equal on that side.
+    """
     if not any(sides_differ(observation, side) for observation in groups.observations):
         return None
     return accuracy(map(scores, groups.observations))
@@ -146,49 +173,43 @@ def _accuracy_by(
 
 def longer_query(groups: AuditedGroups) -> Measurement | None:
     """How often the positive's query has more words."""
-    return _accuracy_by(
+    return accuracy_by(
         groups,
         "query",
         lambda observation: [word_count(pair.query) for pair in observation.group.members],
     )
 
 
+def more_capitals(groups: AuditedGroups) -> Measurement | None:
+    """How often a higher share of the letters of the positive's query are capitals."""
+    return accuracy_by(
+        groups,
+        "query",
+        lambda observation: [_share_of_capitals(pair.query) for pair in observation.group.members],
+    )
+
+
+def _share_of_capitals(text: str) -> float:
+    letters = [character for character in text if character.isalpha()]
+    return sum(map(str.isupper, letters)) / max(1, len(letters))
+
+
+def first_capital(groups: AuditedGroups) -> Measurement | None:
+    """How often the positive's query begins with a capital and the negative's does not."""
+    return accuracy_by(
+        groups,
+        "query",
+        lambda observation: [pair.query[:1].isupper() for pair in observation.group.members],
+    )
+
+
 def longer_document(groups: AuditedGroups) -> Measurement | None:
     """How often the positive's document has more words."""
-    return _accuracy_by(
+    return accuracy_by(
         groups,
         "document",
         lambda observation: [word_count(pair.document) for pair in observation.group.members],
     )
-
-
-def more_shared_words(groups: AuditedGroups) -> Measurement | None:
-    """How often the positive's query and document share more distinct words, stop words aside."""
-
-    def shared_words(observation: Observation) -> Scores:
-        return [
-            len((vocabulary(pair.query) & vocabulary(pair.document)) - observation.stopped)
-            for pair in observation.group.members
-        ]
-
-    return _accuracy_by(groups, "either", shared_words)
-
-
-def higher_shared_share(groups: AuditedGroups) -> Measurement | None:
-    """How often the positive's document holds a higher share of its query's distinct words.
-
-    Stop words are left out. Where all queries are equal this is `more_shared_words` again, and not
-    measured.
-    """
-
-    def shared_share(observation: Observation) -> Scores:
-        shares: Scores = []
-        for pair in observation.group.members:
-            query = vocabulary(pair.query) - observation.stopped
-            shares.append(len(query & vocabulary(pair.document)) / max(1, len(query)))
-        return shares
-
-    return _accuracy_by(groups, "query", shared_share)
 
 
 def first_in_order(groups: AuditedGroups) -> Measurement | None:
@@ -199,7 +220,17 @@ def first_in_order(groups: AuditedGroups) -> Measurement | None:
             return [None] * len(observation.places)
         return [None if place is None else -place for place in observation.places]
 
-    return _accuracy_by(groups, "document", closeness_to_start)
+    return accuracy_by(groups, "document", closeness_to_start)
+
+
+def more_in_links(groups: AuditedGroups) -> Measurement | None:
+    """How often more anchors of the build lead to the positive's page."""
+    return accuracy_by(groups, "document", lambda observation: list(observation.in_links))
+
+
+def commoner_target(groups: AuditedGroups) -> Measurement | None:
+    """How often the text of the query's anchor leads to the positive's page more often."""
+    return accuracy_by(groups, "document", lambda observation: list(observation.occurrences))
 
 
 def repeated_groups(groups: AuditedGroups) -> Measurement:

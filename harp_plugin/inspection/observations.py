@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from ..sampling import stable_id
 from ..tasks import DocumentOrigin, DrawOptions, Pair, PairGroup, QueryOrigin, SampledWord
-from ..tasks.source import BuildSource
+from ..tasks.source import Anchor, BuildSource
 from ..tasks.terms import Terms, stop_words
 from ..text import normalise_anchor, words
 
@@ -31,9 +33,9 @@ class Observation:
         linked: whether the sentence that the group came from links to the page; None where it came
             from none.
         anchors: normalised texts of the anchors that it was made of.
-        query_anchor: normalised text of the anchor that stands in the positive's query; None where
-            there is none.
         in_links: number of anchors that lead to each page; None where it is no linked page.
+        occurrences: how often the text of the anchor in the positive's query leads to each page;
+            None where the query has no anchor, or the document no page.
         ranks: by weight, of the sampled words of each distinct query, in the text they come from.
         stopped: the stop words of the draw.
     """
@@ -45,8 +47,8 @@ class Observation:
     units: tuple[int, ...]
     linked: tuple[bool, ...] | None
     anchors: tuple[str, ...]
-    query_anchor: str | None
     in_links: tuple[int | None, ...]
+    occurrences: tuple[int | None, ...]
     ranks: tuple[tuple[int, ...], ...]
     stopped: frozenset[str]
 
@@ -66,7 +68,8 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         places = tuple(document.place for document in documents)
     else:
         places = tuple(None if page is None else first.get(page) for page in pages)
-    anchor_texts = tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors)
+    linked = set() if query.sentence is None else source.pages_linked_by(query.sentence)
+    targets = {} if query.anchor is None else _targets(anchors[0], source)
     queries: dict[str, QueryOrigin | None] = {}
     for pair in group.members:
         queries.setdefault(pair.query, pair.query_origin)
@@ -76,16 +79,32 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         tuple(None if page is None else source.title(page) for page in pages),
         places,
         tuple(map(page_unit, group.members)),
-        tuple(page in first for page in pages) if links else None,
-        anchor_texts,
-        None if query.anchor is None else anchor_texts[0],
-        tuple(None if page is None else source.page_in_links(page) for page in pages),
+        tuple(page in linked for page in pages) if links else None,
+        tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors),
+        tuple(None if page is None else _in_links(page, source) for page in pages),
+        tuple(None if page is None or not targets else targets.get(page, 0) for page in pages),
         tuple(
             tuple(_ranks(origin.sampled, source, options)) if origin else ()
             for origin in queries.values()
         ),
         stop_words(options.stop_words or "none"),
     )
+
+
+def _in_links(page: int, source: BuildSource) -> int | None:
+    place = int(np.searchsorted(source.documents, page))
+    if place == len(source.documents) or int(source.documents[place]) != page:
+        return None
+    return int(source.in_links[place])
+
+
+def _targets(anchor: Anchor, source: BuildSource) -> dict[int, int]:
+    """The pages that an anchor's text leads to anywhere, with the numbers of its anchors."""
+    try:
+        text = source.ambiguous_text(anchor.text_id)
+    except KeyError:
+        return dict.fromkeys(source.text_targets(anchor.text_id), 1)
+    return dict(zip(text.pages.tolist(), text.counts.tolist(), strict=True))
 
 
 def page_unit(pair: Pair) -> int:

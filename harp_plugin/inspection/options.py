@@ -30,7 +30,8 @@ class InspectOptions:
     model: str | None = field(
         default=None,
         metadata={
-            "help": "Model whose tokenizer counts tokens (default: the one that weighed the terms)."
+            "help": "Model whose tokenizer counts tokens, and whose encoder checks the pairs "
+            "(default: the one that weighed the terms)."
         },
     )
     table_groups: int = field(
@@ -38,6 +39,13 @@ class InspectOptions:
         metadata={
             "help": "Groups of each task that are drawn for the mean lengths and the audit; at "
             "most all that the task has."
+        },
+    )
+    model_checks: bool = field(
+        default=True,
+        metadata={
+            "help": "Run the checks that need an encoder: a model that sees the query or the "
+            "document alone, and the cosine of both. They take most of the time."
         },
     )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})

@@ -13,11 +13,11 @@ from markupsafe import Markup, escape
 
 from ..tasks import PRESETS
 from .charts import Chart
-from .check import ACCURACY_THRESHOLDS, NOTHING_TO_DO, Level
+from .check import ACCURACY_THRESHOLDS, BASELINE_THRESHOLDS, NOTHING_TO_DO, Level
 from .explanations import explain
 from .generator import GENERATOR
 from .passages import LEVELS
-from .report import InspectionReport
+from .report import NOT_RUN, InspectionReport
 from .table import format_mean
 
 __all__ = ["render"]
@@ -43,6 +43,8 @@ def render(report: InspectionReport) -> str:
         weight_levels=range(1, LEVELS + 1),
         share=lambda level: round(level / LEVELS, 2),
         accuracy_limits=ACCURACY_THRESHOLDS,
+        baseline_limits=BASELINE_THRESHOLDS,
+        not_run=NOT_RUN,
         nothing_to_do=NOTHING_TO_DO,
         red_and_yellow=(Level.RED, Level.YELLOW),
         audits={audit.task: audit for audit in report.audits},

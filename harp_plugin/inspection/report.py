@@ -10,12 +10,14 @@ from typing import Any
 
 from ..tasks import DrawOptions
 from .audit import TaskAudit, audit_path
-from .check import Level
+from .check import CheckResult, Level
 from .options import InspectOptions
 from .samples import Sample
 from .table import PAPER_NOTE, TOKENS_NOTE, TaskRow, format_table
 
-__all__ = ["InspectionReport"]
+__all__ = ["NOT_RUN", "InspectionReport"]
+
+NOT_RUN = "The checks that need an encoder were not run:"
 
 _WIDTH = 80
 
@@ -31,9 +33,10 @@ class InspectionReport:
             first; ``drawing`` counts the examples that gave no pair.
         samples: sample groups of each task.
         audits: one for each task that gives a group.
+        not_run: why the checks that need an encoder were not run; empty where they were.
         draw: how the groups were drawn.
         options: how many groups were drawn.
-        model: the model whose wordpieces are counted.
+        model: the model whose wordpieces are counted, and whose encoder checks the pairs.
         manifests: those of the stages, by the stage's name.
         path: where the HTML page is.
     """
@@ -43,6 +46,7 @@ class InspectionReport:
     drops: dict[str, list[tuple[str, int]]]
     samples: dict[str, list[Sample]]
     audits: list[TaskAudit]
+    not_run: str
     draw: DrawOptions
     options: InspectOptions
     model: str
@@ -81,20 +85,28 @@ class InspectionReport:
         )
 
     def _audit_lines(self) -> Iterator[str]:
-        """The worst check of each task, and all others that are not green."""
+        """The worst check of each task, all others that are not green, and the best baseline."""
         if not self.audits:
             return
         yield _wrapped(
-            "Can the pairs be told apart without reading? The worst check of each task, and all "
-            f"others that are yellow or red (what to do: {self.audit_path.name} and the page):"
+            "Can the pairs be told apart without reading? The worst check of each task, all "
+            "others that are yellow or red, and the best baseline, which reads a little (what to "
+            f"do: {self.audit_path.name} and the page):"
         )
         for each in self.audits:
             for number, result in enumerate(each.notable):
-                task = each.task[:7] if number == 0 else ""
                 level = result.level if result.level is Level.GREEN else result.level.upper()
-                interval = f" ({result.interval_text})" if result.interval_text else ""
-                yield f"  {task:<8}{level:<7}{result.label[:31]:<32}{result.value_text}{interval}"
+                yield _audit_line(each.task[:7] if number == 0 else "", level, result)
+            if each.best_baseline is not None:
+                yield _audit_line("", "reads", each.best_baseline)
+        if self.not_run:
+            yield _wrapped(f"{NOT_RUN} {self.not_run}")
         yield ""
+
+
+def _audit_line(task: str, level: str, result: CheckResult) -> str:
+    interval = f" ({result.interval_text})" if result.interval_text else ""
+    return f"  {task:<8}{level:<7}{result.label[:31]:<32}{result.value_text}{interval}"
 
 
 def _wrapped(text: str) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import try_to_load_from_cache
 from tqdm import tqdm
 
 from ..errors import HarpError
 from ..files.writing import write_text
-from ..models.loading import load_tokenizer
+from ..models.loading import load_tokenizer, resolve_model
 from ..storage import read_manifest
 from ..tasks import DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import needed_stages
+from ..tasks.source import BuildSource
 from ..weights.options import WeightOptions
 from .audit import TaskAudit, audit, audit_json, audit_path
+from .bm25 import BM25
 from .generator import AUDIT_MARK, PAGE_MARK, refuse_other_files
 from .measurements import AuditedGroups
 from .observations import Observation, observe
@@ -24,8 +28,12 @@ from .page import render
 from .report import InspectionReport
 from .samples import Sample, make_sample
 from .table import TaskRow, TokenCounter, most_frequent
+from .text_encoder import TextEncoder
 
 __all__ = ["inspect"]
+
+_MOST_COUNTED = 20_000
+"""Ids are hashes, so that every n-th page of a larger build is a random sample."""
 
 
 def inspect(
@@ -55,7 +63,9 @@ def inspect(
     model = options.model or weighed.get("model", WeightOptions.model)
     weighting = weighed.get("weighting", WeightOptions.weighting)
     counter = TokenCounter(load_tokenizer(model))
-    inspector = _Inspector(directory, options, draw, counter, weighting)
+    is_named = options.model is not None or "model" in weighed
+    encoder, not_run = _encoder(model, options, is_named=is_named)
+    inspector = _Inspector(directory, options, draw, counter, weighting, encoder)
     examples = manifests["examples"]["rows"]
     rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
     drops = {stage: most_frequent(manifests[stage]["drops"]) for stage in manifests}
@@ -66,6 +76,7 @@ def inspect(
         drops=drops,
         samples=inspector.samples,
         audits=inspector.audits,
+        not_run=not_run,
         draw=draw,
         options=options,
         model=model,
@@ -74,11 +85,37 @@ def inspect(
     )
     try:
         report.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(report.audit_path, audit_json(report.audits, manifests, draw, options.seed))
+        write_text(
+            report.audit_path,
+            audit_json(report.audits, manifests, draw, options.seed, model, not_run),
+        )
         write_text(report.path, render(report))
     except OSError as error:
         raise HarpError(f"cannot write {report.path} ({error.strerror}): give --output") from error
     return report
+
+
+def _encoder(
+    model: str, options: InspectOptions, *, is_named: bool
+) -> tuple[TextEncoder | None, str]:
+    """Load the encoder of the checks that need one, or say why they are not run.
+
+    A model that nobody named is not downloaded for them.
+    """
+    if not options.model_checks:
+        return None, "--no-model-checks"
+    if not is_named and not _is_on_disk(model):
+        return None, f"the build has no model, and {model} is not on this machine: name a --model"
+    try:
+        return TextEncoder(model, quiet=options.quiet), ""
+    except HarpError as error:
+        return None, str(error)
+
+
+def _is_on_disk(model: str) -> bool:
+    if Path(resolve_model(model)).is_dir():
+        return True
+    return isinstance(try_to_load_from_cache(model, "model.safetensors"), str)
 
 
 class _Inspector:
@@ -91,9 +128,11 @@ class _Inspector:
         draw: DrawOptions,
         counter: TokenCounter,
         weighting: str,
+        encoder: TextEncoder | None,
     ) -> None:
         self.directory, self.options, self.draw = directory, options, draw
-        self.counter, self.weighting = counter, weighting
+        self.counter, self.weighting, self.encoder = counter, weighting, encoder
+        self.bm25: BM25 | None = None
         self.samples: dict[str, list[Sample]] = {}
         self.audits: list[TaskAudit] = []
         self.drops: dict[str, int] = {}
@@ -123,9 +162,35 @@ class _Inspector:
             yield drawn.group
         if skipped:
             self.drops[f"{task}: example that gives no pair (such as a tie)"] = len(skipped)
-        documents, seed = len(data.source.documents), self.options.seed
-        if task_audit := audit(AuditedGroups(task, observations, documents, seed)):
+        groups = AuditedGroups(
+            task,
+            observations,
+            len(data.source.documents),
+            self.options.seed,
+            self._bm25(data.source),
+            self.encoder,
+            partial(_groups_from, data, wanted),
+        )
+        if task_audit := audit(groups):
             self.audits.append(task_audit)
+
+    def _bm25(self, source: BuildSource) -> BM25:
+        """Count the words of the build's documents once, or those of some of very many."""
+        if self.bm25 is None:
+            step = -(-len(source.documents) // _MOST_COUNTED)
+            fields = self.draw.document_fields
+            pages = source.documents[:: max(1, step)].tolist()
+            self.bm25 = BM25.of(source.document(page, fields) for page in pages)
+        return self.bm25
+
+
+def _groups_from(data: PreTrainingData, first: int) -> Iterator[PairGroup]:
+    """Draw the groups of the first epoch from the one of this number on."""
+    for index in range(first, len(data)):
+        drawn = data.drawn(0, index)
+        if drawn is None:
+            return
+        yield drawn.group
 
 
 def _counts(manifests: dict[str, dict[str, Any]]) -> dict[str, int]:
