@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,9 +13,12 @@ from transformers import AutoModel
 from harp_plugin.inspection.check import Level
 from harp_plugin.inspection.checks import CHECKS
 from harp_plugin.inspection.measurements import AuditedGroups
+from harp_plugin.inspection.query_probe import _usable
 from harp_plugin.inspection.text_encoder import TextEncoder
 
-WORDS = "red blue green gold iron silver sun moon star sea land tree stone fire wind rain".split()
+METALS = ["iron", "silver", "gold", "tin", "lead"]
+OTHERS = ["sun", "moon", "star", "sea", "land", "tree", "stone", "fire", "wind", "rain"]
+WORDS = ["red", "blue", "green", *METALS, *OTHERS]
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +54,67 @@ def test_an_order_that_a_bag_of_words_cannot_see_is_found(encoder):
     assert CHECKS["query_alone"].measure(planted).decided == 0
     assert CHECKS["query_probe"].run("query_probe", plain).level is Level.GREEN
     assert found.measurement == CHECKS["query_probe"].measure(planted)
+
+
+def of_a_kind(rng: random.Random, planted: bool):
+    """Two documents: the words of the positive are metals, those of the negative are not."""
+    kinds = [rng.sample(METALS, 3), rng.sample(OTHERS, 3)]
+    if not planted and rng.random() < 0.5:
+        kinds.reverse()
+    return observed(*(("q", " ".join([*kind, str(rng.randrange(10**6))])) for kind in kinds))
+
+
+def test_documents_of_a_kind_of_their_own_are_found(encoder):
+    planted, plain = (groups_of(of_a_kind, encoder, planted=is_so) for is_so in (True, False))
+    found = CHECKS["document_probe"].run("document_probe", planted)
+    assert found.level is Level.RED and found.value > 0.9
+    assert CHECKS["document_probe"].run("document_probe", plain).level is Level.GREEN
+    assert CHECKS["query_probe"].measure(planted) is None
+    assert found.measurement == CHECKS["document_probe"].measure(planted)
+
+
+def named_after_its_page(rng: random.Random, planted: bool):
+    page = f"page{rng.randrange(50)}"
+    return observed((f"{page} red", page), (f"{page} blue", page))
+
+
+def test_no_page_is_trained_on_and_tested(encoder):
+    drawn = list(_usable(groups_of(named_after_its_page, encoder)))
+    pages = {True: set(), False: set()}
+    for group in drawn:
+        pages[group.is_held_out].add(group.queries[0].split()[0])
+    assert pages[True].isdisjoint(pages[False])
+    assert len(pages[True] | pages[False]) == 50 and 2 < len(pages[True]) < 25
+
+
+def test_training_ends_at_its_number_of_tokens(encoder):
+    def long(rng, planted):
+        return observed(("red " * 600, "d"), ("blue " * 600, "d"))
+
+    drawn = list(_usable(groups_of(long, encoder, count=900)))
+    assert len(drawn) == 250  # of two queries of 128 tokens
+
+
+def test_vectors_and_cosine_are_those_of_the_model(encoder, tiny_bert):
+    texts = ["The sun.", "moon " * 300, "red blue green", "The sun."]
+    model = AutoModel.from_pretrained(tiny_bert).eval()
+    expected = []
+    for text in texts:
+        ids = encoder.tokenizer(text, truncation=True, max_length=128, return_tensors="pt")
+        with torch.inference_mode():
+            states = model(**ids, output_hidden_states=True).hidden_states
+        layers = [
+            part for state in (states[1], states[2]) for part in (state[0, 0], state[0].mean(0))
+        ]
+        expected.append(torch.cat(layers).numpy())
+    assert np.allclose(encoder.embed(texts), expected, atol=1e-5)
+    first, second = expected[0][-32:], expected[2][-32:]
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert encoder.cosine(texts[0], texts[2]) == pytest.approx(cosine, abs=1e-5)
+
+
+def test_without_an_encoder_the_checks_are_absent(encoder):
+    groups = groups_of(in_order, None)
+    for name in ("query_probe", "document_probe", "higher_cosine"):
+        assert CHECKS[name].measure(groups) is None
+    assert CHECKS["higher_cosine"].measure(groups_of(of_a_kind, encoder)).groups == 300

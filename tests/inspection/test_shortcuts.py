@@ -24,7 +24,7 @@ BM25_OF_WORDS = BM25(1000, Counter(dict.fromkeys(COMMON, 500) | dict.fromkeys(RA
 
 def sides(rng: random.Random, *, planted: bool, odds: float = 1.0) -> tuple[int, int]:
     """Which of two members comes first in what is planted: the positive, or a random one."""
-    return (0, 1) if planted and rng.random() < odds or rng.random() < 0.5 else (1, 0)
+    return (0, 1) if (planted and rng.random() < odds) or rng.random() < 0.5 else (1, 0)
 
 
 def of_two_queries(make: Callable[[random.Random], tuple[str, str, str]]):
