@@ -39,8 +39,10 @@ PUBLIC = {
     "harp_plugin.inspection": ["InspectOptions", "InspectionReport", "inspect"],
     "harp_plugin.inspection.check": [
         "ACCURACY_THRESHOLDS",
+        "BASELINE_THRESHOLDS",
         "Check",
         "CheckResult",
+        "Kind",
         "Level",
         "NOTHING_TO_DO",
         "Thresholds",

@@ -106,7 +106,8 @@ def _inspect(build_dir: Path, options: QuickstartOptions) -> Path:
     from ..inspection import InspectOptions, inspect
     from ..tasks import DrawOptions
 
-    report = inspect(build_dir, InspectOptions(quiet=options.quiet), DrawOptions())
+    inspection = InspectOptions(quiet=options.quiet, model_checks=False)
+    report = inspect(build_dir, inspection, DrawOptions())
     print(report)
     return report.path
 
