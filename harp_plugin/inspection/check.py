@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from .measurements import AuditedGroups, Measurement, documents_differ
+from .measurements import AuditedGroups, Measurement
 
 __all__ = [
     "ACCURACY_THRESHOLDS",
@@ -160,9 +160,9 @@ class Check:
         reversed_advice: advice where the opposite is judged, if it is not the same.
         reversed_task_advice: the same for a task, by the task's name.
         by_design: why it says nothing against a task, by the task's name; it is green there.
-        reads: it compares the query with the document. Where the documents of a group differ, the
-            positive should match better: the check is a baseline there, judged by
-            `BASELINE_THRESHOLDS`, and only its opposite by the limits.
+        is_baseline: tells whether the check is a baseline for a task's groups, which is judged by
+            `baseline_limits`, and only its opposite by the limits; without it, it is none.
+        baseline_limits: of a baseline's accuracy.
     """
 
     label: str
@@ -174,7 +174,8 @@ class Check:
     reversed_advice: str | None = None
     reversed_task_advice: Mapping[str, str] = field(default_factory=dict)
     by_design: Mapping[str, str] = field(default_factory=dict)
-    reads: bool = False
+    is_baseline: Callable[[AuditedGroups], bool] = lambda groups: False
+    baseline_limits: Thresholds = BASELINE_THRESHOLDS
 
     def run(self, name: str, groups: AuditedGroups) -> CheckResult | None:
         """Measure and judge a task; None where the check does not apply to it.
@@ -188,7 +189,7 @@ class Check:
             return None
         is_reversed = self.has_opposite and measured.value < _CHANCE
         kind = Kind.SHARE if measured.interval is None else Kind.RULE
-        if self.reads and documents_differ(groups):
+        if kind is Kind.RULE and self.is_baseline(groups):
             kind = Kind.BASELINE
         level, advice = self._judge(groups.task, measured, kind, is_reversed)
         return CheckResult(name, self.label, measured, level, advice, is_reversed, kind)
@@ -200,7 +201,7 @@ class Check:
         if task in self.by_design:
             return Level.GREEN, self.by_design[task]
         if kind is Kind.BASELINE and not is_reversed:
-            level = BASELINE_THRESHOLDS.level(judged)
+            level = self.baseline_limits.level(judged)
             return level, NOTHING_TO_DO if level is Level.GREEN else _TOO_EASY
         level = self.limits.level(1 - judged if is_reversed else judged)
         if level is Level.GREEN:

@@ -6,6 +6,7 @@ Other packages add theirs by an entry point in the group ``harp_plugin.checks``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..registry import Registry
 from . import classifier, matching, measurements
@@ -33,11 +34,14 @@ _TITLES = "This is the task: the titles of a section should name what its text i
 _MATCHING_BY_DESIGN = {"prop": _LIKELIER, "rwi": _TITLES}
 
 
-def _matching(label: str, measure: Callable[[AuditedGroups], Measurement | None]) -> Check:
-    """A check that compares a query with its document.
+def _matching(
+    label: str, measure: Callable[[AuditedGroups], Measurement | None], **fields: Any
+) -> Check:
+    """Make a check that counts how the words of a query match its document.
 
-    It is a rule where the queries of a group differ and the document is the same, since HARP's
-    queries are drawn from texts about one thing; and a baseline where the documents differ.
+    It is a baseline where the documents of a group differ: the better document should match more.
+    It is a rule where one document has several queries, which are drawn by rules, too: how often
+    their words stand in the document must not tell which of them leads to it.
     """
     return Check(
         label=label,
@@ -49,7 +53,7 @@ def _matching(label: str, measure: Callable[[AuditedGroups], Measurement | None]
         reversed_advice=_SWAPPED,
         reversed_task_advice={"rqp": _NEGATIVE_OF_THE_PAGE},
         by_design=_MATCHING_BY_DESIGN,
-        reads=True,
+        **({"is_baseline": measurements.documents_differ} | fields),
     )
 
 
@@ -146,7 +150,12 @@ _OURS = {
     "higher_term_frequency": _matching("higher term frequency", matching.higher_term_frequency),
     "earlier_word": _matching("query word stands earlier", matching.earlier_word),
     "higher_bm25": _matching("higher BM25", matching.higher_bm25),
-    "higher_cosine": _matching("higher cosine of the encoder", matching.higher_cosine),
+    "higher_cosine": _matching(
+        "higher cosine of the encoder",
+        matching.higher_cosine,
+        is_baseline=lambda groups: True,  # an encoder reads, however little it knows of queries
+        baseline_limits=Thresholds(1.0, 1.0),
+    ),
     "repeated_groups": Check(
         label="groups seen before",
         measure=measurements.repeated_groups,

@@ -27,8 +27,14 @@ from harp_plugin.text import words
 
 pytestmark = pytest.mark.integration
 
-LEFT_OPEN = {("acm", "more_shared_words")}
-"""Red accuracies of default data: pages that are linked from one sentence do share words."""
+LEFT_OPEN = {
+    ("rqp", "earlier_word"),
+    ("rqp", "higher_term_frequency"),
+    ("qdm", "more_in_links"),
+    ("qdm", "commoner_target"),
+    ("acm", "more_in_links"),
+}
+"""Red accuracies of default data."""
 
 
 def audited(directory, tmp_path, draw: DrawOptions | None = None, **options):
@@ -115,7 +121,7 @@ def test_queries_from_the_document_itself_are_found(encyclopedia_build, tmp_path
     )
     found = result_of(audits["rqp"], "more_shared_words")
     assert found.level is Level.RED and found.is_reversed
-    assert "--rqp-negative-words mirrored" in found.advice
+    assert "--rqp-negative-words anchors_on_page" in found.advice
 
 
 def test_a_task_whose_positive_is_longer_is_found(planted, tmp_path):
@@ -271,7 +277,6 @@ def test_page_and_json_say_the_same(build, tmp_path):
 @pytest.mark.parametrize("preset", ["default", "released"])
 def test_a_tasks_level_is_that_of_the_check_named_beside_it(encyclopedia_build, tmp_path, preset):
     report, audits = audited(encyclopedia_build, tmp_path, DrawOptions(preset), table_groups=400)
-    assert any(audit.worst.interval is None for audit in audits.values())
     shown = Tables(report.path.read_text(encoding="utf-8"))
     overview = {row[0]: row[1:4] for row in shown.rows["audit"][1:]}
     for task, audit in audits.items():
@@ -337,3 +342,50 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
         assert "pages_seen" in levels(audits[task])
     _, audits = audited(tmp_path / "build", tmp_path, DrawOptions("released"))
     assert levels(audits["rqp"])["longer_query"] is Level.RED
+
+
+def test_checks_that_need_an_encoder_are_run_or_said_to_be_left_out(build, tmp_path):
+    def written(report):
+        page = report.path.read_text(encoding="utf-8")
+        return page, json.loads(report.audit_path.read_text(encoding="utf-8")), str(report)
+
+    report, audits = audited(build, tmp_path)
+    page, found, text = written(report)
+    assert {"document_probe", "higher_cosine"} <= set(levels(audits["acm"]))
+    assert "were not run" not in page + text
+    assert found["model_checks_not_run"] is None and found["model"].endswith("tiny-bert0")
+    report, audits = audited(build, tmp_path, model_checks=False)
+    page, found, text = written(report)
+    assert not {"query_probe", "document_probe", "higher_cosine"} & set(levels(audits["acm"]))
+    for shown in (page, text):
+        assert "The checks that need an encoder were not run:" in shown
+        assert "--no-model-checks" in shown
+    assert found["model_checks_not_run"] == "--no-model-checks" and found["model"] is None
+
+
+def test_a_model_that_nobody_named_is_not_downloaded(build, tmp_path, monkeypatch, tokenizer):
+    """A build without weights takes the default model for its checks only if it is here."""
+    from harp_plugin.inspection import run
+
+    directory = tmp_path / "build"
+    shutil.copytree(build, directory)
+    shutil.rmtree(directory / "weights")
+    build_examples(directory, ["ict"], rules=OverwriteRules(overwrite=True))
+    monkeypatch.setattr(run, "load_tokenizer", lambda name: tokenizer)
+    report, audits = audited(directory, tmp_path)
+    assert "document_probe" not in levels(audits["ict"])
+    assert "bert-base-uncased is not on this machine" in report.not_run
+
+
+def test_kinds_of_checks_stand_apart(build, tmp_path):
+    report, audits = audited(build, tmp_path)
+    found = json.loads(report.audit_path.read_text(encoding="utf-8"))["tasks"]
+    kinds = {(task, each["name"]): each["kind"] for task in found for each in found[task]["checks"]}
+    assert kinds["rqp", "higher_bm25"] == "rule" and kinds["acm", "higher_bm25"] == "baseline"
+    assert kinds["rqp", "higher_cosine"] == "baseline"
+    assert kinds["acm", "more_in_links"] == "rule" and kinds["acm", "pages_seen"] == "share"
+    best = max(
+        (each for each in found["acm"]["checks"] if each["kind"] == "baseline"),
+        key=lambda each: max(each["value"], 1 - each["value"]),
+    )
+    assert audits["acm"].best_baseline.value <= max(best["value"], 1 - best["value"])
