@@ -14,7 +14,12 @@ from ..text import words
 from .markup import LinkedText
 from .pages import HATNOTE, Page, Section
 
-__all__ = ["REFERENCES", "boilerplate_sections", "set_hatnotes_apart"]
+__all__ = [
+    "REFERENCES",
+    "begins_with_hatnote",
+    "boilerplate_sections",
+    "set_hatnotes_apart",
+]
 
 REFERENCES = "references"
 """The region of links in sections with a heading of boilerplate."""
@@ -161,6 +166,11 @@ def set_hatnotes_apart(page: Page) -> None:
             hatnotes.append(Section(1, "", _part(body, 0, size - 1), HATNOTE))
             section.body = _part(body, size, len(body.text))
     page.sections += hatnotes
+
+
+def begins_with_hatnote(text: str) -> bool:
+    """Tell whether the first line of a text reads like a hatnote."""
+    return any(_hatnotes(LinkedText(text, [])))
 
 
 def _hatnotes(body: LinkedText) -> Iterator[str]:

@@ -194,6 +194,13 @@ _OURS = {
         limits=Thresholds(0.01, 0.05),
         advice="Leave out links such as “here”: build with --functional-anchors drop.",
     ),
+    "boilerplate": Check(
+        label="references, links or a hatnote",
+        measure=measurements.boilerplate,
+        limits=Thresholds(0.01, 0.05),
+        advice="Such texts say nothing of their page: build again from the sources, or name the "
+        "--reader that marks them.",
+    ),
     "title_in_query": Check(
         label="query holds its page's title",
         measure=measurements.title_in_query,

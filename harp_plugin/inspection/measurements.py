@@ -23,6 +23,7 @@ __all__ = [
     "Side",
     "accuracy",
     "accuracy_by",
+    "boilerplate",
     "commoner_target",
     "documents_differ",
     "first_capital",
@@ -283,6 +284,16 @@ def functional_anchors(groups: AuditedGroups) -> Measurement | None:
 def _share(answers: Iterable[bool]) -> Measurement | None:
     counts = Counter(answers)
     return Measurement(counts[True] / counts.total()) if counts else None
+
+
+def boilerplate(groups: AuditedGroups) -> Measurement | None:
+    """Share of the documents that are lists of references or links, or begin with a hatnote."""
+    return _share(
+        is_boilerplate
+        for observation in groups.observations
+        for is_boilerplate in observation.boilerplate
+        if is_boilerplate is not None
+    )
 
 
 def title_in_query(groups: AuditedGroups) -> Measurement | None:

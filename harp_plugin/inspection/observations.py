@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..corpus.boilerplate import begins_with_hatnote
 from ..sampling import stable_id
 from ..tasks import DocumentOrigin, DrawOptions, Pair, PairGroup, QueryOrigin, SampledWord
 from ..tasks.source import Anchor, BuildSource
@@ -36,6 +37,8 @@ class Observation:
         in_links: number of anchors that lead to each page; None where it is no linked page.
         occurrences: how often the text of the anchor in the positive's query leads to each page;
             None where the query has no anchor, or the document no page.
+        boilerplate: whether each document is a section of references or links, or begins with a
+            hatnote; None where it is from no page.
         ranks: by weight, of the sampled words of each distinct query, in the text they come from.
         stopped: the stop words of the draw.
     """
@@ -49,6 +52,7 @@ class Observation:
     anchors: tuple[str, ...]
     in_links: tuple[int | None, ...]
     occurrences: tuple[int | None, ...]
+    boilerplate: tuple[bool | None, ...]
     ranks: tuple[tuple[int, ...], ...]
     stopped: frozenset[str]
 
@@ -83,6 +87,7 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors),
         tuple(None if page is None else _in_links(page, source) for page in pages),
         tuple(None if page is None or not targets else targets.get(page, 0) for page in pages),
+        tuple(_is_boilerplate(pair, source) for pair in group.members),
         tuple(
             tuple(_ranks(origin.sampled, source, options)) if origin else ()
             for origin in queries.values()
@@ -105,6 +110,15 @@ def _targets(anchor: Anchor, source: BuildSource) -> dict[int, int]:
     except KeyError:
         return dict.fromkeys(source.text_targets(anchor.text_id), 1)
     return dict(zip(text.pages.tolist(), text.counts.tolist(), strict=True))
+
+
+def _is_boilerplate(pair: Pair, source: BuildSource) -> bool | None:
+    origin = pair.document_origin
+    if origin is None or origin.page is None:
+        return None
+    if origin.place is not None and source.tree(origin.page).nodes[origin.place].boilerplate:
+        return True
+    return begins_with_hatnote(pair.document)
 
 
 def page_unit(pair: Pair) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from harp_plugin.files.made_from import OverwriteRules
@@ -218,6 +220,27 @@ def test_ranks_are_places_in_the_weighed_text(build, preset):
             )
             assert ranks[1] == tuple(expected)
     assert seen > len(data)
+
+
+@pytest.mark.parametrize("task", HARP_TASKS)
+def test_links_are_those_of_a_count_by_hand(build, task):
+    anchors = read_table(build / "graph/anchors").to_pylist()
+    texts = {anchor["id"]: anchor["normalised"] for anchor in anchors}
+    in_links = Counter(anchor["page"] for anchor in anchors)
+    targets = Counter((anchor["normalised"], anchor["page"]) for anchor in anchors)
+    data, draw = PreTrainingData(build, {task: 1}, seed=42), DrawOptions()
+    for index in range(len(data)):
+        seen = observe(data.group(0, index), data.source, draw)
+        assert seen.in_links == tuple(in_links[page] for page in seen.pages)
+        anchor = seen.group.positive.query_origin.anchor
+        if anchor is None:
+            assert set(seen.occurrences) == {None}
+            continue
+        counted = [targets[texts[anchor], page] for page in seen.pages]
+        order = np.argsort(counted, kind="stable").tolist()
+        assert order == np.argsort(seen.occurrences, kind="stable").tolist()
+        assert [bool(number) for number in counted] == [bool(n) for n in seen.occurrences]
+        assert seen.boilerplate == (False,) * len(seen.pages)
 
 
 class Tables(HTMLParser):

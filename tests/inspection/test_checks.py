@@ -202,6 +202,15 @@ def test_functional_anchors():
     assert measured("functional_anchors", without) is None
 
 
+def test_boilerplate():
+    good = observed(("q", "a"), ("q", "b"), boilerplate=(False, False))
+    bad = observed(("q", "a"), ("q", "b"), boilerplate=(False, True))
+    found = measured("boilerplate", good, bad, observed(("q", "a"), ("q", "b")))
+    assert found.value == 0.25
+    assert result_of("boilerplate", [bad]).level is Level.RED
+    assert measured("boilerplate", observed(("q", "a"), ("q", "b"))) is None
+
+
 def test_titles_in_queries():
     titles = observed(
         ("the sun", "a"), ("sun of", "b"), titles=("Sun", "Moon"), anchors=("sun",), pages=(1, 2)
