@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -18,7 +17,7 @@ from ..files.made_from import OverwriteRules
 from ..storage import Stage, read_content, read_manifest
 from .index import PISA_LOG, Bm25Index
 from .options import NegativeOptions
-from .pisa import muted, plain
+from .pisa import READABLE, muted, plain
 from .queries import QUERIES, BuildDocuments, BuildTexts
 from .shards import Ranking, over_shards, rank, write_rankings
 
@@ -28,7 +27,6 @@ _K1, _B = 0.9, 0.4
 # Four times as fast as PISA's default for queries of many words (90,000 documents, 64 words).
 _ALGORITHM = "maxscore"
 _RESULTS_AT_ONCE = 200_000
-_READABLE = re.compile("[A-Za-z0-9]")
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +189,7 @@ def _retrieve_shard(shard: _Shard) -> None:
     drops: Counter[str] = Counter()
     for query, ranking in zip(queries, rankings, strict=True):
         if not len(ranking.pages):
-            is_readable = _READABLE.search(plain(query))
+            is_readable = READABLE.search(plain(query))
             drops[(_not_found if is_readable else _unreadable)(shard.queries)] += 1
     write_rankings(shard.stage, shard.queries, shard.name, shard.ids, rankings, drops)
 

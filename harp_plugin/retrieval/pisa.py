@@ -13,7 +13,10 @@ from typing import IO, Any, Protocol
 
 from ..errors import HarpError
 
-__all__ = ["DocumentFeed", "Documents", "muted", "plain"]
+__all__ = ["READABLE", "DocumentFeed", "Documents", "muted", "plain"]
+
+READABLE = re.compile("[A-Za-z0-9]")
+"""What the words that PISA knows are made of."""
 
 
 class Documents(Protocol):
@@ -50,6 +53,7 @@ class DocumentFeed:
         self._name = collection.name
         self._error: Exception | None = None
         self._count = 0
+        self._has_words = False
         if self._first is None:
             raise HarpError(f"{self._name} has no documents: name another collection")
 
@@ -58,6 +62,8 @@ class DocumentFeed:
             yield self._record(*self._first)  # type: ignore[misc]
             for docno, text in self._documents:
                 yield self._record(docno, text)
+            if not self._has_words:
+                yield {"docno": "0", "text": "0"}  # without any word PISA would end this process
         except Exception as error:
             self._error = error
 
@@ -65,6 +71,11 @@ class DocumentFeed:
         """Raise what went wrong while PISA read, or HarpError if it indexed another number."""
         if self._error is not None:
             raise self._error
+        if not self._has_words:
+            raise HarpError(
+                f"no document of {self._name} has a Latin letter or digit, and PISA reads no "
+                "others: name another first stage"
+            )
         if indexed != self._count:
             raise HarpError(
                 f"PISA indexed {indexed} of {self._count} documents of {self._name}:"
@@ -75,7 +86,9 @@ class DocumentFeed:
         if not docno or re.search(r"\s", docno):
             raise HarpError(f"docno {docno!r} of {self._name} is empty or holds white space")
         self._count += 1
-        return {"docno": docno, "text": plain(text)}
+        text = plain(text)
+        self._has_words = self._has_words or READABLE.search(text) is not None
+        return {"docno": docno, "text": text}
 
 
 def plain(text: str) -> str:

@@ -134,8 +134,7 @@ class BuildDocuments:
         """Give the id and the text of every document.
 
         Raises:
-            HarpError: most letters of the documents are of a script that PISA does not read. It
-                would end this process if no document had a word that it reads.
+            HarpError: most letters of the documents are of a script that PISA does not read.
         """
         ids = self._texts.documents
         self._check_script(self._texts.document_texts(ids[:_CHECKED]))

@@ -106,6 +106,15 @@ def test_no_documents_at_all(make_dataset, tmp_path):
         bm25(topics("word"))
 
 
+def test_no_document_that_pisa_reads(make_dataset, tmp_path):
+    """PISA itself would end the process."""
+    collection = JudgedDataset(make_dataset({"d1": "日本語", "d2": "Яблоко", "d3": ""}))
+    bm25 = Bm25(collection, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    with pytest.raises(HarpError, match="has a Latin letter or digit"):
+        bm25(topics("word"))
+    assert shown(tmp_path / "index") == []
+
+
 @pytest.mark.integration
 def test_bm25_on_vaswani_is_near_published_figures(irds_home, tmp_path):
     """PyTerrier's notebooks give Terrier's BM25 (k1 = 1.2, b = 0.75) AP 0.2965, nDCG 0.6212."""
