@@ -143,8 +143,9 @@ def _ranks(
         if text not in terms_by_text:
             terms_by_text[text] = _terms(drawn, source, options)
         terms = terms_by_text[text]
-        if terms is not None and drawn.word in terms.words:
-            weight = terms.weights[terms.words.index(drawn.word)]
+        word = drawn.word.lower()
+        if terms is not None and word in terms.words:
+            weight = terms.weights[terms.words.index(word)]
             yield 1 + int((terms.weights > weight).sum())
 
 

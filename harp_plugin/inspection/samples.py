@@ -132,7 +132,7 @@ class _SampleMaker:
             for pair in self.group.members
         ]
         self.query = self.group.positive.query_origin or QueryOrigin()
-        self.sampled = {drawn.word for drawn in self.query.sampled}
+        self.sampled = {drawn.word.lower() for drawn in self.query.sampled}
         sentence = self.query.sentence
         self.links = [] if sentence is None else source.sentence_anchors(sentence)
         self.importance = self._importance()
@@ -152,7 +152,8 @@ class _SampleMaker:
         if self.group.task != "rdp" or self.query.sentence is None:
             return {}
         weighed = anchor_importance(self.query.sentence, self.source, self.options)
-        return {anchor.id: float(weight) for anchor, weight in zip(*weighed, strict=True)}
+        pairs = zip(weighed.anchors, weighed.weights.tolist(), strict=True)
+        return {anchor.id: weight for anchor, weight in pairs}
 
     def _member(self, number: int) -> Member:
         pair, positive = self.group.members[number], self.group.positive
@@ -178,7 +179,8 @@ class _SampleMaker:
         sampled = [drawn.word for drawn in origin.sampled]
         parts = [Phrase(word, "sampled") for word in sampled]
         if origin.anchor is not None:
-            anchor = Phrase(self._text(self.source.anchor(origin.anchor)), "anchor")
+            text = self._text(self.source.anchor(origin.anchor))
+            anchor = Phrase(text.lower() if self.options.query_case == "lower" else text, "anchor")
             first = self.options.anchor_position == "first"
             parts = [anchor, *parts] if first else [*parts, anchor]
         elif sampled:
@@ -210,7 +212,7 @@ class _SampleMaker:
         if self.group.task == "qdm" and self.query.anchor is not None:
             anchor = self.source.anchor(self.query.anchor)
             leads_to = self.source.ambiguous_text(anchor.text_id)
-            count = int(leads_to.counts[leads_to.pages.tolist().index(page)])
+            count = int(leads_to.counts[leads_to.pages == page].sum())
             text = self._text(anchor)
             yield f"“{text}” leads here {count} time{'s' * (count != 1)} elsewhere"
         elif self.links:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .base import sentences_of_several_pages
 from .groups import PairGroup
+from .negatives import draw_negatives
 from .options import DrawOptions
-from .passages import draw_page
-from .queries import Query, anchored_query, page_pair, sample_words
-from .source import Anchor, BuildSource
-from .terms import draw_length
+from .other_pages import pages_linked_with, unrelated_page
+from .passages import draw_item
+from .queries import drawn_query, page_group, page_pair
+from .source import BuildSource
 
 __all__ = ["ACM"]
 
 
 class ACM:
     """Words of one page that a sentence links to go with another that it links to."""
+
+    negative_queries = "anchor_texts"
 
     @staticmethod
     def examples(graph):
@@ -26,32 +31,28 @@ class ACM:
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw an ordered pair of anchors, S1 from the first's page, and a page of the corpus."""
+        """Draw an ordered pair of anchors, S1 from the first's page, and a third page."""
         anchors = source.sentence_anchors(example)
-        first = anchors[int(rng.integers(len(anchors)))]
-        others = [anchor for anchor in anchors if anchor.page != first.page]
-        second = others[int(rng.integers(len(others)))]
-        query = _page_query(first, rng, source, options)
-        excluded = {
-            "not_linked": {anchor.page for anchor in anchors},
-            "any_but_pair": {first.page, second.page},
-        }.get(options.acm_negative_page or "", {second.page})
-        page = draw_page(rng, source.documents, excluded)
-        if query is None or page is None:
+        first = draw_item(rng, anchors)
+        second = draw_item(rng, [anchor for anchor in anchors if anchor.page != first.page])
+        words = source.page_terms(first.page, options)
+        query = drawn_query(first, words, rng, source, options, page=first.page)
+        if query is None:
             return None
-        negative_query = query
-        if options.acm_negative_query == "redrawn":
-            negative_query = _page_query(first, rng, source, options) or query
-        positive = page_pair(query, second.page, source, options.document_fields)
-        negative = page_pair(negative_query, page, source, options.document_fields)
-        return PairGroup("acm", positive, (negative,))
-
-
-def _page_query(
-    anchor: Anchor, rng: np.random.Generator, source: BuildSource, options: DrawOptions
-) -> Query | None:
-    """Draw S1: the anchor and words of the page that it leads to (eq. 13)."""
-    size = draw_length(rng, options)
-    terms = source.page_terms(anchor.page, options)
-    sampled = sample_words(rng, terms, size, source, options, page=anchor.page)
-    return anchored_query(anchor, sampled, source, options) if sampled else None
+        pages = draw_negatives(
+            rng,
+            1,
+            positive=second.page,
+            excluded=pages_linked_with(first, second, source, options),
+            queries=self.negative_queries,
+            id=first.text_id,
+            source=source,
+            options=options,
+            own=lambda excluded: unrelated_page(rng, first, excluded, source, options),
+        )
+        group = page_group("acm", query, [second.page, *pages], source, options)
+        if group is None or options.acm_negative_query != "redrawn":
+            return group
+        redrawn = drawn_query(first, words, rng, source, options, page=first.page) or query
+        negatives = (page_pair(redrawn, page, source, options.document_fields) for page in pages)
+        return replace(group, negatives=tuple(negatives))

@@ -17,7 +17,11 @@ _TRIES = 10
 
 
 def mirrored_query(
-    query: str, anchor: Anchor, rng: np.random.Generator, source: BuildSource, options: DrawOptions
+    query: Query,
+    anchor: Anchor,
+    rng: np.random.Generator,
+    source: BuildSource,
+    options: DrawOptions,
 ) -> Query | None:
     """Draw S2 of RQP in the shape of S1: each word becomes another one of its kind.
 
@@ -40,7 +44,8 @@ def mirrored_query(
     page = anchor.page
     in_lead = set(map(str.lower, words(source.lead(page))))
     stopped = stop_words(options.stop_words or "none")
-    own = list(dict.fromkeys(w for w in map(str.lower, words(query)) if w not in stopped))
+    text = query.text
+    own = list(dict.fromkeys(w for w in map(str.lower, words(text)) if w not in stopped))
     held = [word for word in own if word in in_lead]
     strange = [word for word in own if word not in in_lead]
     terms = without(source.page_terms(page, options), own, "removed")
@@ -65,6 +70,6 @@ def mirrored_query(
     def mirrored(word: str) -> str:
         return replaced_by[word.lower()].word if word.lower() in replaced_by else word
 
-    drawn = (replaced_by.get(word.lower()) for word in words(query))
+    drawn = (replaced_by.get(word.lower()) for word in words(text))
     origin = QueryOrigin(sampled=tuple(word for word in drawn if word is not None))
-    return Query(WORD.sub(lambda match: mirrored(match[0]), query), origin)
+    return Query(WORD.sub(lambda match: mirrored(match[0]), text), origin)

@@ -30,9 +30,10 @@ def draw_negatives(
 ) -> list[int]:
     """Draw distinct pages as negatives, none of which is likely to be relevant.
 
-    A page is never drawn that is excluded, that is the positive, that has the positive's title, or
-    whose lead is a near-duplicate of the positive's lead. (A link through a redirect counts as a
-    link to the redirect's page.)
+    A page is never drawn that is excluded or that is the positive, nor, unless the option
+    ``alike_negatives`` allows it, one that has the positive's title, or whose lead is a
+    near-duplicate of the positive's lead. (A link through a redirect counts as a link to the
+    redirect's page.)
 
     Args:
         rng: source of randomness.
@@ -53,7 +54,9 @@ def draw_negatives(
     barred = {positive, *excluded}
 
     def may_be_relevant(page: int) -> bool:
-        return source.are_alike(page, positive) or (related is not None and related(page))
+        if related is not None and related(page):
+            return True
+        return options.alike_negatives != "allowed" and source.are_alike(page, positive)
 
     if options.negatives in ("bm25", "model"):
         ranked = source.hard_negatives(options.negatives, queries, id)

@@ -13,21 +13,25 @@ __all__ = ["PRESETS", "DrawOptions"]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
-        "normalisation": "softmax",
+        "normalisation": "linear",
         "temperature": "1/heads",
         "query_length": "poisson",
-        "replacement": True,
+        "replacement": False,
         "stop_words": "english",
         "anchor_position": "first",
+        "anchor_words_in_query": "removed",
+        "min_drawn_words": 1,
+        "query_case": "lower",
         "negative_query_length": "equal",
-        "rqp_negative_words": "mirrored",
+        "rqp_negative_words": "anchors_on_page",
         "anchor_words_in_negative": "removed",
-        "qdm_negatives": "drawn",
+        "qdm_negatives": "pair_first",
         "rdp_anchors": "by_importance",
         "rdp_anchor_weight": "sum",
         "rdp_repeats": "summed",
+        "rdp_agreement": True,
         "acm_negative_query": "same",
-        "acm_negative_page": "not_linked",
+        "acm_negative_page": "same_article",
         "prop_words": "language_model",
         "prop_background": "occurrences",
         "prop_mu": "mean_length",
@@ -36,6 +40,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "srr_negatives": "siblings",
         "rwi_negatives": "others",
         "negatives": "task",
+        "alike_negatives": "excluded",
         "negatives_per_group": 4,
         "anchor_query": "anchor",
         "anchors_per_page": 5,
@@ -44,23 +49,34 @@ PRESETS: dict[str, dict[str, Any]] = {
         "redraw_each_epoch": True,
     },
 }
-PRESETS["paper"] = {
-    **PRESETS["default"],
-    "temperature": "1",
+_LIKE_ITS_AUTHORS = {
+    "normalisation": "softmax",
+    "replacement": True,
+    "stop_words": "scikit-learn",
+    "anchor_words_in_query": "kept",
+    "query_case": "lower_words",
     "rqp_negative_words": "page",
-    "negative_query_length": "drawn",
-    "anchor_words_in_negative": "zero_weight",
-    "acm_negative_page": "any",
-    "prop_min_count": "50",
-    "rwi_negatives": "any",
+    "rdp_agreement": False,
+    "alike_negatives": "allowed",
     "negatives_per_group": 8,
     "redraw_each_epoch": False,
 }
+PRESETS["paper"] = {
+    **PRESETS["default"],
+    **_LIKE_ITS_AUTHORS,
+    "temperature": "1",
+    "negative_query_length": "drawn",
+    "anchor_words_in_negative": "zero_weight",
+    "qdm_negatives": "drawn",
+    "acm_negative_page": "any",
+    "prop_min_count": "50",
+    "rwi_negatives": "any",
+}
 PRESETS["released"] = {
     **PRESETS["default"],
+    **_LIKE_ITS_AUTHORS,
     "query_length": "normal",
     "anchor_position": "last",
-    "rqp_negative_words": "page",
     "negative_query_length": "drawn_above_one",
     "anchor_words_in_negative": "kept",
     "qdm_negatives": "first_ten",
@@ -73,9 +89,7 @@ PRESETS["released"] = {
     "prop_min_count": "10",
     "prop_subsampling": 1e-4,
     "srr_negatives": "article",
-    "negatives_per_group": 8,
     "mixing": "proportional",
-    "redraw_each_epoch": False,
 }
 
 
@@ -115,19 +129,40 @@ class DrawOptions:
     )
     replacement: bool | None = _option("Words are drawn with replacement.")
     stop_words: str | None = _option(
-        "Words that are not drawn: english, none, or a file with one word on each line."
+        "Words that are not drawn: english (the list of scikit-learn and words that it lacks, such "
+        "as used), scikit-learn (its list alone), none, or a file with one word on each line."
     )
     anchor_position: str | None = _option(
         "Whether the anchor stands before or behind the drawn words in S1.", "first", "last"
     )
+    anchor_words_in_query: str | None = _option(
+        "S1: the words of the anchor are taken out before its other words are drawn, or kept.",
+        "removed",
+        "kept",
+    )
+    min_drawn_words: int | None = _option(
+        "S1: how many words must be drawn beside the anchor; with fewer, an example gives no pair."
+    )
+    query_case: str | None = _option(
+        "Queries with drawn words: all in lower case, as the words stand in their text, or the "
+        "drawn words alone in lower case (lower_words).",
+        "lower",
+        "text",
+        "lower_words",
+    )
     negative_query_length: str | None = _option(
-        "RQP: S2 is as long as S1, or its length is drawn.", "equal", "drawn", "drawn_above_one"
+        "RQP: S2 of the words of a page is as long as S1, or its length is drawn.",
+        "equal",
+        "drawn",
+        "drawn_above_one",
     )
     rqp_negative_words: str | None = _option(
-        "RQP: the words of S2 are drawn from the linked page (page), or S2 also has the shape "
-        "of S1 (mirrored).",
-        "page",
+        "RQP: S2 is S1 of an anchor that stands on the linked page and leads elsewhere "
+        "(anchors_on_page), or its words are drawn from the linked page (page), or it also has "
+        "the shape of S1 (mirrored).",
+        "anchors_on_page",
         "mirrored",
+        "page",
     )
     anchor_words_in_negative: str | None = _option(
         "RQP, eq. 5: what happens to the words of the anchor in S2.",
@@ -136,8 +171,10 @@ class DrawOptions:
         "kept",
     )
     qdm_negatives: str | None = _option(
-        "QDM: the negative is drawn from all other pages that the text of the anchor links to,"
-        " or from its first ten pages.",
+        "QDM: of the pages that the text of the anchor links to, two are drawn and then an anchor "
+        "(pair_first), or an anchor and then another of these pages (drawn), or another of those "
+        "that its first ten anchors link to.",
+        "pair_first",
         "drawn",
         "first_ten",
     )
@@ -150,14 +187,19 @@ class DrawOptions:
     rdp_repeats: str | None = _option(
         "RDP: the weights of a repeated anchor are added up, or stand apart.", "summed", "apart"
     )
+    rdp_agreement: bool | None = _option(
+        "RDP: a pair is left out where the layer before the last weighs its anchors otherwise."
+    )
     acm_negative_query: str | None = _option(
         "ACM: the negative has the same S1 as the positive, or another draw of it.",
         "same",
         "redrawn",
     )
     acm_negative_page: str | None = _option(
-        "ACM: which pages the negative may be: those that the sentence does not link to, all "
-        "but the two of the pair, or any.",
+        "ACM: which pages the negative may be: those that only other sentences of the article "
+        "link to (same_article), all that the sentence does not link to, all but the two of the "
+        "pair, or any.",
+        "same_article",
         "not_linked",
         "any_but_pair",
         "any",
@@ -202,6 +244,12 @@ class DrawOptions:
         "in_links",
         "bm25",
         "model",
+    )
+    alike_negatives: str | None = _option(
+        "Whether a page can be a negative whose title is that of the positive page, or whose lead "
+        "is nearly the same.",
+        "excluded",
+        "allowed",
     )
     negatives_per_group: int | None = _option(
         "SRR, RWI, ATI, LTM, anchor: how many negatives a group has at most."
@@ -255,9 +303,13 @@ class DrawOptions:
                     more = number if option.name == "negatives" else ""
                     raise HarpError(f"{name} {item!r} is not known: known are {known}{more}")
         self._check_document_fields()
-        for name in ("negatives_per_group", "anchors_per_page"):
-            if getattr(self, name) < 1:
-                raise HarpError(f"{flag(name)} {getattr(self, name)}: give 1 or more")
+        for name, least in (
+            ("negatives_per_group", 1),
+            ("anchors_per_page", 1),
+            ("min_drawn_words", 0),
+        ):
+            if getattr(self, name) < least:
+                raise HarpError(f"{flag(name)} {getattr(self, name)}: give {least} or more")
         if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
             raise HarpError(
                 f"--prop-subsampling {self.prop_subsampling}: give 0, or a share below 1"

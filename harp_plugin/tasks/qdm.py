@@ -6,8 +6,10 @@ import numpy as np
 
 from ..graph.capped import lowest
 from .groups import PairGroup
+from .negatives import draw_negatives
 from .options import DrawOptions
-from .queries import context_query, page_pair
+from .queries import context_query, page_group
+from .senses import draw_other_page, draw_senses
 from .source import BuildSource
 
 __all__ = ["MAX_EXAMPLES", "QDM"]
@@ -18,6 +20,8 @@ MAX_EXAMPLES = 1000
 
 class QDM:
     """The page that an ambiguous anchor leads to here beats one that it leads to elsewhere."""
+
+    negative_queries = "anchor_texts"
 
     @staticmethod
     def examples(graph):
@@ -32,18 +36,21 @@ class QDM:
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw S1 from the anchor's sentence, and the negative by its number of occurrences."""
-        anchor = source.anchor(example)
-        text = source.ambiguous_text(anchor.text_id)
-        pages, counts = text.pages, text.counts
-        if options.qdm_negatives == "first_ten":
-            pages, counts = pages[:10], counts[:10]
-        other = pages != anchor.page
-        query = context_query(anchor, rng, source, options)
-        if query is None or not other.any():
+        """Draw the pages and an anchor by ``qdm_negatives``, and S1 from its sentence."""
+        anchor, other = draw_senses(rng, source.anchor(example), source, options)
+        query = anchor and context_query(anchor, rng, source, options)
+        if anchor is None or query is None:
             return None
-        chances = counts[other] / counts[other].sum()
-        page = int(rng.choice(pages[other], p=chances))
-        positive = page_pair(query, anchor.page, source, options.document_fields)
-        negative = page_pair(query, page, source, options.document_fields)
-        return PairGroup("qdm", positive, (negative,))
+        meant = source.pages_linked_by(anchor.sentence) | source.text_targets(anchor.text_id)
+        pages = draw_negatives(
+            rng,
+            1,
+            positive=anchor.page,
+            excluded=meant,
+            queries=self.negative_queries,
+            id=anchor.text_id,
+            source=source,
+            options=options,
+            own=lambda _: other or draw_other_page(rng, anchor, source, options),
+        )
+        return page_group("qdm", query, [anchor.page, *pages], source, options)

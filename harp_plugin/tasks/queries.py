@@ -9,15 +9,17 @@ import numpy as np
 
 from ..corpus.tree import Node
 from ..sampling import sample
+from ..text import words
 from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin, SampledWord
 from .options import DrawOptions
 from .source import Anchor, BuildSource
-from .terms import Terms, distribution, draw_length
+from .terms import Terms, distribution, draw_length, without
 
 __all__ = [
     "Query",
     "anchored_query",
     "context_query",
+    "drawn_query",
     "page_group",
     "page_pair",
     "sample_words",
@@ -79,7 +81,8 @@ def sample_words(
     if replacement is None:
         replacement = bool(options.replacement)
     probabilities = distribution(terms.weights, options, source.heads)
-    drawn = sample(rng, terms.words, probabilities, size, replacement=replacement)
+    items = terms.written if options.query_case == "text" else terms.words
+    drawn = sample(rng, items, probabilities, size, replacement=replacement)
     return tuple(SampledWord(word, anchor, page) for word in drawn)
 
 
@@ -87,23 +90,70 @@ def anchored_query(
     anchor: Anchor, sampled: tuple[SampledWord, ...], source: BuildSource, options: DrawOptions
 ) -> Query:
     """Join S1 from the anchor's text and the sampled words."""
-    text, words = source.anchor_text(anchor), [drawn.word for drawn in sampled]
-    parts = [text, *words] if options.anchor_position == "first" else [*words, text]
+    text, drawn = source.anchor_text(anchor), [word.word for word in sampled]
+    if options.query_case == "lower":
+        text = text.lower()
+    parts = [text, *drawn] if options.anchor_position == "first" else [*drawn, text]
     origin = QueryOrigin(anchor.source, anchor.sentence, anchor.id, sampled)
     return Query(" ".join(parts), origin)
 
 
+def drawn_query(
+    anchor: Anchor,
+    terms: Terms,
+    rng: np.random.Generator,
+    source: BuildSource,
+    options: DrawOptions,
+    *,
+    size: int | None = None,
+    page: int | None = None,
+) -> Query | None:
+    """Draw S1: the anchor's text and l of the terms (eq. 3 and 4).
+
+    Args:
+        anchor: the anchor.
+        terms: the terms of its sentence or of a page.
+        rng: source of randomness.
+        source: the build.
+        options: how words are drawn.
+        size: l, or None to draw it.
+        page: id of the page, where the terms are those of its lead.
+
+    Returns:
+        S1, or None where fewer words than ``min_drawn_words`` can be drawn.
+    """
+    if size is None:
+        size = draw_length(rng, options)
+    terms = without(terms, words(source.anchor_text(anchor)), options.anchor_words_in_query)
+    weighing = anchor.id if page is None else None
+    sampled = sample_words(rng, terms, size, source, options, anchor=weighing, page=page)
+    if len(sampled) < (options.min_drawn_words or 0):
+        return None
+    return anchored_query(anchor, sampled, source, options)
+
+
 def context_query(
-    anchor: Anchor, rng: np.random.Generator, source: BuildSource, options: DrawOptions
+    anchor: Anchor,
+    rng: np.random.Generator,
+    source: BuildSource,
+    options: DrawOptions,
+    *,
+    size: int | None = None,
 ) -> Query | None:
     """Draw S1 of RQP and QDM: the anchor and l words of its sentence (eq. 1 to 4).
 
+    Args:
+        anchor: the anchor.
+        rng: source of randomness.
+        source: the build.
+        options: how words are drawn.
+        size: l, or None to draw it.
+
     Returns:
-        S1, or None where the anchor lies beyond the model's limit or its sentence has no term.
+        S1, or None where the anchor lies beyond the model's limit or its sentence has too few
+        words.
     """
     if not source.has_weights(anchor.id):
         return None
     terms = source.sentence_terms(anchor, options)
-    size = draw_length(rng, options)
-    sampled = sample_words(rng, terms, size, source, options, anchor=anchor.id)
-    return anchored_query(anchor, sampled, source, options) if sampled else None
+    return drawn_query(anchor, terms, rng, source, options, size=size)

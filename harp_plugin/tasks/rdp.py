@@ -6,17 +6,19 @@ import numpy as np
 
 from .base import sentences_of_several_pages
 from .groups import PairGroup, QueryOrigin
-from .importance import anchor_importance
+from .importance import draw_two
+from .negatives import draw_negatives
 from .options import DrawOptions
-from .queries import Query, page_pair
+from .queries import Query, page_group
 from .source import BuildSource
-from .terms import distribution
 
 __all__ = ["RDP"]
 
 
 class RDP:
     """For a sentence as a long query, the page of its weightier anchor beats the lighter one's."""
+
+    negative_queries = "sentences"
 
     @staticmethod
     def examples(graph):
@@ -27,27 +29,22 @@ class RDP:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw two anchors that lead to distinct pages; a tie of their weights gives nothing."""
-        anchors, weights = anchor_importance(example, source, options)
-        if len({anchor.page for anchor in anchors}) < 2:
+        pair = draw_two(example, rng, source, options)
+        if pair is None:
             return None
-        chances = distribution(weights, options, source.heads)
-        if options.rdp_anchors == "all_pairs":
-            first, second = rng.choice(len(anchors), size=2, replace=False)
-        else:
-            first = rng.choice(len(anchors), p=chances)
-            same_page = [anchor.page == anchors[first].page for anchor in anchors]
-            rest = np.where(same_page, 0.0, chances)
-            if not rest.any():
-                return None
-            second = rng.choice(len(anchors), p=rest / rest.sum())
-        if weights[first] == weights[second]:
-            return None
-        if weights[first] < weights[second]:
-            first, second = second, first
-        origin = QueryOrigin(anchors[first].source, sentence=example)
-        query = Query(source.sentence(example), origin)
-        positive, negative = (
-            page_pair(query, anchors[place].page, source, options.document_fields)
-            for place in (first, second)
-        )
-        return PairGroup("rdp", positive, (negative,))
+        first, second = pair
+        pages = [second.page]
+        if options.negatives != "task":
+            pages = draw_negatives(
+                rng,
+                1,
+                positive=first.page,
+                excluded=source.pages_linked_by(example),
+                queries=self.negative_queries,
+                id=example,
+                source=source,
+                options=options,
+                own=lambda _: None,
+            )
+        query = Query(source.sentence(example), QueryOrigin(first.source, sentence=example))
+        return page_group("rdp", query, [first.page, *pages], source, options)

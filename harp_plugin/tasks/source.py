@@ -322,6 +322,27 @@ class BuildSource:
         """Tell whether an anchor lies within the model's limit, so that it weighs words."""
         return anchor in self._anchor_weights
 
+    def layer_before(self, anchor: int) -> float:
+        """Look up [CLS]'s weight of a weighed anchor by the layer before the last.
+
+        Returns:
+            The sum over the words in the anchor's span; NaN where no such layer weighed it: in a
+            build by a language model or by an encoder of one layer.
+
+        Raises:
+            HarpError: the build is older and lacks these weights.
+        """
+        try:
+            weight = self._anchor_weights.get(anchor, "layer_before")
+        except KeyError:
+            if not self.has_weights(anchor):
+                raise
+            raise HarpError(
+                f"{self.directory} lacks the weights by the layer before the last: run "
+                "`harp build` again with --overwrite, or draw with --rdp-agreement false"
+            ) from None
+        return float("nan") if weight is None else weight
+
     def weighed_sentence(self, sentence: int) -> WeighedText:
         """A sentence, whose words are weighed by [CLS] (eq. 10)."""
         text = self.sentence(sentence)

@@ -31,26 +31,42 @@ class Terms(NamedTuple):
     Attributes:
         words: the terms.
         weights: β of each, float64 of shape (terms,).
+        written: each as it stands at its first place in the text.
     """
 
     words: list[str]
     weights: np.ndarray
+    written: list[str]
+
+
+_MORE_STOP_WORDS = frozenset(
+    (
+        *("used", "use", "uses", "using", "called", "known", "like", "just", "make", "makes"),
+        *("making", "did", "does", "doing", "say", "says", "said", "usually", "especially"),
+        *("including", "includes", "came", "comes", "things", "way", "really", "instead"),
+        *("don't", "doesn't", "didn't", "it's", "isn't"),
+    )
+)
+"""Words without a topic that scikit-learn's list lacks, of those that are drawn most."""
 
 
 def stop_words(name: str) -> frozenset[str]:
-    """Return a stop list: ``english`` (scikit-learn's), ``none``, or a file with one word a line.
+    """Return a stop list by its name.
 
-    The paper's INQUERY list is not in this package: name a file that holds it.
+    Args:
+        name: ``scikit-learn``; ``english``, which has some more words; ``none``; or a file with one
+            word on each line, such as the paper's INQUERY list, which is not in this package.
 
     Raises:
         HarpError: there is no such file.
     """
     if name == "none":
         return frozenset()
-    if name == "english":
+    if name in ("english", "scikit-learn"):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-        return ENGLISH_STOP_WORDS
+        more = _MORE_STOP_WORDS if name == "english" else frozenset()
+        return ENGLISH_STOP_WORDS | more
     try:
         status = Path(name).stat()
         return _words_in(name, status.st_size, status.st_mtime_ns)
@@ -79,30 +95,36 @@ def merge_repeats(words: list[str], weights: np.ndarray, stopped: frozenset[str]
     Stop words and pieces without a letter or digit are left out.
     """
     merged: dict[str, float] = {}
-    for word, weight in zip(words, weights.tolist(), strict=True):
-        word = word.lower()
+    written: dict[str, str] = {}
+    for as_written, weight in zip(words, weights.tolist(), strict=True):
+        word = as_written.lower()
         if word not in stopped and WORD.search(word):
             merged[word] = merged.get(word, 0.0) + weight
-    return Terms(list(merged), np.array(list(merged.values()), dtype=np.float64))
+            written.setdefault(word, as_written)
+    sums = np.array(list(merged.values()), dtype=np.float64)
+    return Terms(list(merged), sums, list(written.values()))
 
 
-def without(terms: Terms, words: list[str], how: str | None) -> Terms:
-    """Take an anchor's words out of a page's terms (HARP, eq. 5).
+def without(terms: Terms, anchor_words: list[str], how: str | None) -> Terms:
+    """Take an anchor's words out of the terms of a page (HARP, eq. 5) or of a sentence.
 
     Args:
-        terms: the terms of the page.
-        words: the words of the anchor.
+        terms: the terms of the text.
+        anchor_words: the words of the anchor.
         how: ``removed`` takes them out before the softmax; ``zero_weight`` sets their weights to 0,
             which leaves exp(0) in the softmax; ``kept`` changes nothing.
     """
     if how == "kept":
         return terms
-    anchor = {word.lower() for word in words}
+    anchor = {word.lower() for word in anchor_words}
     inside = np.array([word in anchor for word in terms.words], dtype=bool)
     if how == "zero_weight":
-        return Terms(terms.words, np.where(inside, 0.0, terms.weights))
-    kept = [word for word, drop in zip(terms.words, inside, strict=True) if not drop]
-    return Terms(kept, terms.weights[~inside])
+        return terms._replace(weights=np.where(inside, 0.0, terms.weights))
+    words, written = (
+        [word for word, drop in zip(both, inside, strict=True) if not drop]
+        for both in (terms.words, terms.written)
+    )
+    return Terms(words, terms.weights[~inside], written)
 
 
 def distribution(weights: np.ndarray, options: DrawOptions, heads: int) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Attention as term weight: HARP, equations 1, 5, 10 and 13.
 
 There is one forward pass per distinct text. Of the last layer only the rows that are needed are
-computed: those of the anchors' wordpieces and of [CLS].
+computed: those of the anchors' wordpieces and of [CLS]. Of the layer before it, which RDP compares
+the weights of anchors with, it is the row of [CLS], where a text has anchors.
 """
 
 from __future__ import annotations
@@ -126,11 +127,16 @@ class AttentionWeigher:
         lengths = texts.lengths[batch]
         tokens = ragged(texts.starts[batch], lengths)
         rows, pieces = _needed_rows(texts, batch)
-        attention = self.encoder.attention(texts.ids[tokens], lengths, rows)
+        has_anchors = rows.shape[1] > 1
+        attention, before = self.encoder.attention(
+            texts.ids[tokens], lengths, rows, before=has_anchors
+        )
         owner = np.full((len(batch), attention.shape[2]), -1)
         owner[np.arange(attention.shape[2]) < lengths[:, None]] = texts.owner[tokens]
         weighed.add_cls(batch, owner, attention[:, 0])
         weighed.add_anchors(batch, owner, attention[pieces], np.diff(texts.piece_starts))
+        if before is not None:
+            weighed.add_layer_before(batch, owner, before)
 
 
 def _needed_rows(

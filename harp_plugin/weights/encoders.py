@@ -1,10 +1,10 @@
-"""Encoders that give rows of the last layer's attention, at little more cost than the others."""
+"""Encoders that give rows of the last layers' attention, at little more cost than the others."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -14,14 +14,27 @@ from ..errors import HarpError
 from ..models.loading import load_pretrained
 from ..models.packing import Packing, can_pack, encode, prepare
 
-__all__ = ["NO_FAST_PATH", "Encoder", "PackedEncoder", "PaddedEncoder", "load_encoder"]
+__all__ = ["NO_FAST_PATH", "Attention", "Encoder", "PackedEncoder", "PaddedEncoder", "load_encoder"]
 
 NO_FAST_PATH = "no fast path, weights come from output_attentions"
 _MOST_SCORES = 1 << 26
 
 
+class Attention(NamedTuple):
+    """Rows of attention, averaged over heads; 0 beyond a text's end.
+
+    Attributes:
+        last: the chosen rows by the last layer, float32 of shape (texts, rows, longest).
+        before: the first chosen row by the layer before the last, float32 of shape (texts,
+            longest); None where it was not asked for, or where the model has one layer.
+    """
+
+    last: np.ndarray
+    before: np.ndarray | None
+
+
 class Encoder(Protocol):
-    """Gives rows of the last layer's attention.
+    """Gives rows of the last layers' attention.
 
     Attributes:
         model: the model of transformers.
@@ -31,16 +44,16 @@ class Encoder(Protocol):
     model: PreTrainedModel
     heads: int
 
-    def attention(self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def attention(
+        self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray, *, before: bool = False
+    ) -> Attention:
         """Compute the attention of chosen tokens to all tokens of their text, averaged over heads.
 
         Args:
             ids: tokens of the texts, one text after the other, of shape (tokens,).
             lengths: the number of tokens of each text, ascending, of shape (texts,).
             rows: the chosen tokens, counted within their text, of shape (texts, rows).
-
-        Returns:
-            float32 of shape (texts, rows, longest); 0 beyond a text's end.
+            before: whether the layer before the last is needed for the first of them.
         """
 
 
@@ -89,13 +102,17 @@ class PackedEncoder:
         self.heads: int = encoder.config.num_attention_heads
 
     @torch.inference_mode()
-    def attention(self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def attention(
+        self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray, *, before: bool = False
+    ) -> Attention:
         """See `Encoder`."""
-        packing = _UpToLastLayer.of(lengths, self.device, layers=self.layers)
+        packing = _UpToLastLayer.of(
+            lengths, self.device, layers=self.layers, first_rows=rows[:, :1] if before else None
+        )
         try:
             encode(self.model, packing, torch.from_numpy(ids).to(self.device))
         except _LastLayer as last:
-            return last.rows(packing, rows)
+            return Attention(last.rows(packing, rows), packing.before)
         raise AssertionError("the last layer was not reached")
 
 
@@ -105,19 +122,26 @@ class _UpToLastLayer(Packing):
 
     Attributes:
         layers: the number of layers that are still to come.
+        first_rows: the rows that are needed of the layer before it, of shape (texts, 1), if any.
+        before: these rows, of shape (texts, longest).
     """
 
     layers: int = 0
+    first_rows: np.ndarray | None = None
+    before: np.ndarray | None = None
 
     def attend(self, query, key, value, scale, window, dropout=0.0) -> torch.Tensor:
         self.layers -= 1
         if not self.layers:
             raise _LastLayer(query, key, scale, window)
+        if self.layers == 1 and self.first_rows is not None:
+            layer = _LastLayer(query, key, scale, window)
+            self.before = layer.rows(self, self.first_rows)[:, 0]
         return Packing.attend(self, query, key, value, scale, window, dropout)
 
 
 class _LastLayer(Exception):
-    """Leaves the model's forward pass with the last layer's queries and keys.
+    """Leaves the model's forward pass with a layer's queries and keys.
 
     Attributes:
         query: of shape (tokens, heads, width).
@@ -170,7 +194,7 @@ class PaddedEncoder:
         self.model = encoder.eval().to(device)
         self.device = device
         try:
-            attention = self._last_layer(torch.ones(1, 3, dtype=torch.int64))
+            attention = self._layers(torch.ones(1, 3, dtype=torch.int64))[-1]
         except (IndexError, TypeError, ValueError) as error:
             kind = self.model.config.model_type
             raise HarpError(
@@ -179,23 +203,31 @@ class PaddedEncoder:
         self.heads: int = attention.shape[1]
 
     @torch.inference_mode()
-    def attention(self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def attention(
+        self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray, *, before: bool = False
+    ) -> Attention:
         """See `Encoder`."""
         mask = np.arange(int(lengths[-1])) < lengths[:, None]
         padded = np.full(mask.shape, self.model.config.pad_token_id or 0, dtype=np.int64)
         padded[mask] = ids
         attended = torch.from_numpy(mask.astype(np.int64)).to(self.device)
-        mean = self._last_layer(torch.from_numpy(padded), attended).float().mean(dim=1)
-        chosen = torch.from_numpy(rows).to(self.device)
-        attention = mean.gather(1, chosen[..., None].expand(-1, -1, mean.shape[-1]))
-        return (attention * attended[:, None]).cpu().numpy()
+        layers = self._layers(torch.from_numpy(padded), attended)
+
+        def chosen(layer: torch.Tensor, rows: np.ndarray) -> np.ndarray:
+            mean = layer.float().mean(dim=1)
+            index = torch.from_numpy(rows).to(self.device)[..., None]
+            attention = mean.gather(1, index.expand(-1, -1, mean.shape[-1]))
+            return (attention * attended[:, None]).cpu().numpy()
+
+        of_first = chosen(layers[-2], rows[:, :1])[:, 0] if before and len(layers) > 1 else None
+        return Attention(chosen(layers[-1], rows), of_first)
 
     @torch.inference_mode()
-    def _last_layer(self, tokens: torch.Tensor, attended: torch.Tensor | None = None):
-        """Compute attention of shape (texts, heads, tokens, tokens)."""
-        attention = self.model(
+    def _layers(self, tokens: torch.Tensor, attended: torch.Tensor | None = None):
+        """Compute each layer's attention, of shape (texts, heads, tokens, tokens)."""
+        layers = self.model(
             tokens.to(self.device), attention_mask=attended, output_attentions=True
-        ).attentions[-1]
-        if attention.shape[2:] != (tokens.shape[1], tokens.shape[1]):
-            raise ValueError(f"attention of shape {tuple(attention.shape)}")
-        return attention
+        ).attentions
+        if layers[-1].shape[2:] != (tokens.shape[1], tokens.shape[1]):
+            raise ValueError(f"attention of shape {tuple(layers[-1].shape)}")
+        return layers

@@ -201,7 +201,8 @@ class LanguageModelWeigher:
         text = words.anchor_texts
         widths = words.counts[text]
         rows = weights[ragged(words.starts[text], widths)]
-        return WeighedTexts(words, weights, starts_of(widths), rows)
+        no_layer = np.full(len(text), np.nan, dtype=np.float32)
+        return WeighedTexts(words, weights, starts_of(widths), rows, no_layer)
 
     def _weights(self, lengths: np.ndarray, words: DistinctWords) -> np.ndarray:
         background = self.background(words.vocabulary)[words.number]

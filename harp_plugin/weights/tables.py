@@ -27,7 +27,9 @@ TEXT_WEIGHTS = pa.schema(
 TABLES = {
     "sentence_weights": TEXT_WEIGHTS,
     "page_weights": TEXT_WEIGHTS,
-    "anchor_weights": pa.schema([("id", pa.int64()), ("weights", _WEIGHTS)]),
+    "anchor_weights": pa.schema(
+        [("id", pa.int64()), ("weights", _WEIGHTS), ("layer_before", pa.float16())]
+    ),
 }
 PAGE_ATTENTION = pa.schema(
     [
@@ -69,12 +71,13 @@ def read_attention(rows: pa.Table) -> WeighedTexts:
     words = TextWords(
         spans.astype(np.int64),
         starts_of(starts.value_lengths().to_numpy()),
+        np.zeros((0, 2), dtype=np.int64),
         np.zeros(rows.num_rows + 1, dtype=np.int64),
         np.zeros(0, dtype=bool),
         rows.column("cut").to_numpy(),
     )
     row_starts, no_rows = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.float32)
-    return WeighedTexts(words, weights.flatten().to_numpy(), row_starts, no_rows)
+    return WeighedTexts(words, weights.flatten().to_numpy(), row_starts, no_rows, no_rows)
 
 
 def _text_columns(weighed: WeighedTexts, kind: type) -> list[pa.Array]:
@@ -96,8 +99,10 @@ def anchor_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
     offsets = pa.array(_lists(weighed.row_starts, kept).to_numpy()[np.append(inside, True)])
     values = pa.array(weighed.rows[kept].astype(np.float16))
     column = pa.ListArray.from_arrays(offsets, values)
-    schema = TABLES["anchor_weights"]
-    return pa.RecordBatch.from_arrays([pa.array(ids[inside]), column], schema=schema)
+    before = weighed.layer_before[inside].astype(np.float16)
+    layer_before = pa.array(before, mask=np.isnan(before))
+    columns = [pa.array(ids[inside]), column, layer_before]
+    return pa.RecordBatch.from_arrays(columns, schema=TABLES["anchor_weights"])
 
 
 def _lists(starts: np.ndarray, kept: np.ndarray) -> pa.Array:

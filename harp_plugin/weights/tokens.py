@@ -99,7 +99,12 @@ class Tokeniser:
         pieces = list(self._pieces(anchors, starts, offsets, inside))
         piece_starts = starts_of(map(len, pieces))
         words = TextWords(
-            spans, starts_of(counts), starts_of(map(len, anchors)), np.diff(piece_starts) > 0, cut
+            spans,
+            starts_of(counts),
+            flat(chain.from_iterable(anchors)).reshape(-1, 2),
+            starts_of(map(len, anchors)),
+            np.diff(piece_starts) > 0,
+            cut,
         )
         return TokenisedTexts(words, ids, starts, owner, flat(pieces), piece_starts)
 

@@ -22,12 +22,15 @@ class TextWeights:
         cls: attention of [CLS] to each word, float32 of shape (words,).
         anchors: attention of each anchor to each word, float32 of shape (anchors, words); a row of
             NaN where the anchor lies beyond the model's limit.
+        layer_before: attention of [CLS] to the words in the span of each anchor, added up, by the
+            layer before the last, float32 of shape (anchors,); NaN where it was not computed.
         cut: whether the text was longer than the model's limit.
     """
 
     spans: np.ndarray
     cls: np.ndarray
     anchors: np.ndarray
+    layer_before: np.ndarray
     cut: bool
 
 
@@ -41,12 +44,15 @@ class WeighedTexts(Sequence[TextWeights]):
         row_starts: where each anchor's row starts in ``rows``, and the end; shape (anchors + 1,).
         rows: attention of each anchor to each word of its text, float32; NaN where the anchor lies
             beyond the model's limit.
+        layer_before: attention of [CLS] to the words in the span of each anchor, added up, by the
+            layer before the last, float32 of shape (anchors,); NaN where it was not computed.
     """
 
     words: TextWords
     cls: np.ndarray
     row_starts: np.ndarray
     rows: np.ndarray
+    layer_before: np.ndarray
 
     @classmethod
     def zeros(cls, words: TextWords) -> WeighedTexts:
@@ -55,7 +61,9 @@ class WeighedTexts(Sequence[TextWeights]):
         row_starts = starts_of(widths)
         rows = np.zeros(row_starts[-1], dtype=np.float32)
         rows[np.repeat(~words.anchor_inside, widths)] = np.nan
-        return cls(words, np.zeros(len(words.spans), dtype=np.float32), row_starts, rows)
+        weights = np.zeros(len(words.spans), dtype=np.float32)
+        layer_before = np.full(len(words.anchor_texts), np.nan, dtype=np.float32)
+        return cls(words, weights, row_starts, rows, layer_before)
 
     @property
     def row_words(self) -> np.ndarray:
@@ -82,6 +90,7 @@ class WeighedTexts(Sequence[TextWeights]):
             self.words.spans[words],
             self.cls[words],
             rows.reshape(shape),
+            self.layer_before[first:after],
             bool(self.words.cut[index]),
         )
 
@@ -95,6 +104,23 @@ class WeighedTexts(Sequence[TextWeights]):
         """
         owned = owner >= 0
         np.add.at(self.cls, (self.words.starts[texts, None] + owner)[owned], attention[owned])
+
+    def add_layer_before(self, texts: np.ndarray, owner: np.ndarray, attention: np.ndarray) -> None:
+        """Set the weights of texts' anchors by the layer before the last.
+
+        Args:
+            texts: the numbers of the texts, of shape (n,).
+            owner: as in `add_cls`.
+            attention: of [CLS], of shape (n, tokens).
+        """
+        owned = owner >= 0
+        of_words = np.zeros(len(self.words.spans), dtype=np.float32)
+        np.add.at(of_words, (self.words.starts[texts, None] + owner)[owned], attention[owned])
+        starts = self.words.anchor_starts
+        anchors = ragged(starts[texts], starts[texts + 1] - starts[texts])
+        first, counts = (values[anchors] for values in self.words.anchor_words)
+        self.layer_before[anchors] = 0
+        np.add.at(self.layer_before, np.repeat(anchors, counts), of_words[ragged(first, counts)])
 
     def add_anchors(
         self, texts: np.ndarray, owner: np.ndarray, attention: np.ndarray, pieces: np.ndarray

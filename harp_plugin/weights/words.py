@@ -36,6 +36,7 @@ class TextWords:
     Attributes:
         spans: character offsets of the words, int64 of shape (words, 2).
         starts: the first word of each text and the end, int64 of shape (texts + 1,).
+        anchor_spans: character offsets of the anchors, int64 of shape (anchors, 2).
         anchor_starts: the first anchor of each text and the end, int64 of shape (texts + 1,).
         anchor_inside: whether an anchor lies in the part of its text that is kept, bool of shape
             (anchors,).
@@ -44,6 +45,7 @@ class TextWords:
 
     spans: np.ndarray
     starts: np.ndarray
+    anchor_spans: np.ndarray
     anchor_starts: np.ndarray
     anchor_inside: np.ndarray
     cut: np.ndarray
@@ -65,6 +67,20 @@ class TextWords:
     def anchor_texts(self) -> np.ndarray:
         """The number of the text that each anchor belongs to, of shape (anchors,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.anchor_starts))
+
+    @property
+    def anchor_words(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first word in the span of each anchor, and the number of words, of shape (anchors,).
+
+        A word of which a part lies in the span counts.
+        """
+        # All texts share one range of offsets, so that one search finds the words of all anchors.
+        stride = 1 + max(int(self.spans.max(initial=0)), int(self.anchor_spans.max(initial=0)))
+        words = self.spans + self.word_texts[:, None] * stride
+        anchors = self.anchor_spans + self.anchor_texts[:, None] * stride
+        first = np.searchsorted(words[:, 1], anchors[:, 0], "right")
+        after = np.searchsorted(words[:, 0], anchors[:, 1], "left")
+        return first, np.maximum(after - first, 0)
 
 
 class DistinctWords(NamedTuple):
@@ -115,6 +131,7 @@ def find_words(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = 
     return TextWords(
         flat(chain.from_iterable(kept)).reshape(-1, 2),
         starts_of(map(len, kept)),
+        anchor_spans,
         starts_of(map(len, anchors)),
         anchor_spans[:, 1] <= LONGEST,
         np.array([len(a) < len(b) for a, b in zip(kept, spans, strict=True)], dtype=bool),

@@ -69,12 +69,36 @@ SENTENCES: list[tuple[str, list[int], list[tuple[str, str, list[int]]]]] = [
 ]
 
 
+DROPPED_LINKS = {0: ["SALT"], 24: ["APPLE"]}
+"""Pages that a sentence links to by links that a filter drops."""
+
+LAYER_BEFORE = {(0, 1): 14}
+"""[CLS]'s weight of anchors by the layer before the last, in 64ths, where it is not the last's."""
+
+ON_PAGES: dict[int, tuple[str, str, list[int], list[tuple[str, str, list[int]]]]] = {
+    # As SENTENCES, with the page that each stands on.
+    20: ("APPLE", "Sweet Cider barrels rest", [8] * 4, [("Cider", "CIDER", [8, 8, 24, 32])]),
+    21: ("APPLE", "Green tree leaves fall", [8] * 4, [("Green tree", "TREE", [8, 8, 8, 8])]),
+    22: ("APPLE", "Our own orchard", [8] * 3, [("orchard", "APPLE", [8, 8, 8])]),
+    23: ("APPLE", "Loud apple songs", [8] * 3, [("apple", "RECORDS", [8, 8, 8])]),
+    24: ("APPLE", "Raw ore smelts", [8] * 3, [("ore", "IRON", [8, 8, 8])]),
+    25: (
+        "APPLE",
+        "Salt preserves bread fish meat cheese butter",
+        [8] * 7,
+        [("Salt", "SALT", [8, 8, 8, 8, 8, 8, 8])],
+    ),
+    26: ("IRON", "Rusty fruits taste metal", [8] * 4, [("fruits", "APPLE", [8, 8, 8, 8])]),
+    27: ("IRON", "Coins shine bright yellow", [8] * 4, [("Coins", "GOLD", [8, 8, 8, 8])]),
+}
+
+
 def text_id(text: str) -> int:
     """The id of an anchor text: its letters as a number."""
     return int.from_bytes(text.lower().encode()[:6], "big")
 
 
-def link_tables(anchors) -> dict[str, list[dict]]:
+def link_tables(anchors, dropped) -> dict[str, list[dict]]:
     """The tables of the link graph that list anchors by page and by text."""
     on_pages, texts = [], []
     for page in sorted({a["source"] for a in anchors} | {a["page"] for a in anchors}):
@@ -82,7 +106,8 @@ def link_tables(anchors) -> dict[str, list[dict]]:
         targets = sorted({a["page"] for a in standing})
         links = {"anchors": sorted(a["id"] for a in standing), "targets": targets}
         sources = sorted({a["source"] for a in anchors if a["page"] == page})
-        on_pages.append({"id": page, **links, "linked": targets, "sources": sources})
+        linked = sorted({*targets, *dropped.get(page, ())})
+        on_pages.append({"id": page, **links, "linked": linked, "sources": sources})
     for text in sorted({a["text_id"] for a in anchors}):
         group = sorted((a["page"], a["id"]) for a in anchors if a["text_id"] == text)
         texts.append({"id": text, "targets": sorted({page for page, _ in group}), "group": group})
@@ -140,8 +165,17 @@ def text_row(id, text, weights):
     return {"id": id, "starts": starts, "ends": ends, "weights": [w / 64 for w in weights]}
 
 
-def write_hand_build(directory: Path, beyond: frozenset[tuple[int, int]] = frozenset()):
+def write_hand_build(
+    directory: Path,
+    beyond: frozenset[tuple[int, int]] = frozenset(),
+    more=None,
+    schemas=WEIGHTS,
+    layer_before=LAYER_BEFORE,
+    in_links=None,
+    dropped_links=None,
+):
     """Write all four stages; anchors ``beyond`` the model's limit get no weights."""
+    sentences = {number: ("", *row) for number, row in enumerate(SENTENCES)} | (more or {})
     build = HandBuild(directory)
     corpus = {"pages": [], "sentences": []}
     graph = {"anchors": [], "sentence_anchors": [], "documents": []}
@@ -152,9 +186,12 @@ def write_hand_build(directory: Path, beyond: frozenset[tuple[int, int]] = froze
         corpus["pages"].append({**page, "sections": [], "see_also": []})
         graph["documents"].append({"id": id})
         weights["page_weights"].append(text_row(id, lead, row))
-    for number, (text, row, anchors) in enumerate(SENTENCES):
-        sentence = build.sentence(number)
-        corpus["sentences"].append({"id": sentence, "page": 99, "text": text})
+    dropped: dict[int, list[int]] = {}
+    for number, (on, text, row, anchors) in sentences.items():
+        sentence, standing = build.sentence(number), build.pages.get(on, 99)
+        also = [build.pages[name] for name in (dropped_links or {}).get(number, ())]
+        dropped.setdefault(standing, []).extend(also)
+        corpus["sentences"].append({"id": sentence, "page": standing, "text": text})
         weights["sentence_weights"].append(text_row(sentence, text, row))
         ids, targets, position = [], [], 0
         for place, (anchor, page, seen) in enumerate(anchors):
@@ -165,20 +202,28 @@ def write_hand_build(directory: Path, beyond: frozenset[tuple[int, int]] = froze
             targets.append(build.pages[page])
             where = {"id": id, "sentence": sentence, "start": position, "end": end}
             named = {"normalised": anchor.lower(), "text_id": text_id(anchor)}
-            graph["anchors"].append({**where, **named, "page": build.pages[page], "source": 99})
+            graph["anchors"].append(
+                {**where, **named, "page": build.pages[page], "source": standing}
+            )
             if (number, place) not in beyond:
-                row = {"id": id, "weights": [w / 64 for w in seen]}
-                weights["anchor_weights"].append(row)
+                inside = [a < end and b > where["start"] for a, b in spans(text)]
+                last = sum(w for w, held in zip(row, inside, strict=True) if held)
+                before = layer_before.get((number, place), last) / 64
+                seen_row = {"id": id, "weights": [w / 64 for w in seen], "layer_before": before}
+                weights["anchor_weights"].append(seen_row)
             position = end
         group = {"id": sentence, "anchors": ids, "pages": targets, "targets": len(set(targets))}
-        graph["sentence_anchors"].append({**group, "linked": sorted(set(targets))})
-    targets = Counter(anchor["page"] for anchor in graph["anchors"])
+        graph["sentence_anchors"].append({**group, "linked": sorted({*targets, *also})})
+    counts = Counter(anchor["page"] for anchor in graph["anchors"])
     for row in graph["documents"]:
-        row["in_links"] = targets[row["id"]]
-    graph |= link_tables(graph["anchors"])
+        row["in_links"] = (in_links or counts)[row["id"]]
+    graph |= link_tables(graph["anchors"], dropped)
     commit(directory / "corpus", CORPUS, corpus)
     commit(directory / "graph", None, graph)
-    commit(directory / "weights", WEIGHTS, weights, heads=HEADS)
+    for row in weights["anchor_weights"]:
+        for name in row.keys() - set(schemas["anchor_weights"].names):
+            del row[name]
+    commit(directory / "weights", schemas, weights, heads=HEADS)
     build_examples(directory, [*TASKS, "anchor"])
     return build
 
@@ -205,6 +250,29 @@ def tied_build(tmp_path_factory) -> HandBuild:
     """The same where no sentence has weighed anchors of two pages but the one of the tie."""
     beyond = frozenset({(0, 0), (0, 1), (1, 2), (6, 0), (7, 0)})
     return write_hand_build(tmp_path_factory.mktemp("tied-build"), beyond)
+
+
+@pytest.fixture
+def write_build(tmp_path):
+    """Writes a build of its own for a test, and opens it."""
+
+    def write(**options):
+        build = write_hand_build(tmp_path / "own-build", **options)
+        return build, BuildSource(build.directory, TASKS)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def linked_build(tmp_path_factory) -> HandBuild:
+    """The same with sentences that stand on pages which others link to."""
+    folder = tmp_path_factory.mktemp("linked-build")
+    return write_hand_build(folder, more=ON_PAGES, dropped_links=DROPPED_LINKS)
+
+
+@pytest.fixture(scope="session")
+def linked_source(linked_build) -> BuildSource:
+    return BuildSource(linked_build.directory, TASKS)
 
 
 @pytest.fixture(scope="session")

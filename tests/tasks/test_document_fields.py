@@ -20,7 +20,7 @@ def task(request):
 @pytest.fixture
 def build_source(task, request):
     if task in ("rqp", "qdm", "rdp", "acm"):
-        return request.getfixturevalue("source")
+        return request.getfixturevalue("linked_source")
     return request.getfixturevalue("orchard").source
 
 

@@ -30,9 +30,24 @@ def poisson(words_more=0):
     return {x + words_more: 3**x * math.exp(-3) / math.factorial(x) / norm for x in range(1, 40)}
 
 
+EARLIER = {
+    "normalisation": "softmax",
+    "replacement": True,
+    "stop_words": "scikit-learn",
+    "anchor_words_in_query": "kept",
+    "query_case": "lower_words",
+    "rqp_negative_words": "mirrored",
+    "qdm_negatives": "drawn",
+    "rdp_agreement": False,
+    "alike_negatives": "allowed",
+    "acm_negative_page": "not_linked",
+}
+"""What the options were by default before; `test_default_draws.py` has the present defaults."""
+
+
 def groups(source, task, example, count, **options):
     """Groups drawn from one example, each with a generator of its own; None where it gives none."""
-    chosen = DrawOptions(**options)
+    chosen = DrawOptions(**{**EARLIER, **options})
     drawer = TASKS[task]()
     return [
         drawer.draw(example, generator("test", task, number), source, chosen)
@@ -201,9 +216,16 @@ class TestQDM:
         ("how", "pages"), [("drawn", range(1, 12)), ("first_ten", range(1, 10))]
     )
     def test_qdm_negatives(self, source, hand_build, how, pages):
+        """Twelve anchors of one text lead to a page each: the first ten are nine others."""
         found = groups(source, "qdm", hand_build.anchors[8, 0], 2000, qdm_negatives=how)
         counts = Counter(group.negatives[0].document for group in found)
         assert agrees(counts, {f"Spot number{n}": 1 / len(pages) for n in pages})
+
+    def test_first_ten_are_anchors(self, source, hand_build):
+        """Of apple's six anchors, two lead to records and one to cider, however they are sorted."""
+        found = groups(source, "qdm", hand_build.anchors[0, 0], 900, qdm_negatives="first_ten")
+        counts = Counter(page_of(g.negatives[0].document) for g in found)
+        assert agrees(counts, {"RECORDS": 2 / 3, "CIDER": 1 / 3})
 
     def test_examples(self, source, hand_build):
         ambiguous = {(0, 0), (1, 0), (1, 1), (2, 0), (3, 0), (4, 0)} | {
@@ -296,13 +318,19 @@ class TestACM:
         assert agrees(counts, {"CIDER": 2 / 3, "RECORDS": 1 / 3})
 
     def test_acm_negative_page(self, source, hand_build):
-        """Uniform over the pages that the sentence does not link to, or over more of them."""
+        """Uniform over the pages that the sentence does not link to, or over more of them.
+
+        Apple leads to records and cider elsewhere.
+        """
         corpus = {hand_build.lead(name) for name in hand_build.pages}
         linked = {hand_build.lead(name) for name in ("APPLE", "TREE", "FRUIT")}
         found = groups(source, "acm", hand_build.sentence(0), 2000)
-        rest = corpus - linked
-        counts = Counter(group.negatives[0].document for group in found)
-        assert agrees(counts, dict.fromkeys(rest, 1 / len(rest)))
+        apples = {hand_build.lead(name) for name in ("RECORDS", "CIDER")}
+        unlinked = corpus - linked
+        expected = {page: 2 / 3 / len(unlinked) for page in unlinked}
+        for page in unlinked - apples:
+            expected[page] += 1 / 3 / len(unlinked - apples)
+        assert agrees(Counter(group.negatives[0].document for group in found), expected)
         for how, more in (("any_but_pair", 2), ("any", 1)):
             found = groups(source, "acm", hand_build.sentence(0), 2000, acm_negative_page=how)
             assert all(g.positive.document != g.negatives[0].document for g in found)
@@ -310,7 +338,9 @@ class TestACM:
             # By symmetry each linked page is excluded equally often.
             share = {"any_but_pair": 1 / 3, "any": 2 / 3}[how] / (len(corpus) - more)
             chances = dict.fromkeys(linked, share)
-            assert agrees(counts, chances | dict.fromkeys(rest, (1 - 3 * share) / len(rest)))
+            assert agrees(
+                counts, chances | dict.fromkeys(unlinked, (1 - 3 * share) / len(unlinked))
+            )
 
     def test_acm_negative_query(self, source, hand_build):
         found = groups(source, "acm", hand_build.sentence(0), 300, acm_negative_query="redrawn")
@@ -326,8 +356,8 @@ class TestACM:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_groups_of_every_preset(source, hand_build, preset):
-    options = DrawOptions(preset=preset)
+def test_groups_of_every_preset(linked_source, preset):
+    source, options = linked_source, DrawOptions(preset=preset)
     seen = Counter()
     for task in ("rqp", "qdm", "rdp", "acm"):
         for example in source.examples[task].ids.tolist():
@@ -353,21 +383,25 @@ def test_groups_of_every_preset(source, hand_build, preset):
 
 PRESET_TABLE = {
     # Option: default, paper, released; from the specification's table.
-    "normalisation": ("softmax", "softmax", "softmax"),
+    "normalisation": ("linear", "softmax", "softmax"),
     "temperature": ("1/heads", "1", "1/heads"),
     "query_length": ("poisson", "poisson", "normal"),
-    "replacement": (True, True, True),
-    "stop_words": ("english", "english", "english"),
+    "replacement": (False, True, True),
+    "stop_words": ("english", "scikit-learn", "scikit-learn"),
     "anchor_position": ("first", "first", "last"),
-    "rqp_negative_words": ("mirrored", "page", "page"),
+    "anchor_words_in_query": ("removed", "kept", "kept"),
+    "min_drawn_words": (1, 1, 1),
+    "query_case": ("lower", "lower_words", "lower_words"),
+    "rqp_negative_words": ("anchors_on_page", "page", "page"),
     "negative_query_length": ("equal", "drawn", "drawn_above_one"),
     "anchor_words_in_negative": ("removed", "zero_weight", "kept"),
-    "qdm_negatives": ("drawn", "drawn", "first_ten"),
+    "qdm_negatives": ("pair_first", "drawn", "first_ten"),
     "rdp_anchors": ("by_importance", "by_importance", "all_pairs"),
     "rdp_anchor_weight": ("sum", "sum", "mean"),
     "rdp_repeats": ("summed", "summed", "apart"),
+    "rdp_agreement": (True, False, False),
     "acm_negative_query": ("same", "same", "redrawn"),
-    "acm_negative_page": ("not_linked", "any", "any_but_pair"),
+    "acm_negative_page": ("same_article", "any", "any_but_pair"),
     "prop_words": ("language_model", "language_model", "language_model"),
     "prop_background": ("occurrences", "occurrences", "documents"),
     "prop_mu": ("mean_length", "mean_length", "mean_length"),
@@ -376,7 +410,10 @@ PRESET_TABLE = {
     "srr_negatives": ("siblings", "siblings", "article"),
     "rwi_negatives": ("others", "any", "others"),
     "negatives": ("task", "task", "task"),
+    "alike_negatives": ("excluded", "allowed", "allowed"),
     "negatives_per_group": (4, 8, 8),
+    "anchor_query": ("anchor", "anchor", "anchor"),
+    "anchors_per_page": (5, 5, 5),
     "document_fields": (None, None, None),
     "mixing": ("uniform", "uniform", "proportional"),
     "redraw_each_epoch": (True, False, False),

@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from harp_plugin.tasks import DrawOptions
 from harp_plugin.tasks.importance import anchor_importance
 from harp_plugin.tasks.terms import Terms, distribution, merge_repeats, stop_words, without
 
 DEFAULT = DrawOptions()
+SOFTMAX = {"normalisation": "softmax"}
 
 
 def test_equation_2_sums_equal_words(source, hand_build):
@@ -29,16 +31,16 @@ def test_equation_2_sums_equal_words(source, hand_build):
     [({}, 4), ({"temperature": "1"}, 1), ({"temperature": "0.5"}, 2)],
 )
 def test_equation_3(options, factor):
-    """p ∝ exp(β / T); T = 1/heads by default, 1 in the paper."""
+    """p ∝ exp(β / T); T = 1/heads in the released code, 1 in the paper."""
     beta = np.array([0.5, 0.25, 0.125])
     powers = [math.exp(factor * b) for b in beta]
     expected = [power / sum(powers) for power in powers]
-    np.testing.assert_allclose(distribution(beta, DrawOptions(**options), 4), expected)
+    np.testing.assert_allclose(distribution(beta, DrawOptions(**SOFTMAX, **options), 4), expected)
 
 
 def test_equation_3_linear():
-    options = DrawOptions(normalisation="linear")
-    assert distribution(np.array([0.5, 0.25, 0.25]), options, 4).tolist() == [0.5, 0.25, 0.25]
+    """The default."""
+    assert distribution(np.array([0.5, 0.25, 0.25]), DEFAULT, 4).tolist() == [0.5, 0.25, 0.25]
 
 
 def test_equation_5_takes_the_anchor_out(source, hand_build):
@@ -55,21 +57,23 @@ def test_equation_5_takes_the_anchor_out(source, hand_build):
     assert (removed.weights * 64).tolist() == [16, 4, 6]
     zero = without(terms, ["Apple", "tree"], "zero_weight")
     assert zero.words == terms.words and (zero.weights * 64).tolist() == [0, 16, 4, 0]
-    left = distribution(zero.weights, DEFAULT, 4)
+    left = distribution(zero.weights, DrawOptions(**SOFTMAX), 4)
     assert left[0] > 0  # exp(0): why the default takes it out before
     assert without(terms, ["Apple"], "kept") is terms
 
 
 def test_equations_10_and_11(source, hand_build):
     """An anchor's weight is [CLS]'s weight of its words; equal anchors are added up."""
-    anchors, weights = anchor_importance(hand_build.sentence(0), source, DEFAULT)
+    anchors, weights, before = anchor_importance(hand_build.sentence(0), source, DEFAULT)
     assert [source.anchor_text(anchor) for anchor in anchors] == ["Apple", "tree", "fruit"]
-    assert (weights * 64).tolist() == [16, 8, 12]
-    anchors, weights = anchor_importance(hand_build.sentence(1), source, DEFAULT)
+    assert (weights * 64).tolist() == [16, 8, 12] and (before * 64).tolist() == [16, 14, 12]
+    anchors, weights, before = anchor_importance(hand_build.sentence(1), source, DEFAULT)
     assert [source.anchor_text(anchor) for anchor in anchors] == ["Apple", "pages"]
-    assert (weights * 64).tolist() == [8 + 16, 16]
+    assert (weights * 64).tolist() == (before * 64).tolist() == [8 + 16, 16]
     powers = np.exp(4 * np.array([24, 16]) / 64)
-    np.testing.assert_allclose(distribution(weights, DEFAULT, 4), powers / powers.sum())
+    np.testing.assert_allclose(
+        distribution(weights, DrawOptions(**SOFTMAX), 4), powers / powers.sum()
+    )
     apart = DrawOptions(rdp_repeats="apart")
     assert (anchor_importance(hand_build.sentence(1), source, apart)[1] * 64).tolist() == [
         8,
@@ -90,6 +94,7 @@ def test_equation_13_is_equation_5_without_an_anchor(source, hand_build):
 def test_merge_repeats_keeps_the_order_of_first_places():
     merged = merge_repeats(["B", "a", "b", "The"], np.array([1.0, 2, 4, 8]), frozenset({"the"}))
     assert merged.words == ["b", "a"] and merged.weights.tolist() == [5, 2]
+    assert merged.written == ["B", "a"]
     assert isinstance(merged, Terms)
 
 
@@ -100,5 +105,8 @@ def test_stop_words(shared_data, tmp_path):
         and len(published) == 418
     )
     assert stop_words("none") == frozenset()
+    assert stop_words("scikit-learn") == ENGLISH_STOP_WORDS < stop_words("english")
+    more = stop_words("english") - ENGLISH_STOP_WORDS
+    assert {"used", "like", "does"} < more and len(more) < 40
     (tmp_path / "mine.txt").write_text("Alpha\nbeta\n")
     assert stop_words(str(tmp_path / "mine.txt")) == {"alpha", "beta"}

@@ -28,9 +28,9 @@ def rows(directory, name):
 
 
 @pytest.fixture(scope="module")
-def tables(hand_build):
+def tables(linked_build):
     names = ("corpus/pages", "corpus/sentences", "graph/anchors")
-    return [rows(hand_build.directory, name) for name in names]
+    return [rows(linked_build.directory, name) for name in names]
 
 
 def drawn_pairs(source, task, options, count=25):
@@ -42,28 +42,34 @@ def drawn_pairs(source, task, options, count=25):
 
 @pytest.mark.parametrize("options", VARIANTS, ids=lambda options: options["preset"])
 @pytest.mark.parametrize("task", HARP)
-def test_documents_name_their_page(source, tables, task, options):
+def test_documents_name_their_page(linked_source, tables, task, options):
     pages, _, _ = tables
-    for _, _, pair in drawn_pairs(source, task, options):
+    for _, _, pair in drawn_pairs(linked_source, task, options):
         assert pair.document_origin == DocumentOrigin(page=pair.document_origin.page)
         assert pages[pair.document_origin.page]["lead"] == pair.document
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=lambda options: options["preset"])
 @pytest.mark.parametrize("task", ["rqp", "qdm", "acm"])
-def test_queries_name_their_anchor_and_their_words(source, tables, task, options):
+def test_queries_name_their_anchor_and_their_words(linked_source, tables, task, options):
     """The anchor's text and the sampled words are the query, and each word is in its text."""
     pages, sentences, anchors = tables
-    of_page, from_sentence = 0, 0
-    for example, group, pair in drawn_pairs(source, task, options):
+    of_page, from_sentence, is_default = 0, 0, options["preset"] == "default"
+    for example, group, pair in drawn_pairs(linked_source, task, options):
         origin = pair.query_origin
         sampled = [drawn.word for drawn in origin.sampled]
         assert sampled and all((w.anchor is None) != (w.page is None) for w in origin.sampled)
-        if pair is group.positive or task != "rqp":
+        if pair is group.positive or task != "rqp" or is_default:
             anchor = anchors[origin.anchor]
             assert (origin.page, origin.sentence) == (anchor["source"], anchor["sentence"])
-            assert example in (origin.anchor, origin.sentence)
+            if task == "rqp" and pair is not group.positive:
+                assert anchor["page"] != pair.document_origin.page
+            elif task == "qdm" and is_default:
+                assert anchor["text_id"] == anchors[example]["text_id"]
+            else:
+                assert example in (origin.anchor, origin.sentence)
             text = sentences[origin.sentence]["text"][anchor["start"] : anchor["end"]]
+            text = text.lower() if is_default else text
             whole = [*sampled, text] if options["preset"] == "released" else [text, *sampled]
             assert pair.query == " ".join(whole)
         else:
@@ -76,12 +82,13 @@ def test_queries_name_their_anchor_and_their_words(source, tables, task, options
                 sentence = anchors[drawn.anchor]["sentence"]
                 text, from_sentence = sentences[sentence]["text"], from_sentence + 1
             assert drawn.word in words(text.lower())
-    assert bool(of_page) == (task != "qdm") and bool(from_sentence) == (task != "acm")
+    assert bool(of_page) == (task == "acm" or (task == "rqp" and not is_default))
+    assert bool(from_sentence) == (task != "acm")
 
 
-def test_rdp_names_its_sentence(source, tables):
+def test_rdp_names_its_sentence(linked_source, tables):
     _, sentences, _ = tables
-    for example, _, pair in drawn_pairs(source, "rdp", {}):
+    for example, _, pair in drawn_pairs(linked_source, "rdp", {}):
         assert pair.query_origin == QueryOrigin(page=99, sentence=example)
         assert sentences[example]["text"] == pair.query
 
@@ -90,7 +97,7 @@ def test_mirrored_words_of_each_kind(source, hand_build):
     """Words that the lead holds become words of the lead; others, words of another sentence."""
     example, page = hand_build.anchors[0, 0], hand_build.pages["APPLE"]
     lead = words(hand_build.lead("APPLE").lower())
-    for group in filter(None, draws(source, "rqp", example, 200)):
+    for group in filter(None, draws(source, "rqp", example, 200, rqp_negative_words="mirrored")):
         negative = group.negatives[0]
         pairs = zip(words(group.positive.query.lower()), negative.query_origin.sampled, strict=True)
         for replaced, drawn in pairs:
@@ -158,12 +165,12 @@ def test_origins_survive_a_process(source, hand_build):
 
 def test_drawn_groups_name_their_example_and_those_before_it(hand_build, tied_build):
     """Examples that give nothing are skipped, and the group is the one that `group` gives."""
-    data = PreTrainingData(hand_build.directory, {"rdp": 1}, draw=DrawOptions())
+    data = PreTrainingData(hand_build.directory, {"rdp": 1}, draw=DrawOptions(rdp_agreement=False))
     known, skipped = set(data.source.examples["rdp"].ids.tolist()), set()
     for index in range(len(data)):
         drawn = data.drawn(0, index)
         assert drawn.group == data.group(0, index)
         assert drawn.example == drawn.group.positive.query_origin.sentence
         skipped.update(drawn.skipped)
-    assert skipped == {hand_build.sentence(5)} < known
+    assert skipped == {hand_build.sentence(5), hand_build.sentence(7)} < known
     assert PreTrainingData(tied_build.directory, {"rdp": 1}).drawn(0, 0) is None

@@ -16,7 +16,13 @@ SIZES = {"rqp": 27, "qdm": 18, "rdp": 5, "acm": 5}
 
 @pytest.fixture
 def data(hand_build):
-    return lambda tasks=EQUAL, **options: PreTrainingData(hand_build.directory, tasks, **options)
+    """Data whose examples all give a group, but for two of RDP."""
+
+    def open_data(tasks=EQUAL, draw=None, **options):
+        chosen = DrawOptions(**{"rqp_negative_words": "page", **(draw or {})})
+        return PreTrainingData(hand_build.directory, tasks, draw=chosen, **options)
+
+    return open_data
 
 
 def epoch_of(data, epoch):
@@ -87,9 +93,7 @@ def test_rounds_of_one_epoch_draw_anew(data):
 
 def test_fresh_draws_change_with_the_epoch_and_fixed_ones_do_not(data):
     for redrawn in (True, False):
-        only = data(
-            {"rqp": 1}, draw=DrawOptions(redraw_each_epoch=redrawn, rqp_negative_words="page")
-        )
+        only = data({"rqp": 1}, draw={"redraw_each_epoch": redrawn, "replacement": True})
         epochs = [dict(zip(walk(only, e), epoch_of(only, e), strict=True)) for e in range(2)]
         assert epochs[0].keys() == epochs[1].keys()
         same = sum(epochs[0][example] == epochs[1][example] for example in epochs[0])
@@ -97,9 +101,10 @@ def test_fresh_draws_change_with_the_epoch_and_fixed_ones_do_not(data):
         assert walk(only, 0) != walk(only, 1)
 
 
-def test_default_queries_of_rqp_are_equally_long(data):
-    for group in epoch_of(data({"rqp": 1}, groups_per_epoch=300), 0):
-        assert len(group.positive.query.split()) == len(group.negatives[0].query.split())
+def test_default_queries_of_rqp_have_as_many_drawn_words(linked_build):
+    for group in epoch_of(PreTrainingData(linked_build.directory, {"rqp": 1}), 0):
+        first, second = (pair.query_origin.sampled for pair in group.members)
+        assert len(first) == len(second)
 
 
 def test_an_example_that_gives_nothing_is_passed_over(data):
@@ -130,7 +135,7 @@ def test_a_task_that_gives_nothing_at_all(tied_build):
     ],
 )
 def test_mixing(data, tasks, mixing, shares):
-    mixed = data(tasks, draw=DrawOptions(mixing=mixing), groups_per_epoch=3000)
+    mixed = data(tasks, draw={"mixing": mixing}, groups_per_epoch=3000)
     assert mixed.shares == pytest.approx(shares)
     counts = Counter(group.task for group in epoch_of(mixed, 0))
     if len(shares) > 1:

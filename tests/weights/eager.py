@@ -20,7 +20,10 @@ def loaded(folder):
 
 
 def reference(folder, text, spans, unit="word", anchor_row="span", longest=66):
-    """One text alone, eager attention in float32, and loops: words, [CLS]'s and anchors' rows."""
+    """One text alone, eager attention in float32, and loops.
+
+    Words, [CLS]'s and anchors' rows, and [CLS]'s weight of each anchor by the layer before.
+    """
     tokenizer, model = loaded(folder)
     encoded = tokenizer(
         text, truncation=True, max_length=longest, return_offsets_mapping=True, return_tensors="pt"
@@ -33,8 +36,10 @@ def reference(folder, text, spans, unit="word", anchor_row="span", longest=66):
     if "Distil" in type(model).__name__ or "Modern" in type(model).__name__:
         inputs.pop("token_type_ids", None)
     with torch.no_grad():
-        heads = model(**inputs, output_attentions=True).attentions[-1][0].double().numpy()
-    attention = sum(heads) / len(heads)
+        layers = model(**inputs, output_attentions=True).attentions
+    before, attention = (
+        sum(heads) / len(heads) for heads in (layer[0].double().numpy() for layer in layers[-2:])
+    )
 
     def touch(token, start, end):
         return offsets[token][0] < end and offsets[token][1] > start
@@ -60,12 +65,16 @@ def reference(folder, text, spans, unit="word", anchor_row="span", longest=66):
             tokens = tokens[:1]
         row = sum(attention[i] for i in tokens) / len(tokens) if tokens else np.nan * attention[0]
         rows.append(by_word(row))
-    return words, by_word(attention[0]), rows
+    of_words = list(zip(words, by_word(before[0]), strict=True))
+    of_anchors = [sum(w for (a, b), w in of_words if a < end and b > start) for start, end in spans]
+    return words, by_word(attention[0]), rows, of_anchors
 
 
 def agree(weighed, expected):
-    words, cls, rows = expected
+    words, cls, rows, before = expected
     assert weighed.spans.tolist() == [list(word) for word in words]
     np.testing.assert_allclose(weighed.cls, cls, atol=1e-5, rtol=0)
     assert weighed.anchors.shape == (len(rows), len(words))
     np.testing.assert_allclose(weighed.anchors, np.reshape(rows, weighed.anchors.shape), atol=1e-5)
+    inside = np.isfinite(weighed.anchors).all(axis=1)
+    np.testing.assert_allclose(weighed.layer_before[inside], np.array(before)[inside], atol=1e-5)

@@ -121,7 +121,9 @@ def test_language_model_by_loops(linked, tmp_path, preset, mu):
 def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
     """An anchor's row is its sentence's; drawing by plain normalisation gives P(w|D)."""
     directory = copied(linked, tmp_path)
-    output = BuildOptions(str(directory), ["weights", "examples"], ["rqp", "rdp"], 1, quiet=True)
+    output = BuildOptions(
+        str(directory), ["weights", "examples"], ["rqp", "rdp"], workers=1, quiet=True
+    )
     build([], output, weights=WeightOptions("/nowhere", weighting="language-model"))
     rows, anchors, sentences = (
         open_table(directory, stage, table)
