@@ -23,6 +23,7 @@ from .options import CorpusOptions
 from .readers import READERS, Source, UnknownFormat, choose_reader, sources
 from .readers.mediawiki import multistream_index
 from .readers.source import COLLECTION
+from .scripts import check_scripts
 from .tables import TABLES, table_rows
 
 __all__ = [
@@ -97,7 +98,8 @@ def build_corpus(
 
     Raises:
         HarpError: a source is missing, damaged, of no known format, changes while it is read, or
-            yields nothing; or the folder holds other work or other files.
+            yields nothing, or pages only in scripts without spaces; or the folder holds other work
+            or other files.
     """
     stage = corpus_stage(source_names, directory, options, rules)
     if stage.is_finished():
@@ -115,6 +117,7 @@ def build_corpus(
             bar.update(position - bar.n)
     if _inputs(source_names) != stage.inputs:
         raise HarpError(f"a source of {stage.folder} changed while it was read: run again")
+    check_scripts(", ".join(map(_base_name, source_names)), *stage.counts())
     return stage.finish()
 
 

@@ -15,6 +15,7 @@ from .near_duplicates import bands
 from .page_kinds import kind_of_page
 from .pages import Dropped, Page, Redirect
 from .readers import Reader
+from .scripts import refusal
 from .sentences import linked_sentences, split_sentences
 from .tree import Tree, section_tree
 
@@ -111,6 +112,8 @@ def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[Part]:
             elif isinstance(item, Redirect):
                 part.rows["redirects"].append({"source": item.source, "target": item.target})
                 size += _ROW_SIZE
+            elif reason := refusal([section.body.text for section in item.sections]):
+                part.drops[reason] += 1
             else:
                 size += _add_page(item, *part)
     yield part

@@ -22,6 +22,7 @@ from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
 from .apostrophes import keep_apostrophes
 from .cleanup import clean_anchor, clean_prose
 from .hatnotes import take_hatnotes
+from .interlanguage import INTERLANGUAGE, without_interlanguage
 from .plain_lines import MARK, PLAIN_LINK, put_back, set_aside, without_bullets
 from .prose import TEXT_TEMPLATES, VERBATIM_TAGS, prose_only
 from .site import Site
@@ -64,6 +65,8 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         kind=kind_of_wikitext(wikitext),
         debris=DEBRIS,
     )
+    whole, wikitext = wikitext, without_interlanguage(wikitext)
+    page.drops[INTERLANGUAGE] += wikitext != whole
     wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(prose_only(wikitext)))
     wikitext, hatnotes = take_hatnotes(wikitext)
     marked, plain_lines = set_aside(wikitext)

@@ -1,0 +1,80 @@
+"""Pages in scripts without spaces are refused by name; a few of their words elsewhere are not."""
+
+import pytest
+from dumps import write_dump
+from reading import read
+
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.corpus.pages import Page
+from harp_plugin.corpus.scripts import refusal
+from harp_plugin.errors import HarpError
+
+TEXTS = {
+    "Chinese": "维基百科是一个多语言的网络百科全书，任何人都可以编辑其中的条目。",
+    "Japanese": "ウィキペディアは、誰でも編集できるフリー百科事典である。東京都千代田区に在る。",
+    "Thai": "วิกิพีเดียเป็นสารานุกรมเนื้อหาเสรีหลายภาษาบนเว็บไซต์",
+    "Lao": "ວິກິພີເດຍ ເປັນສາລານຸກົມເສລີ ທີ່ທຸກຄົນສາມາດດັດແກ້ໄດ້",
+    "Khmer": "វិគីភីឌាជាសព្វវចនាធិប្បាយសេរីដែលអ្នកណាក៏អាចកែប្រែបាន។",
+    "Burmese": "ဝီကီပီးဒီးယားသည် အခမဲ့လွတ်လပ်စွယ်စုံကျမ်းတစ်ခုဖြစ်သည်။",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_a_page_is_refused_by_name(language):
+    reason = refusal([TEXTS[language], f"Wikipedia {TEXTS[language]} 2010"])
+    assert reason is not None and reason.startswith(f"page in {language}, whose words no spaces")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "हिन्दी भाषा भारत की एक भाषा है और बहुत लोग इसे बोलते हैं।",
+        "한국어는 한국에서 쓰는 말이다. 漢字도 쓴다.",
+        "Tiếng Việt là ngôn ngữ của người Việt. 越南語",
+        "بێژە کوردی",
+        "Beijing (Chinese: 北京; pinyin: Běijīng) is the capital of China, 中华人民共和国.",
+        "Tokyo (東京都) is a city. " * 3,
+    ],
+)
+def test_other_pages_stay(text):
+    assert refusal([text]) is None
+
+
+def test_more_than_half_of_the_letters():
+    assert refusal(["中" * 10 + "abcdefghij"]) is None
+    assert refusal(["中" * 11 + "abcdefghij"]) is not None
+    assert refusal(["中" * 11 + "abcdefghij" + "0" * 60]) is not None
+
+
+def test_pages_are_counted(tmp_path):
+    wikitexts = {name: f"{text} [[A]]" for name, text in TEXTS.items()} | {"A": "A [[b]] text."}
+    source = write_dump(tmp_path / "d.xml", wikitexts)
+    manifest = build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    assert manifest["rows"]["pages"] == 1 and manifest["rows"]["links"] == 1
+    assert {
+        reason.split(",")[0].removeprefix("page in "): count
+        for reason, count in manifest["drops"].items()
+    } == dict.fromkeys(TEXTS, 1)
+
+
+def test_a_build_of_such_pages_alone_fails(tmp_path):
+    pages = {"一": TEXTS["Chinese"], "二": TEXTS["Japanese"], "三": TEXTS["Japanese"]}
+    source = write_dump(tmp_path / "d.xml", pages, {"1": "一"})
+    with pytest.raises(HarpError) as raised:
+        build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    assert str(raised.value) == (
+        "d.xml: all pages are in Chinese (1), Japanese (2), whose words no spaces separate, and "
+        "words are not segmented: name a source in another language"
+    )
+
+
+def test_no_page_of_a_real_wiki_is_refused(shared_data):
+    pages = list(read(shared_data / "wiki" / "ltgwiki-pages-articles.xml.bz2"))
+    refused = [
+        page.title
+        for page in pages
+        if isinstance(page, Page) and refusal([section.body.text for section in page.sections])
+    ]
+    assert refused == []
