@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from dumps import dump_xml, page_xml
 from reading import read, read_bytes
+from wikitexts import INTERLANGUAGE
 
 from harp_plugin.corpus.pages import Dropped, Page, Redirect
 from harp_plugin.corpus.sentences import linked_sentences
@@ -85,7 +86,8 @@ _HEADING = re.compile(r"^==.*==\s*$", re.M)
 
 def naive_links(text):
     """Target and shown text of each plain ``[[target|text]]trail`` outside of headings."""
-    for match in _SIMPLE.finditer(_HEADING.sub("", _SEE_ALSO.sub("", text))):
+    text = INTERLANGUAGE.sub("", _SEE_ALSO.sub("", text))
+    for match in _SIMPLE.finditer(_HEADING.sub("", text)):
         target = html.unescape(match[1]).partition("#")[0].replace("_", " ").strip()
         shown = html.unescape(match[2] or match[1]).replace("\u200e", "") + match[3]
         shown = " ".join(re.sub("'{2,3}|</?[a-z]+>", "", shown).split())

@@ -1,9 +1,15 @@
 """The wikitexts in a dump, read by ElementTree alone."""
 
 import bz2
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
+
+INTERLANGUAGE = re.compile(
+    r"(?:arz|pnb|mwl|new|krc|ckb|ace|kaa|mhr|eml|pcd|pnt):[^\s\[\]:][^\n\[\]]*\s*\Z"
+)
+"""A list of titles in other languages at the end of a wikitext of these dumps."""
 
 
 def wikitexts(path: Path) -> Iterator[tuple[str, str]]:

@@ -95,7 +95,7 @@ def test_a_real_wiki(shared_data, tmp_path):
     options = BuildOptions(str(tmp_path), tasks=["prop"], workers=2, quiet=True)
     manifests = build([source], options, CorpusOptions(pages_per_shard=40))
     assert tuple(manifests) == ("corpus", "graph", "words", "examples")
-    assert check_by_brute_force(tmp_path) == manifests["words"]["rows"]["collection"] == 4269
+    assert check_by_brute_force(tmp_path) == manifests["words"]["rows"]["collection"] == 4150
 
 
 def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypatch):
