@@ -2,6 +2,7 @@
 
     python benchmarks/training.py DIR --threads 2
     python benchmarks/training.py DIR --device cuda --model bert-base-uncased --batch 64 --steps 60
+    python benchmarks/training.py DIR --precisions --mlm --steps 300 --rounds 1 --threads 2
 
 DIR is a finished build. Both train the same model on the same pair groups with the same hinge loss,
 batch, learning rate and length, each in a process of its own, one after the other, some rounds.
@@ -9,6 +10,10 @@ Timed are the steps after the first ones. *padded* is our trainer without packin
 also learns to predict masked tokens, and sentence-transformers, which cannot, is left out. On a CPU
 all is fp32, on CUDA bf16. Beside pairs and real tokens a second stands the share of the rate of
 flops that a large matrix product reaches here in the same precision. The table is Markdown.
+
+With `--precisions`, packed training in fp32 stands beside bf16, and another seed in fp32 shows how
+far curves lie apart by chance; the losses of all three are printed. A CPU without instructions for
+bf16 emulates it: the curves hold there, the speed does not.
 """
 
 from __future__ import annotations
@@ -21,14 +26,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from harp_plugin.models.loading import resolve_model
+from harp_plugin.models.packing.products import multiplies_bfloat16
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
 from harp_plugin.training.speed import Speed
 
 _LIBRARIES = ("packed", "padded", "sentence-transformers")
+_PRECISIONS = ("bf16", "fp32, another seed", "fp32")
 
 
 def main() -> None:
@@ -39,18 +47,32 @@ def main() -> None:
         run = _sentence_transformers if options.only == _LIBRARIES[2] else _ours
         print(json.dumps(run(options)))
         return
-    results: dict[str, list[dict[str, float]]] = {
-        name: [] for name in _LIBRARIES[: 2 if options.mlm else 3]
-    }
+    names = _PRECISIONS if options.precisions else _LIBRARIES[: 2 if options.mlm else 3]
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for _ in range(options.rounds):
         for name, runs in results.items():
             command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             runs.append(json.loads(done.stdout.splitlines()[-1]))
     _print(results, _product_rate(options.device))
+    if options.precisions:
+        print(f"\nThis CPU multiplies bf16: {multiplies_bfloat16()}.\n")
+        _print_curves({name: runs[0]["losses"] for name, runs in results.items()})
 
 
-def _print(results: dict[str, list[dict[str, float]]], possible: float) -> None:
+def _print_curves(losses: dict[str, dict[str, float]]) -> None:
+    """Print the losses by step, and how far from those of fp32 they are on average."""
+    print(f"| step | {' | '.join(losses)} |")
+    print("|---" * (1 + len(losses)) + "|")
+    for step in losses["fp32"]:
+        print(f"| {step} | {' | '.join(f'{curve[step]:.3f}' for curve in losses.values())} |")
+    for name, curve in losses.items():
+        apart = [abs(curve[step] - base) for step, base in losses["fp32"].items()]
+        print(f"\n{name}: {sum(apart) / len(apart):.4f} from fp32 on average", end="")
+    print()
+
+
+def _print(results: dict[str, list[dict[str, Any]]], possible: float) -> None:
     print(f"A large matrix product runs at {possible / 1e12:.3g} TFLOP/s.\n")
     last = list(results)[-1]
     print(f"| library | pairs/s | beside {last} | tokens/s | share of products | peak, GB |")
@@ -83,7 +105,7 @@ def _now(device: str) -> float:
     return time.perf_counter()
 
 
-def _mean(runs: list[dict[str, float]], key: str) -> float:
+def _mean(runs: list[dict[str, Any]], key: str) -> float:
     return sum(run[key] for run in runs) / len(runs)
 
 
@@ -105,7 +127,7 @@ class _Clock:
         self.options = options
         self.speed = speed
         self.steps = 0
-        self.result: dict[str, float] = {}
+        self.result: dict[str, Any] = {}
 
     def tick(self) -> None:
         """Note the end of a step."""
@@ -143,7 +165,7 @@ def _callback(clock: _Clock):
     return Ticks()
 
 
-def _ours(options: argparse.Namespace) -> dict[str, float]:
+def _ours(options: argparse.Namespace) -> dict[str, Any]:
     from harp_plugin.training.arguments import (
         HarpDataArguments,
         HarpModelArguments,
@@ -161,14 +183,16 @@ def _ours(options: argparse.Namespace) -> dict[str, float]:
         training = HarpTrainingArguments(**_training(folder, options))
         model, groups, tasks = HarpModelArguments(options.model), _groups(options), options.tasks
         trainer = build_trainer(groups, tuple(tasks), data.weighted_sum(), model, data, training)
-        trainer.model.is_packed = options.only == "packed"
+        trainer.model.is_packed = options.only != "padded"
         clock = _Clock(options, trainer.speed)
         trainer.add_callback(_callback(clock))
         trainer.train()
-        return clock.result
+        log = trainer.state.log_history
+        losses = {entry["step"]: entry["loss"] for entry in log if "loss" in entry}
+        return clock.result | {"losses": losses}
 
 
-def _sentence_transformers(options: argparse.Namespace) -> dict[str, float]:
+def _sentence_transformers(options: argparse.Namespace) -> dict[str, Any]:
     from datasets import Dataset
     from sentence_transformers.cross_encoder import (
         CrossEncoder,
@@ -217,14 +241,15 @@ def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:
         "output_dir": folder,
         "per_device_train_batch_size": options.batch,
         "max_steps": options.steps,
-        "learning_rate": 1e-5,
+        "learning_rate": options.learning_rate,
+        "logging_steps": options.logging_steps,
         "save_strategy": "no",
         "report_to": "none",
         "disable_tqdm": True,
         "use_cpu": options.device == "cpu",
-        "bf16": options.device == "cuda",
+        "bf16": options.only == "bf16" or (options.device == "cuda" and not options.precisions),
         "dataloader_num_workers": options.workers,
-        "seed": 42,
+        "seed": 43 if options.only == "fp32, another seed" else 42,
     }
 
 
@@ -239,10 +264,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--max-length", type=int, default=512)
     parser.add_argument("--warm", type=int, default=3, help="steps before the clock starts")
     parser.add_argument("--mlm", action="store_true", help="predict masked tokens too")
+    parser.add_argument("--precisions", action="store_true", help="compare bf16 with fp32")
+    parser.add_argument("--learning-rate", type=float, default=1e-5)
+    parser.add_argument("--logging-steps", type=int, default=20)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--workers", type=int, default=0, help="processes that read and tokenise")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--only", choices=_LIBRARIES, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=(*_LIBRARIES, *_PRECISIONS), help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
