@@ -57,8 +57,6 @@ PerQuery = dict[str, dict[str, float]]
 COLLECTIONS = ("vaswani", "cranfield")
 MEASURES = ["nDCG@10", "AP", "RR@10", "P@10"]
 SHOWN = MEASURES[:2]
-DEPTH = 50
-MAX_LENGTH = 256
 FOLDS = 5
 WEIGHTS = [round(step / 20, 2) for step in range(21)]
 BASELINES = ("BM25", "cosine")
@@ -97,9 +95,21 @@ def main() -> None:
         _report(options)
         return
     torch.set_num_threads(options.threads)
+    _check_settings(options)
     failed = [name for name in _cells(options) if not _try(name, options)]
     if failed:
         sys.exit(f"not finished: {', '.join(failed)}")
+
+
+def _check_settings(options: argparse.Namespace) -> None:
+    """Refuse to mix cells that were made with other options."""
+    settings = {name: getattr(options, name) for name in ("model", "steps", "depth", "max_length")}
+    path = options.folder / "settings.json"
+    if not path.exists():
+        options.folder.mkdir(parents=True, exist_ok=True)
+        write_record(path, settings)
+    if read_record(path) != settings:
+        sys.exit(f"{path} says {read_record(path)}: name another folder, or the same options")
 
 
 def _cells(options: argparse.Namespace) -> Iterator[str]:
@@ -132,7 +142,7 @@ def _try(name: str, options: argparse.Namespace) -> bool:
 def _ranker(name: str, folder: Path, options: argparse.Namespace) -> pt.Transformer | None:
     """Return what reranks BM25's results; None for BM25 itself."""
     if name in BASELINES:
-        return None if name == "BM25" else _Cosine(options.model)
+        return None if name == "BM25" else _Cosine(options.model, options.max_length)
     condition, _, seed = name.rpartition("-")
     if condition in options.finished:
         model = Path(options.finished[condition].format(seed=seed))
@@ -140,7 +150,7 @@ def _ranker(name: str, folder: Path, options: argparse.Namespace) -> pt.Transfor
             raise FileNotFoundError(f"{model} is not a finished model")
     else:
         model = _train(condition, int(seed), folder, options)
-    return HarpReranker(str(model), max_length=MAX_LENGTH)
+    return HarpReranker(str(model), max_length=options.max_length)
 
 
 def _train(condition: str, seed: int, folder: Path, options: argparse.Namespace) -> Path:
@@ -173,6 +183,8 @@ def _train(condition: str, seed: int, folder: Path, options: argparse.Namespace)
 def _measure(folder: Path, ranker: pt.Transformer | None, options: argparse.Namespace) -> None:
     """Write the run and the values of each query, for each collection."""
     for name in COLLECTIONS:
+        if (folder / f"{name}.json").is_file():
+            continue
         collection = JudgedDataset(name)
         run = _first_stage(collection, options)
         if ranker is not None:
@@ -184,7 +196,7 @@ def _measure(folder: Path, ranker: pt.Transformer | None, options: argparse.Name
 def _first_stage(collection: JudgedDataset, options: argparse.Namespace) -> pd.DataFrame:
     index = str(options.folder / "index")
     evaluation = EvaluationOptions(
-        dataset=collection.name, depth=DEPTH, index_dir=index, quiet=True
+        dataset=collection.name, depth=options.depth, index_dir=index, quiet=True
     )
     return FirstStage(evaluation, collection).retrieve()
 
@@ -198,11 +210,11 @@ def _per_query(runs: dict[str, pd.DataFrame], collection: JudgedDataset) -> dict
 class _Cosine(pt.Transformer):
     """Ranks by the cosine of the encoder's vectors of query and text, as it comes."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, max_length: int) -> None:
         from sentence_transformers import SentenceTransformer
 
         self._encoder = SentenceTransformer(resolve_model(model))
-        self._encoder.max_seq_length = MAX_LENGTH
+        self._encoder.max_seq_length = max_length
         self._vectors: dict[str, np.ndarray] = {}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -247,7 +259,7 @@ def _report_collection(collection: JudgedDataset, options: argparse.Namespace) -
                 weights.setdefault(condition, []).append(chosen)
     if "BM25" not in alone:
         return
-    print(f"\n## {collection.name}, {len(collection.topics)} queries, BM25's top {DEPTH}\n")
+    print(f"\n## {collection.name}, {len(collection.topics)} queries, BM25's top {options.depth}\n")
     print(f"| condition | seeds | {' | '.join(SHOWN)} | ", end="")
     print(f"{' | '.join(f'{measure}, with BM25' for measure in SHOWN)} | its weight |")
     print("|---" * (3 + 2 * len(SHOWN)) + "|")
@@ -357,6 +369,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--depth", type=int, default=50, help="BM25's results that are reranked")
+    parser.add_argument("--max-length", type=int, default=256, help="tokens of a pair, reranking")
     parser.add_argument(
         "--finished",
         nargs="*",
