@@ -18,12 +18,12 @@ from harp_plugin.text import WORD
 
 pytestmark = pytest.mark.integration
 STRUCTURE = [task for task in TASKS if task != "prop"]
-EXAMPLES = {"prop": 140, "srr": 94, "rwi": 419, "ati": 110, "ltm": 11} | {
-    "ict": 495,
-    "bfs": 93,
-    "wlp": 139,
-    "hlp": 139,
-    "php": 140,
+EXAMPLES = {"prop": 138, "srr": 89, "rwi": 334, "ati": 90, "ltm": 11} | {
+    "ict": 462,
+    "bfs": 89,
+    "wlp": 136,
+    "hlp": 136,
+    "php": 138,
 }
 
 

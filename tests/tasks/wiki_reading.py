@@ -22,10 +22,11 @@ class Section(NamedTuple):
     title: str
     text: str
     path: tuple[int, ...]
+    boilerplate: bool = False
 
     @property
     def words(self) -> int:
-        return len(WORD.findall(self.text))
+        return 0 if self.boilerplate else len(WORD.findall(self.text))
 
 
 class Group(NamedTuple):
@@ -44,7 +45,7 @@ class WikiReading:
             name: pq.read_table(directory / stage / name).to_pylist()
             for stage, names in {
                 "corpus": ("pages", "sentences", "links", "redirects"),
-                "graph": ("documents",),
+                "graph": ("documents", "anchors"),
             }.items()
             for name in names
         }
@@ -72,7 +73,7 @@ class WikiReading:
     def moved(self) -> dict[str, str]:
         return {row["source"]: row["target"] for row in self.tables["redirects"]}
 
-    def _resolved(self, key: str) -> str | None:
+    def resolved(self, key: str) -> str | None:
         keys = {row["key"]: title for title, row in self.rows.items()}
         while key in self.moved and key not in keys:
             key = self.moved[key]
@@ -80,12 +81,21 @@ class WikiReading:
 
     @cached_property
     def linked(self) -> dict[str, set[str]]:
-        """Pages that each page links to in its text."""
+        """Pages that each page links to, from boilerplate too."""
+        return self._targets(self.tables["links"])
+
+    @cached_property
+    def anchored(self) -> dict[str, set[str]]:
+        """Pages that each page links to in its text, but for pages that the graph leaves out."""
+        found = self._targets([row for row in self.tables["links"] if row["region"] is None])
+        sources = {self.titles[row["source"]] for row in self.tables["anchors"]}
+        return {title: targets if title in sources else set() for title, targets in found.items()}
+
+    def _targets(self, links) -> dict[str, set[str]]:
         page = {row["id"]: self.titles[row["page"]] for row in self.tables["sentences"]}
-        resolved = {row["target"]: None for row in self.tables["links"]}
-        resolved = {key: self._resolved(key) for key in resolved}
+        resolved = {key: self.resolved(key) for key in {row["target"] for row in links}}
         found = {title: set() for title in self.rows}
-        for row in self.tables["links"]:
+        for row in links:
             if resolved[row["target"]] is not None:
                 found[page[row["sentence"]]].add(resolved[row["target"]])
         return {title: targets - {title} for title, targets in found.items()}
@@ -100,21 +110,22 @@ class WikiReading:
         """Documents with links both ways, and with a link one way, of each document."""
         found = {}
         for title in self.documents:
-            to = self.linked[title] & self.documents
-            back = {source for source in self.documents if title in self.linked[source]}
-            found[title] = to & back, to ^ back
+            to = self.anchored[title] & self.documents
+            back = {source for source in self.documents if title in self.anchored[source]}
+            one_way = {page for page in to if title not in self.linked[page]}
+            found[title] = to & back, one_way | (back - self.linked[title])
         return found
 
     def beside(self, title: str) -> set[str]:
         """Documents that a page links to that links to this one, too."""
-        lists = [targets for targets in self.linked.values() if title in targets]
+        lists = [targets for targets in self.anchored.values() if title in targets]
         return (set().union(*lists) & self.documents) - {title}
 
     @cached_property
     def related(self) -> dict[str, set[str]]:
         """Documents under each document's see-also heading."""
         return {
-            title: {self._resolved(key) for key in self.rows[title]["see_also"]}.intersection(
+            title: {self.resolved(key) for key in self.rows[title]["see_also"]}.intersection(
                 self.documents - {title}
             )
             for title in self.documents
@@ -124,7 +135,9 @@ class WikiReading:
         """A page's text, by sections up to as many words as a model reads."""
         texts: list[str] = []
         for section in self.sections[title]:
-            if sum(len(text.split()) for text in texts) < MODEL_WORDS and section.text:
+            if section.boilerplate or not section.text:
+                continue
+            if sum(len(text.split()) for text in texts) < MODEL_WORDS:
                 texts.append(section.text)
         return "\n".join(texts)
 
@@ -165,7 +178,7 @@ class WikiReading:
         return {(title,) for title in self.documents if self.passages(title)}
 
     def wlp_examples(self) -> set[tuple[str]]:
-        return {(t,) for source in self.documents for t in self.linked[source] & self.documents}
+        return {(t,) for source in self.documents for t in self.anchored[source] & self.documents}
 
     def hlp_examples(self) -> set[tuple[str]]:
         return {(t,) for t in self.documents if self.neighbours[t][0] or self.beside(t)}
@@ -236,7 +249,7 @@ class WikiReading:
         return {text for page in pages for text in [self.lead(page), *self.passages(page)]}
 
     def wlp(self, title: str) -> list[Group]:
-        linking = {source for source in self.documents if title in self.linked[source]}
+        linking = {source for source in self.documents if title in self.anchored[source]}
         others = self.texts(self.no_link(title))
         return self._for_sentences_of_the_lead(title, self.texts(linking), others)
 
@@ -275,6 +288,6 @@ def sections_of(row) -> list[Section]:
             continue
         above = [n for n, level in enumerate(levels) if level < section["level"]]
         path = (*found[above[-1]].path, len(found))
-        found.append(Section(section["title"], section["text"], path))
+        found.append(Section(section["title"], section["text"], path, section["boilerplate"]))
         levels.append(section["level"])
     return found
