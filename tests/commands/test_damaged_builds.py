@@ -13,11 +13,11 @@ from test_build import run, tree
 
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError
-from harp_plugin.tasks import PreTrainingData
+from harp_plugin.tasks import DrawOptions, PreTrainingData
 
 pytestmark = pytest.mark.integration
 
-TASKS = ["rqp", "qdm", "rdp", "acm", "prop", "ict", "srr", "ltm", "wlp"]
+TASKS = ["rqp", "qdm", "rdp", "acm", "prop", "ict", "srr", "ltm", "wlp", "anchor"]
 LONG = "It is a kind of plant that grows in many countries of the world and is known to all. "
 PAGES = {
     "Apple": f"An apple is a [[fruit]] of a [[tree]]. Some call [[Cider|it]] wine. {LONG * 3}\n"
@@ -47,8 +47,10 @@ def builds(tmp_path_factory, tiny_bert):
 def drawn(build: Path) -> str:
     """A hash of groups of all tasks: it reads every table that training reads."""
     digest = hashlib.sha256()
-    for task in TASKS:
-        data = PreTrainingData(build, {task: 1}, groups_per_epoch=6)
+    negatives = [*dict.fromkeys(TASKS, "task").items(), ("anchor", "bm25"), ("anchor", "model")]
+    for task, kind in negatives:
+        draw = DrawOptions(negatives=kind)
+        data = PreTrainingData(build, {task: 1}, groups_per_epoch=6, draw=draw)
         for index in range(6):
             digest.update(repr(data.group(0, index)).encode())
     return digest.hexdigest()
