@@ -184,7 +184,8 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
         model, groups, tasks = HarpModelArguments(options.model), _groups(options), options.tasks
         trainer = build_trainer(groups, tuple(tasks), data.weighted_sum(), model, data, training)
         trainer.model.is_packed = options.only != "padded"
-        clock = _Clock(options, trainer.speed)
+        # Each line of the log takes the counts of tokens away.
+        clock = _Clock(options, None if options.precisions else trainer.speed)
         trainer.add_callback(_callback(clock))
         trainer.train()
         log = trainer.state.log_history
@@ -242,6 +243,7 @@ def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:
         "per_device_train_batch_size": options.batch,
         "max_steps": options.steps,
         "learning_rate": options.learning_rate,
+        "logging_strategy": "steps" if options.precisions else "no",
         "logging_steps": options.logging_steps,
         "save_strategy": "no",
         "report_to": "none",
