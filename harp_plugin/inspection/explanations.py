@@ -27,7 +27,7 @@ _EXPLANATIONS = {
     "rqp": Explanation(
         "Representative Query Prediction",
         "One document has two queries: an anchor with words from around it should suit the page "
-        "that it links to better than other words of the same number.",
+        "that it links to better than an anchor that stands on this page and links elsewhere.",
         "The + query should read like something a person would type to find this page. It is a bad "
         "pair if the − query says better what the page is about.",
     ),
@@ -48,7 +48,7 @@ _EXPLANATIONS = {
     "acm": Explanation(
         "Anchor Co-occurrence Modeling",
         "Pages that one sentence links to belong together: an anchor with words of its page should "
-        "suit the other page better than a page drawn from the whole corpus.",
+        "suit the other page better than a page that the article links to elsewhere.",
         "The + page should be related to the query, the − page should not. It is a bad pair if the "
         "− page answers the query as well.",
     ),
