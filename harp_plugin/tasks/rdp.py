@@ -39,7 +39,7 @@ class RDP:
                 rng,
                 1,
                 positive=first.page,
-                excluded=source.pages_linked_by(example),
+                excluded=source.pages_linked_by(example) | source.text_targets(first.text_id),
                 queries=self.negative_queries,
                 id=example,
                 source=source,

@@ -277,14 +277,17 @@ def linked_source(linked_build) -> BuildSource:
 
 @pytest.fixture(scope="session")
 def searched_build(tmp_path_factory) -> HandBuild:
-    """The same, with pages that a search found for each anchor text: of `apple`, these six."""
+    """The same, with the pages that a search found for the text `apple` and for sentence 0."""
     build = write_hand_build(tmp_path_factory.mktemp("searched-build"))
     ranked = ["APPLE", "TREE", "CIDER", "SALT", "IRON", "RECORDS", "GOLD"]
     pages = [build.pages[name] for name in ranked]
     commit(
         build.directory / "bm25_negatives",
         None,
-        {"anchor_texts": [{"id": text_id("apple"), "pages": pages}]},
+        {
+            "anchor_texts": [{"id": text_id("apple"), "pages": pages}],
+            "sentences": [{"id": build.sentence(0), "pages": pages}],
+        },
     )
     return build
 

@@ -9,8 +9,10 @@ from chi_square import agrees
 from orchard_wiki import draws
 
 from harp_plugin.errors import HarpError
+from harp_plugin.tasks.source import BuildSource
 from harp_plugin.weights.tables import TABLES as WEIGHTS
 
+HARP = ["rqp", "qdm", "rdp", "acm"]
 OLD_APPLE = {"old": 4, "tree": 16, "bears": 2, "red": 1, "fruit": 12, "quickly": 1}
 """β of the first anchor's sentence in 64ths, without ``the`` and without apple."""
 
@@ -239,3 +241,35 @@ class TestACM:
         drawn = draws(source, "acm", build.sentence(20), 3000)
         expected = shares({name: n for name, n in counts.items() if name not in ("IRON", "SALT")})
         assert agrees(Counter(names(build, group)[1] for group in drawn), expected)
+
+
+class TestHardNegatives:
+    """Beside sentence 0's apple: no page that the sentence or the text leads to."""
+
+    def negatives(self, build, task, **options):
+        """Negatives of groups whose text is the apple of sentence 0."""
+        source = BuildSource(build.directory, HARP)
+        example = build.anchors[0, 0] if task == "qdm" else build.sentence(0)
+        for group in filter(None, draws(source, task, example, 2000, **options)):
+            positive, negative = names(build, group)
+            is_apple = {
+                "qdm": group.positive.query_origin.anchor == build.anchors[0, 0],
+                "rdp": positive == "APPLE",
+                "acm": group.positive.query.startswith("apple "),
+            }
+            if is_apple[task]:
+                assert group.positive.query == group.negatives[0].query
+                yield negative
+
+    @pytest.mark.parametrize("task", ["qdm", "rdp", "acm"])
+    def test_of_a_search(self, searched_build, task):
+        """Of the seven that it found, one is linked beside apple, and to three the text leads."""
+        counts = Counter(self.negatives(searched_build, task, negatives="bm25"))
+        assert counts.total() > 150
+        assert agrees(counts, dict.fromkeys(("SALT", "IRON", "GOLD"), 1 / 3))
+
+    @pytest.mark.parametrize("task", ["qdm", "rdp", "acm"])
+    def test_by_in_links(self, hand_build, task):
+        """Two anchors lead to iron, one to each other page."""
+        counts = Counter(self.negatives(hand_build, task, negatives="in_links"))
+        assert agrees(counts, shares({"IRON": 2, "GOLD": 1} | {f"SPOT{n}": 1 for n in range(12)}))
