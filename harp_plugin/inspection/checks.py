@@ -194,6 +194,12 @@ _OURS = {
         limits=Thresholds(0.01, 0.05),
         advice="Leave out links such as “here”: build with --functional-anchors drop.",
     ),
+    "layers_disagree": Check(
+        label="layers that disagree on the order",
+        measure=measurements.layers_disagree,
+        limits=Thresholds(0.05, 0.15),
+        advice="The order of such a pair is chance: leave these out with --rdp-agreement.",
+    ),
     "boilerplate": Check(
         label="references, links or a hatnote",
         measure=measurements.boilerplate,

@@ -30,6 +30,7 @@ __all__ = [
     "first_in_order",
     "frequent_pages",
     "functional_anchors",
+    "layers_disagree",
     "longer_document",
     "longer_query",
     "more_capitals",
@@ -293,6 +294,15 @@ def boilerplate(groups: AuditedGroups) -> Measurement | None:
         for observation in groups.observations
         for is_boilerplate in observation.boilerplate
         if is_boilerplate is not None
+    )
+
+
+def layers_disagree(groups: AuditedGroups) -> Measurement | None:
+    """Share of RDP's groups whose order the layer before the last does not confirm."""
+    return _share(
+        not observation.layers_agree
+        for observation in groups.observations
+        if observation.layers_agree is not None
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from ..corpus.boilerplate import begins_with_hatnote
+from ..errors import HarpError
 from ..sampling import stable_id
 from ..tasks import DocumentOrigin, DrawOptions, Pair, PairGroup, QueryOrigin, SampledWord
+from ..tasks.importance import anchor_importance
 from ..tasks.source import Anchor, BuildSource
 from ..tasks.terms import Terms, stop_words
 from ..text import normalise_anchor, words
@@ -37,6 +39,8 @@ class Observation:
         in_links: number of anchors that lead to each page; None where it is no linked page.
         occurrences: how often the text of the anchor in the positive's query leads to each page;
             None where the query has no anchor, or the document no page.
+        layers_agree: whether the layer before the last orders the pages of RDP's anchors as the
+            last one does; None for other tasks, and where no such layer weighed the anchors.
         boilerplate: whether each document is a section of references or links, or begins with a
             hatnote; None where it is from no page.
         ranks: by weight, of the sampled words of each distinct query, in the text they come from.
@@ -52,6 +56,7 @@ class Observation:
     anchors: tuple[str, ...]
     in_links: tuple[int | None, ...]
     occurrences: tuple[int | None, ...]
+    layers_agree: bool | None
     boilerplate: tuple[bool | None, ...]
     ranks: tuple[tuple[int, ...], ...]
     stopped: frozenset[str]
@@ -87,6 +92,7 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors),
         tuple(None if page is None else _in_links(page, source) for page in pages),
         tuple(None if page is None or not targets else targets.get(page, 0) for page in pages),
+        _layers_agree(group.task, query, pages, source, options),
         tuple(_is_boilerplate(pair, source) for pair in group.members),
         tuple(
             tuple(_ranks(origin.sampled, source, options)) if origin else ()
@@ -110,6 +116,34 @@ def _targets(anchor: Anchor, source: BuildSource) -> dict[int, int]:
     except KeyError:
         return dict.fromkeys(source.text_targets(anchor.text_id), 1)
     return dict(zip(text.pages.tolist(), text.counts.tolist(), strict=True))
+
+
+def _layers_agree(
+    task: str,
+    query: QueryOrigin,
+    pages: Sequence[int | None],
+    source: BuildSource,
+    options: DrawOptions,
+) -> bool | None:
+    """Whether both layers weigh an anchor of the positive's page more than one of each other."""
+    if task != "rdp" or query.sentence is None:
+        return None
+    try:
+        weighed = anchor_importance(query.sentence, source, replace(options, rdp_agreement=True))
+    except HarpError:
+        return None
+    if np.isnan(weighed.layer_before).any():
+        return None
+    both = np.stack([weighed.weights, weighed.layer_before], axis=1)
+    of_page = [
+        [w for a, w in zip(weighed.anchors, both, strict=True) if a.page == p] for p in pages
+    ]
+    positive, *negatives = of_page
+    return all(
+        any((better > worse).all() for better in positive for worse in negative)
+        for negative in negatives
+        if len(negative)
+    )
 
 
 def _is_boilerplate(pair: Pair, source: BuildSource) -> bool | None:

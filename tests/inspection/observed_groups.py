@@ -24,6 +24,7 @@ def observed(*members: tuple[str, str], **known) -> Observation:
         "anchors": (),
         "in_links": nothing,
         "occurrences": nothing,
+        "layers_agree": None,
         "boilerplate": nothing,
         "ranks": ((),) * len({pair.query for pair in pairs}),
         "stopped": STOPPED,

@@ -29,13 +29,7 @@ from harp_plugin.text import words
 
 pytestmark = pytest.mark.integration
 
-LEFT_OPEN = {
-    ("rqp", "earlier_word"),
-    ("rqp", "higher_term_frequency"),
-    ("qdm", "more_in_links"),
-    ("qdm", "commoner_target"),
-    ("acm", "more_in_links"),
-}
+LEFT_OPEN: set[tuple[str, str]] = set()
 """Red accuracies of default data."""
 
 
@@ -241,6 +235,32 @@ def test_links_are_those_of_a_count_by_hand(build, task):
         assert order == np.argsort(seen.occurrences, kind="stable").tolist()
         assert [bool(number) for number in counted] == [bool(n) for n in seen.occurrences]
         assert seen.boilerplate == (False,) * len(seen.pages)
+
+
+def test_layers_agree_where_both_weigh_the_anchors_alike(build):
+    """Pairs of the last layer's order alone agree as often as both layers order them alike."""
+    data = PreTrainingData(build, {"rdp": 1}, seed=42, draw=DrawOptions(rdp_agreement=False))
+    before = {
+        row["id"]: row["layer_before"]
+        for row in read_table(build / "weights/anchor_weights").to_pylist()
+    }
+    seen = set()
+    for index in range(len(data)):
+        group = data.group(0, index)
+        links = data.source.sentence_anchors(group.positive.query_origin.sentence)
+        sums = Counter()
+        for link in links:
+            sums[link.page] += before[link.id]
+        if len({link.page for link in links}) < len(links):
+            continue  # repeats
+        good, bad = (sums[pair.document_origin.page] for pair in group.members)
+        agree = observe(group, data.source, data.draw_options).layers_agree
+        assert agree == (good > bad)
+        seen.add(agree)
+    assert seen == {True, False}
+    agreeing = PreTrainingData(build, {"rdp": 1}, seed=42)
+    groups = (agreeing.group(0, index) for index in range(len(agreeing)))
+    assert all(observe(group, agreeing.source, DrawOptions()).layers_agree for group in groups)
 
 
 class Tables(HTMLParser):

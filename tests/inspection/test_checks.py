@@ -202,6 +202,15 @@ def test_functional_anchors():
     assert measured("functional_anchors", without) is None
 
 
+def test_layers_that_disagree():
+    agree, not_so = (
+        observed(("q", "a"), ("q", "b"), layers_agree=is_so) for is_so in (True, False)
+    )
+    found = measured("layers_disagree", agree, not_so, agree, observed(("q", "a"), ("q", "b")))
+    assert found.value == pytest.approx(1 / 3)
+    assert measured("layers_disagree", observed(("q", "a"), ("q", "b"))) is None
+
+
 def test_boilerplate():
     good = observed(("q", "a"), ("q", "b"), boilerplate=(False, False))
     bad = observed(("q", "a"), ("q", "b"), boilerplate=(False, True))
