@@ -6,7 +6,7 @@ import numpy as np
 
 from .base import neighbours
 from .groups import PairGroup, QueryOrigin
-from .negatives import draw_unlinked
+from .negatives import draw_by_in_links, draw_unlinked
 from .options import DrawOptions
 from .passages import draw_item, draw_items, passage_group, passages
 from .queries import Query
@@ -37,7 +37,7 @@ class HLP:
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw one of the two relations that the page has, a page of it, and an unrelated page."""
+        """Draw a relation that the page has, a page of it, and by its in-links an unrelated one."""
         sources = source.page_links(example).sources.tolist()
         mutual = source.examples["hlp"].array(example, "mutual").tolist()
         targets = (source.page_links(page).targets for page in draw_items(rng, sources, None))
@@ -50,6 +50,7 @@ class HLP:
             positive=page,
             source=source,
             options=options,
+            own=lambda barred: draw_by_in_links(rng, source, barred),
             related=lambda page: (
                 not set(sources).isdisjoint(source.page_links(page).sources.tolist())
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def draw_negatives(
     if options.negatives in ("bm25", "model"):
         ranked = source.hard_negatives(options.negatives, queries, id)
         pages = [page for page in ranked if page not in barred]
-        return draw_items(rng, [page for page in pages if not may_be_relevant(page)], count)
+        shuffled = draw_items(rng, pages, None)
+        return list(islice((page for page in shuffled if not may_be_relevant(page)), count))
     chosen: list[int] = []
     for _ in range(_TRIES * count):
         if options.negatives == "in_links":

@@ -6,7 +6,7 @@ import numpy as np
 
 from .base import neighbours
 from .groups import PairGroup, QueryOrigin
-from .negatives import draw_unlinked
+from .negatives import draw_by_in_links, draw_unlinked
 from .options import DrawOptions
 from .passages import draw_item, passage_group, passages
 from .queries import Query
@@ -36,7 +36,8 @@ class PHP:
     ) -> PairGroup | None:
         """Draw two neighbouring grades of those that the page has, and a page of each.
 
-        The option ``negatives`` says which pages without a link are drawn.
+        The option ``negatives`` says which pages without a link are drawn; by the task's own
+        definition, they are drawn in proportion to their in-links, of which linked pages have many.
         """
         table = source.examples["php"]
         grades = [table.array(example, name).tolist() for name in ("mutual", "one_way")]
@@ -47,6 +48,13 @@ class PHP:
             negatives = [p for p in linked[number + 1] if not source.are_alike(p, page)]
             negatives = [draw_item(rng, negatives)] if negatives else []
         else:
-            negatives = draw_unlinked(rng, example, positive=page, source=source, options=options)
+            negatives = draw_unlinked(
+                rng,
+                example,
+                positive=page,
+                source=source,
+                options=options,
+                own=lambda barred: draw_by_in_links(rng, source, barred),
+            )
         query = Query(draw_item(rng, passages(source, example)).text, QueryOrigin(example))
         return passage_group("php", query, [page, *negatives], rng, source)

@@ -255,7 +255,8 @@ class WikiReading:
 
     def hlp(self, title: str) -> list[Group]:
         beside = self.beside(title)
-        others = frozenset(self.texts(self.no_link(title) - beside))
+        with_links = set().union(*self.anchored.values())
+        others = frozenset(self.texts(self.no_link(title) & with_links - beside))
         related = self.texts(self.neighbours[title][0] | beside)
         return [Group(q, d, others) for q in self.texts({title}) for d in related]
 
