@@ -92,13 +92,17 @@ def draw_unlinked(
 ) -> list[int]:
     """Draw the negative of a query that is a text of a page: a page without a link to or from it.
 
+    Nor is it like the query's page, unless the option ``alike_negatives`` allows it.
+
     Returns:
         One page, or none where there is none. The arguments are those of `draw_negatives`; hard
         negatives are those of the page.
     """
 
     def may_be_relevant(other: int) -> bool:
-        return source.are_linked(page, other) or (related is not None and related(other))
+        if source.are_linked(page, other) or (related is not None and related(other)):
+            return True
+        return options.alike_negatives != "allowed" and source.are_alike(page, other)
 
     return draw_negatives(
         rng,

@@ -9,6 +9,7 @@ from chi_square import agrees
 from orchard_wiki import BODIES, LEADS, LONG, TEXTS, TITLED, draws, prose, sentence
 
 from harp_plugin.tasks import Pair
+from harp_plugin.tasks.source import BuildSource
 
 NAMES = {text: name for name, text in TEXTS.items()}
 BESIDE = ["One", "Two", "Three", "Four", "Five", "Six"]
@@ -407,6 +408,18 @@ class TestWLP:
         found = draws(orchard.source, "wlp", example, 1000, negatives=negatives)
         counts = Counter(negative for _, _, negative in texts_of(found))
         assert agrees(counts, passages_of(**shares))
+
+    @pytest.mark.parametrize(("allowed", "others"), [(False, {"Gamma", "Kappa"}), (True, None)])
+    def test_pages_like_that_of_the_query(self, orchard, monkeypatch, allowed, others):
+        """Twin is taken for a near-duplicate of Beta, whose sentence is the query."""
+        alike = {orchard.pages["Beta"], orchard.pages["Twin"]}
+        monkeypatch.setattr(BuildSource, "are_alike", lambda self, a, b: {a, b} == alike)
+        options = {"alike_negatives": "allowed"} if allowed else {}
+        example = orchard.examples("wlp")["Beta",]
+        found = draws(orchard.source, "wlp", example, 60, negatives="bm25", **options)
+        titles = {page: title for title, page in orchard.pages.items()}
+        drawn = {titles[group.negatives[0].document_origin.page] for group in found}
+        assert drawn == (others or {"Gamma", "Twin", "Kappa"})
 
 
 class TestHLP:
