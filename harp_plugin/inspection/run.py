@@ -58,7 +58,7 @@ def inspect(
     refuse_other_files(path, PAGE_MARK)
     refuse_other_files(audit_path(path), AUDIT_MARK)
     tasks = read_manifest(directory / "examples")["options"]["tasks"]
-    manifests = {stage: read_manifest(directory / stage) for stage in needed_stages(tasks)}
+    manifests = {stage: read_manifest(directory / stage) for stage in needed_stages(tasks, draw)}
     weighed = manifests["weights"]["options"] if "weights" in manifests else {}
     model = options.model or weighed.get("model", WeightOptions.model)
     weighting = weighed.get("weighting", WeightOptions.weighting)

@@ -110,10 +110,15 @@ class BuildSource:
         """Check that a build has the examples of these tasks.
 
         Raises:
-            HarpError: it was built without one of them, or is unfinished.
+            HarpError: it was built without one of them, is unfinished, or is of an earlier version.
         """
         if not tasks:
             return
+        if "page_links" not in read_manifest(directory / "graph")["rows"]:
+            raise HarpError(
+                f"{directory} is of an earlier version, whose link graph lacks what is drawn now: "
+                "run `harp build` again with --overwrite"
+            )
         built = read_manifest(directory / "examples")["options"].get("tasks", tasks)
         if missing := [task for task in tasks if task not in built]:
             raise HarpError(
