@@ -24,7 +24,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from transformers.hf_argparser import HfArgumentParser
+from transformers.hf_argparser import HfArgumentParser, string_to_bool
 
 from .errors import HarpError
 from .option_names import OptionNames, flag
@@ -53,7 +53,8 @@ class OptionsParser(HfArgumentParser):
     before, or has in other projects, are accepted as `harp_plugin.option_names` says.
 
     Args:
-        dataclasses: the options; each field's help is its ``metadata["help"]``.
+        dataclasses: the options; each field's help is its ``metadata["help"]``. A class variable
+            ``advice`` has what an error adds about an option whose value is not known, by its name.
         prog: the command as typed, such as ``harp build``.
         description: what the command does.
         arguments: the positional arguments as the usage line shows them.
@@ -71,6 +72,9 @@ class OptionsParser(HfArgumentParser):
         self._types = _recipe_types(dataclasses)
         self._option_names = OptionNames(dataclasses)
         self._count = len(dataclasses)
+        self._advice: dict[str, str] = {}
+        for options in dataclasses:
+            self._advice |= getattr(options, "advice", {})
         super().__init__(
             list(dataclasses),
             prog=prog,
@@ -86,7 +90,12 @@ class OptionsParser(HfArgumentParser):
                 action.help = SUPPRESS
 
     def add_argument(self, *names: Any, **settings: Any) -> Action:
-        """Add an argument; of a flag's names a person is shown the present one, with dashes."""
+        """Add an argument; of a flag's names a person is shown the present one, with dashes.
+
+        A flag that is true or false may stand without a value, and is true then.
+        """
+        if settings.get("type") is string_to_bool:
+            settings = {"nargs": "?", "const": True, **settings}
         action = super().add_argument(*names, **settings)
         shown = map(self._option_names.shown_flag, action.option_strings)
         action.option_strings = list(dict.fromkeys(shown))
@@ -147,6 +156,13 @@ class OptionsParser(HfArgumentParser):
         parser.add_argument(name, dest="value", nargs="?")
         return parser.parse_known_args(argv)[0].value
 
+    def _check_value(self, action: Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except ArgumentError as error:
+            message = error.message + self._advice.get(action.dest, "")
+            raise ArgumentError(action, message) from None
+
     def _hint(self, name: str, written: Callable[[str], str] = str) -> str:
         close = difflib.get_close_matches(name, self._types, n=1)
         return f"did you mean {written(close[0])}?" if close else f"see `{self.prog} --help`"
@@ -161,7 +177,8 @@ class OptionsParser(HfArgumentParser):
         for action in self._actions:
             if action.dest in values:
                 kind = self._types[action.dest]
-                values[action.dest] = _check(action, kind, values[action.dest], recipe)
+                advice = self._advice.get(action.dest, "")
+                values[action.dest] = _check(action, kind, values[action.dest], recipe, advice)
                 action.required = False
         self.set_defaults(**values)
 
@@ -187,7 +204,8 @@ class _Formatter(HelpFormatter):
         if action.choices:
             return f"{name} {'|'.join(map(str, action.choices))}"
         more = " ..." if action.nargs in ("+", "*") else ""
-        return f"{name} {'true|false' if action.nargs == '?' else 'VALUE'}{more}"
+        value = "true|false" if action.nargs == "?" else "VALUE"
+        return f"{name} {action.metavar or value}{more}"
 
 
 class _NoNumber(ArgumentTypeError, ValueError):
@@ -221,7 +239,7 @@ def _number(text: str) -> float:
     return number
 
 
-def _check(action: Action, kind: Any, value: Any, recipe: str) -> Any:
+def _check(action: Action, kind: Any, value: Any, recipe: str, advice: str = "") -> Any:
     """Check a recipe's value by the option's type and choices.
 
     Returns:
@@ -231,11 +249,12 @@ def _check(action: Action, kind: Any, value: Any, recipe: str) -> Any:
         HarpError: the value is of another type, too large, or none of the choices.
     """
     if not _fits(value, kind):
-        raise HarpError(f"{recipe}: {action.dest} is {value!r:.60}: it must be {_words(kind)}")
+        words = _words(kind)
+        raise HarpError(f"{recipe}: {action.dest} is {value!r:.60}: it must be {words}{advice}")
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, str) and action.choices and one not in action.choices:
             known = ", ".join(map(str, action.choices))
-            raise HarpError(f"{recipe}: {action.dest} is {one!r:.60}: known are {known}")
+            raise HarpError(f"{recipe}: {action.dest} is {one!r:.60}: known are {known}{advice}")
     return int(value) if isinstance(value, float) and not _fits(value, kind, whole=False) else value
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from ..corpus.options import CorpusOptions
@@ -336,7 +337,8 @@ def summary(manifests: dict[str, dict[str, Any]], reasons: int = 5) -> str:
             lines.append(f"{stage:<{width}} {table:<20} {rows:>12,}")
         drops = sorted(manifest["drops"].items(), key=lambda drop: (-drop[1], drop[0]))
         for reason, count in drops[:reasons]:
-            lines.append(f"{stage:<{width}} dropped {count:>10,}  {reason}"[:80])
+            start = f"{stage:<{width}} dropped {count:>10,}  "
+            lines += wrap(reason, 80, initial_indent=start, subsequent_indent=" " * len(start))
         for name, count in manifest.get("counts", {}).items():
             lines.append(f"{stage:<{width}} counted {count:>10,}  {name}"[:80])
     return "\n".join(lines)

@@ -20,7 +20,7 @@ from ..option_names import old_names, takes_old_names
 from ..sampling import stable_id
 from ..storage import ShardFile, Stage, read_content, read_manifest, shard_map
 from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
-from ..tasks.registry import needed_stages
+from ..tasks.registry import check_negatives, needed_stages
 from ..tasks.terms import stop_words_hash
 
 __all__ = ["ExportOptions", "as_tevatron", "export"]
@@ -93,6 +93,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     groups = options.groups_per_epoch
     if options.epochs < 1 or (groups is not None and groups < 1):
         raise HarpError("--groups-per-epoch and --epochs must be 1 or more")
+    check_negatives(options.tasks, draw)
     data = PreTrainingData(
         directory,
         dict.fromkeys(options.tasks, 1),

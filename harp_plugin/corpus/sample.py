@@ -13,6 +13,7 @@ from ..storage import Stage
 from .build import Run, Shard, find_runs, page_count, record_size, write_shard
 from .options import CorpusOptions
 from .readers import READERS, Source, sources
+from .scripts import check_scripts
 
 __all__ = ["Sample", "sample_corpus"]
 
@@ -47,7 +48,8 @@ def sample_corpus(
         pages: how many pages to read at least, if the sources have so many.
 
     Raises:
-        HarpError: a source is missing, damaged, of no known format, or yields nothing.
+        HarpError: a source is missing, damaged, of no known format, or yields nothing, or
+            pages only in scripts without spaces.
     """
     runs, _ = find_runs([sources(name) for name in source_names], options.reader)
     unread = [(run, source) for run in runs for source in run.sources]
@@ -68,6 +70,7 @@ def sample_corpus(
         chosen_ids = {id(source) for _, source in chosen}
         unread = [(run, source) for run, source in unread if id(source) not in chosen_ids]
     seconds = time.perf_counter() - started
+    check_scripts(", ".join(Path(name).name for name in source_names), *stage.counts())
     stage.finish()
     total = sum(_size(source) for run in runs for source in run.sources)
     if not read:

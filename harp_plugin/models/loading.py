@@ -173,6 +173,11 @@ def model_errors(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
         ):
             reason = f"{match[1]} has no {kind}; name an encoder such as BERT"
+        if "connect to 'https://huggingface.co'" in reason:
+            reason = (
+                "there is no such folder, and the Hugging Face hub cannot be reached: check the "
+                "name, or connect to the hub"
+            )
         raise HarpError(f"cannot load model {name}: {reason}") from error
 
 

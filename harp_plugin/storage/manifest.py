@@ -28,6 +28,11 @@ MANIFEST = "manifest.json"
 """File name of the record that a stage writes last; it commits the whole stage."""
 STARTED = "started.json"
 """File name of the record of what a stage is made from, which it writes first."""
+_ADVICE = {
+    "weights": "to the end first, with --stages weights where its tasks need no term weights",
+    "bm25_negatives": "with --negatives bm25 to the end first",
+    "model_negatives": "with --negatives model to the end first",
+}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -38,7 +43,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        raise HarpError(f"no finished stage in {folder}: run `harp build` to the end first")
+        advice = _ADVICE.get(folder.name, "to the end first")
+        raise HarpError(f"no finished stage in {folder}: run `harp build` {advice}")
     try:
         manifest = read_record(path)
     except HarpError as error:

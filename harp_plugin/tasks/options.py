@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import HarpError
 from ..option_names import flag, old_names, takes_old_names
@@ -105,9 +105,16 @@ def _option(help: str, *choices: str) -> Any:
 class DrawOptions:
     """How pairs are drawn. An option that is None takes the preset's value.
 
+    Attributes:
+        advice: by the name of an option, what an error adds where a value is not known.
+
     Raises:
         HarpError: the preset is unknown, or an option has no such value.
     """
+
+    advice: ClassVar[dict[str, str]] = {
+        "negatives": "; the number of negatives is --negatives-per-group"
+    }
 
     preset: str = field(
         default="default",
@@ -125,7 +132,9 @@ class DrawOptions:
     )
     temperature: str | None = _option("Eq. 3: temperature of the softmax, a number or 1/heads.")
     query_length: str | None = _option(
-        "Eq. 4: distribution from which the length of a query is drawn.", "poisson", "normal"
+        "Eq. 4: distribution from which the number of a query's words is drawn.",
+        "poisson",
+        "normal",
     )
     replacement: bool | None = _option("Words are drawn with replacement.")
     stop_words: str | None = _option(
@@ -133,7 +142,10 @@ class DrawOptions:
         "as used), scikit-learn (its list alone), none, or a file with one word on each line."
     )
     anchor_position: str | None = _option(
-        "Whether the anchor stands before or behind the drawn words in S1.", "first", "last"
+        "S1, the query of RQP, QDM and ACM, is an anchor and words of its sentence: whether the "
+        "anchor stands before or behind the drawn words.",
+        "first",
+        "last",
     )
     anchor_words_in_query: str | None = _option(
         "S1: the words of the anchor are taken out before its other words are drawn, or kept.",
@@ -141,7 +153,7 @@ class DrawOptions:
         "kept",
     )
     min_drawn_words: int | None = _option(
-        "S1: how many words must be drawn beside the anchor; with fewer, an example gives no pair."
+        "S1: how many words must be drawn beside the anchor; with fewer, an example gives no group."
     )
     query_case: str | None = _option(
         "Queries with drawn words: all in lower case, as the words stand in their text, or the "
@@ -151,15 +163,16 @@ class DrawOptions:
         "lower_words",
     )
     negative_query_length: str | None = _option(
-        "RQP: S2 of the words of a page is as long as S1, or its length is drawn.",
+        "S2, the negative query of RQP, where it is made of words of a page: it is as long as S1, "
+        "or its length is drawn (drawn), where one word gives no group (drawn_above_one).",
         "equal",
         "drawn",
         "drawn_above_one",
     )
     rqp_negative_words: str | None = _option(
-        "RQP: S2 is S1 of an anchor that stands on the linked page and leads elsewhere "
-        "(anchors_on_page), or its words are drawn from the linked page (page), or it also has "
-        "the shape of S1 (mirrored).",
+        "RQP: S2 is the S1 of an anchor that stands on the linked page and leads elsewhere "
+        "(anchors_on_page); or its words are drawn from the linked page (page); or as many of them "
+        "as of S1 stand in that page's text, and the others do not (mirrored).",
         "anchors_on_page",
         "mirrored",
         "page",
@@ -171,15 +184,17 @@ class DrawOptions:
         "kept",
     )
     qdm_negatives: str | None = _option(
-        "QDM: of the pages that the text of the anchor links to, two are drawn and then an anchor "
-        "(pair_first), or an anchor and then another of these pages (drawn), or another of those "
-        "that its first ten anchors link to.",
+        "QDM, of the pages that anchors of one text lead to: two pages are drawn, then an anchor "
+        "of the first (pair_first); or an anchor, and then another of these pages (drawn), or "
+        "another of those that the text's first ten anchors link to (first_ten).",
         "pair_first",
         "drawn",
         "first_ten",
     )
     rdp_anchors: str | None = _option(
-        "RDP: which two anchors of a sentence make a pair.", "by_importance", "all_pairs"
+        "RDP: two anchors of a sentence are drawn by their weights, or every two are a pair.",
+        "by_importance",
+        "all_pairs",
     )
     rdp_anchor_weight: str | None = _option(
         "RDP: the weight of an anchor is the sum or the mean over its words.", "sum", "mean"
@@ -188,7 +203,8 @@ class DrawOptions:
         "RDP: the weights of a repeated anchor are added up, or stand apart.", "summed", "apart"
     )
     rdp_agreement: bool | None = _option(
-        "RDP: a pair is left out where the layer before the last weighs its anchors otherwise."
+        "RDP: a pair of anchors is left out where the layer before the last does not confirm "
+        "which of them weighs more."
     )
     acm_negative_query: str | None = _option(
         "ACM: the negative has the same S1 as the positive, or another draw of it.",
@@ -231,15 +247,15 @@ class DrawOptions:
         "article",
     )
     rwi_negatives: str | None = _option(
-        "RWI: negatives are titles of sections that are not on the path of the document, or of"
-        " any sections.",
+        "RWI: the titles of a negative are those of sections that do not contain the document "
+        "(others), or of any sections.",
         "others",
         "any",
     )
     negatives: str | None = _option(
-        "Which pages tasks draw as negatives: those of the task's own definition (task), pages in "
-        "proportion to their in-links, or pages that BM25 or a model ranks high for the query; "
-        "these two need `harp build --negatives`.",
+        "Which pages tasks draw as negatives: those of the task's own definition (task), any in "
+        "proportion to their in-links, or those that BM25 or a model ranks high for the query's "
+        "text; these two need `harp build --negatives`.",
         "task",
         "in_links",
         "bm25",
@@ -252,7 +268,7 @@ class DrawOptions:
         "allowed",
     )
     negatives_per_group: int | None = _option(
-        "SRR, RWI, ATI, LTM, anchor: how many negatives a group has at most."
+        "SRR, RWI, ATI, LTM and anchor: how many negatives a group has at most."
     )
     anchor_query: str | None = _option(
         "anchor: the query is the text of an anchor alone (anchor), or with words of its sentence "
@@ -261,7 +277,7 @@ class DrawOptions:
         "context",
     )
     anchors_per_page: int | None = _option(
-        "anchor: how many distinct anchor texts of a page are examples at most."
+        "anchor: how many distinct anchor texts that lead to a page are examples at most."
     )
     document_fields: list[str] | None = field(
         default=None,
@@ -299,9 +315,8 @@ class DrawOptions:
                 if item not in choices:
                     known = ", ".join(choices)
                     name = flag(option.name)
-                    number = "; the number of negatives is --negatives-per-group"
-                    more = number if option.name == "negatives" else ""
-                    raise HarpError(f"{name} {item!r} is not known: known are {known}{more}")
+                    advice = self.advice.get(option.name, "")
+                    raise HarpError(f"{name} {item!r} is not known: known are {known}{advice}")
         self._check_document_fields()
         for name, least in (
             ("negatives_per_group", 1),

@@ -78,7 +78,6 @@ class PreTrainingData:
         read_content(self.directory, *self._stages)
         verify_tables(self.directory, self._stages)
         self._drawers = {name: TASKS[name]() for name in self.tasks}
-        self._check_negatives()
         self.examples = {name: len(ids) for name, ids in self._ids.items()}
         empty = [name for name, count in self.examples.items() if not count]
         if empty:
@@ -109,15 +108,6 @@ class PreTrainingData:
             else tables[name].ids
             for name, task in self._drawers.items()
         }
-
-    def _check_negatives(self) -> None:
-        negatives, drawers = self.draw_options.negatives, self._drawers.values()
-        queries = [getattr(drawer, "negative_queries", None) for drawer in drawers]
-        if negatives != "task" and not any(queries):
-            raise HarpError(
-                f"--negatives {negatives}: no task of {', '.join(self.tasks)} draws other pages: "
-                "leave the option out, or add a task that does, such as anchor"
-            )
 
     def __len__(self) -> int:
         return self._length

@@ -5,6 +5,7 @@ Other packages add theirs by an entry point in the group ``harp_plugin.tasks``.
 
 from collections.abc import Iterable
 
+from ..errors import HarpError
 from ..registry import Registry
 from .acm import ACM
 from .anchor import AnchorText
@@ -24,7 +25,7 @@ from .rwi import RWI
 from .srr import SRR
 from .wlp import WLP
 
-__all__ = ["HARP_TASKS", "STAGES", "TASKS", "needed_stages"]
+__all__ = ["HARP_TASKS", "STAGES", "TASKS", "check_negatives", "needed_stages"]
 
 TASKS: Registry[type[Task]] = Registry(
     "harp_plugin.tasks",
@@ -58,6 +59,21 @@ STAGES = (
     "model_negatives",
 )
 """Stages of a build, in order."""
+
+
+def check_negatives(tasks: Iterable[str], draw: DrawOptions) -> None:
+    """Check that the option ``negatives`` changes what the tasks draw.
+
+    Raises:
+        HarpError: a task is unknown, or none draws other pages, and ``negatives`` is not ``task``.
+    """
+    tasks = list(tasks)
+    queries = [getattr(TASKS[task], "negative_queries", None) for task in tasks]
+    if draw.negatives != "task" and not any(queries):
+        raise HarpError(
+            f"--negatives {draw.negatives}: no task of {', '.join(tasks)} draws other pages: "
+            "leave the option out, or add a task that does, such as anchor"
+        )
 
 
 def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tuple[str, ...]:

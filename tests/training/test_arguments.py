@@ -199,3 +199,32 @@ def test_auto_asks_the_cpu_where_there_is_no_gpu():
 def test_other_precisions_are_refused():
     with pytest.raises(HarpError, match="--bf16 'half' is not known: give true, false or auto"):
         precision("--bf16", "half")
+
+
+def read_data(tmp_path, *flags, **recipe):
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps({"build_dir": "built", **recipe}))
+    parser = OptionsParser((HarpDataArguments,), "harp train", "")
+    return parser.read(flags, str(path))[0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "recipe"),
+    [(("--negatives", "4"), {}), ((), {"negatives": 4}), ((), {"negatives": "four"})],
+)
+def test_a_number_of_negatives_has_an_option_of_its_own(tmp_path, flags, recipe):
+    with pytest.raises(HarpError, match="the number of negatives is --negatives-per-group"):
+        read_data(tmp_path, *flags, **recipe)
+
+
+def test_a_switch_whose_default_depends_on_the_preset_needs_no_value(tmp_path):
+    assert read_data(tmp_path, "--rdp-agreement", preset="paper").rdp_agreement is True
+    assert read_data(tmp_path, preset="paper").rdp_agreement is False
+    assert read_data(tmp_path, "--rdp-agreement", "false").rdp_agreement is False
+
+
+def test_help_shows_the_values_of_switches(capsys):
+    parser = OptionsParser((HarpDataArguments, HarpTrainingArguments), "harp train", "")
+    parser.print_help()
+    text = capsys.readouterr().out
+    assert "--rdp-agreement true|false" in text and "--bf16 true|false|auto" in text
