@@ -65,7 +65,8 @@ def test_rows_say_where_their_texts_come_from(rows, encyclopedia_build):
         else:
             anchor = anchors[origin["anchor"]]
             text = sentence["text"][anchor["start"] : anchor["end"]]
-            assert query == " ".join([text, *(drawn["word"] for drawn in origin["sampled"])])
+            words = [text.lower(), *(drawn["word"].lower() for drawn in origin["sampled"])]
+            assert query == " ".join(words)
 
 
 def test_tevatron_fields_say_the_same_as_the_pairs(rows):
