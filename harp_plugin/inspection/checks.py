@@ -29,6 +29,7 @@ _OTHER_QUERY = "Take S2 from another anchor: --rqp-negative-words anchors_on_pag
 _ONE_QUERY = "Ask both pages the same query: --acm-negative-query same."
 _OTHER_PAGES = "Draw the negative from other pages: --acm-negative-page not_linked."
 _BY_IN_LINKS = "Draw negatives as often as links lead to them: --negatives in_links."
+_SIMILAR_IN_LINKS = "Pair pages of similar numbers of in-links: --rdp-max-in-link-ratio 4, or less."
 _LIKELIER = "This is the task: the likelier set of words is the one that the document has more of."
 _TITLES = "This is the task: the titles of a section should name what its text is about."
 _MATCHING_BY_DESIGN = {"prop": _LIKELIER, "rwi": _TITLES}
@@ -96,6 +97,7 @@ _OURS = {
         limits=ACCURACY_THRESHOLDS,
         has_opposite=True,
         advice=_BY_IN_LINKS,
+        task_advice={"rdp": _SIMILAR_IN_LINKS},
     ),
     "commoner_target": Check(
         label="commoner target of the anchor",

@@ -103,10 +103,10 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
 
 
 def _in_links(page: int, source: BuildSource) -> int | None:
-    place = int(np.searchsorted(source.documents, page))
-    if place == len(source.documents) or int(source.documents[place]) != page:
+    try:
+        return source.in_links_to(page)
+    except KeyError:
         return None
-    return int(source.in_links[place])
 
 
 def _targets(anchor: Anchor, source: BuildSource) -> dict[int, int]:

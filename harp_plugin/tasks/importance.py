@@ -12,6 +12,8 @@ from .terms import distribution
 
 __all__ = ["Importance", "anchor_importance", "draw_two"]
 
+_TRIES = 20
+
 
 class Importance(NamedTuple):
     """Anchors of a sentence with their weights, seen from [CLS] (η of eq. 11).
@@ -62,28 +64,54 @@ def draw_two(
 ) -> tuple[Anchor, Anchor] | None:
     """Draw two anchors of a sentence by their weights, without replacement (eq. 11).
 
+    A pair is not taken where both anchors lead to one page or to pages that are alike, or where
+    their weights tie. With ``rdp_agreement``, nor is it where the layer before the last does not
+    weigh the heavier one more, too; with ``rdp_max_in_link_ratio``, nor where the in-links of the
+    two pages differ by more than this factor. With one of these options the pair is then drawn
+    again, up to twenty times in all.
+
     Returns:
-        The heavier anchor and the lighter one, or None where they lead to one page or to pages that
-        are alike, where their weights tie, or where the layer before the last does not weigh the
-        first more, too.
+        The heavier anchor and the lighter one, or None where no such pair was drawn.
     """
-    anchors, weights, before = anchor_importance(sentence, source, options)
-    if len({anchor.page for anchor in anchors}) < 2:
+    importance = anchor_importance(sentence, source, options)
+    if len({anchor.page for anchor in importance.anchors}) < 2:
         return None
-    chances = distribution(weights, options, source.heads)
+    chances = distribution(importance.weights, options, source.heads)
+    is_drawn_again = options.rdp_agreement or options.rdp_max_in_link_ratio
+    for _ in range(_TRIES if is_drawn_again else 1):
+        places = _draw_places(importance.anchors, chances, rng, options)
+        if places is None:
+            continue
+        better, worse = sorted(places, key=lambda place: -importance.weights[place])
+        if _may_pair(importance, better, worse, source, options):
+            return importance.anchors[better], importance.anchors[worse]
+    return None
+
+
+def _draw_places(
+    anchors: list[Anchor], chances: np.ndarray, rng: np.random.Generator, options: DrawOptions
+) -> tuple[int, int] | None:
+    """Draw the places of two anchors; None where no second one has a chance."""
     if options.rdp_anchors == "all_pairs":
         first, second = rng.choice(len(anchors), size=2, replace=False)
-    else:
-        first = rng.choice(len(anchors), p=chances)
-        same_page = [anchor.page == anchors[first].page for anchor in anchors]
-        rest = np.where(same_page, 0.0, chances)
-        if not rest.any():
-            return None
-        second = rng.choice(len(anchors), p=rest / rest.sum())
-    if weights[first] < weights[second]:
-        first, second = second, first
-    better, worse = anchors[first], anchors[second]
-    alike = options.alike_negatives != "allowed" and source.are_alike(better.page, worse.page)
-    if alike or weights[first] == weights[second] or before[first] <= before[second]:
+        return first, second
+    first = rng.choice(len(anchors), p=chances)
+    same_page = [anchor.page == anchors[first].page for anchor in anchors]
+    rest = np.where(same_page, 0.0, chances)
+    if not rest.any():
         return None
-    return better, worse
+    return first, rng.choice(len(anchors), p=rest / rest.sum())
+
+
+def _may_pair(
+    importance: Importance, better: int, worse: int, source: BuildSource, options: DrawOptions
+) -> bool:
+    """Tell whether the heavier and the lighter anchor at these places may make a pair."""
+    anchors, weights, before = importance
+    pages = anchors[better].page, anchors[worse].page
+    if weights[better] == weights[worse] or before[better] <= before[worse]:
+        return False
+    if options.alike_negatives != "allowed" and source.are_alike(*pages):
+        return False
+    fewer, more = sorted(map(source.in_links_to, pages))
+    return not options.rdp_max_in_link_ratio or more <= options.rdp_max_in_link_ratio * fewer

@@ -30,6 +30,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rdp_anchor_weight": "sum",
         "rdp_repeats": "summed",
         "rdp_agreement": True,
+        "rdp_max_in_link_ratio": 4.0,
         "acm_negative_query": "same",
         "acm_negative_page": "same_article",
         "prop_words": "language_model",
@@ -57,6 +58,7 @@ _LIKE_ITS_AUTHORS = {
     "query_case": "lower_words",
     "rqp_negative_words": "page",
     "rdp_agreement": False,
+    "rdp_max_in_link_ratio": 0.0,
     "alike_negatives": "allowed",
     "negatives_per_group": 8,
     "redraw_each_epoch": False,
@@ -206,6 +208,10 @@ class DrawOptions:
         "RDP: a pair of anchors is left out where the layer before the last does not confirm "
         "which of them weighs more."
     )
+    rdp_max_in_link_ratio: float | None = _option(
+        "RDP: a pair is left out where one page has more than this many times the in-links of the "
+        "other; 0 for no limit."
+    )
     acm_negative_query: str | None = _option(
         "ACM: the negative has the same S1 as the positive, or another draw of it.",
         "same",
@@ -329,6 +335,9 @@ class DrawOptions:
             raise HarpError(
                 f"--prop-subsampling {self.prop_subsampling}: give 0, or a share below 1"
             )
+        ratio = self.rdp_max_in_link_ratio
+        if ratio is not None and ratio != 0 and not 1 <= ratio < float("inf"):
+            raise HarpError(f"--rdp-max-in-link-ratio {ratio}: give 0 for no limit, or 1 or more")
         for name in ("prop_mu", "prop_min_count"):
             self.number(name)
 

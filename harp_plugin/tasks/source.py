@@ -176,6 +176,14 @@ class BuildSource:
         rows = self._documents.rows(self.documents)
         return self._documents.take(rows, "in_links").to_numpy(zero_copy_only=False)
 
+    def in_links_to(self, page: int) -> int:
+        """Look up the number of resolved links to a page.
+
+        Raises:
+            KeyError: the page may not be a document.
+        """
+        return self._documents.get(page, "in_links")
+
     @cached_property
     def in_link_ends(self) -> np.ndarray:
         """Running sums of `in_links`, int64 of shape (documents,)."""

@@ -178,17 +178,54 @@ class TestQDM:
 
 
 class TestRDP:
+    def chances(self, *pairs):
+        """Sentence 0's, drawn by eq. 11 without replacement, up to 20 times until one of these."""
+        p = shares({"APPLE": 16, "TREE": 8, "FRUIT": 12})
+        once = {(a, b): p[a] * p[b] * (1 / (1 - p[a]) + 1 / (1 - p[b])) for a, b in pairs}
+        never = (1 - sum(once.values())) ** 20
+        return {pair: share * (1 - never) for pair, share in shares(once).items()} | {None: never}
+
     def test_agreement(self, source, hand_build):
         """The layer before weighs tree more than fruit: 14 against 12; apple more than both."""
         drawn = draws(source, "rdp", hand_build.sentence(0), 3000)
-        p = shares({"APPLE": 16, "TREE": 8, "FRUIT": 12})
+        counts = Counter(group and names(hand_build, group) for group in drawn)
+        assert agrees(counts, self.chances(("APPLE", "FRUIT"), ("APPLE", "TREE")))
 
-        def chance(a, b):
-            return p[a] * p[b] * (1 / (1 - p[a]) + 1 / (1 - p[b]))
+    def test_only_with_agreement_a_pair_is_drawn_again(self, write_build):
+        """p(a) = 1/2, 1/4, 1/4: of all draws, 1/6 are the tie of tree and fruit."""
+        anchors = [(name.lower(), name, [8] * 4) for name in ("TREE", "FRUIT")]
+        anchors = [("Apple", "APPLE", [8] * 4), *anchors]
+        text = ("", "Apple tree bears fruit", [16, 8, 8, 8], anchors)
+        build, source = write_build(more={20: text})
+        for agreement, ties in ((True, 0), (False, 1 / 6)):
+            options = {"rdp_agreement": agreement, "rdp_max_in_link_ratio": 0}
+            drawn = draws(source, "rdp", build.sentence(20), 2000, **options)
+            counts = Counter(group and names(build, group) for group in drawn)
+            pairs = dict.fromkeys([("APPLE", "FRUIT"), ("APPLE", "TREE")], (1 - ties) / 2)
+            assert agrees(counts, pairs | ({None: ties} if ties else {}))
 
-        expected = {pair: chance(*pair) for pair in [("APPLE", "FRUIT"), ("APPLE", "TREE")]}
-        counts = Counter(names(hand_build, group) if group else None for group in drawn)
-        assert agrees(counts, expected | {None: chance("FRUIT", "TREE")})
+    @pytest.mark.parametrize(
+        ("ratio", "pairs"),
+        [
+            (4.5, [("APPLE", "FRUIT"), ("APPLE", "TREE"), ("FRUIT", "TREE")]),
+            (4.4, [("APPLE", "TREE"), ("FRUIT", "TREE")]),
+            (2, [("FRUIT", "TREE")]),
+        ],
+    )
+    def test_ratio_of_in_links(self, hand_build, write_build, ratio, pairs):
+        """Apple has 9 in-links, tree 4 and fruit 2: 2.25, 2 and 4.5 times as many."""
+        counts = {"APPLE": 9, "TREE": 4, "FRUIT": 2}
+        in_links = {page: counts.get(name, 1) for name, page in hand_build.pages.items()}
+        build, source = write_build(in_links=in_links)
+        options = {"rdp_agreement": False, "rdp_max_in_link_ratio": ratio}
+        drawn = draws(source, "rdp", build.sentence(0), 2000, **options)
+        counts = Counter(group and names(build, group) for group in drawn)
+        assert agrees(counts, self.chances(*pairs))
+
+    def test_in_links_that_differ_too_much(self, hand_build, write_build):
+        in_links = {page: 5**n for n, page in enumerate(hand_build.pages.values())}
+        build, source = write_build(in_links=in_links)
+        assert draws(source, "rdp", build.sentence(0), 20) == [None] * 20
 
     def test_a_tie_in_the_layer_before_is_no_agreement(self, write_build):
         build, source = write_build(layer_before={(6, 0): 20})

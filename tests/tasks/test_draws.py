@@ -39,6 +39,7 @@ EARLIER = {
     "rqp_negative_words": "mirrored",
     "qdm_negatives": "drawn",
     "rdp_agreement": False,
+    "rdp_max_in_link_ratio": 0,
     "alike_negatives": "allowed",
     "acm_negative_page": "not_linked",
 }
@@ -400,6 +401,7 @@ PRESET_TABLE = {
     "rdp_anchor_weight": ("sum", "sum", "mean"),
     "rdp_repeats": ("summed", "summed", "apart"),
     "rdp_agreement": (True, False, False),
+    "rdp_max_in_link_ratio": (4, 0, 0),
     "acm_negative_query": ("same", "same", "redrawn"),
     "acm_negative_page": ("same_article", "any", "any_but_pair"),
     "prop_words": ("language_model", "language_model", "language_model"),
@@ -446,6 +448,12 @@ def test_an_option_wins_over_its_preset():
 def test_unknown_values(wrong):
     with pytest.raises(HarpError, match="known are"):
         DrawOptions(**wrong)
+
+
+@pytest.mark.parametrize("ratio", [-1, 0.5, math.nan, math.inf])
+def test_wrong_ratio_of_in_links(ratio):
+    with pytest.raises(HarpError, match=r"--rdp-max-in-link-ratio .*: give 0 for no limit"):
+        DrawOptions(rdp_max_in_link_ratio=ratio)
 
 
 @pytest.mark.parametrize("temperature", ["0", "-1", "warm", "nan"])
