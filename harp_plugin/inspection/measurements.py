@@ -64,6 +64,7 @@ class AuditedGroups:
         bm25: knows the words of the build's documents; None where nobody counted them.
         encoder: makes vectors of texts; None where there is no model.
         more_groups: draws groups of the task that are not audited, from which a check may learn.
+        query_units: gives what keeps the pages apart that the queries of a group are about.
     """
 
     task: str
@@ -73,6 +74,7 @@ class AuditedGroups:
     bm25: BM25 | None = None
     encoder: TextEncoder | None = None
     more_groups: Callable[[], Iterator[PairGroup]] = lambda: iter(())
+    query_units: Callable[[PairGroup], set[int]] = lambda _: set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..tasks.source import Anchor, BuildSource
 from ..tasks.terms import Terms, stop_words
 from ..text import normalise_anchor, words
 
-__all__ = ["Observation", "observe", "page_unit", "vocabulary", "word_list"]
+__all__ = ["Observation", "observe", "page_unit", "query_units", "vocabulary", "word_list"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +163,25 @@ def page_unit(pair: Pair) -> int:
     """
     origin = pair.document_origin
     if origin is None or origin.page is None or origin.place is None:
-        return stable_id("text", pair.document)
+        return _text_unit(pair.document)
     return origin.page
+
+
+def query_units(group: PairGroup, source: BuildSource, options: DrawOptions) -> set[int]:
+    """Return what keeps the pages apart that a group's queries are about, as `page_unit` does.
+
+    A query is about the page that its anchor leads to, or else the one that its text comes from.
+    """
+    origins = [pair.query_origin or QueryOrigin() for pair in group.members]
+    about = [o.page if o.anchor is None else source.anchor(o.anchor).page for o in origins]
+    pages = {page for page in about if page is not None}
+    if (group.positive.document_origin or DocumentOrigin()).place is not None:
+        return pages
+    return {_text_unit(source.document(page, options.document_fields)) for page in pages}
+
+
+def _text_unit(text: str) -> int:
+    return stable_id("text", text)
 
 
 def _ranks(

@@ -22,7 +22,7 @@ __all__ = ["MOST_TOKENS_TRAINED", "query_probe"]
 MOST_TOKENS_TRAINED = 64_000
 """Training stops at this number of tokens: half of MiniLM's layers take most of a minute."""
 _MOST_GROUPS = 6_000
-_PARTS = 5
+_PARTS = 3
 _BATCH = 16
 _BATCHES_OF_A_LENGTH = 8
 _LEARNING_RATE, _HEAD_LEARNING_RATE, _WARM_UP = 3e-4, 1e-3, 0.1
@@ -38,8 +38,10 @@ def query_probe(groups: AuditedGroups) -> Measurement | None:
     """How often an encoder that reads the query only tells the positive.
 
     The lower half of the encoder's layers is trained for one pass on pairs of a positive's query
-    and a negative's, by the logistic loss of the difference of their scores. One page in five is
-    held out: no group of its documents is trained on, and the accuracy is that of its groups.
+    and a negative's, by the logistic loss of the difference of their scores. One page in three is
+    held out: no group is trained on that has such a page as a document, or a query about it. The
+    accuracy is that of the groups whose pages are all held out, so that no page of theirs was seen
+    with a label: neither the positive's nor the one that the negative's query is about.
 
     Returns:
         None where there is no encoder, all queries of each group are equal, or the groups are too
@@ -61,7 +63,7 @@ def query_probe(groups: AuditedGroups) -> Measurement | None:
 
 
 def _usable(groups: AuditedGroups) -> Iterator[_Group]:
-    """The audited groups, then others, whose documents' pages lie on one side of the split.
+    """The audited groups, then others, whose pages all lie on one side of the split.
 
     It ends when the tokens for training are reached.
     """
@@ -69,7 +71,8 @@ def _usable(groups: AuditedGroups) -> Iterator[_Group]:
     audited = (observation.group for observation in groups.observations)
     tokens = 0
     for group in islice(chain(audited, groups.more_groups()), _MOST_GROUPS):
-        parts = {stable_id("part", groups.seed, page_unit(pair)) % _PARTS for pair in group.members}
+        units = {*map(page_unit, group.members), *groups.query_units(group)}
+        parts = {stable_id("part", groups.seed, unit) % _PARTS for unit in units}
         is_held_out = parts == {0}
         if not is_held_out and 0 in parts:
             continue

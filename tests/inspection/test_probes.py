@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,15 @@ from transformers import AutoModel
 from harp_plugin.inspection.check import Level
 from harp_plugin.inspection.checks import CHECKS
 from harp_plugin.inspection.measurements import AuditedGroups
+from harp_plugin.inspection.observations import page_unit, query_units
 from harp_plugin.inspection.query_probe import _usable
 from harp_plugin.inspection.text_encoder import TextEncoder
+from harp_plugin.sampling import stable_id
+from harp_plugin.tasks import Pair, PreTrainingData
 
 METALS = ["iron", "silver", "gold", "tin", "lead"]
 OTHERS = ["sun", "moon", "star", "sea", "land", "tree", "stone", "fire", "wind", "rain"]
+NAMES = [f"{first} {second}" for first in OTHERS for second in [*METALS, "red"]]
 WORDS = ["red", "blue", "green", *METALS, *OTHERS]
 
 
@@ -85,6 +90,43 @@ def test_no_page_is_trained_on_and_tested(encoder):
         pages[group.is_held_out].add(group.queries[0].split()[0])
     assert pages[True].isdisjoint(pages[False])
     assert len(pages[True] | pages[False]) == 50 and 2 < len(pages[True]) < 25
+
+
+def about_other_pages(rng: random.Random, planted: bool):
+    """Queries that name their page, as RQP's: each page has as many positives as negatives."""
+    page, other = rng.sample(range(60), 2)
+    return observed((NAMES[page], f"d{page}"), (NAMES[other], f"d{page}"))
+
+
+def units_of_names(group):
+    return {stable_id("text", f"d{NAMES.index(pair.query)}") for pair in group.members}
+
+
+def test_a_query_about_a_page_that_is_held_out_has_no_label_in_training(encoder):
+    """Where only the document's page is held out, its name is seen in negatives alone."""
+    groups = groups_of(about_other_pages, encoder, count=300, more=6000)
+    apart = replace(groups, query_units=units_of_names)
+    drawn = list(_usable(apart))
+    names = {
+        held_out: {
+            query for group in drawn if group.is_held_out is held_out for query in group.queries
+        }
+        for held_out in (True, False)
+    }
+    assert names[True].isdisjoint(names[False]) and len(names[True] | names[False]) > 50
+    assert CHECKS["query_probe"].measure(groups).value < 0.4
+    assert CHECKS["query_probe"].measure(apart).value == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_query_is_about_the_page_that_its_anchor_leads_to(build):
+    data = PreTrainingData(build, {"rqp": 1})
+    for number in range(20):
+        group = data.group(0, number)
+        anchors = [data.source.anchor(pair.query_origin.anchor) for pair in group.members]
+        leads = {data.source.lead(anchor.page) for anchor in anchors}
+        assert len(leads) == 2 and group.positive.document in leads
+        expected = {page_unit(Pair("", lead)) for lead in leads}
+        assert query_units(group, data.source, data.draw_options) == expected
 
 
 def test_training_ends_at_its_number_of_tokens(encoder):
