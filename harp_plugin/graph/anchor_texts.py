@@ -26,16 +26,18 @@ def anchor_texts(tables: Tables) -> ir.Table:
 
     Columns: id (the ``text_id`` of its anchors), normalised, occurrences, pages (number of distinct
     targets), sources (distinct pages that it stands on), largest (occurrences of its most frequent
-    target), targets (the distinct targets, at most `MAX_TARGETS`, ascending).
+    target), targets (the distinct pages that any link of this text leads to, those that a filter
+    drops included, at most `MAX_TARGETS`, ascending).
     """
-    anchors = tables["anchors"]
+    anchors, links = tables["anchors"], tables["resolved_links"]
     pairs = anchors.group_by("text_id", "normalised", "page").aggregate(links=anchors.count())
     texts = pairs.group_by("text_id", "normalised").aggregate(
         occurrences=pairs.links.sum(), pages=pairs.count(), largest=pairs.links.max()
     )
     places = anchors.select("text_id", "source").distinct()
     sources = places.group_by(source_text="text_id").aggregate(sources=places.count())
-    few = lowest(pairs.select("text_id", "page"), "text_id", "page", MAX_TARGETS)
+    leads_to = links.filter(links.page.notnull()).select("text_id", "page").distinct()
+    few = lowest(leads_to, "text_id", "page", MAX_TARGETS)
     targets = few.group_by(target_text="text_id").aggregate(targets=few.page.collect())
     joined = texts.inner_join(sources, [("text_id", "source_text")])
     joined = joined.inner_join(targets, [("text_id", "target_text")])

@@ -18,7 +18,7 @@ MAX_SOURCES = 1000
 
 
 def page_links(tables: Tables) -> ir.Table:
-    """Return the links of every page that a resolved link stands on or leads to.
+    """Return the links of every page that a link stands on or a resolved link leads to.
 
     Columns: id, anchors (resolved links that stand on the page), targets (distinct pages that they
     lead to), linked (distinct pages of all links on the page that resolve, those that a filter
@@ -35,7 +35,7 @@ def page_links(tables: Tables) -> ir.Table:
     linked = all_pairs.group_by("source").aggregate(linked=all_pairs.page.collect())
     few = lowest(pairs, "page", "source", MAX_SOURCES)
     sources = few.group_by("page").aggregate(sources=few.source.collect())
-    ids = ibis.union(pairs.select(id="source"), pairs.select(id="page")).distinct()
+    ids = ibis.union(all_pairs.select(id="source"), pairs.select(id="page")).distinct()
     joined = (
         ids.left_join(standing, [("id", "source")])
         .select("id", "anchors")

@@ -49,6 +49,7 @@ class ACM:
             source=source,
             options=options,
             own=lambda excluded: unrelated_page(rng, first, excluded, source, options),
+            unlike=[first.page],
         )
         group = page_group("acm", query, [second.page, *pages], source, options)
         if group is None or options.acm_negative_query != "redrawn":

@@ -49,6 +49,7 @@ class LTM:
             id=example,
             source=source,
             options=options,
+            unlike=[example],
         )
         query = Query(source.document(example, _ARTICLE), QueryOrigin(example))
         shown = replace(options, document_fields=options.document_fields or _ARTICLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -28,13 +28,14 @@ def draw_negatives(
     options: DrawOptions,
     own: Callable[[set[int]], int | None] | None = None,
     related: Callable[[int], bool] | None = None,
+    unlike: Sequence[int] = (),
 ) -> list[int]:
     """Draw distinct pages as negatives, none of which is likely to be relevant.
 
     A page is never drawn that is excluded or that is the positive, nor, unless the option
-    ``alike_negatives`` allows it, one that has the positive's title, or whose lead is a
-    near-duplicate of the positive's lead. (A link through a redirect counts as a link to the
-    redirect's page.)
+    ``alike_negatives`` allows it, one that has the title of the positive or of a page of
+    ``unlike``, or whose lead is a near-duplicate of the lead of one of these. (A link through a
+    redirect counts as a link to the redirect's page.)
 
     Args:
         rng: source of randomness.
@@ -51,13 +52,16 @@ def draw_negatives(
         own: draws one page by the task's own definition, outside a set of ids; None where there
             is none. Without it, pages are drawn uniformly from the documents.
         related: tells whether a page that is not excluded may be relevant for another reason.
+        unlike: ids of other pages that no negative may be like, such as that of the query's text.
     """
     barred = {positive, *excluded}
 
     def may_be_relevant(page: int) -> bool:
         if related is not None and related(page):
             return True
-        return options.alike_negatives != "allowed" and source.are_alike(page, positive)
+        if options.alike_negatives == "allowed":
+            return False
+        return any(source.are_alike(page, other) for other in (positive, *unlike))
 
     if options.negatives in ("bm25", "model"):
         ranked = source.hard_negatives(options.negatives, queries, id)
@@ -100,9 +104,7 @@ def draw_unlinked(
     """
 
     def may_be_relevant(other: int) -> bool:
-        if source.are_linked(page, other) or (related is not None and related(other)):
-            return True
-        return options.alike_negatives != "allowed" and source.are_alike(page, other)
+        return source.are_linked(page, other) or (related is not None and related(other))
 
     return draw_negatives(
         rng,
@@ -115,6 +117,7 @@ def draw_unlinked(
         options=options,
         own=own,
         related=may_be_relevant,
+        unlike=[page],
     )
 
 

@@ -17,15 +17,17 @@ def pages_linked_with(
 ) -> set[int]:
     """Collect the pages that must not be the negative of two anchors of one sentence.
 
-    These are all pages that the sentence links to, and all that the first anchor's text leads to
-    anywhere; fewer where ``acm_negative_page`` is ``any_but_pair`` or ``any``.
+    These are the article itself, all pages that the sentence links to, and all that the first
+    anchor's text leads to anywhere; fewer where ``acm_negative_page`` is ``any_but_pair`` or
+    ``any``.
     """
     if options.negatives == "task":
         if options.acm_negative_page == "any":
             return {second.page}
         if options.acm_negative_page == "any_but_pair":
             return {first.page, second.page}
-    return source.pages_linked_by(first.sentence) | source.text_targets(first.text_id)
+    linked = source.pages_linked_by(first.sentence) | source.text_targets(first.text_id)
+    return linked | {first.source}
 
 
 def unrelated_page(
@@ -37,15 +39,11 @@ def unrelated_page(
 ) -> int | None:
     """Draw a page by ``acm_negative_page``.
 
-    ``same_article`` draws one of the other pages that the anchor's article links to, none like the
-    page of the anchor. Where there is none, it draws a page in proportion to its in-links: that a
-    page has many tells nothing then. The other values draw uniformly.
+    ``same_article`` draws one of the other pages that the anchor's article links to. Where there is
+    none, it draws a page in proportion to its in-links: that a page has many tells nothing then.
+    The other values draw uniformly.
     """
     if options.acm_negative_page != "same_article":
         return draw_page(rng, source.documents, excluded)
-    targets = source.page_links(anchor.source).targets
-    others = targets[~np.isin(targets, list(excluded))]
-    for page in rng.permutation(others).tolist():
-        if not source.are_alike(page, anchor.page):
-            return page
-    return draw_by_in_links(rng, source, excluded)
+    page = draw_page(rng, source.page_links(anchor.source).targets, excluded)
+    return draw_by_in_links(rng, source, excluded) if page is None else page

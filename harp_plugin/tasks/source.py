@@ -283,7 +283,10 @@ class BuildSource:
         return PageLinks(*(self._page_links.array(page, name) for name in PageLinks._fields))
 
     def text_targets(self, text_id: int) -> set[int]:
-        """Look up the pages that an anchor text leads to anywhere; of very many, some of them."""
+        """Look up the pages that an anchor text leads to, by links that a filter drops as well.
+
+        Of very many pages, these are some.
+        """
         return set(self._anchor_texts.array(text_id, "targets").tolist())
 
     def ambiguous_text(self, text_id: int) -> AmbiguousText:

@@ -128,13 +128,14 @@ def link_graph(pages, sentences, links, redirects, options):
     page_of = {sentence["id"]: sentence["page"] for sentence in sentences}
     anchors = {}
     read = set()
-    linked_by_sentence, linked_by_page = defaultdict(set), defaultdict(set)
+    linked_by_sentence, linked_by_page, linked_by_text = (defaultdict(set) for _ in range(3))
     for link in sorted(links, key=lambda link: (link["id"], link["target"])):
         source = page_of[link["sentence"]]
         page = by_key.get(final.get(link["target"], link["target"]))
         if page is not None:
             linked_by_sentence[link["sentence"]].add(page)
             linked_by_page[source].add(page)
+            linked_by_text[link["text_id"]].add(page)
         if link["id"] in read:
             drops["link read twice"] += 1
             continue
@@ -176,7 +177,7 @@ def link_graph(pages, sentences, links, redirects, options):
         for page in by_key.values()
         if not no_document[page]
     }
-    texts = anchor_texts(anchors.values())
+    texts = anchor_texts(anchors.values(), linked_by_text)
     pairs = see_also(pages, by_key, final, no_source, drops)
     counts = quality(anchors.values(), texts.values(), sentences)
     on_pages = page_links(anchors.values(), linked_by_page)
@@ -194,11 +195,11 @@ def page_links(anchors, linked, most=1000):
             "linked": sorted(linked[page]),
             "sources": sorted({a["source"] for a in anchors if a["page"] == page})[:most],
         }
-        for page in {a["source"] for a in anchors} | {a["page"] for a in anchors}
+        for page in set(linked) | {a["page"] for a in anchors}
     }
 
 
-def anchor_texts(anchors, most=1000):
+def anchor_texts(anchors, linked, most=1000):
     """What each anchor text leads to, by the id of the text."""
     occurrences = defaultdict(list)
     for anchor in anchors:
@@ -211,7 +212,7 @@ def anchor_texts(anchors, most=1000):
             "pages": len({a["page"] for a in group}),
             "sources": len({a["source"] for a in group}),
             "largest": max(Counter(a["page"] for a in group).values()),
-            "targets": sorted({a["page"] for a in group})[:most],
+            "targets": sorted(linked[group[0]["text_id"]])[:most],
         }
         for text, group in occurrences.items()
     ]

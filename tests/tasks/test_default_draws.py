@@ -267,7 +267,7 @@ class TestACM:
         assert agrees(first, shares({"sweet": 16, "fruit": 4, "tree": 6}))
 
     def test_negatives_by_their_in_links(self, hand_build, write_build):
-        """An article whose only links are those of the sentence."""
+        """An article, about gold, whose only links are those of the sentence."""
         text = ("GOLD", "Bright iron salt mine", [8] * 4)
         anchors = [("iron", "IRON", [8] * 4), ("salt", "SALT", [8] * 4)]
         counts = {name: 1 + number for number, name in enumerate(hand_build.pages)}
@@ -276,8 +276,19 @@ class TestACM:
             in_links={hand_build.pages[name]: n for name, n in counts.items()},
         )
         drawn = draws(source, "acm", build.sentence(20), 3000)
-        expected = shares({name: n for name, n in counts.items() if name not in ("IRON", "SALT")})
+        never = ("GOLD", "IRON", "SALT")
+        expected = shares({name: n for name, n in counts.items() if name not in never})
         assert agrees(Counter(names(build, group)[1] for group in drawn), expected)
+
+    def test_no_page_like_that_of_the_words(self, linked_source, linked_build, monkeypatch):
+        """Gold is taken for a near-duplicate of the page of apple."""
+        both = {linked_build.pages["APPLE"], linked_build.pages["GOLD"]}
+        monkeypatch.setattr(BuildSource, "are_alike", lambda self, a, b: {a, b} == both)
+        for alike, found in (("excluded", {False}), ("allowed", {False, True})):
+            example = linked_build.sentence(0)
+            drawn = draws(linked_source, "acm", example, 500, alike_negatives=alike)
+            of_apple = [g for g in drawn if g.positive.query.startswith("apple ")]
+            assert {names(linked_build, group)[1] == "GOLD" for group in of_apple} == found
 
 
 class TestHardNegatives:

@@ -275,6 +275,15 @@ class TestLTM:
         counts = Counter(frozenset(articles[p.document] for p in g.negatives) for g in found)
         assert agrees(counts, twos)
 
+    @pytest.mark.parametrize("allowed", [False, True])
+    def test_no_article_like_the_query(self, orchard, draw, articles, monkeypatch, allowed):
+        alike = {orchard.pages["Alpha"], orchard.pages["Twin"]}
+        monkeypatch.setattr(BuildSource, "are_alike", lambda self, a, b: {a, b} == alike)
+        options = {"alike_negatives": "allowed"} if allowed else {}
+        found = draw(count=50, negatives_per_group=20, **options)
+        drawn = {articles[pair.document] for group in found for pair in group.negatives}
+        assert drawn == set(self.UNLINKED) - (set() if allowed else {"Twin"})
+
     def test_by_in_links(self, draw, articles):
         """Of the articles that are not linked, only Kappa has a link to it."""
         for group in draw(count=20, negatives="in_links"):
