@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
-from ..text import words
+from ..text import WORD, words
 
 __all__ = ["Node", "Tree", "section_tree"]
 
@@ -50,6 +51,12 @@ class Tree:
         """
         return [0 if node.boilerplate else len(words(node.text)) for node in self.nodes]
 
+    def has_words(self, place: int, least: int = 1) -> bool:
+        """Tell whether the text of a node has so many words; only as many of them are read."""
+        node = self.nodes[place]
+        found = islice(WORD.finditer(node.text), least)
+        return not node.boilerplate and sum(1 for _ in found) == least
+
     def path(self, place: int) -> list[str]:
         """Return the titles from the root down to a node."""
         return [self.nodes[step].title for step in (*self.ancestors(place), place)]
@@ -66,7 +73,7 @@ class Tree:
     def others(self, place: int) -> list[Node]:
         """Return the sections with a text that are neither this node nor above it."""
         path = {0, place, *self.ancestors(place)}
-        return [n for n in self.nodes if n.place not in path and self.words[n.place]]
+        return [n for n in self.nodes if n.place not in path and self.has_words(n.place)]
 
 
 def section_tree(title: str, sections: Iterable[tuple[int, str, str, bool]]) -> Tree:

@@ -31,7 +31,9 @@ class ATI:
     ) -> PairGroup | None:
         """Draw sections as negatives; those without a word are left out."""
         root, *below = (tree := source.tree(example)).nodes
-        others = distinct_sections(n for n in below if tree.words[n.place] and n.text != root.text)
+        others = distinct_sections(
+            n for n in below if tree.has_words(n.place) and n.text != root.text
+        )
         query = Query(root.title, QueryOrigin(example))
         drawn = draw_items(rng, others, options.negatives_per_group)
         negatives = tuple(section_pair(query, example, section) for section in drawn)

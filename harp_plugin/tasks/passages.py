@@ -43,7 +43,7 @@ def document_sections(graph: Mapping[str, ir.Table]) -> ir.Table:
 
 def long_sections(tree: Tree) -> list[Node]:
     """List the sections below the lead that are long enough, in reading order."""
-    return [node for node in tree.nodes[1:] if tree.words[node.place] >= LEAST_WORDS]
+    return [node for node in tree.nodes[1:] if tree.has_words(node.place, LEAST_WORDS)]
 
 
 def passages(source: BuildSource, page: int) -> list[Node]:
@@ -55,7 +55,7 @@ def passages(source: BuildSource, page: int) -> list[Node]:
 def long_passages(source: BuildSource, page: int) -> list[Node]:
     """List the lead of a page, where it is long enough, and its long enough sections."""
     tree = source.tree(page)
-    return [node for node in tree.nodes[:1] if tree.words[0] >= LEAST_WORDS] + long_sections(tree)
+    return [node for node in tree.nodes[:1] if tree.has_words(0, LEAST_WORDS)] + long_sections(tree)
 
 
 def cut_sentence(

@@ -42,11 +42,11 @@ class SRR:
         table = source.examples["srr"]
         page, place = table.get(example, "page"), table.get(example, "place")
         tree = source.tree(page)
-        children = [n for n in tree.children(place) if tree.words[n.place] >= LEAST_WORDS]
+        children = [n for n in tree.children(place) if tree.has_words(n.place, LEAST_WORDS)]
         best = draw_item(rng, children)
         rest = tree.nodes[1:] if options.srr_negatives == "article" else children
         others = distinct_sections(
-            n for n in rest if tree.words[n.place] >= LEAST_WORDS and n.text != best.text
+            n for n in rest if tree.has_words(n.place, LEAST_WORDS) and n.text != best.text
         )
         query = Query(" ".join(tree.path(best.place)), QueryOrigin(page))
         drawn = draw_items(rng, others, options.negatives_per_group)

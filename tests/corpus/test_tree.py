@@ -168,6 +168,9 @@ def test_levels_by_hand():
     assert tree.children(5) == []
     assert tree.ancestors(5) == [0, 2, 4]
     assert tree.words == [1, 2, 1, 4, 0, 2, 3, 5, 2]
+    for least in (1, 2, 3, 6):
+        enough = [tree.has_words(node.place, least) for node in tree.nodes]
+        assert enough == [count >= least for count in tree.words]
     # Neither the node, nor above it, nor without a text.
     assert [node.title for node in tree.others(5)] == ["A", "C", "B", "F", "G"]
     assert [node.title for node in tree.others(2)] == ["A", "C", "E", "B", "F", "G"]

@@ -67,10 +67,11 @@ def links(wiki):
 
 
 @pytest.fixture(scope="module")
-def pages_of_texts(links):
+def pages_of_texts(wiki):
+    """By all links, those in boilerplate and on short pages included."""
     found = defaultdict(set)
-    for link in links.values():
-        found[link.text].add(link.page)
+    for row in wiki.tables["links"]:
+        found[row["normalised"]].add(wiki.resolved(row["target"]))
     return found
 
 
