@@ -93,7 +93,8 @@ _PHRASES = (
     # en
     r"for (?:other|the|an?|more|further|information|details|similar|general|its|people|places)\b"
     r".{1,160}?\bsee\b",
-    r"(?:this (?:article|page|section) is about|not to be confused with)\b",
+    r"(?:this article is about|not to be confused with)\b",
+    r"this (?:page|section) is about .{1,200}?\b(?:for|see)\b",
     r"(?:main (?:articles?|pages?)|see also|further information|see main article)\s*:",
     r"[\"“]?.{1,80} (?:redirects|links) here\.",
     r"(?:the )?article (?:about|on|for) .{1,120} (?:is|are) (?:at|here)\b",

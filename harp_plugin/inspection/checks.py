@@ -26,6 +26,10 @@ _NEGATIVE_OF_THE_PAGE = (
     "--rqp-negative-words anchors_on_page."
 )
 _OTHER_QUERY = "Take S2 from another anchor: --rqp-negative-words anchors_on_page."
+_TITLE_FIRST = (
+    "A lead begins with its page's title, and so do many anchors: build with --title-anchors 0.5, "
+    "and take S2 from another anchor (--rqp-negative-words anchors_on_page)."
+)
 _ONE_QUERY = "Ask both pages the same query: --acm-negative-query same."
 _OTHER_PAGES = "Draw the negative from other pages: --acm-negative-page not_linked."
 _BY_IN_LINKS = "Draw negatives as often as links lead to them: --negatives in_links."
@@ -50,11 +54,13 @@ def _matching(
         limits=ACCURACY_THRESHOLDS,
         has_opposite=True,
         advice=_MATCHES,
-        task_advice={"rqp": _OTHER_QUERY},
         reversed_advice=_SWAPPED,
         reversed_task_advice={"rqp": _NEGATIVE_OF_THE_PAGE},
         by_design=_MATCHING_BY_DESIGN,
-        **({"is_baseline": measurements.documents_differ} | fields),
+        **(
+            {"is_baseline": measurements.documents_differ, "task_advice": {"rqp": _OTHER_QUERY}}
+            | fields
+        ),
     )
 
 
@@ -106,6 +112,10 @@ _OURS = {
         has_opposite=True,
         advice="Draw each page that a text leads to as often as the others: the commoner one is "
         "guessed without reading.",
+        by_design={
+            "anchor": "This is the task: its text leads to no negative. The model does not see the "
+            "link graph."
+        },
     ),
     "first_in_order": Check(
         label="first in reading order",
@@ -150,7 +160,9 @@ _OURS = {
     "more_shared_words": _matching("more words shared", matching.more_shared_words),
     "higher_shared_share": _matching("higher share of query shared", matching.higher_shared_share),
     "higher_term_frequency": _matching("higher term frequency", matching.higher_term_frequency),
-    "earlier_word": _matching("query word stands earlier", matching.earlier_word),
+    "earlier_word": _matching(
+        "query word stands earlier", matching.earlier_word, task_advice={"rqp": _TITLE_FIRST}
+    ),
     "higher_bm25": _matching("higher BM25", matching.higher_bm25),
     "higher_cosine": _matching(
         "higher cosine of the encoder",

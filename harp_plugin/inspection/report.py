@@ -67,8 +67,11 @@ class InspectionReport:
         """The report as plain text, at most 80 columns wide."""
         counts = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
         dropped = ["Dropped:"] if any(self.drops.values()) else ["Nothing was dropped."]
+        width = max(map(len, self.drops), default=0) + 1
         for stage, reasons in self.drops.items():
-            dropped += [f"  {stage:<9}{reason:<57} {n:>11,}" for reason, n in reasons]
+            dropped += [
+                f"  {stage:<{width}}{reason:<{66 - width}} {n:>11,}" for reason, n in reasons
+            ]
         return "\n".join(
             [
                 _wrapped(counts),

@@ -134,7 +134,7 @@ def test_every_sample_is_the_group_that_training_draws(build, look, preset):
 def test_sampled_words_are_underlined_where_they_were_drawn(look, preset):
     _, page = look(preset)
     anchor_at = -1 if preset == "released" else 0
-    stopped = stop_words("english")
+    stopped = stop_words(DrawOptions(preset=preset).stop_words)
     for sample in page.samples:
         sampled = list(sample.queries[0])
         if sample.task == "rdp":
@@ -211,7 +211,8 @@ def test_words_that_were_not_drawn_are_not_shown_as_drawn(build, tmp_path):
     """With mercury among the stop words, it stands in both queries of RQP."""
     (tmp_path / "list").write_text("mercury")
     options = InspectOptions(str(tmp_path / "a.html"), quiet=True)
-    report = inspect(build, options, DrawOptions(stop_words=str(tmp_path / "list")))
+    draw = DrawOptions(stop_words=str(tmp_path / "list"), rqp_negative_words="mirrored")
+    report = inspect(build, options, draw)
     roles = defaultdict(set)
     for sample in report.samples["rqp"]:
         for phrase in sample.members[1].query:

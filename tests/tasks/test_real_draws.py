@@ -181,7 +181,7 @@ class TestPROP:
         for (title,), id in named(source, wiki, "prop").items():
             lead = wiki.lead(title)
             tf = Counter(w for w in map(str.lower, WORD.findall(lead)) if w in kept)
-            for group in draws(source, "prop", id, 6, **options):
+            for group in draws(source, "prop", id, 12, **options):
                 if group is None:
                     ties += 1
                     continue
@@ -196,4 +196,4 @@ class TestPROP:
                     for words in sets
                 )
                 assert high - low > 1e-10
-        assert 0 < ties < 0.2 * 6 * len(wiki.documents)
+        assert 0 < ties < 0.2 * 12 * len(wiki.documents)
