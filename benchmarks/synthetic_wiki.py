@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from tqdm import tqdm
 
 from harp_plugin.corpus.tables import SECTION, TABLES
-from harp_plugin.sampling import generator
+from harp_plugin.sampling import generator, stable_id
 from harp_plugin.storage import Stage, write_table
 from harp_plugin.text import words
 
@@ -281,6 +281,7 @@ def tables(wiki: Wiki, drawn: Chunk) -> dict[str, dict[str, Any]]:
         pa.array(np.where(level == 0, 1, 2), pa.int8()),
         pc.if_else(pa.array(level == 0), "", heads),
         written.sections,
+        pa.array(np.zeros(len(level), dtype=bool)),
     ]
     sections = pa.StructArray.from_arrays(columns, fields=list(SECTION))
     spaces = pc.count_substring(written.sections, " ").to_numpy() + 1
@@ -312,6 +313,7 @@ def tables(wiki: Wiki, drawn: Chunk) -> dict[str, dict[str, Any]]:
             "words": spaces.astype(np.int32),
             "sentences": np.minimum(left, _SENTENCES_PER_SECTION).astype(np.int32),
             "others": (below - (level > 0)).astype(np.int32),
+            "boilerplate": np.zeros(len(level), dtype=bool),
         },
         "links": {
             "id": ids(2, (page_of_link << 16) + _numbers(per_page)),
@@ -320,9 +322,17 @@ def tables(wiki: Wiki, drawn: Chunk) -> dict[str, dict[str, Any]]:
             "end": (written.starts + _lengths(drawn.anchors)).astype(np.int32),
             "anchor": drawn.anchors,
             "normalised": lower,
+            "text_id": _text_ids(lower),
             "target": titles(drawn.targets),
         },
     }
+
+
+def _text_ids(texts: pa.Array) -> np.ndarray:
+    """Give each anchor text the id that a reader gives it."""
+    coded = texts.dictionary_encode()
+    distinct = [stable_id("anchor text", text) for text in coded.dictionary.to_pylist()]
+    return np.array(distinct, dtype=np.int64)[coded.indices.to_numpy()]
 
 
 def write_tables(wiki: Wiki, directory: Path, *, quiet: bool = False) -> None:

@@ -37,7 +37,7 @@ def files(tmp_path):
 
 
 def test_what_is_drawn(files):
-    groups = JudgedGroups(JsonLinesQueries(files), negatives=2)
+    groups = JudgedGroups(JsonLinesQueries(files), negatives_per_group=2)
     assert len(groups) == 3
     found = [groups.group(epoch, 0) for epoch in range(60)]
     texts = {(group.positive.query, group.positive.document) for group in found}

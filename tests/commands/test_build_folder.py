@@ -88,7 +88,10 @@ def built(tmp_path_factory, tiny_bert):
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
-        ({"tasks": ["rqp"]}, "examples was made from other settings (tasks: ['rqp', 'ict'] then"),
+        (
+            {"tasks": ["rqp", "anchor"]},
+            "examples was made from other settings (tasks: ['rqp', 'ict'] then",
+        ),
         ({"pages_per_shard": 3}, "corpus was made from other settings (pages_per_shard: 40 then"),
     ],
 )

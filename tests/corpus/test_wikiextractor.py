@@ -185,6 +185,7 @@ ELEMENT = "in an element"  # <small>, <div>, <li>; and all of a line that starts
 _REASONS = (COLON, LIST, TEMPLATE, ELEMENT)
 STYLE = "other anchor text"  # italics become quotation marks, a space before a full stop goes
 # Why only WikiExtractor gives a link.
+GLUED = "with a list of languages behind it"  # which our reader cuts off
 HEADING = "in a heading"  # its titles are text, ours have no links
 QUOTES = "with unbalanced quotes"  # which our reader loses and counts
 
@@ -247,11 +248,12 @@ def differences(ours, theirs, text):
     for target, anchor in sorted((ours - theirs).elements()):
         others = [other for other in gained if other[0] == target and gained[other]]
         styled = [other for other in others if plain(other[1]) == plain(anchor)]
-        reason = STYLE if styled else None
+        glued = [o for o in others if re.fullmatch(re.escape(anchor) + "[a-z]{2,3}", o[1])]
+        reason = STYLE if styled else GLUED if glued else None
         if reason is None and known.get(target):
             known[target].sort(key=_REASONS.index, reverse=True)
             reason = known[target].pop()
-        gained.subtract(styled[:1] or (others[:1] if reason == TEMPLATE else []))
+        gained.subtract(styled[:1] or glued[:1] or (others[:1] if reason == TEMPLATE else []))
         if reason:
             counts[reason] += 1
         else:
@@ -284,7 +286,7 @@ def plain(anchor):
         (
             "simplewiki-20100814-999.xml.bz2",
             (35_542, 30_883),
-            {LIST: 4_691, COLON: 4, STYLE: 7, HEADING: 35, QUOTES: 1},
+            {LIST: 4_691, COLON: 4, STYLE: 7, HEADING: 35, QUOTES: 1, GLUED: 1},
         ),
         (
             "ltgwiki-pages-articles.xml.bz2",

@@ -65,7 +65,7 @@ def test_the_same_bytes(tmp_path, capfd):
     assert build(tmp_path / "wiki", tmp_path / "spark", SPARK, **options) == manifest
     assert capfd.readouterr() == ("", "")
     expected = parquet_bytes(tmp_path / "duckdb")
-    assert len(expected) == 5 + len(TASKS)
+    assert len(expected) == 7 + len(TASKS)
     assert parquet_bytes(tmp_path / "spark") == expected
     leftovers = {p.suffix for p in (tmp_path / "spark").rglob("*") if p.is_file()}
     assert leftovers == {".parquet", ".json"}

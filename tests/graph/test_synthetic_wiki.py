@@ -61,7 +61,7 @@ def graph_rows(folder):
             if name == "documents":
                 row["id"] = keys[row["id"]]
             elif name == "anchor_texts":
-                del row["id"]
+                row["targets"] = sorted(keys[page] for page in row["targets"])
             else:
                 row.pop("id", None)
                 row.pop("sentence", None)

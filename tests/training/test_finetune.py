@@ -258,7 +258,7 @@ def test_the_papers_recipe():
     assert data.losses == {"bce": 1} and data.fields == ["title", "url", "body"]
     assert (training.num_train_epochs, training.learning_rate) == (2, 1e-5)
     assert training.warmup_steps == 0.1 and data.max_length == 512
-    pairs = training.per_device_train_batch_size * (1 + data.negatives)
+    pairs = training.per_device_train_batch_size * (1 + data.negatives_per_group)
     assert pairs * training.gradient_accumulation_steps == 128
 
 
