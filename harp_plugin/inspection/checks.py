@@ -48,6 +48,10 @@ def _matching(
     It is a rule where one document has several queries, which are drawn by rules, too: how often
     their words stand in the document must not tell which of them leads to it.
     """
+    usual: dict[str, Any] = {
+        "is_baseline": measurements.documents_differ,
+        "task_advice": {"rqp": _OTHER_QUERY},
+    }
     return Check(
         label=label,
         measure=measure,
@@ -57,10 +61,7 @@ def _matching(
         reversed_advice=_SWAPPED,
         reversed_task_advice={"rqp": _NEGATIVE_OF_THE_PAGE},
         by_design=_MATCHING_BY_DESIGN,
-        **(
-            {"is_baseline": measurements.documents_differ, "task_advice": {"rqp": _OTHER_QUERY}}
-            | fields
-        ),
+        **(usual | fields),
     )
 
 
