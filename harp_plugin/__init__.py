@@ -1,19 +1,25 @@
-"""Hyperlink pre-training for rerankers, on Tevatron, PyTerrier and ir_datasets."""
+"""Hyperlink pre-training for rerankers, on Tevatron, PyTerrier and ir_datasets.
+
+With this package, ir_datasets knows ``harp-encyclopedia`` and test collections, ``harp:FOLDER``.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
+from .collections.registration import register_on_import
 
 if TYPE_CHECKING:
-    from .ranking import HarpReranker, Scorer
+    from .ranking import HarpFusion, HarpPipeline, HarpReranker, Scorer
 
-__all__ = ["HarpReranker", "Scorer", "__version__"]
+__all__ = ["HarpFusion", "HarpPipeline", "HarpReranker", "Scorer", "__version__"]
+
+register_on_import()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("HarpReranker", "Scorer"):
+    if name in ("HarpFusion", "HarpPipeline", "HarpReranker", "Scorer"):
         from . import ranking
 
         return getattr(ranking, name)

@@ -121,6 +121,22 @@ def _quickstart(read: _Read) -> None:
     quickstart(*read(QuickstartOptions))
 
 
+@_Command("adapt", "SOURCE [SOURCE ...] --output-dir DIR", _SOURCES, trains=True)
+def _adapt(read: _Read) -> None:
+    """Make a search pipeline of a corpus, and measure what it gains.
+
+    Links train a cross-encoder. Queries that people wrote into the corpus (terms of an index,
+    redirects, links that are held out) choose the weights of its fusion with BM25 and an encoder,
+    and test it. A finished step is kept, and an interrupted one is continued.
+    """
+    from .commands.adapt import AdaptOptions, adapt
+    from .corpus.options import CorpusOptions
+
+    options, corpus, sources = read(AdaptOptions, CorpusOptions)
+    results = adapt(sources, options, corpus)
+    _show(f"{results}\n\nreport: {results.path.parent / 'report.html'}")
+
+
 @_Command("build", "SOURCE [SOURCE ...] --output-dir DIR", _SOURCES)
 def _build(read: _Read) -> None:
     """Make corpus, link graph, term weights and examples of sources.
@@ -248,6 +264,22 @@ def _export(read: _Read) -> None:
 
     exporting, draw, directory = read(ExportOptions, DrawOptions)
     _show(f"dataset: {export(directory, exporting, draw)}")
+
+
+@_Command("collect", "DIR --output-dir DIR", _BUILD)
+def _collect(read: _Read) -> None:
+    """Make judged queries from a build, as a test collection.
+
+    Queries are index terms, redirects and held-out links. ir_datasets, PyTerrier and
+    `harp evaluate` know the folder as harp:DIR/train, harp:DIR/dev and harp:DIR/test.
+    """
+    from .collections.known_items.options import QueryOptions
+    from .commands.collect import CollectOptions, collect, summary
+    from .engine import EngineOptions
+
+    options, queries, engine, directory = read(CollectOptions, QueryOptions, EngineOptions)
+    folder = collect(directory, options, queries, engine)
+    _show(f"{summary(folder)}\ncollection: harp:{folder}")
 
 
 @_Command("check", "DIR", _FOLDER)

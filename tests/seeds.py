@@ -25,6 +25,33 @@ HTML = (
     'href="http://b.org/t?u=v">tree</a>.</p><h2>Use</h2><ul><li><a href="pie">Pie</a> and more of '
     "it</li></ul><table><tr><th>a<td>b</table><pre>x</pre><img src=a></main><footer>F</footer>"
 )
+MARKDOWN = """---
+title: Apple
+keywords: [apples, "apple trees"]
+aliases: [/old/apple/, Pomum]
+---
+# Apple
+
+An *apple* is a [fruit](fruit.md#x) of a [tree][t] &amp; `code`.\\
+See <xref:System.String> and ![x](a.png).
+
+> [!NOTE]
+> A [note](../x/).
+
+| Name | Use |
+|---|---|
+| [Pie](pie.md) | A pie | b |
+
+## See also
+
+- [Pear](/pear)
+
+```text
+[x](y)
+```
+
+[t]: /a/tree "T"
+"""
 _PARSOID = (
     '<html><head><base href="//en.wikipedia.org/wiki/"/></head><body lang="en"><section><p>An '
     '<b>apple</b> ( , ) is a <a rel="mw:WikiLink" href="./Fruit_(food)?x=1#y">fruit</a><sup class='
@@ -101,6 +128,11 @@ _WARC = b"".join(
 
 SEEDS: dict[str, list[bytes]] = {
     "mediawiki": [_DUMP],
+    "markdown": [
+        MARKDOWN.encode(),
+        MARKDOWN.encode("utf-16"),
+        b"+++\ntitle = 'Apple'\n+++\nAn apple.",
+    ],
     "html": [HTML.encode(), HTML.encode("utf-16"), _PARSOID.encode()],
     "warc": [_WARC, gzip.compress(_WARC)],
     "wikimedia-enterprise": [_ENTERPRISE, _tar("w", a_ndjson=_ENTERPRISE, README=b"x")],
@@ -170,6 +202,11 @@ _HTML_TOKENS = (
     "http-equiv=refresh rel=canonical <template> <math> <script> <frameset> <plaintext> <select> "
     "class=infobox &nbsp; <!-- role=main </p>"
 )
+_MARKDOWN_TOKENS = (
+    "[ ]( ) ][ ]: [[ ]] ![ [! ``` ~~~ ` ** _ ~~ > # ## --- +++ === | |---| - 1. <a> </a> <div> "
+    "<!-- &amp; \\ xref: <xref: [!NOTE] [!INCLUDE[x](y)] ::: !!! ???\n title: aliases: [^1] "
+    "{{< \t \n\n \n- "
+)
 _WARC_TOKENS = (
     "WARC/1.0\r\n Content-Length: WARC-Type: response revisit Content-Encoding: gzip br zstd "
     "chunked deflate Transfer-Encoding: HTTP/1.1 Location: charset= \r\n\r\n"
@@ -180,6 +217,7 @@ TOKENS: dict[str, list[str]] = {
     "multistream": _XML_TOKENS.split(" "),
     "mediawiki": _XML_TOKENS.split(" "),
     "html": _HTML_TOKENS.split(" "),
+    "markdown": _MARKDOWN_TOKENS.split(" "),
     "warc": _WARC_TOKENS.split(" "),
 }
 """Words of the formats; of the others, those of `JSON_TOKENS`."""

@@ -12,8 +12,10 @@ import pytest
 from harp_plugin.cli import main
 
 COMMANDS = [
+    "adapt",
     "build",
     "check",
+    "collect",
     "cross-validate",
     "evaluate",
     "export",

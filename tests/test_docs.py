@@ -79,7 +79,7 @@ def test_the_reader(my_package, tmp_path):
         output_dir=str(tmp_path / "out"), stages=["corpus"], workers=1, quiet=True
     )
     manifest = build([source], options)["corpus"]
-    rows = {"links": 2, "pages": 2, "redirects": 0, "sections": 2, "sentences": 2}
+    rows = {"index_terms": 0, "links": 2, "pages": 2, "redirects": 0, "sections": 2, "sentences": 2}
     assert manifest["rows"] == rows
 
 

@@ -12,7 +12,7 @@ PACKAGE = Path(harp_plugin.__file__).parent
 WITHOUT_NAMES = {"_version"}
 
 PUBLIC = {
-    "harp_plugin": ["HarpReranker", "Scorer", "__version__"],
+    "harp_plugin": ["HarpFusion", "HarpPipeline", "HarpReranker", "Scorer", "__version__"],
     "harp_plugin.tasks": [
         "DocumentOrigin",
         "DrawOptions",
@@ -25,8 +25,23 @@ PUBLIC = {
         "SampledWord",
         "TASKS",
     ],
-    "harp_plugin.ranking": ["HarpEnsemble", "HarpFeatures", "HarpReranker", "Scorer"],
+    "harp_plugin.ranking": [
+        "HarpEnsemble",
+        "HarpFeatures",
+        "HarpFusion",
+        "HarpPipeline",
+        "HarpReranker",
+        "Scorer",
+    ],
     "harp_plugin.evaluation": ["EvaluationOptions", "Results", "evaluate"],
+    "harp_plugin.evaluation.report": [
+        "ChangedQuery",
+        "Row",
+        "Shown",
+        "changed_queries",
+        "render",
+        "rows_of",
+    ],
     "harp_plugin.evaluation.training": ["finetune", "ranking_validation", "train"],
     "harp_plugin.evaluation.cross_validation": [
         "CrossValidation",
@@ -35,6 +50,14 @@ PUBLIC = {
     ],
     "harp_plugin.evaluation.reranking.service": ["PAIRS_AT_ONCE", "rerank"],
     "harp_plugin.evaluation.reranking.options": ["RerankOptions"],
+    "harp_plugin.retrieval.dense": ["DenseCosine"],
+    "harp_plugin.retrieval.fielded": [
+        "FieldSettings",
+        "FieldedBm25",
+        "FieldedIndex",
+        "Tuning",
+        "tune",
+    ],
     "harp_plugin.retrieval.options": ["NEGATIVES", "NegativeOptions"],
     "harp_plugin.inspection": ["InspectOptions", "InspectionReport", "inspect"],
     "harp_plugin.inspection.check": [
@@ -51,6 +74,9 @@ PUBLIC = {
     "harp_plugin.commands.build": ["BuildOptions", "STAGES", "build", "check", "summary"],
     "harp_plugin.commands.estimate": ["Estimate", "estimate", "report"],
     "harp_plugin.commands.export": ["ExportOptions", "as_tevatron", "export"],
+    "harp_plugin.commands.adapt": ["AdaptOptions", "FUSION", "SIGNALS", "adapt"],
+    "harp_plugin.commands.collect": ["CollectOptions", "collect", "summary"],
+    "harp_plugin.collections.known_items.options": ["QueryOptions"],
     "harp_plugin.commands.check": ["CheckOptions", "Checked", "check"],
     "harp_plugin.commands.quickstart": ["QuickstartOptions", "RECIPES", "quickstart"],
     "harp_plugin.corpus.readers": [
@@ -59,6 +85,7 @@ PUBLIC = {
         "HtmlReader",
         "IrDatasetsReader",
         "KiltReader",
+        "MarkdownReader",
         "MediaWikiReader",
         "READERS",
         "Reader",
@@ -68,12 +95,14 @@ PUBLIC = {
         "WikiExtractorReader",
         "WikimediaEnterpriseReader",
         "choose_reader",
+        "configured_reader",
         "sources",
     ],
     "harp_plugin.corpus.markup": ["Link", "LinkedText", "joined", "linked_lines"],
     "harp_plugin.corpus.pages": [
         "Dropped",
         "HATNOTE",
+        "IndexTerm",
         "Item",
         "NO_TEXT",
         "NO_TITLE",
@@ -100,6 +129,16 @@ PUBLIC = {
         "run_steps",
     ],
     "harp_plugin.collections.dataset": ["Dataset", "Judgement"],
+    "harp_plugin.collections.folders": [
+        "CollectionDocument",
+        "DOCUMENTS",
+        "PREFIX",
+        "QRELS",
+        "QUERIES",
+        "SPLITS",
+        "UnknownCollection",
+        "dataset",
+    ],
     "harp_plugin.collections.judged_dataset": ["JudgedDataset"],
     "harp_plugin.collections.run": ["QueryResults", "Run", "results_by_query"],
     "harp_plugin.collections.trec_run": [

@@ -108,7 +108,13 @@ def test_training_recipes_parse(name):
 def test_training_recipes_are_flat_and_keyed_as_tevatrons(name):
     recipe = read_recipe(name)
     nested = {key for key, value in recipe.items() if isinstance(value, dict | list)}
-    assert nested <= {"tasks", "losses", "max_query_length", "lr_scheduler_kwargs"}
+    assert nested <= {
+        "tasks",
+        "losses",
+        "document_fields",
+        "max_query_length",
+        "lr_scheduler_kwargs",
+    }
     ours = {field.name for field in fields(HarpDataArguments)}
     theirs = {
         option.name

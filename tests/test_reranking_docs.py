@@ -1,6 +1,7 @@
-"""The examples of docs/reranking.md and of the pages for PyTerrier's documentation run."""
+"""The examples of docs/reranking.md, docs/fusion.md and PyTerrier's documentation run."""
 
 import gzip
+import json
 import re
 import shlex
 import shutil
@@ -12,6 +13,8 @@ import pytest
 
 from harp_plugin import HarpReranker, ranking
 from harp_plugin.cli import main
+from harp_plugin.evaluation import EvaluationOptions
+from harp_plugin.evaluation.pisa import Bm25
 
 PAGE = Path(__file__).parents[1] / "docs" / "reranking.md"
 PT_DOCS = Path(str(files("harp_plugin"))) / "pt_docs"
@@ -42,6 +45,27 @@ def test_the_page(here):
 
 
 @pytest.mark.integration
+def test_the_page_on_fusion(here):
+    dataset = pt.get_dataset("irds:vaswani")
+    names = {
+        "dataset": dataset,
+        "bm25": Bm25("vaswani", "index", depth=10),
+        "topics": dataset.get_topics().head(6),
+        "qrels": dataset.get_qrels().query("qid in ['1', '2', '3', '4', '5', '6']"),
+    }
+    page = PAGE.with_name("fusion.md").read_text()
+    for language, block in re.findall(r"```(python|json)\n(.*?)```", page, re.S):
+        if language == "python":
+            exec(compile(block, "fusion.md", "exec"), names)
+        else:
+            Path("engine.run.gz").touch()
+            options = EvaluationOptions(**json.loads(block))
+            assert options.rows[-3:] == ["learnt", "rrf", "by hand"]
+    assert len(names["in_a_pipeline"](names["topics"])) == 60
+    assert names["learnt"].queries == 6
+
+
+@pytest.mark.integration
 def test_the_pages_for_pyterrier(here):
     names: dict = {}
     for page in ("index.rst", "how-to.rst"):
@@ -60,7 +84,7 @@ def test_the_pages_for_pyterrier(here):
 def test_what_the_pages_document_exists():
     pages = [page.read_text() for page in sorted(PT_DOCS.glob("*.rst"))]
     documented = re.findall(r"autoclass:: harp_plugin\.([\w.]+)\n   :members: (.*)", "".join(pages))
-    assert len(documented) == 3
+    assert len(documented) == 5
     for name, members in documented:
         cls = getattr(ranking, name.rpartition(".")[2])
         assert issubclass(cls, pt.Transformer)

@@ -111,7 +111,8 @@ def test_the_quickstart_goes_from_data_to_table(tmp_path, capsys):
     assert main(arguments) == 0
     output = capsys.readouterr().out
     assert max(map(len, output.splitlines())) <= 80 + len(str(tmp_path))
-    for row in ("BM25", "untrained", "pre-trained"):
+    for row in ("BM25", "cosine", "cross-encoder", "BM25 + cosine", "all three"):
         assert row in output
     assert (tmp_path / "build" / "inspect.html").is_file()
     assert (tmp_path / "evaluation" / "results.json").is_file()
+    assert (tmp_path / "evaluation" / "report.html").is_file()

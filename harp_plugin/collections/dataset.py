@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from ..errors import HarpError
 from .trec_run import ScoredDocument
@@ -33,8 +33,8 @@ class Dataset:
     such as a failed download, becomes a HarpError of one line.
 
     Args:
-        dataset: an ir_datasets id (``irds:`` before it or not), ``harp-encyclopedia`` among them,
-            or an ir_datasets dataset.
+        dataset: an ir_datasets id (``irds:`` before it or not), ``harp-encyclopedia`` and test
+            collections, such as ``harp:FOLDER/test``, among them; or an ir_datasets dataset.
         fields: the document fields that make up a text, joined by a space; None for the text that
             the dataset itself recommends.
 
@@ -68,8 +68,7 @@ class Dataset:
             HarpError: a part is missing, or a field is no text of the documents.
         """
         self._require("docs", *parts)
-        document = self._dataset.docs_cls()
-        texts = [name for name in document._fields if document.__annotations__[name] is str]
+        texts = self.text_fields
         if unknown := [name for name in self.fields or () if name not in texts]:
             raise HarpError(
                 f"documents of {self.name} have no text field {unknown[0]!r}: they have "
@@ -102,11 +101,40 @@ class Dataset:
         with self._reading():
             return self._dataset.docs_count()
 
+    @property
+    def documents_hash(self) -> str | None:
+        """The hash of the documents, where they are files of a user or of this package.
+
+        None for the collections of ir_datasets, which do not change.
+        """
+        with self._reading():
+            make_hash = getattr(self._dataset.docs_handler(), "content_hash", None)
+            return None if make_hash is None else make_hash()
+
     def documents(self) -> Iterator[tuple[str, str]]:
         """Every document's id and text."""
         with self._reading():
             for document in self._dataset.docs_iter():
                 yield document.doc_id, self._text(document)
+
+    @property
+    def text_fields(self) -> list[str]:
+        """Names of the fields of a document that hold a text, its id among them."""
+        with self._reading():
+            document = self._dataset.docs_cls()
+        types = get_type_hints(document)
+        return [name for name in document._fields if types[name] is str]
+
+    def documents_by_field(self, fields: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+        """Every document's id and its texts, one for each field."""
+        with self._reading():
+            for document in self._dataset.docs_iter():
+                yield document.doc_id, [getattr(document, field) for field in fields]
+
+    @property
+    def documents_identity(self) -> dict[str, Any]:
+        """What an index of the documents depends on: the dataset and the fields of a text."""
+        return {"dataset": self.name, "documents": self.documents_hash, "fields": self.fields}
 
     def texts(self, documents: Iterable[str]) -> dict[str, str]:
         """The texts of documents, by id.
@@ -139,12 +167,11 @@ class Dataset:
             return self._named
         import ir_datasets
 
-        from . import encyclopedia
-
-        encyclopedia.register()
         with self._reading():
             try:
                 return ir_datasets.load(self._named)
+            except HarpError:
+                raise
             except KeyError:
                 raise HarpError(
                     f"unknown dataset {self._named!r}: ids are listed on https://ir-datasets.com"

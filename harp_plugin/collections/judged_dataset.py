@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from ..errors import HarpError
-from . import encyclopedia
 from .dataset import Dataset
 
 __all__ = ["JudgedDataset"]
@@ -58,10 +57,4 @@ class JudgedDataset(Dataset):
     def identity(self) -> dict[str, Any]:
         """What a run depends on: the dataset, the fields of a text, and the queries."""
         topics = self.topics.to_csv(index=False).encode("utf-8", "surrogatepass")
-        in_package = self.name == encyclopedia.NAME
-        return {
-            "dataset": self.name,
-            "documents": encyclopedia.content_hash() if in_package else None,
-            "fields": self.fields,
-            "topics": hashlib.sha256(topics).hexdigest(),
-        }
+        return {**self.documents_identity, "topics": hashlib.sha256(topics).hexdigest()}

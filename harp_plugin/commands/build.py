@@ -130,11 +130,24 @@ def build(
     request = _Request(sources, options, corpus, graph, weights, engine, negatives)
     stages = {name: _STAGES[name](request) for name in options.chosen_stages}
     _check_stages(stages, options.rules)
+    manifests = {}
     with one_writer(options.output_dir):
-        return {
-            name: stage.run(workers=options.workers, quiet=options.quiet, rules=options.rules)
-            for name, stage in stages.items()
-        }
+        for name, stage in stages.items():
+            manifests[name] = stage.run(
+                workers=options.workers, quiet=options.quiet, rules=options.rules
+            )
+            if name == "graph" and "examples" in stages and not manifests[name]["rows"]["anchors"]:
+                _check_tasks_without_links(request)
+    return manifests
+
+
+def _check_tasks_without_links(request: _Request) -> None:
+    from ..tasks.build import check_tasks_without_links
+
+    options = request.options
+    check_tasks_without_links(
+        request.directory, options.tasks, request.engine, workers=options.workers
+    )
 
 
 class _Request(NamedTuple):

@@ -65,10 +65,12 @@ def _quickstart(output: Path, options: QuickstartOptions) -> None:
     build_dir, model = _build(recipe["quickstart"], options)
     _say("inspect", "sample pairs of each task")
     report = _inspect(build_dir, options)
-    _say("train", f"{model}, the four tasks and masked language modelling")
+    _say("train", f"{model} on anchor texts and the pages that they lead to")
     _train(recipe["quickstart"], output, options)
-    _say("evaluate", "BM25's top 20, reranked before and after pre-training")
-    print(_evaluate(recipe["evaluate-quickstart"], options))
+    _say("evaluate", "56 judged queries: BM25, cosine, the trained model, and their fusions")
+    results = _evaluate(recipe["evaluate-quickstart"], options)
+    print(results)
+    print(f"report of the ranking: {results.path.with_name('report.html')}")
     print(f"report of the pairs: {report}")
 
 
@@ -84,6 +86,7 @@ def _say(stage: str, what: str) -> None:
 
 def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, str]:
     from ..corpus.options import CorpusOptions
+    from ..tasks.registry import HARP_TASKS
     from ..weights.options import WeightOptions
     from .build import BuildOptions, build, summary
 
@@ -92,6 +95,8 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     building = BuildOptions(
         output_dir=recipe["build_dir"],
+        tasks=[*HARP_TASKS, *recipe["tasks"]],
+        negatives=["bm25"],
         workers=options.workers,
         overwrite=options.overwrite,
         keep=options.keep,

@@ -1,1 +1,1 @@
-"""Stage 1 of a build: sources become the tables pages, sections, sentences, links, redirects."""
+"""Stage 1 of a build: sources become tables of pages, links, redirects, index terms and others."""

@@ -1,4 +1,4 @@
-"""The corpus stage: sources become tables of pages, sections, sentences, links and redirects."""
+"""The corpus stage: sources become tables of pages, links, redirects, index terms and others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from ..files.hashes import file_hash
 from ..files.made_from import OverwriteRules
 from ..storage import ShardFile, Stage, read_manifest, shard_map, write_table
 from .options import CorpusOptions
-from .readers import READERS, Source, UnknownFormat, choose_reader, sources
+from .readers import (
+    READERS,
+    Source,
+    UnknownFormat,
+    choose_reader,
+    configured_reader,
+    sources,
+)
 from .readers.mediawiki import multistream_index
 from .readers.source import COLLECTION
 from .scripts import check_scripts
@@ -37,7 +44,10 @@ __all__ = [
     "write_shard",
 ]
 
-_PACKAGES = ("mwparserfromhell", "selectolax", "resiliparse", "sentencex", "regex", "pyarrow")
+_PACKAGES = (
+    *("mwparserfromhell", "markdown-it-py", "mdit-py-plugins", "pyyaml", "selectolax"),
+    *("resiliparse", "sentencex", "regex", "pyarrow"),
+)
 _SHARD_SIZE = 32 << 20
 
 
@@ -228,7 +238,7 @@ def _shards(runs: list[Run], options: CorpusOptions, stage: Stage) -> Iterator[S
     for number, run in enumerate(runs):
         batch: list[Any] = []
         pages = size = part = 0
-        for source, record in _records(run):
+        for source, record in _records(run, options):
             batch.append(record)
             pages += page_count(record)
             size += record_size(record)
@@ -248,9 +258,9 @@ def _new_shard(
         yield Shard(name, run.reader, records, stage, position)
 
 
-def _records(run: Run) -> Iterator[tuple[int, Any]]:
+def _records(run: Run, options: CorpusOptions) -> Iterator[tuple[int, Any]]:
     """Give each record with the number of compressed bytes read so far."""
-    reader = READERS[run.reader]()
+    reader = configured_reader(run.reader, options)
     done = 0
     for source in run.sources:
         for record in reader.records(source):

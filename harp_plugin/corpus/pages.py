@@ -1,4 +1,4 @@
-"""The items that a reader gives: pages, redirects, and records that were dropped."""
+"""The items that a reader gives: pages, redirects, index terms, and records that were dropped."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = [
     "NO_TITLE",
     "SEE_ALSO_HEADINGS",
     "Dropped",
+    "IndexTerm",
     "Item",
     "Page",
     "Redirect",
@@ -130,6 +131,19 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexTerm:
+    """A term under which an index that people wrote lists a page.
+
+    Attributes:
+        term: the term as written, without its mark-up.
+        target: the key of the page.
+    """
+
+    term: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """A record that gives no page, with the reason that the manifest counts."""
 
@@ -139,4 +153,4 @@ class Dropped:
 NO_TEXT = Dropped("page without text")
 NO_TITLE = Dropped("page without title")
 
-Item = Page | Redirect | Dropped
+Item = Page | Redirect | IndexTerm | Dropped

@@ -12,7 +12,7 @@ from ..errors import HarpError
 from ..storage import Stage
 from .build import Run, Shard, find_runs, page_count, record_size, write_shard
 from .options import CorpusOptions
-from .readers import READERS, Source, sources
+from .readers import Source, configured_reader, sources
 from .scripts import check_scripts
 
 __all__ = ["Sample", "sample_corpus"]
@@ -62,7 +62,7 @@ def sample_corpus(
         chosen = _spread(unread, max(_MIN_FILES, files_read))
         pages_per_file = -(-(pages - pages_read) // len(chosen))
         for run, source in chosen:
-            records, size = _first_records(run, source, pages_per_file)
+            records, size = _first_records(run, source, pages_per_file, options)
             read += size
             pages_read += sum(map(page_count, records))
             write_shard(Shard(f"{files_read:05d}", run.reader, records, stage, 0))
@@ -84,9 +84,11 @@ def _spread(all_sources: list[tuple[Run, Source]], most: int) -> list[tuple[Run,
     return [all_sources[n * len(all_sources) // count] for n in range(count)]
 
 
-def _first_records(run: Run, source: Source, pages: int) -> tuple[list[Any], float]:
+def _first_records(
+    run: Run, source: Source, pages: int, options: CorpusOptions
+) -> tuple[list[Any], float]:
     """Return the first records of a source, and the part of its `_size` that they take."""
-    stream = READERS[run.reader]().records(source)
+    stream = configured_reader(run.reader, options).records(source)
     records: list[Any] = []
     pages_read = bytes_read = 0
     while pages_read < pages:

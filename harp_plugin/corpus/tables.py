@@ -13,7 +13,7 @@ from ..text import normalise_anchor, title_anchors, words
 from .boilerplate import REFERENCES, boilerplate_sections, set_hatnotes_apart
 from .near_duplicates import bands
 from .page_kinds import kind_of_page
-from .pages import Dropped, Page, Redirect
+from .pages import Dropped, IndexTerm, Page, Redirect
 from .readers import Reader
 from .scripts import refusal
 from .sentences import linked_sentences, split_sentences
@@ -78,6 +78,7 @@ TABLES: dict[str, pa.Schema] = {
         ]
     ),
     "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
+    "index_terms": pa.schema([("term", pa.string()), ("target", pa.string())]),
 }
 """The schemas of the tables by name."""
 _PART_SIZE = 128 << 20
@@ -111,6 +112,9 @@ def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[Part]:
                 part.drops[item.reason] += 1
             elif isinstance(item, Redirect):
                 part.rows["redirects"].append({"source": item.source, "target": item.target})
+                size += _ROW_SIZE
+            elif isinstance(item, IndexTerm):
+                part.rows["index_terms"].append({"term": item.term, "target": item.target})
                 size += _ROW_SIZE
             elif reason := refusal([section.body.text for section in item.sections]):
                 part.drops[reason] += 1

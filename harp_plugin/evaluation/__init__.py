@@ -1,12 +1,7 @@
-"""Evaluation: PyTerrier experiments on ir_datasets collections, as tables with tests.
-
-Importing this package registers the ir_datasets dataset ``harp-encyclopedia``, where ir_datasets is
-installed.
-"""
+"""Evaluation: PyTerrier experiments on ir_datasets collections, as tables with tests."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .options import EvaluationOptions
@@ -16,11 +11,6 @@ if TYPE_CHECKING:
     from .results import Results
 
 __all__ = ["EvaluationOptions", "Results", "evaluate"]
-
-if find_spec("ir_datasets") is not None:
-    from ..collections.encyclopedia import register
-
-    register()
 
 
 def __getattr__(name: str) -> Any:

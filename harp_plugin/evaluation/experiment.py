@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ir_datasets
 import pandas as pd
 import pyterrier as pt
 from tqdm.auto import tqdm
 
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError, one_line
+from ..files.hashes import file_hash
 from ..files.locks import one_writer
 from ..files.made_from import MadeFrom
 from ..files.output_paths import refuse_input, refuse_special
 from ..files.records import NOT_WRITTEN_BY_HARP, read_own_record, write_record
 from ..files.versions import package_versions
-from ..files.with_record import record_path
+from ..files.with_record import FolderWithRecord, record_path
 from ..files.writing import remove_temporary
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
 from ..ranking.versions import scoring_versions
-from .first_stage import FirstStage
-from .options import EvaluationOptions, ExperimentOptions, file_stem
+from .first_stage import FirstStage, dense_cosine
+from .fusion_options import LEARN
+from .fusions import Fusion, Judged, Learning, by_folds, notes
+from .options import COSINE, EvaluationOptions, ExperimentOptions, file_stem, is_cosine
+from .report import render
 from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
 from .runs import ranked, stored_run
 
@@ -33,10 +39,14 @@ __all__ = [
     "check_results",
     "evaluate",
     "fingerprints",
+    "first_stages",
+    "fusions_of",
     "make_reranker",
     "refuse_first_stage",
     "rerank",
     "results_settings",
+    "retrieve",
+    "stored_fusion",
     "versions",
     "written_options",
 ]
@@ -61,7 +71,7 @@ def evaluate(options: EvaluationOptions) -> Results:
     """
     folder = Path(options.output_dir)
     with one_writer(folder):
-        for place in (folder, folder / "runs"):
+        for place in (folder, folder / "runs", *folder.glob("learn-on/*/runs")):
             remove_temporary(place)
         return _evaluate(options, folder / "results.json")
 
@@ -70,10 +80,18 @@ def _evaluate(options: EvaluationOptions, path: Path) -> Results:
     measures = parse_measures(options.measures)
     collection = JudgedDataset(options.dataset, options.fields)
     models = {row: fingerprints(system["model"]) for row, system in options.systems.items()}
-    stage = FirstStage(options, collection)
-    made_from = results_settings(options, collection, stage, models)
+    stages = first_stages(options, collection)
+    learn_on = {name: _learning_dataset(options, name, collection) for name in _learn_on(options)}
+    made_from = results_settings(options, collection, stages, models)
+    if learn_on:
+        made_from["learn_on"] = {name: other.identity for name, other in learn_on.items()}
     check_results(path, made_from, options)
-    runs = _runs(options, collection, stage, models)
+    runs = _runs(options, collection, stages, models)
+    learnt_from = {
+        name: _judged(options, other, _stages_on(options, stages, collection, other), models)
+        for name, other in learn_on.items()
+    }
+    fusions = _fuse(options, collection, runs, learnt_from)
     per_query = measure_runs(runs, collection.topics, collection.qrels, measures)
     results = Results(
         title=f"{options.dataset}, {len(collection.topics)} queries, top {options.depth}",
@@ -83,19 +101,45 @@ def _evaluate(options: EvaluationOptions, path: Path) -> Results:
         means=averages(per_query),
         p_values=corrected(paired_tests(per_query, options.reference), options.correction),
         correction=options.correction,
+        notes=tuple(notes(fusions, fusions_of(options))),
     )
-    write_record(path, _record(options, results, models, made_from))
+    record = _record(options, results, models, made_from)
+    chosen = next((stage.chosen for stage in stages.values() if stage.chosen is not None), None)
+    write_record(path, {**record, "first_stage": chosen, "fusions": fusions})
+    if options.report:
+        page = render(results, runs, collection)
+        FolderWithRecord(path.parent, options.rules).write(path.with_name("report.html"), page)
     return results
+
+
+def fusions_of(options: ExperimentOptions) -> dict[str, Any]:
+    """The fusions, as `check_fusions` gives them, by row."""
+    assert isinstance(options.fusions, dict)
+    return options.fusions
+
+
+def first_stages(options: ExperimentOptions, collection: JudgedDataset) -> dict[str, FirstStage]:
+    """Make every first stage, by row; that which is reranked stands at the head."""
+    stages = {options.rows[0]: FirstStage(options, collection)}
+    assert isinstance(options.first_stages, dict)
+    for row, first_stage in options.first_stages.items():
+        own = copy(options)
+        own.first_stage = first_stage
+        stages[row] = FirstStage(own, collection)
+    return stages
 
 
 def results_settings(
     options: ExperimentOptions,
     collection: JudgedDataset,
-    stage: FirstStage,
+    stages: Mapping[str, FirstStage],
     models: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Collect what the results of an experiment are made from, apart from versions."""
-    made_from = {**options.settings, "first_stage_content": stage.settings, "models": dict(models)}
+    first, *others = (stage.settings for stage in stages.values())
+    made_from = {**options.settings, "first_stage_content": first, "models": dict(models)}
+    if others:
+        made_from["first_stages_content"] = others
     return {**collection.identity, **made_from}
 
 
@@ -118,30 +162,186 @@ def check_results(path: Path, made_from: dict[str, Any], options: ExperimentOpti
 def _runs(
     options: EvaluationOptions,
     collection: JudgedDataset,
-    stage: FirstStage,
+    stages: Mapping[str, FirstStage],
     models: dict[str, str | list[str]],
 ) -> dict[str, pd.DataFrame]:
-    folder = Path(options.output_dir) / "runs"
-    paths = {row: folder / f"{file_stem(row)}.run" for row in options.rows}
-    refuse_first_stage(stage, list(paths.values()))
+    """Read or make the runs of first stages and rerankers, by row."""
+    paths = _run_paths(options)
+    for stage in stages.values():
+        refuse_first_stage(stage, list(paths.values()))
+    runs = retrieve(options, collection, stages, paths)
+    stage, first = stages[options.rows[0]], runs[options.rows[0]]
     settings = {**collection.identity, "depth": options.depth, "first stage": stage.settings}
-    row = options.rows[0]
-    first = stored_run(
-        paths[row], settings, stage.retrieve, versions=stage.versions, rules=options.rules
-    )
-    runs = {row: first}
     for name, arguments in options.systems.items():
-        reranker = make_reranker(
-            device=options.device, batch_tokens=options.batch_tokens, **arguments
-        )
         runs[name] = stored_run(
             paths[name],
             {**settings, "reranker": arguments, "model": models[name]},
-            partial(rerank, first, collection, reranker, name, options.quiet),
+            partial(_reranked, first, collection, name, options),
             versions={**stage.versions, **scoring_versions()},
             rules=options.rules,
         )
     return runs
+
+
+def _reranked(
+    first: pd.DataFrame, collection: JudgedDataset, name: str, options: EvaluationOptions
+) -> pd.DataFrame:
+    """Rerank a run by the reranker of a row."""
+    arguments = options.systems[name]
+    if is_cosine(arguments["model"]):
+        encoder = arguments["model"].removeprefix(COSINE)
+        reranker: pt.Transformer = dense_cosine(encoder, options, collection)
+    else:
+        reranker = make_reranker(
+            device=options.device, batch_tokens=options.batch_tokens, **arguments
+        )
+    return rerank(first, collection, reranker, name, options.quiet)
+
+
+def _run_paths(options: ExperimentOptions) -> dict[str, Path]:
+    folder = Path(options.output_dir) / "runs"
+    return {row: folder / f"{file_stem(row)}.run" for row in options.rows}
+
+
+def retrieve(
+    options: ExperimentOptions,
+    collection: JudgedDataset,
+    stages: Mapping[str, FirstStage],
+    paths: Mapping[str, Path],
+) -> dict[str, pd.DataFrame]:
+    """Read or make the runs of first stages, by row."""
+    settings = {**collection.identity, "depth": options.depth}
+    return {
+        row: stored_run(
+            paths[row],
+            {**settings, "first stage": stage.settings},
+            stage.retrieve,
+            versions=stage.versions,
+            rules=options.rules,
+        )
+        for row, stage in stages.items()
+    }
+
+
+def _learn_on(options: ExperimentOptions) -> list[str]:
+    """The datasets from whose queries the weights of fusions are learnt."""
+    names = [fusion["learn_on"] for fusion in fusions_of(options).values()]
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def _learning_dataset(
+    options: EvaluationOptions, name: str, evaluated: JudgedDataset
+) -> JudgedDataset:
+    """Open a dataset from whose queries weights are learnt.
+
+    Raises:
+        HarpError: it shares a query with the dataset that is evaluated.
+    """
+    collection = JudgedDataset(name, options.fields)
+    shared = collection.topics.merge(evaluated.topics, on=["qid", "query"])
+    if len(shared):
+        raise HarpError(
+            f"learn_on {name} has the query {shared['qid'][0]} of {options.dataset}, on which the "
+            "weights are tested: name another dataset, or leave learn_on out to learn by folds"
+        )
+    return collection
+
+
+def _stages_on(
+    options: EvaluationOptions,
+    stages: Mapping[str, FirstStage],
+    evaluated: JudgedDataset,
+    collection: JudgedDataset,
+) -> dict[str, FirstStage]:
+    """First stages for the queries of another dataset: the same ones on the same documents."""
+    if _documents(evaluated) == _documents(collection):
+        return {row: stage.on(collection) for row, stage in stages.items()}
+    return first_stages(options, collection)
+
+
+def _documents(collection: JudgedDataset) -> str:
+    return collection.documents_hash or ir_datasets.docs_parent_id(collection.name)
+
+
+def _judged(
+    options: EvaluationOptions,
+    collection: JudgedDataset,
+    stages: Mapping[str, FirstStage],
+    models: dict[str, str | list[str]],
+) -> Judged:
+    """Make the runs that are fused, for the queries of a dataset that weights are learnt from."""
+    fused = [fusion["of"] for fusion in fusions_of(options).values() if fusion["learn_on"]]
+    needed = {row for rows in fused for row in rows}
+    assert isinstance(options.rerankers, dict) and isinstance(options.first_stages, dict)
+    own = copy(options)
+    own.dataset, own.fusions = collection.name, {}
+    own.rerankers = {row: value for row, value in options.rerankers.items() if row in needed}
+    own.first_stages = {row: v for row, v in options.first_stages.items() if row in needed}
+    own.index_dir = options.index_dir or str(Path(options.output_dir) / "index")
+    own.output_dir = str(Path(options.output_dir) / "learn-on" / file_stem(collection.name))
+    chosen = {row: stage for row, stage in stages.items() if row in own.rows}
+    runs = _runs(own, collection, chosen, models)
+    return Judged(runs, collection.qrels)
+
+
+def _fuse(
+    options: EvaluationOptions,
+    collection: JudgedDataset,
+    runs: dict[str, pd.DataFrame],
+    learnt_from: Mapping[str, Judged],
+) -> dict[str, Any]:
+    """Add the runs of fusions to the others.
+
+    Returns:
+        What the record holds of each fusion's weights, by row.
+    """
+    paths, records = _run_paths(options), {}
+    queries = collection.topics["qid"].tolist()
+    judged = Judged(dict(runs), collection.qrels)
+    for row, entry in fusions_of(options).items():
+        learnings = []
+        if entry["weights"] == LEARN and entry["learn_on"] is None:
+            learnings = by_folds(queries, options.seed)
+        elif entry["weights"] == LEARN:
+            other = learnt_from[entry["learn_on"]]
+            learnings = [Learning(other.qrels["qid"].unique().tolist(), queries, other)]
+        fusion = Fusion(
+            entry,
+            judged,
+            learnings,
+            measure=options.measures[0],
+            seed=options.seed,
+            depth=options.depth,
+        )
+        records[row] = fusion.record
+        runs[row] = stored_fusion(paths[row], fusion, entry, paths, options)
+    return records
+
+
+def stored_fusion(
+    path: Path,
+    fusion: Fusion,
+    entry: Mapping[str, Any],
+    paths: Mapping[str, Path],
+    options: ExperimentOptions,
+) -> pd.DataFrame:
+    """Read or make the run of a fusion.
+
+    Args:
+        path: of the run.
+        fusion: makes it.
+        entry: the fusion's entry among the options.
+        paths: of the runs that are fused, by row.
+        options: of the experiment.
+    """
+    settings = {
+        "fusion": entry,
+        "weights": fusion.record,
+        "depth": options.depth,
+        "runs": {row: file_hash(paths[row]) for row in entry["of"]},
+    }
+    packages = package_versions("harp_plugin", "numpy", "pandas")
+    return stored_run(path, settings, fusion.run, versions=packages, rules=options.rules)
 
 
 def refuse_first_stage(stage: FirstStage, outputs: list[Path]) -> None:
@@ -164,10 +364,10 @@ def make_reranker(model: str | list[str], **arguments: Any) -> pt.Transformer:
 
 
 def fingerprints(model: str | list[str]) -> str | list[str]:
-    """Compute the fingerprint of a model, or of each model in a list."""
-    return (
-        list(map(model_fingerprint, model)) if isinstance(model, list) else model_fingerprint(model)
-    )
+    """Compute the fingerprint of a model or an encoder, or of each model in a list."""
+    if isinstance(model, list):
+        return list(map(model_fingerprint, model))
+    return model_fingerprint(model.removeprefix(COSINE))
 
 
 def rerank(

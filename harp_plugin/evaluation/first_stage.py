@@ -1,10 +1,11 @@
-"""The first stage: BM25, a run on disk, or a transformer of the user's."""
+"""The first stage: BM25, with fields or without, a cosine, a run, or a user's transformer."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import re
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pyterrier as pt
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
 from ..files.hashes import file_hash
-from .options import ExperimentOptions
+from ..retrieval.dense import DenseCosine
+from .fielded import FieldedFirstStage
+from .options import COSINE, FIELDED_BM25, ExperimentOptions
 from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run
 
-__all__ = ["FirstStage"]
+__all__ = ["FirstStage", "dense_cosine"]
 
 
 class FirstStage:
@@ -30,8 +33,8 @@ class FirstStage:
         file: the run on disk; None for another first stage.
 
     Raises:
-        HarpError: ``options.first_stage`` is neither ``bm25``, nor the path of a run, nor
-            ``module:function``, or the function cannot be imported or returns no transformer.
+        HarpError: ``options.first_stage`` is unknown, its function cannot be imported or returns no
+            transformer, or the options of BM25 over fields are unfit.
     """
 
     def __init__(self, options: ExperimentOptions, collection: JudgedDataset) -> None:
@@ -44,6 +47,12 @@ class FirstStage:
         if first_stage == "bm25":
             bm25 = self._transformer = _bm25(options, collection)
             self.settings, self.versions = bm25.settings, bm25.versions
+        elif first_stage == FIELDED_BM25:
+            fielded = self._transformer = FieldedFirstStage(options, collection)
+            self.settings, self.versions = fielded.settings, fielded.versions
+        elif options.cosine_model is not None:
+            cosine = self._transformer = dense_cosine(options.cosine_model, options, collection)
+            self.settings, self.versions = cosine.encoder.settings, cosine.encoder.versions
         elif Path(first_stage).is_file():
             self.file = Path(first_stage)
             self.settings = {"run": file_hash(self.file)}
@@ -51,9 +60,21 @@ class FirstStage:
             self._transformer, self.settings = _call(first_stage, options)
         else:
             raise HarpError(
-                f"unknown first stage {first_stage!r}: name bm25, a run that exists, or "
-                "module:function"
+                f"unknown first stage {first_stage!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, a "
+                "run that exists, or module:function"
             )
+
+    @property
+    def chosen(self) -> dict[str, Any] | None:
+        """The weights, k1 and b of fielded BM25, chosen or named; None for another first stage."""
+        stage = self._transformer
+        return stage.chosen if isinstance(stage, FieldedFirstStage) else None
+
+    def on(self, collection: JudgedDataset) -> FirstStage:
+        """Take this first stage, as it is, for other queries on the same documents."""
+        other = copy(self)
+        other._collection = collection
+        return other
 
     def retrieve(self) -> pd.DataFrame:
         """Retrieve for the topics: columns qid, docno, score, rank.
@@ -83,11 +104,27 @@ class FirstStage:
 def _bm25(options: ExperimentOptions, collection: JudgedDataset) -> Bm25:
     return Bm25(
         collection,
-        Path(options.index_dir or Path(options.output_dir) / "index"),
+        options.index_folder,
         k1=options.bm25_k1,
         b=options.bm25_b,
         depth=options.depth,
         quiet=options.quiet,
+    )
+
+
+def dense_cosine(model: str, options: ExperimentOptions, collection: JudgedDataset) -> DenseCosine:
+    """Make the cosine of an encoder, which searches or reranks by one index of vectors."""
+    return DenseCosine(
+        model,
+        dataset=collection.name,
+        index_dir=options.index_folder,
+        text_field=options.fields,
+        passages=options.cosine_passages,
+        passage_length=options.cosine_passage_length,
+        passage_stride=options.cosine_passage_stride,
+        num_results=options.depth,
+        device=options.device,
+        verbose=not options.quiet,
     )
 
 

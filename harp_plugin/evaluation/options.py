@@ -6,32 +6,44 @@ import json
 import re
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..limits import Limits, check_limits
+from ..option_names import flag
 from ..ranking.options import (
     SCORING_OPTIONS,
     check_scoring_options,
+    default_of,
     names_of_part,
     scoring_option,
     with_present_names,
 )
+from .fusion_options import check_first_stages, check_fusions
 
 __all__ = [
+    "COSINE",
+    "FIELDED_BM25",
     "FIRST_STAGE",
     "EvaluationOptions",
     "ExperimentOptions",
     "check_model_row",
     "file_stem",
+    "is_cosine",
     "read_mapping",
 ]
 
 FIRST_STAGE = "first stage"
-"""Name of the row of a first stage that is not BM25."""
+"""Name of the row of a first stage that has no other name."""
+FIELDED_BM25 = "fielded-bm25"
+COSINE = "cosine:"
+"""How the first stage of an encoder begins; the model's name follows."""
+_WINDOWS = {"passages": "first", "passage_length": None, "passage_stride": None}
+_FIRST_ROWS = {"bm25": "BM25", FIELDED_BM25: "fielded BM25"}
 _NOT_IN_SETTINGS = {
-    *("output_dir", "index_dir", "quiet", "overwrite", "keep", "keep_checkpoints"),
+    *("output_dir", "index_dir", "quiet", "overwrite", "keep", "keep_checkpoints", "report"),
     *(name for name, option in SCORING_OPTIONS.items() if not option.changes_scores),
 }
 """Options that change no result."""
@@ -40,7 +52,7 @@ _LIMITS = {
     "bm25_k1": Limits(least=0, most=1e6),
     "bm25_b": Limits(least=0, most=1),
 }
-_MODEL_OPTIONS = names_of_part("scorer", only_if_changes_scores=True)
+_MODEL_OPTIONS = [*names_of_part("scorer", only_if_changes_scores=True), *names_of_part("windows")]
 _ENSEMBLE_OPTIONS = names_of_part("ensemble")
 
 
@@ -58,8 +70,9 @@ class ExperimentOptions:
     first_stage: str = field(
         default="bm25",
         metadata={
-            "help": "bm25 (PISA), the path of a TREC run (.gz too), or module:function that takes"
-            " these options and returns a PyTerrier transformer."
+            "help": "bm25 (PISA), fielded-bm25 (over fields with weights), cosine:MODEL (of a "
+            "sentence-transformers encoder), the path of a TREC run (.gz too), or module:function "
+            "that takes these options and returns a PyTerrier transformer."
         },
     )
     depth: int = field(
@@ -71,11 +84,27 @@ class ExperimentOptions:
         default_factory=lambda: ["nDCG@10", "RR@10", "AP"],
         metadata={"help": "Measures as ir_measures writes them."},
     )
+    first_stages: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Further first stages by the name of their row, each written as first_stage "
+            "is. Nothing reranks them. As a flag: JSON."
+        },
+    )
+    fusions: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "Fusions by the name of their row: a list of other rows, or an object with "
+            "that list as `of` and any of weights (learn, rrf, or the weight of each row), "
+            "normalisation, candidates, measure and learn_on (a dataset). Learnt weights are "
+            "never those of a query's own fold. As a flag: JSON."
+        },
+    )
     baseline: str | None = field(
         default=None,
         metadata={
-            "help": "Row that paired t-tests compare with: the name of a reranker, or `first "
-            "stage`; by default the first reranker where there are several, else the "
+            "help": "Row that paired t-tests compare with: the name of a row, or `first stage`; "
+            "by default the first reranker where there are several and no fusion, else the "
             "first stage."
         },
     )
@@ -93,13 +122,47 @@ class ExperimentOptions:
     )
     index_dir: str | None = field(
         default=None,
-        metadata={"help": "Folder for BM25 indexes; by default OUTPUT_DIR/index."},
+        metadata={"help": "Folder for indexes of first stages; by default OUTPUT_DIR/index."},
     )
     bm25_k1: float = field(
         default=0.9, metadata={"help": "BM25: a larger number gives repeated words more weight."}
     )
     bm25_b: float = field(
         default=0.4, metadata={"help": "BM25: a larger number gives long documents less weight."}
+    )
+    field_weights: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={
+            "help": "fielded-bm25: the weights of its fields; by default 1 for each of `fields`, or"
+            ' for all fields with a text. As a flag: in JSON, such as {"title": 3, "text": 1}.'
+        },
+    )
+    tune_on: str | None = field(
+        default=None,
+        metadata={
+            "help": "fielded-bm25: ir_datasets id of other queries on the same documents, whose "
+            "judgements choose weights, k1 and b, by the first of the measures."
+        },
+    )
+    cosine_passages: str = field(
+        default="first",
+        metadata={
+            "help": "cosine:MODEL: the beginning of a document (first), or the max, the mean or "
+            "the mean of the two best (top2) scores of its windows."
+        },
+    )
+    cosine_passage_length: int | None = field(
+        default=None,
+        metadata={
+            "help": "cosine:MODEL: how many tokens a window has; by default what the model reads."
+        },
+    )
+    cosine_passage_stride: int | None = field(
+        default=None,
+        metadata={
+            "help": "cosine:MODEL: how many tokens lie between the starts of two windows; by "
+            "default half a window."
+        },
     )
     batch_tokens: int | None = scoring_option("batch_tokens")
     device: str | None = scoring_option("device")
@@ -111,31 +174,82 @@ class ExperimentOptions:
     def __post_init__(self) -> None:
         self.dataset = self.dataset.removeprefix("irds:")
         self.output_dir = str(self.output_dir)
+        self.tune_on = self.tune_on and self.tune_on.removeprefix("irds:")
+        if self.field_weights is not None:
+            self.field_weights = read_mapping("field_weights", self.field_weights)
+        self.first_stages = check_first_stages(read_mapping("first_stages", self.first_stages))
+        self._check_first_stages()
         check_limits(self, _LIMITS)
         check_scoring_options({"batch_tokens": self.batch_tokens, "dtype": self.dtype})
         if not self.measures:
             raise HarpError("measures is empty: name one, such as nDCG@10")
         if self.correction not in ("none", "holm"):
             raise HarpError(f"unknown correction {self.correction!r}: name none or holm")
+        self.fusions = read_mapping("fusions", self.fusions)
+
+    @property
+    def index_folder(self) -> Path:
+        """The folder for indexes."""
+        return Path(self.index_dir or Path(self.output_dir) / "index")
+
+    @property
+    def cosine_model(self) -> str | None:
+        """The encoder of the first stage ``cosine:MODEL``; None for another first stage."""
+        if not is_cosine(self.first_stage):
+            return None
+        return self.first_stage.removeprefix(COSINE)
+
+    def _check_first_stages(self) -> None:
+        """Refuse options of a first stage that is not there, which would change nothing."""
+        windows = {name: getattr(self, f"cosine_{name}") for name in _WINDOWS}
+        check_scoring_options(windows)
+        needed = {
+            name: FIELDED_BM25 for name in ("field_weights", "tune_on") if getattr(self, name)
+        }
+        for name, default in _WINDOWS.items():
+            if windows[name] != default:
+                needed[f"cosine_{name}"] = f"{COSINE}MODEL"
+        assert isinstance(self.first_stages, dict)
+        named = [self.first_stage, *self.first_stages.values(), *self.encoders]
+        present = {f"{COSINE}MODEL" if name.startswith(COSINE) else name for name in named}
+        for name, stage in needed.items():
+            if stage not in present:
+                raise HarpError(
+                    f"{flag(name)} needs --first-stage {stage}: give that, or leave {flag(name)} "
+                    "out"
+                )
 
     def check_rows(self, kind: str) -> None:
-        """Check that every row has a file of its own and that the baseline is a row.
+        """Check that every row has a file of its own, the fusions, and that the baseline is a row.
 
         Args:
             kind: what the rows below the first are called, in errors.
 
         Raises:
-            HarpError: two rows would share a file, or the baseline is not a row.
+            HarpError: two rows would share a file, a fusion is at fault, or the baseline is not a
+                row.
         """
+        assert isinstance(self.fusions, dict)
+        single_rows = [row for row in self.rows if row not in self.fusions]
+        self.fusions = check_fusions(self.fusions, single_rows)
         names = self.rows[1:]
-        files = [file_stem(name) for name in (FIRST_STAGE, "bm25", *names)]
+        first_rows = dict.fromkeys([FIRST_STAGE, *self._reserved, self.rows[0]])
+        files = [file_stem(name) for name in (*first_rows, *names)]
         if len(set(files)) < len(files):
             raise HarpError(
                 f"{kind} {', '.join(names)}: two rows would share a file name with each"
-                f" other, with bm25 or with {FIRST_STAGE!r}; name them otherwise"
+                f" other or with one of {', '.join(first_rows)}; name them otherwise"
             )
         if self.baseline not in (None, FIRST_STAGE, *self.rows):
             raise HarpError(f"unknown baseline {self.baseline!r}: rows are {', '.join(self.rows)}")
+
+    @property
+    def _reserved(self) -> list[str]:
+        """The names of first stages that a row may not have, unless it is just that first stage."""
+        assert isinstance(self.first_stages, dict)
+        further = {row for row, name in self.first_stages.items() if name != self.first_stage}
+        own = {row for row in further if _FIRST_ROWS.get(self.first_stages[row]) == row}
+        return [row for row in _FIRST_ROWS.values() if row not in own]
 
     @property
     def rules(self) -> OverwriteRules:
@@ -145,26 +259,36 @@ class ExperimentOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """The options that decide the results."""
-        options = asdict(self).items()
-        return {name: value for name, value in options if name not in _NOT_IN_SETTINGS}
+        options = asdict(self)
+        unused = {name for name in ("first_stages", "fusions") if not options[name]}
+        if options.get("passages") == default_of("passages"):
+            unused.add("passages")
+        return {name: options[name] for name in options.keys() - _NOT_IN_SETTINGS - unused}
 
     @property
-    def row_names(self) -> list[str]:
-        """Names of the table's rows below the first stage's."""
+    def model_rows(self) -> list[str]:
+        """Names of the table's rows whose models rerank the first stage."""
         raise NotImplementedError
 
     @property
+    def encoders(self) -> list[str]:
+        """The rerankers that are the cosine of an encoder."""
+        return []
+
+    @property
     def rows(self) -> list[str]:
-        """Names of the table's rows, the first stage's at the head."""
-        return ["BM25" if self.first_stage == "bm25" else FIRST_STAGE, *self.row_names]
+        """Names of the table's rows: first stages, rerankers, fusions."""
+        default = FIRST_STAGE if self.cosine_model is None else "cosine"
+        first = _FIRST_ROWS.get(self.first_stage, default)
+        return [first, *(self.first_stages or ()), *self.model_rows, *(self.fusions or ())]
 
     @property
     def reference(self) -> str:
         """The row that paired tests compare with."""
         if self.baseline in self.rows:
             return str(self.baseline)
-        several = self.baseline is None and len(self.row_names) > 1
-        return self.rows[1] if several else self.rows[0]
+        several = self.baseline is None and len(self.model_rows) > 1 and not self.fusions
+        return self.model_rows[0] if several else self.rows[0]
 
 
 @dataclass
@@ -179,18 +303,25 @@ class EvaluationOptions(ExperimentOptions):
         default=None,
         metadata={
             "help": "Rerankers by the name of their row: a model, a list of models (an ensemble),"
-            " or an object with `model` and any of allow_untrained, max_length, dtype, seed, and"
-            " of an ensemble's weights and score_normalisation. As a flag: the same in JSON."
+            " or an object with `model` and any of allow_untrained, max_length, dtype, seed,"
+            " passages, passage_length, passage_stride, and of an ensemble's weights and"
+            " score_normalisation; cosine:MODEL for an encoder. As a flag: the same in JSON."
         },
     )
     max_length: int | None = scoring_option(
         "max_length", help="How many tokens a pair has at most; by default what each model allows."
     )
+    passages: str = scoring_option("passages")
     seed: int = scoring_option("seed")
+    report: bool = field(
+        default=False,
+        metadata={"help": "Write report.html too: table, bars, queries won and lost with texts."},
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_scoring_options({"max_length": self.max_length, "seed": self.seed})
+        own = ("max_length", "passages", "seed")
+        check_scoring_options({name: getattr(self, name) for name in own})
         self.rerankers = {
             name: check_model_row("reranker", name, row, _MODEL_OPTIONS)
             for name, row in read_mapping("rerankers", self.rerankers).items()
@@ -198,16 +329,27 @@ class EvaluationOptions(ExperimentOptions):
         self.check_rows("rerankers")
 
     @property
-    def row_names(self) -> list[str]:
+    def model_rows(self) -> list[str]:
         return list(self.systems)
+
+    @property
+    def encoders(self) -> list[str]:
+        rows = read_mapping("rerankers", self.rerankers).values()
+        models = [row.get("model") if isinstance(row, dict) else row for row in rows]
+        return [model for model in models if isinstance(model, str) and is_cosine(model)]
 
     @property
     def systems(self) -> dict[str, dict[str, Any]]:
         """Arguments of each reranker, by the name of its row."""
         assert isinstance(self.rerankers, dict)
         common = {"max_length": self.max_length, "dtype": self.dtype, "seed": self.seed}
+        if self.passages != default_of("passages"):
+            common["passages"] = self.passages
+        windows = {name: getattr(self, f"cosine_{name}") for name in _WINDOWS}
         return {
-            name: common | {key: value for key, value in row.items() if value is not None}
+            name: row | windows
+            if is_cosine(row["model"])
+            else common | {key: value for key, value in row.items() if value is not None}
             for name, row in self.rerankers.items()
         }
 
@@ -251,6 +393,15 @@ def check_model_row(
     if not models or not all(isinstance(member, str) for member in models):
         raise HarpError(f"{kind} {name!r} is {row!r:.60}: name its model")
     options = with_present_names(options, f"{kind} {name!r}: ")
+    if (
+        isinstance(model, str)
+        and is_cosine(model)
+        and (others := sorted(options.keys() - {"model"}))
+    ):
+        raise HarpError(
+            f"{kind} {name!r} is the cosine of an encoder, which takes no {', '.join(others)}: "
+            "leave it out"
+        )
     names = sorted({"model", *option_names, *_ENSEMBLE_OPTIONS})
     if unknown := sorted(options.keys() - names):
         raise HarpError(
@@ -262,6 +413,11 @@ def check_model_row(
     scoring = {key: value for key, value in options.items() if key in SCORING_OPTIONS}
     check_scoring_options(scoring, f"{kind} {name!r}: ", from_json=True)
     return options
+
+
+def is_cosine(model: str | list[str]) -> bool:
+    """Whether a model is named as an encoder, whose cosine ranks."""
+    return isinstance(model, str) and model.startswith(COSINE)
 
 
 def file_stem(row: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyterrier as pt
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import Dataset
 from ..retrieval.index import PISA_LOG, Bm25Index
 from ..retrieval.pisa import muted, plain
 
@@ -23,7 +24,7 @@ class Bm25(pt.Transformer):
     An index is checked when it is opened; a damaged one is built anew.
 
     Args:
-        collection: what is indexed, unless ``folder`` holds an index of it already.
+        collection: the dataset that is indexed, or its id, unless ``folder`` holds an index of it.
         folder: holds one index for each collection and setting.
         k1, b: parameters of BM25.
         depth: results per query.
@@ -38,16 +39,16 @@ class Bm25(pt.Transformer):
 
     def __init__(
         self,
-        collection: JudgedDataset,
-        folder: Path,
+        collection: Dataset | str,
+        folder: str | PathLike[str],
         *,
-        k1: float,
-        b: float,
-        depth: int,
-        quiet: bool,
+        k1: float = 0.9,
+        b: float = 0.4,
+        depth: int = 1000,
+        quiet: bool = True,
     ) -> None:
-        self.collection = collection
-        self.folder = folder
+        self.collection = Dataset(collection) if isinstance(collection, str) else collection
+        self.folder = Path(folder)
         self.k1 = k1
         self.b = b
         self.depth = depth
@@ -89,13 +90,13 @@ class Bm25(pt.Transformer):
 class _DocumentsOfDataset:
     """A dataset without its queries: an index does not depend on them."""
 
-    def __init__(self, collection: JudgedDataset) -> None:
+    def __init__(self, collection: Dataset) -> None:
         self._collection = collection
         self.name = collection.name
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {name: v for name, v in self._collection.identity.items() if name != "topics"}
+        return self._collection.documents_identity
 
     @property
     def document_count(self) -> int | None:

@@ -7,15 +7,15 @@ import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any, TypeVar
 
-import ir_measures
 import pandas as pd
 import pyterrier as pt
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
 
-from ..errors import HarpError
+from ..ranking.ranking_measures import parse_measure
 
 __all__ = [
     "Results",
@@ -47,6 +47,7 @@ class Results:
         p_values: row → measure → p of the two-sided paired t-test against the baseline; None where
             there is no difference to test.
         correction: of the p-values for the number of tests, ``none`` or ``holm``.
+        notes: lines below the table.
     """
 
     title: str
@@ -56,6 +57,7 @@ class Results:
     means: dict[str, dict[str, float]]
     p_values: dict[str, dict[str, float | None]]
     correction: str = "none"
+    notes: tuple[str, ...] = ()
 
     @property
     def table(self) -> str:
@@ -63,6 +65,7 @@ class Results:
         blocks = [self.title, *text_blocks(self.means, self.p_values)]
         if any(starred(p) for by_measure in self.p_values.values() for p in by_measure.values()):
             blocks.append(star_note(self.baseline, self.correction))
+        blocks += [fill(note, _WIDTH) for note in self.notes]
         return "\n\n".join(blocks)
 
     def __str__(self) -> str:
@@ -107,18 +110,7 @@ def parse_measures(names: list[str]) -> list[Any]:
     Raises:
         HarpError: a measure is unknown, or no installed package computes it.
     """
-    measures = []
-    for name in names:
-        try:
-            measure = ir_measures.parse_measure(name)
-        except (NameError, ValueError):
-            raise HarpError(
-                f"unknown measure {name!r}: write it as nDCG@10, AP or P(rel=2)@5"
-            ) from None
-        if not ir_measures.DefaultPipeline.supports(measure):
-            raise HarpError(f"no installed package computes measure {name}: choose another")
-        measures.append(measure)
-    return measures
+    return [parse_measure(name) for name in names]
 
 
 def measure_runs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..files.made_from import OverwriteRules
 from ..storage import Stage, read_content, read_manifest
 from .anchor_texts import ambiguous_texts, anchor_texts
+from .held_out import held_out_links
 from .links import (
     anchors_by_sentence,
     documents,
@@ -23,7 +23,7 @@ from .options import GraphOptions
 from .page_links import page_links
 from .pages import checked_pages, coded_pages, dropped_pages, near_duplicates
 from .quality import counts, repeated_sentences
-from .redirects import doubled, dropped_redirects, first_redirects, titles
+from .redirects import dropped_redirects, title_steps
 from .see_also import dropped_see_also, resolved_see_also, see_also
 
 __all__ = ["build_graph", "graph_stage", "steps"]
@@ -51,6 +51,11 @@ def build_graph(
     | ``anchor_texts`` | a distinct text: id, normalised, occurrences, pages, …, targets |
     | ``ambiguous_texts`` | a text of several pages: id, pages, counts, anchors, anchor_pages |
     | ``see_also`` | a see-also link between two pages: source, target |
+    | ``held_out_links`` | a link that no other table shows: the columns of ``anchors`` |
+
+    Held-out links resolve, but no task learns from them: no table but the last one has them, apart
+    from the columns ``linked`` and ``targets``, which list pages that are no negatives. There is
+    such a table only where links are held out.
 
     The ``counts`` of the manifest say how many anchors look like near-duplicates or spam: see
     `harp_plugin.graph.quality.counts`.
@@ -67,8 +72,8 @@ def build_graph(
         The stage's manifest.
 
     Raises:
-        HarpError: the corpus is unfinished or damaged, nothing resolves, the engine fails, or the
-            folder holds other work or other files.
+        HarpError: the corpus is unfinished or damaged, it has links and none resolves, the engine
+            fails, or the folder holds other work or other files.
     """
     corpus = directory / "corpus"
     read_manifest(corpus)
@@ -78,7 +83,8 @@ def build_graph(
     stage.start()
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
     figures = run_steps(stage, sources, steps(options), engine, workers=workers, quiet=quiet)
-    return stage.finish(needed="anchors", counts=figures)
+    has_links = read_manifest(corpus)["rows"]["links"] > 0
+    return stage.finish(needed="anchors" if has_links else "documents", counts=figures)
 
 
 def graph_stage(
@@ -86,7 +92,7 @@ def graph_stage(
 ) -> Stage:
     """Return the stage of these options, not started; without a built corpus, it has no input."""
     inputs = read_content(directory, "corpus", needed=False)
-    return Stage(directory / "graph", asdict(options), inputs, PACKAGES, rules=rules)
+    return Stage(directory / "graph", options.deciding, inputs, PACKAGES, rules=rules)
 
 
 def steps(options: GraphOptions) -> list[Step]:
@@ -96,23 +102,19 @@ def steps(options: GraphOptions) -> list[Step]:
         Step("near_duplicates", near_duplicates, "temporary"),
         Step("coded_pages", partial(coded_pages, options=options), "temporary"),
         Step("page_drops", dropped_pages, "drops"),
-        Step("redirects_1", first_redirects, "temporary"),
-        *(
-            Step(f"redirects_{2 * hops}", partial(doubled, name=f"redirects_{hops}"), "temporary")
-            for hops in (1, 2, 4, 8)
-        ),
-        Step("titles", titles, "temporary"),
+        *title_steps(),
         Step("redirect_drops", dropped_redirects, "drops"),
         Step("double_links", double_links, "temporary"),
         Step("resolved_links", partial(resolved_links, options=options), "temporary"),
         Step("link_drops", dropped_links, "drops"),
         Step("anchors", resolved_anchors),
+        *([Step("held_out_links", held_out_links)] if options.held_out_links else []),
         Step("sentence_anchors", anchors_by_sentence),
         Step("documents", documents),
         Step("page_links", page_links),
         Step("anchor_texts", anchor_texts),
         Step("ambiguous_texts", ambiguous_texts),
-        Step("resolved_see_also", resolved_see_also, "temporary"),
+        Step("resolved_see_also", partial(resolved_see_also, options=options), "temporary"),
         Step("see_also_drops", dropped_see_also, "drops"),
         Step("see_also", see_also, order=("source", "target")),
         Step("repeated_sentences", repeated_sentences, "temporary"),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ..corpus.boilerplate import REFERENCES
 from ..corpus.pages import HATNOTE
 from .functional import FUNCTIONAL_ANCHORS
+from .held_out import is_held_out
 from .options import GraphOptions
-from .reasons import NO_DOCUMENT, NO_SOURCE, code_cases, count_reasons
+from .reasons import HELD_OUT, NO_DOCUMENT, NO_SOURCE, code_cases, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -65,6 +66,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         *code_cases("link to ", _.no_document, NO_DOCUMENT),
         *code_cases("link from ", _.no_source, NO_SOURCE),
         *_text_reasons(options),
+        *_held_out(options),
         else_=ibis.null("string"),
     )
     return joined.select(
@@ -86,6 +88,14 @@ def _text_reasons(options: GraphOptions) -> list[tuple]:
             (_.title_text.notnull() & ~in_share, "link whose text is the title of its page")
         )
     return cases
+
+
+def _held_out(options: GraphOptions) -> list[tuple]:
+    """Return the case of links that are held out, which no other reason drops."""
+    from ibis import _
+
+    held_out = is_held_out(_.page, _.text_id, options)
+    return [] if held_out is None else [(held_out, HELD_OUT)]
 
 
 def title_anchors(tables: Tables) -> ir.Table:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ..errors import HarpError
 from ..option_names import flag
 
-__all__ = ["FILTERS", "GraphOptions"]
+__all__ = ["FILTERS", "HELD_OUT_BY", "GraphOptions"]
 
 FILTERS = ("functional_anchors", "disambiguation_pages", "list_pages", "near_duplicate_leads")
 """Options with the choices keep and drop."""
 _CHOICES = ("keep", "drop")
+HELD_OUT_BY = ("page", "text")
+"""What decides whether a link is held out: the page that it leads to, or its text."""
+_HELD_OUT = ("held_out_links", "held_out_by", "seed")
 
 
 def _filter(subject: str) -> str:
@@ -42,6 +46,21 @@ class GraphOptions:
     disambiguation_pages: str = _filter("disambiguation pages, as sources and as documents")
     list_pages: str = _filter("lists and set indices, as sources and as documents")
     near_duplicate_leads: str = _filter("documents whose lead nearly repeats another lead")
+    held_out_links: float = field(
+        default=0.0,
+        metadata={
+            "help": "Share of the pages, or of the anchor texts, whose links no task sees: "
+            "`harp collect` makes queries of them."
+        },
+    )
+    held_out_by: str = field(
+        default="page",
+        metadata={
+            "help": "Whether all links to a page are held out, or all links of an anchor text.",
+            "choices": list(HELD_OUT_BY),
+        },
+    )
+    seed: int = field(default=42, metadata={"help": "Seed of the choice of held-out links."})
 
     def __post_init__(self) -> None:
         for name in ("min_words", "min_lead_words"):
@@ -52,3 +71,15 @@ class GraphOptions:
         for name in FILTERS:
             if getattr(self, name) not in _CHOICES:
                 raise HarpError(f"{flag(name)} {getattr(self, name)}: give one of keep, drop")
+        if not 0 <= self.held_out_links < 1:
+            raise HarpError(
+                f"--held-out-links {self.held_out_links}: give a share from 0 to less than 1"
+            )
+        if self.held_out_by not in HELD_OUT_BY:
+            raise HarpError(f"--held-out-by {self.held_out_by}: give one of page, text")
+
+    @property
+    def deciding(self) -> dict[str, Any]:
+        """The options that decide the tables: those of held-out links only where there are any."""
+        options = asdict(self)
+        return {n: v for n, v in options.items() if self.held_out_links or n not in _HELD_OUT}

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["NO_DOCUMENT", "NO_SOURCE", "code_cases", "count_reasons"]
+__all__ = ["HELD_OUT", "NO_DOCUMENT", "NO_SOURCE", "code_cases", "count_reasons"]
 
+HELD_OUT = "link that is held out for queries"
+"""Why a link is in the table ``held_out_links``."""
 NO_SOURCE = {
     1: "a page that is too short",
     2: "a disambiguation page",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ..engine import Step
 from .reasons import count_reasons
 
 if TYPE_CHECKING:
@@ -11,10 +13,30 @@ if TYPE_CHECKING:
 
     from ..engine import Tables
 
-__all__ = ["MAX_HOPS", "doubled", "dropped_redirects", "first_redirects", "titles"]
+__all__ = [
+    "MAX_HOPS",
+    "doubled",
+    "dropped_redirects",
+    "first_redirects",
+    "title_steps",
+    "titles",
+]
 
 MAX_HOPS = 16
 """How many redirects are followed one after the other: one, doubled four times."""
+
+
+def title_steps() -> list[Step]:
+    """Return the steps that make the temporary table ``titles`` of pages and redirects."""
+    hops = (1, 2, 4, 8)
+    return [
+        Step("redirects_1", first_redirects, "temporary"),
+        *(
+            Step(f"redirects_{2 * hop}", partial(doubled, name=f"redirects_{hop}"), "temporary")
+            for hop in hops
+        ),
+        Step("titles", titles, "temporary"),
+    ]
 
 
 def first_redirects(tables: Tables) -> ir.Table:

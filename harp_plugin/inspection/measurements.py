@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..graph.functional import FUNCTIONAL_ANCHORS
-from ..tasks import PairGroup
+from ..tasks import Pair, PairGroup
 from ..text import words
 from .bm25 import BM25
-from .observations import Observation
+from .observations import Observation, page_unit
 from .text_encoder import TextEncoder
 
 __all__ = [
@@ -65,6 +65,7 @@ class AuditedGroups:
         encoder: makes vectors of texts; None where there is no model.
         more_groups: draws groups of the task that are not audited, from which a check may learn.
         query_units: gives what keeps the pages apart that the queries of a group are about.
+        page_unit: gives what keeps the page of a pair's document apart from others.
     """
 
     task: str
@@ -75,6 +76,7 @@ class AuditedGroups:
     encoder: TextEncoder | None = None
     more_groups: Callable[[], Iterator[PairGroup]] = lambda: iter(())
     query_units: Callable[[PairGroup], set[int]] = lambda _: set()
+    page_unit: Callable[[Pair], int] = page_unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         pages,
         tuple(None if page is None else source.title(page) for page in pages),
         places,
-        tuple(map(page_unit, group.members)),
+        tuple(page_unit(pair, options.document_fields) for pair in group.members),
         tuple(page in linked for page in pages) if links else None,
         tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors),
         tuple(None if page is None else _in_links(page, source) for page in pages),
@@ -155,16 +155,21 @@ def _is_boilerplate(pair: Pair, source: BuildSource) -> bool | None:
     return begins_with_hatnote(pair.document)
 
 
-def page_unit(pair: Pair) -> int:
+def page_unit(pair: Pair, fields: Sequence[str] | None = None) -> int:
     """Return what keeps the page of a pair's document apart from other pages.
 
-    It is the page of a section; of a whole page it is a hash of its text, which another page may
-    repeat.
+    It is the page of a section or a passage; of a whole page it is a hash of its text, which
+    another page may repeat.
+
+    Args:
+        pair: the pair.
+        fields: what the text of a whole page is made of.
     """
     origin = pair.document_origin
-    if origin is None or origin.page is None or origin.place is None:
+    if origin is None or origin.page is None:
         return _text_unit(pair.document)
-    return origin.page
+    is_part = origin.place is not None or "passage" in (fields or ())
+    return origin.page if is_part else _text_unit(pair.document)
 
 
 def query_units(group: PairGroup, source: BuildSource, options: DrawOptions) -> set[int]:
@@ -175,9 +180,12 @@ def query_units(group: PairGroup, source: BuildSource, options: DrawOptions) -> 
     origins = [pair.query_origin or QueryOrigin() for pair in group.members]
     about = [o.page if o.anchor is None else source.anchor(o.anchor).page for o in origins]
     pages = {page for page in about if page is not None}
-    if (group.positive.document_origin or DocumentOrigin()).place is not None:
+    fields = options.document_fields or ()
+    if (
+        group.positive.document_origin or DocumentOrigin()
+    ).place is not None or "passage" in fields:
         return pages
-    return {_text_unit(source.document(page, options.document_fields)) for page in pages}
+    return {_text_unit(source.document(page, fields)) for page in pages}
 
 
 def _text_unit(text: str) -> int:

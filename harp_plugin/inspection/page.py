@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from dataclasses import asdict
-from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
+from ..html_page import render_page
 from ..tasks import PRESETS
 from .charts import Chart
 from .check import ACCURACY_THRESHOLDS, BASELINE_THRESHOLDS, NOTHING_TO_DO, Level
@@ -27,16 +24,12 @@ _FLAG = re.compile(r"--[a-z-]+")
 
 def render(report: InspectionReport) -> str:
     """Write the page: it escapes every text of the corpus, and may load nothing."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["mean"] = format_mean
-    environment.filters["flags"] = _flags
-    environment.filters["source_hash"] = _source_hash
-    template = environment.from_string((files(__package__) / "page.html").read_text("utf-8"))
     inputs = report.manifests["corpus"]["inputs"]
     default = PRESETS["default"]
-    return template.render(
+    return render_page(
+        __package__,
+        "page.html",
+        {"mean": format_mean, "flags": _flags},
         report=report,
         generator=GENERATOR,
         sources=[name.partition(":")[2] for name in inputs],
@@ -60,9 +53,3 @@ def render(report: InspectionReport) -> str:
 def _flags(text: str) -> Markup:
     """Mark the command-line options in a sentence as code."""
     return Markup(_FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", str(escape(text))))
-
-
-def _source_hash(source: str) -> str:
-    """The hash by which a content security policy names an inline style."""
-    digest = hashlib.sha256(source.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

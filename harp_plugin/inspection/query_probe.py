@@ -14,7 +14,6 @@ from tqdm import tqdm
 from ..sampling import generator, stable_id
 from ..weights.workers import one_thread
 from .measurements import AuditedGroups, Measurement, accuracy, sides_differ
-from .observations import page_unit
 from .text_encoder import TextEncoder, by_length, mean_state, padded, tokenise
 
 __all__ = ["MOST_TOKENS_TRAINED", "query_probe"]
@@ -71,7 +70,7 @@ def _usable(groups: AuditedGroups) -> Iterator[_Group]:
     audited = (observation.group for observation in groups.observations)
     tokens = 0
     for group in islice(chain(audited, groups.more_groups()), _MOST_GROUPS):
-        units = {*map(page_unit, group.members), *groups.query_units(group)}
+        units = {*map(groups.page_unit, group.members), *groups.query_units(group)}
         parts = {stable_id("part", groups.seed, unit) % _PARTS for unit in units}
         is_held_out = parts == {0}
         if not is_held_out and 0 in parts:

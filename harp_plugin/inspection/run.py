@@ -22,7 +22,7 @@ from .audit import TaskAudit, audit, audit_json, audit_path
 from .bm25 import BM25
 from .generator import AUDIT_MARK, PAGE_MARK, refuse_other_files
 from .measurements import AuditedGroups
-from .observations import Observation, observe, query_units
+from .observations import Observation, observe, page_unit, query_units
 from .options import InspectOptions
 from .page import render
 from .report import InspectionReport
@@ -171,6 +171,7 @@ class _Inspector:
             self.encoder,
             partial(_groups_from, data, wanted),
             partial(query_units, source=data.source, options=self.draw),
+            partial(page_unit, fields=self.draw.document_fields),
         )
         if task_audit := audit(groups):
             self.audits.append(task_audit)

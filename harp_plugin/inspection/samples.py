@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..tasks import DocumentOrigin, DrawOptions, Pair, QueryOrigin
 from ..tasks.importance import anchor_importance
 from ..tasks.pretraining import DrawnGroup
+from ..tasks.queries import written_anchor
 from ..tasks.source import Anchor, BuildSource
 from ..tasks.terms import stop_words
 from ..tasks.weighed_text import WeighedText
@@ -179,8 +180,8 @@ class _SampleMaker:
         sampled = [drawn.word for drawn in origin.sampled]
         parts = [Phrase(word, "sampled") for word in sampled]
         if origin.anchor is not None:
-            text = self._text(self.source.anchor(origin.anchor))
-            anchor = Phrase(text.lower() if self.options.query_case == "lower" else text, "anchor")
+            link = self.source.anchor(origin.anchor)
+            anchor = Phrase(written_anchor(link, self.source, self.options), "anchor")
             first = self.options.anchor_position == "first"
             parts = [anchor, *parts] if first else [*parts, anchor]
         elif sampled:

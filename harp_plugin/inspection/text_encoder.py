@@ -19,8 +19,8 @@ from ..weights.workers import one_thread
 __all__ = ["MOST_TOKENS", "TextEncoder", "by_length", "mean_state", "padded", "tokenise"]
 
 MOST_TOKENS = 128
-"""Texts are cut here: most leads and all queries but whole articles are shorter (HARP's Table 1
-has 90 tokens for a document), and the time grows with the tokens."""
+"""Texts are cut here, because the time grows with the tokens. Queries are shorter, unless they are
+passages or articles; of a long lead, the checks see the beginning."""
 _BATCH_TOKENS = 2048
 
 
@@ -55,16 +55,20 @@ class TextEncoder:
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of texts, float32 of shape (texts, 4 · width)."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        ids = tokenise(self.tokenizer, new) if new else []
-        bar = tqdm(total=len(new), desc="embed", unit="text", disable=self.quiet or not new)
+        if new := [text for text in dict.fromkeys(texts) if text not in self._vectors]:
+            self._add(new)
+        return np.stack([self._vectors[text] for text in texts])
+
+    def _add(self, new: list[str]) -> None:
+        """Compute the vectors of texts that have none yet."""
+        ids = tokenise(self.tokenizer, new)
+        bar = tqdm(total=len(new), desc="embed", unit="text", disable=self.quiet)
         with one_thread(), bar, _threads() as pool:
             batches = list(by_length(ids))
             vectors = pool.map(self._forward, ([ids[n] for n in batch] for batch in batches))
             for batch, rows in zip(batches, vectors, strict=True):
                 self._vectors |= {new[n]: row for n, row in zip(batch, rows, strict=True)}
                 bar.update(len(batch))
-        return np.stack([self._vectors[text] for text in texts])
 
     def cosine(self, query: str, document: str) -> float:
         """Return the cosine of two texts' mean token states in the last layer."""

@@ -16,6 +16,7 @@ from ..files.records import read_record
 __all__ = [
     "MANIFEST",
     "MODEL_FILES",
+    "PIPELINE",
     "WEIGHTS",
     "check_config",
     "check_model_folder",
@@ -28,6 +29,8 @@ __all__ = [
     "verify_manifest",
 ]
 
+PIPELINE = "harp_pipeline.json"
+"""File name of a saved pipeline, which may lie beside a model and is no part of it."""
 MANIFEST = "harp_manifest.json"
 """Name of the file that lists the files of a trained model with their hashes."""
 MODEL_FILES = (".json", ".txt", ".model", ".safetensors")

@@ -15,6 +15,7 @@ from ..errors import HarpError, one_line
 from ..files.hashes import file_hash
 from .folder import (
     MODEL_FILES,
+    PIPELINE,
     check_config,
     check_model_folder,
     has_vocabulary,
@@ -298,7 +299,7 @@ def model_fingerprint(name: str) -> str:
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.suffix in MODEL_FILES and file.is_file():
+        if file.suffix in MODEL_FILES and file.name != PIPELINE and file.is_file():
             digest.update(bytes.fromhex(file_hash(file)))
             digest.update(file.name.encode())
     return digest.hexdigest()

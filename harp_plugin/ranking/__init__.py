@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .combined import HarpEnsemble, HarpFeatures
+    from .fusion import HarpFusion
+    from .pipeline import HarpPipeline
     from .scorer import Scorer
     from .transformer import HarpReranker
 
-__all__ = ["HarpEnsemble", "HarpFeatures", "HarpReranker", "Scorer"]
+__all__ = ["HarpEnsemble", "HarpFeatures", "HarpFusion", "HarpPipeline", "HarpReranker", "Scorer"]
 
 _MODULES = {
     "HarpEnsemble": ".combined",
     "HarpFeatures": ".combined",
+    "HarpFusion": ".fusion",
+    "HarpPipeline": ".pipeline",
     "HarpReranker": ".transformer",
     "Scorer": ".scorer",
 }

@@ -11,10 +11,13 @@ import pyterrier as pt
 
 from ..errors import HarpError
 from .frames import rerank_frame
+from .normalisation import min_max, z_scores
 from .options import check_scoring_options
 from .rows import Reranker, score_rows
 
 __all__ = ["HarpEnsemble", "HarpFeatures"]
+
+_ONE_QUERY = np.zeros(1, dtype=np.int64)
 
 
 class _Combined(pt.Transformer):
@@ -84,7 +87,7 @@ class HarpEnsemble(_Combined):
         if self.score_normalisation is not None:
             normalise = _NORMALISATIONS[self.score_normalisation]
             for rows in inp.reset_index(drop=True).groupby("qid", sort=False).indices.values():
-                scores[rows] = normalise(scores[rows])
+                scores[rows] = normalise(scores[rows].T, _ONE_QUERY).T
         weights = np.array(self.weights or [1] * len(self.rerankers), dtype=np.float64)
         return rerank_frame(inp, scores @ (weights / weights.sum()))
 
@@ -148,18 +151,7 @@ def _text_source(reranker: Reranker) -> tuple[Any, Any]:
     return reranker.texts.name, reranker.texts.fields
 
 
-def _minmax(scores: np.ndarray) -> np.ndarray:
-    spread = np.ptp(scores, axis=0)
-    return (scores - scores.min(axis=0)) / np.where(spread > 0, spread, 1)
-
-
-def _zscore(scores: np.ndarray) -> np.ndarray:
-    spread = scores.std(axis=0)
-    return (scores - scores.mean(axis=0)) / np.where(spread > 0, spread, 1)
-
-
-_NORMALISATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "minmax": _minmax,
-    "zscore": _zscore,
+_NORMALISATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "minmax": min_max,
+    "zscore": z_scores,
 }
-"""(results of a query, models) → the same, normalised; scores that are all equal become 0."""

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-__all__ = ["rerank_frame"]
+__all__ = ["first_stage_order", "rerank_frame"]
 
 
 def rerank_frame(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
@@ -21,10 +21,11 @@ def rerank_frame(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
     """
     result = frame.drop(columns=["score", "rank"], errors="ignore").reset_index(drop=True)
     result["score"] = scores.astype(np.float64)
-    return pt.model.add_ranks(result.iloc[_first_stage_order(frame)].copy()).sort_index()
+    return pt.model.add_ranks(result.iloc[first_stage_order(frame)].copy()).sort_index()
 
 
-def _first_stage_order(frame: pd.DataFrame) -> np.ndarray:
+def first_stage_order(frame: pd.DataFrame) -> np.ndarray:
+    """(rows,) the places of a frame's rows, those of a query best first."""
     if "rank" in frame.columns:
         return np.argsort(frame["rank"].to_numpy(), kind="stable")
     if "score" in frame.columns:

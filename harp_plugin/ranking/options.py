@@ -103,10 +103,10 @@ SCORING_OPTIONS = {
         part="windows",
         type=str,
         default="first",
-        choices=("first", "max", "mean", "top2"),
+        choices=("first", "max", "mean", "top2", "matching"),
         help="What scores a document that is longer than the input of the model: its beginning "
-        "(first), or the max, the mean or the mean of the two best (top2) scores of its "
-        "windows.",
+        "(first); the max, the mean or the mean of the two best (top2) scores of its windows; or "
+        "its first words and the passage that shares most words with the query (matching).",
     ),
     "passage_length": ScoringOption(
         part="windows",

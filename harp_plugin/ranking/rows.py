@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from ..query_passage import query_passage
 from .cache import ScoreCache
 from .pairs import distinct, distinct_pairs
 from .scorer import Scorer
@@ -161,9 +162,12 @@ class _Model:
         pairs: np.ndarray,
     ) -> np.ndarray:
         """(n, 2) pairs of a batch → (n,) scores."""
-        if self.windows.is_whole_input and not keep_tokens:
+        is_matching = self.windows.passages == "matching"
+        if is_matching or (self.windows.is_whole_input and not keep_tokens):
             queries = [batch.queries.texts[place] for place in pairs[:, 0]]
             documents = [batch.documents.texts[place] for place in pairs[:, 1]]
+            if is_matching:
+                documents = list(map(query_passage, queries, documents))
             return self.scorer.score(queries, documents, verbose=True, progress=progress)
         score = partial(self.scorer.score_tokens, verbose=True, progress=progress)
         (query_places, query_of_pair), (document_places, document_of_pair) = (

@@ -46,7 +46,8 @@ class HarpReranker(pt.Transformer):
             frame.
         passages: how a document that is longer than the model's input is scored. ``first``: by its
             beginning. ``max``, ``mean``: by the best or the mean of its windows' scores. ``top2``:
-            by the mean of the two best.
+            by the mean of the two best. ``matching``: by its first words and the passage that
+            shares most words with the query (`query_passage`), in one pair of texts.
         passage_length: tokens of a window; by default, and at most, what fits beside the query.
         passage_stride: tokens from one window's start to the next one's; by default half a window.
         cache: a folder in which scores are kept across runs, by the model's files, the options, the

@@ -20,6 +20,7 @@ class DocumentWindows:
     Args:
         passages: ``first``: by its first window. ``max``, ``mean``: by the best or the mean of the
             scores of its windows. ``top2``: by the mean of the two best, or by the only one.
+            ``matching``: by what `query_passage` finds, without windows.
         length: tokens of a window; None for as many as fit beside the query. No window is longer
             than that.
         stride: tokens from one window's start to the next one's; None for half a window.
@@ -40,6 +41,11 @@ class DocumentWindows:
                 "passage_stride": self.stride,
             }
         )
+        if self.passages == "matching" and (self.length or self.stride):
+            raise HarpError(
+                "passage_length and passage_stride change nothing beside passages matching, whose "
+                "passages have a fixed number of words: leave them out"
+            )
         if self.length and self.stride and self.stride > self.length:
             raise HarpError(
                 f"passage_stride {self.stride} is over passage_length {self.length}: tokens"
@@ -81,7 +87,7 @@ class DocumentWindows:
         Returns:
             (documents,) scores.
         """
-        if self.passages == "first":
+        if self.passages in ("first", "matching"):
             return scores[starts]
         return _AGGREGATIONS[self.passages](scores.astype(np.float64), starts)
 

@@ -115,9 +115,8 @@ def build_bm25_negatives(
         The stage's manifest.
 
     Raises:
-        HarpError: most letters of the documents are not Latin, PISA
-            fails, nothing is retrieved, an earlier stage is unfinished or damaged, or the folder
-            holds other work or other files.
+        HarpError: most letters of the documents are not Latin, PISA fails, nothing is retrieved, an
+            earlier stage is unfinished or damaged, or the folder holds other work or other files.
     """
     read_content(directory, "corpus", "graph")
     stage = bm25_negatives_stage(directory, queries, options, rules, queries_per_shard)

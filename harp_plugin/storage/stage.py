@@ -249,7 +249,7 @@ class Stage:
                 f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not written "
                 "by harp: move the folder away, or name another --output-dir"
             )
-        refuse_strange_files(self.folder, self._listed(), has_started=False)
+        refuse_strange_files(self.folder, (), has_started=False)
 
     def _listed(self) -> set[str]:
         manifest = record_or_none(self.folder / MANIFEST) or {}

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine import PACKAGES, EngineOptions, Step, run_steps
+from ..errors import HarpError
 from ..files.made_from import OverwriteRules
 from ..storage import Stage, read_content, read_manifest
 from .registry import TASKS
 
-__all__ = ["CORPUS_TABLES", "GRAPH_TABLES", "build_examples", "examples_stage"]
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from ..engine import Tables
+
+__all__ = [
+    "CORPUS_TABLES",
+    "GRAPH_TABLES",
+    "build_examples",
+    "check_tasks_without_links",
+    "examples_stage",
+]
 
 CORPUS_TABLES = ("pages", "sentences", "sections")
 GRAPH_TABLES = (
@@ -39,16 +52,56 @@ def build_examples(
             example, or the folder holds other work or other files.
     """
     steps = [Step(name, TASKS[name].examples) for name in tasks]
-    corpus, graph = directory / "corpus", directory / "graph"
     read_content(directory, "corpus", "graph")
     stage = examples_stage(directory, tasks, rules)
     if stage.is_finished():
         return read_manifest(stage.folder)
     stage.start()
-    sources = {name: corpus / name for name in CORPUS_TABLES}
-    sources |= {name: graph / name for name in GRAPH_TABLES}
-    run_steps(stage, sources, steps, engine, workers=workers, quiet=quiet)
+    run_steps(stage, _tables(directory), steps, engine, workers=workers, quiet=quiet)
     return stage.finish()
+
+
+def check_tasks_without_links(
+    directory: Path, tasks: Sequence[str], engine: EngineOptions | None = None, *, workers: int = 1
+) -> None:
+    """Check that a corpus without links has examples of tasks.
+
+    Args:
+        directory: the folder of the build, whose graph has no anchors.
+        tasks: names of the tasks.
+        engine: the engine and its memory.
+        workers: the number of threads of the engine.
+
+    Raises:
+        HarpError: a task has none; the message names the tasks that have some.
+    """
+    stage = examples_stage(directory, tasks)
+    stage.folder.mkdir(exist_ok=True)
+    step = Step("counts", partial(_example_counts, tasks=tuple(TASKS)), "counts")
+    counts = run_steps(stage, _tables(directory), [step], engine, workers=workers)
+    if not (without := [task for task in tasks if not counts[task]]):
+        return
+    others = [task for task, count in counts.items() if count]
+    advice = f"run again with --tasks {' '.join(others)}" if others else "name another source"
+    raise HarpError(
+        f"the corpus has no links, so there is no example of {', '.join(without)}: {advice}"
+    )
+
+
+def _example_counts(tables: Tables, tasks: Sequence[str]) -> ir.Table:
+    import ibis
+
+    examples = ((task, TASKS[task].examples(tables)) for task in tasks)
+    rows = [
+        table.aggregate(count=table.count()).select("count", name=ibis.literal(task))
+        for task, table in examples
+    ]
+    return ibis.union(*rows)
+
+
+def _tables(directory: Path) -> dict[str, Path]:
+    corpus = {name: directory / "corpus" / name for name in CORPUS_TABLES}
+    return corpus | {name: directory / "graph" / name for name in GRAPH_TABLES}
 
 
 def examples_stage(

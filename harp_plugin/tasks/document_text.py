@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ..corpus.tree import Tree
+from ..query_passage import query_passage
 
-__all__ = ["DOCUMENT_FIELDS", "PageTexts"]
+__all__ = ["DOCUMENT_FIELDS", "OVERLAPPING", "PageTexts"]
 
 _ARTICLE_WORDS = 1024
 
@@ -39,9 +40,19 @@ def _article(texts: PageTexts, page: int) -> str:
     return "\n".join(sections)
 
 
-DOCUMENT_FIELDS: dict[str, Callable[[PageTexts, int], str]] = {
-    "title": lambda texts, page: texts.title(page),
-    "lead": lambda texts, page: texts.lead(page),
-    "text": _article,
+def _passage(texts: PageTexts, page: int, query: str) -> str:
+    """Cut a passage out of the title and all sections with their headings."""
+    nodes = (node for node in texts.tree(page).nodes if not node.boilerplate)
+    parts = (part for node in nodes for part in (node.title, node.text) if part)
+    return query_passage(query, "\n".join(parts))
+
+
+DOCUMENT_FIELDS: dict[str, Callable[[PageTexts, int, str], str]] = {
+    "title": lambda texts, page, query: texts.title(page),
+    "lead": lambda texts, page, query: texts.lead(page),
+    "text": lambda texts, page, query: _article(texts, page),
+    "passage": _passage,
 }
 """What makes each part of a document's text, by the name in the option ``document_fields``."""
+OVERLAPPING = (frozenset({"lead", "text", "passage"}), frozenset({"title", "passage"}))
+"""Fields that hold the same words: a document has one of each set at most."""

@@ -111,7 +111,9 @@ def _may_pair(
     pages = anchors[better].page, anchors[worse].page
     if weights[better] == weights[worse] or before[better] <= before[worse]:
         return False
-    if options.alike_negatives != "allowed" and source.are_alike(*pages):
+    if source.are_alike(*pages, options):
         return False
+    if not options.rdp_max_in_link_ratio:
+        return True
     fewer, more = sorted(map(source.in_links_to, pages))
-    return not options.rdp_max_in_link_ratio or more <= options.rdp_max_in_link_ratio * fewer
+    return more <= options.rdp_max_in_link_ratio * fewer

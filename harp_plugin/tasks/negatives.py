@@ -59,9 +59,7 @@ def draw_negatives(
     def may_be_relevant(page: int) -> bool:
         if related is not None and related(page):
             return True
-        if options.alike_negatives == "allowed":
-            return False
-        return any(source.are_alike(page, other) for other in (positive, *unlike))
+        return any(source.are_alike(page, other, options) for other in (positive, *unlike))
 
     if options.negatives in ("bm25", "model"):
         ranked = source.hard_negatives(options.negatives, queries, id)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ..errors import HarpError
 from ..option_names import flag, old_names, takes_old_names
-from .document_text import DOCUMENT_FIELDS
+from .document_text import DOCUMENT_FIELDS, OVERLAPPING
 
 __all__ = ["PRESETS", "DrawOptions"]
 
@@ -288,7 +288,8 @@ class DrawOptions:
     document_fields: list[str] | None = field(
         default=None,
         metadata={
-            "help": "What a page's text as a document is made of, joined by a space; sections as "
+            "help": "What a page's text as a document is made of, joined by a space; passage is "
+            "the title and the part of the page that shares most words with the query; sections as "
             "documents stay as they are (default: the lead; LTM: the whole text)",
             "choices": list(DOCUMENT_FIELDS),
         },
@@ -345,10 +346,11 @@ class DrawOptions:
         names = self.document_fields
         if names is None:
             return
-        if not names or len(set(names)) < len(names) or {"lead", "text"} <= set(names):
+        overlapping = any(len(fields & set(names)) > 1 for fields in OVERLAPPING)
+        if not names or len(set(names)) < len(names) or overlapping:
             raise HarpError(
-                f"--document-fields {' '.join(names)}: name each field once, and either the lead "
-                "or the text, which begins with the lead"
+                f"--document-fields {' '.join(names)}: name each field once, and none that holds "
+                "another: the text begins with the lead, the passage with the title"
             )
 
     def number(self, name: str) -> float | None:

@@ -70,7 +70,7 @@ def other_anchor_query(
     for find in (_anchors_on, _anchors_near):
         others = [source.anchor(id) for id in find(rng, anchor.page, source)]
         for other in sorted(others, key=lambda each: abs(_length(each, source) - length)):
-            if _leads_elsewhere(other, anchor.page, source):
+            if _leads_elsewhere(other, anchor.page, source, options):
                 drawn = context_query(other, rng, source, options, size=size)
                 if drawn is not None and len(drawn.origin.sampled) == size:
                     return drawn
@@ -91,10 +91,10 @@ def _anchors_near(rng: np.random.Generator, page: int, source: BuildSource) -> I
             yield draw_item(rng, anchors)
 
 
-def _leads_elsewhere(other: Anchor, page: int, source: BuildSource) -> bool:
+def _leads_elsewhere(other: Anchor, page: int, source: BuildSource, options: DrawOptions) -> bool:
     """Tell whether neither an anchor nor its text nor its sentence leads to a page or its like."""
     return (
-        not source.are_alike(other.page, page)
+        not source.are_alike(other.page, page, options)
         and page not in source.pages_linked_by(other.sentence)
         and page not in source.text_targets(other.text_id)
     )

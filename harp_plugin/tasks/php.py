@@ -45,7 +45,7 @@ class PHP:
         number = int(rng.integers(len(linked)))
         page = draw_item(rng, linked[number])
         if number + 1 < len(linked):
-            negatives = [p for p in linked[number + 1] if not source.are_alike(p, page)]
+            negatives = [p for p in linked[number + 1] if not source.are_alike(p, page, options)]
             negatives = [draw_item(rng, negatives)] if negatives else []
         else:
             negatives = draw_unlinked(

@@ -24,6 +24,7 @@ __all__ = [
     "page_pair",
     "sample_words",
     "section_pair",
+    "written_anchor",
 ]
 
 
@@ -36,7 +37,8 @@ class Query(NamedTuple):
 
 def page_pair(query: Query, page: int, source: BuildSource, fields: Sequence[str] | None) -> Pair:
     """Pair a query with a page as a document, whose text is made of ``fields``."""
-    return Pair(query.text, source.document(page, fields), query.origin, DocumentOrigin(page))
+    document = source.document(page, fields, query.text)
+    return Pair(query.text, document, query.origin, DocumentOrigin(page))
 
 
 def page_group(
@@ -86,13 +88,17 @@ def sample_words(
     return tuple(SampledWord(word, anchor, page) for word in drawn)
 
 
+def written_anchor(anchor: Anchor, source: BuildSource, options: DrawOptions) -> str:
+    """Return the text of an anchor as it stands in a query, by the option ``query_case``."""
+    text = source.anchor_text(anchor)
+    return text.lower() if options.query_case == "lower" else text
+
+
 def anchored_query(
     anchor: Anchor, sampled: tuple[SampledWord, ...], source: BuildSource, options: DrawOptions
 ) -> Query:
     """Join S1 from the anchor's text and the sampled words."""
-    text, drawn = source.anchor_text(anchor), [word.word for word in sampled]
-    if options.query_case == "lower":
-        text = text.lower()
+    text, drawn = written_anchor(anchor, source, options), [word.word for word in sampled]
     parts = [text, *drawn] if options.anchor_position == "first" else [*drawn, text]
     origin = QueryOrigin(anchor.source, anchor.sentence, anchor.id, sampled)
     return Query(" ".join(parts), origin)

@@ -30,7 +30,7 @@ def draw_senses(
     text = source.ambiguous_text(anchor.text_id)
     for _ in range(_TRIES):
         first, second = map(int, rng.choice(text.pages, size=2, replace=False))
-        if source.are_alike(first, second):
+        if source.are_alike(first, second, options):
             continue
         for id in rng.permutation(text.anchors[text.anchor_pages == first]).tolist():
             anchor = source.anchor(id)

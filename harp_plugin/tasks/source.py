@@ -229,15 +229,17 @@ class BuildSource:
         """Look up the text of a page's first section."""
         return self._pages.get(page, "lead")
 
-    def document(self, page: int, fields: Sequence[str] | None = None) -> str:
+    def document(self, page: int, fields: Sequence[str] | None = None, query: str = "") -> str:
         """Make the text that stands for a page as a document.
 
         Args:
             page: id of the page.
-            fields: what the text is made of, in this order, joined by a space: ``title``, ``lead``
-                and ``text``, which is the beginning of the whole page; None for the lead.
+            fields: what the text is made of, in this order, joined by a space: ``title``, ``lead``,
+                ``text``, which is the beginning of the whole page, or ``passage``, which is what
+                `query_passage` finds in title and page; None for the lead.
+            query: the query, by which the passage is chosen.
         """
-        texts = (DOCUMENT_FIELDS[name](self, page) for name in fields or ["lead"])
+        texts = (DOCUMENT_FIELDS[name](self, page, query) for name in fields or ["lead"])
         return " ".join(filter(None, texts))
 
     def tree(self, page: int) -> Tree:
@@ -314,8 +316,14 @@ class BuildSource:
         table = self._hard_negatives[kind, queries]
         return table.array(id, "pages").tolist() if id in table else []
 
-    def are_alike(self, first: int, second: int) -> bool:
-        """Tell whether two pages are one, have the same title, or have near-duplicate leads."""
+    def are_alike(self, first: int, second: int, options: DrawOptions) -> bool:
+        """Tell whether a page is too like another to be a negative beside it.
+
+        It is where both are one page, have the same title or have near-duplicate leads, unless the
+        option ``alike_negatives`` allows such negatives.
+        """
+        if options.alike_negatives == "allowed":
+            return False
         if first == second:
             return True
         table = self._lead_bands

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..collections.judged_queries import JudgedQueries, JudgedQuery, drop_phrases
 from ..errors import HarpError
+from ..query_passage import query_passage
 from ..sampling import generator
 from ..tasks import DocumentOrigin, Pair, PairGroup, QueryOrigin
 
@@ -30,6 +31,8 @@ class JudgedGroups:
         negatives_per_group: most negatives of a group; a query with fewer gives all that it has.
         seed: the seed of all draws.
         redraw_each_epoch: whether each epoch draws anew; else every epoch has the same groups.
+        passages: ``first`` for whole texts, of which the model reads the beginning; ``matching``
+            for what `query_passage` finds in them.
     """
 
     def __init__(
@@ -39,8 +42,10 @@ class JudgedGroups:
         negatives_per_group: int = 7,
         seed: int = 42,
         redraw_each_epoch: bool = True,
+        passages: str = "first",
     ) -> None:
         self.source = source
+        self.passages = passages
         self.negatives_per_group = negatives_per_group
         self.seed = seed
         self.redraw_each_epoch = redraw_each_epoch
@@ -95,10 +100,15 @@ class JudgedGroups:
                 "its own: leave the query out"
             )
         drawn = [(positive, text), *negatives]
-        first, *others = (_pair(judged, document, text) for document, text in drawn)
+        first, *others = (
+            _pair(judged, document, self._shown(judged, text)) for document, text in drawn
+        )
         teacher = judged.teacher_scores
         scores = None if teacher is None else tuple(teacher[document] for document, _ in drawn)
         return PairGroup(TASK, first, tuple(others), scores)
+
+    def _shown(self, judged: JudgedQuery, text: str) -> str:
+        return query_passage(judged.query, text) if self.passages == "matching" else text
 
     def _draw(
         self,

@@ -98,6 +98,14 @@ class FinetuneDataArguments(PairArguments):
             "with one id on each line."
         },
     )
+    passages: str = field(
+        default="first",
+        metadata={
+            "help": "What is read of a long document: its beginning (first), or its first words "
+            "and the passage that shares most words with the query (matching).",
+            "choices": ["first", "matching"],
+        },
+    )
     min_label: int = field(default=1, metadata={"help": "Lowest label of a relevant document."})
     negatives_per_group: int = field(
         default=7,
@@ -220,6 +228,7 @@ class FinetuneDataArguments(PairArguments):
             negatives_per_group=self.negatives_per_group,
             seed=seed,
             redraw_each_epoch=self.redraw_each_epoch,
+            passages=self.passages,
         )
 
 

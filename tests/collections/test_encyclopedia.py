@@ -7,7 +7,7 @@ import ir_datasets
 import pyterrier as pt
 import pytest
 
-from harp_plugin.collections import encyclopedia
+from harp_plugin.collections import registration
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def dataset():
 
 
 def test_registering_twice_changes_nothing(dataset):
-    encyclopedia.register()
+    registration.register()
     assert ir_datasets.load("harp-encyclopedia") is dataset
 
 

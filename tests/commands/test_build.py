@@ -116,7 +116,10 @@ def test_a_changed_source_is_built_anew(small, tmp_path, tiny_bert):
         ({"model": "package:no-such"}, "package no-such is not installed"),
         ({"tasks": ["rqp", "rdq"]}, "unknown task 'rdq': did you mean"),
         ({"workers": 0}, "--workers 0"),
-        ({"pages": {"A": "No link at all, nowhere."}}, "nothing came out of corpus"),
+        (
+            {"pages": {"A": "No link at all, nowhere."}},
+            "the corpus has no links, so there is no example of rqp",
+        ),
         ({"pages": {}}, r"nothing came out of d\.xml"),
         ({"source": "absent.xml"}, r"no source at .*absent\.xml"),
     ],
@@ -130,6 +133,16 @@ def test_errors_are_one_line(tmp_path, tiny_bert, change, message):
         run(source, tmp_path / "out", model, **change)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out" / "examples" / "manifest.json").exists()
+
+
+def test_a_corpus_without_links_is_built_for_the_tasks_that_remain(tmp_path, tiny_bert):
+    source = write_dump(tmp_path / "d.xml", {"A": "A sentence without any link stands here. " * 40})
+    for tasks in (["rqp"], ["ict", "wlp"]):
+        said = rf"no links, so there is no example of {tasks[-1]}: run again with --tasks .*\bict\b"
+        with pytest.raises(HarpError, match=said):
+            run(source, tmp_path / "out", tiny_bert, tasks=tasks, negatives=[])
+    manifests = run(source, tmp_path / "out", tiny_bert, tasks=["ict"], negatives=[])
+    assert manifests["examples"]["rows"] == {"ict": 1}
 
 
 def test_no_ambiguous_anchor_is_no_error_but_zero_examples(tmp_path, tiny_bert):

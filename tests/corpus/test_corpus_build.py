@@ -49,7 +49,7 @@ def test_tables(tmp_path):
         text = sentences[row["sentence"]]["text"]
         assert text[row["start"] : row["end"]] == row["anchor"]
     assert read_table(folder / "redirects").to_pylist() == [{"source": "Apples", "target": "Apple"}]
-    rows = {"links": 3, "pages": 2, "redirects": 1, "sections": 2, "sentences": 3}
+    rows = {"index_terms": 0, "links": 3, "pages": 2, "redirects": 1, "sections": 2, "sentences": 3}
     assert manifest["rows"] == rows
 
 

@@ -12,7 +12,7 @@ from reading import read, read_bytes
 
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.corpus.pages import Dropped, Page, Redirect
+from harp_plugin.corpus.pages import Dropped, IndexTerm, Page, Redirect
 from harp_plugin.corpus.readers import choose_reader, sources
 from harp_plugin.corpus.readers.html import HtmlReader, looks_like_html
 from harp_plugin.graph import GraphOptions, build_graph
@@ -114,7 +114,8 @@ def manual(folder: str, package: str) -> Iterator[tuple[Page, bytes]]:
     for source in sources(folder):
         if reader.recognises(source):
             for record in reader.records(source):
-                yield from ((page, record.data) for page in reader.parse(record))
+                items = reader.parse(record)
+                yield from ((i, record.data) for i in items if not isinstance(i, IndexTerm))
 
 
 @pytest.mark.integration

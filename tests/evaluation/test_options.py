@@ -45,6 +45,14 @@ def test_a_list_of_models_is_an_ensemble():
     assert systems["scaled"]["score_normalisation"] == "zscore"
 
 
+def test_passages_of_all_rows_and_of_one():
+    given = {"plain": "a", "own": {"model": "b", "passages": "max", "passage_length": 64}}
+    systems = EvaluationOptions(dataset="vaswani", rerankers=given, passages="matching").systems
+    assert systems["plain"]["passages"] == "matching"
+    assert (systems["own"]["passages"], systems["own"]["passage_length"]) == ("max", 64)
+    assert "passages" not in EvaluationOptions(dataset="vaswani", rerankers=given).systems["plain"]
+
+
 def test_every_option_has_help():
     for option in dataclasses.fields(EvaluationOptions):
         assert option.metadata["help"].endswith("."), option.name
@@ -77,6 +85,7 @@ def test_the_row_that_others_are_tested_against(given, reference):
         ({"rerankers": {"a": []}}, r"reranker 'a' is \[\]: name its model"),
         ({"rerankers": {"a": ["m", None]}}, "reranker 'a' is .*: name its model"),
         ({"rerankers": {"a": {"model": "m", "weights": [1]}}}, "is one model: weights"),
+        ({"rerankers": {"a": {"model": "cosine:m", "seed": 1}}}, "which takes no seed"),
         ({"correction": "bonferroni"}, "unknown correction 'bonferroni'"),
         ({"rerankers": {"a": {}}}, "reranker 'a' is {}: name its model"),
         ({"rerankers": {"a": {"model": "m", "depth": 3}}}, "has unknown depth: known are"),

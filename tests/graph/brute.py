@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from harp_plugin.graph import FUNCTIONAL_ANCHORS
+from harp_plugin.sampling import stable_id
 
 HOPS = 16
 
@@ -114,6 +115,13 @@ def text_flaw(link, titles, options):
     return None
 
 
+def is_held_out(id, options):
+    """Whether a page or a text is held out, by its id."""
+    prime = 2**31 - 1
+    factor = 1 + stable_id("held-out links", options.seed) % (prime - 1)
+    return id % prime * factor % prime < round(options.held_out_links * prime)
+
+
 def link_graph(pages, sentences, links, redirects, options):
     """All tables, drops and counts."""
     by_key = {page["key"]: page["id"] for page in pages}
@@ -152,6 +160,8 @@ def link_graph(pages, sentences, links, redirects, options):
             drops[f"link from {FROM[no_source[source]]}"] += 1
         elif flaw := text_flaw(link, titles[page], options):
             drops[flaw] += 1
+        elif is_held_out(page if options.held_out_by == "page" else link["text_id"], options):
+            drops["link that is held out for queries"] += 1
         else:
             kept = ("sentence", "start", "end", "normalised", "text_id")
             row = {name: link[name] for name in kept}
@@ -178,7 +188,7 @@ def link_graph(pages, sentences, links, redirects, options):
         if not no_document[page]
     }
     texts = anchor_texts(anchors.values(), linked_by_text)
-    pairs = see_also(pages, by_key, final, no_source, drops)
+    pairs = see_also(pages, by_key, final, no_source, drops, options)
     counts = quality(anchors.values(), texts.values(), sentences)
     on_pages = page_links(anchors.values(), linked_by_page)
     several = ambiguous_texts(anchors.values())
@@ -219,7 +229,7 @@ def anchor_texts(anchors, linked, most=1000):
     return {row["id"]: row for row in rows}
 
 
-def see_also(pages, by_key, final, no_source, drops):
+def see_also(pages, by_key, final, no_source, drops, options):
     """Pairs of pages, ascending."""
     pairs = set()
     for source, key in {(page["id"], key) for page in pages for key in page["see_also"]}:
@@ -236,6 +246,10 @@ def see_also(pages, by_key, final, no_source, drops):
             drops["see-also link that repeats another"] += 1
         else:
             pairs.add((source, target))
+    if options.held_out_by == "page":
+        held_out = {pair for pair in pairs if is_held_out(pair[1], options)}
+        drops["see-also link to a held-out page"] += len(held_out)
+        pairs -= held_out
     return [{"source": source, "target": target} for source, target in sorted(pairs)]
 
 

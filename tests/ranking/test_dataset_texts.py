@@ -10,7 +10,7 @@ from ir_datasets.datasets.base import Dataset
 from ir_datasets.formats import TsvDocs
 from ir_datasets.util import LocalDownload
 
-import harp_plugin.evaluation  # noqa: F401  registers harp-encyclopedia
+import harp_plugin  # noqa: F401  registers harp-encyclopedia
 from harp_plugin import HarpReranker
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking import rows

@@ -9,6 +9,7 @@ import pytest
 
 from harp_plugin import HarpReranker, Scorer
 from harp_plugin.errors import HarpError
+from harp_plugin.query_passage import query_passage
 from harp_plugin.ranking.windows import DocumentWindows
 
 WORDS = ["link", "page", "tree", "web", "query", "anchor", "text", "graph", "node", "rank"]
@@ -59,6 +60,18 @@ def test_equal_to_pyterriers_passages(telling_bert, passages, length, stride):
     pd.testing.assert_frame_equal(
         by_document(ours(results)), by_document(by_words(results)), atol=1e-6, check_dtype=False
     )
+
+
+@pytest.mark.parametrize("length", [10, 64, 65, 300])
+def test_the_passage_that_matches_the_query(telling_bert, length):
+    results = frame([length, length + 7])
+    passages = list(map(query_passage, results["query"], results["text"]))
+    expected = HarpReranker(telling_bert)(results.assign(text=passages))
+    found = HarpReranker(telling_bert, passages="matching")(results)
+    pd.testing.assert_frame_equal(by_document(found), by_document(expected))
+    features = HarpReranker(telling_bert) ** HarpReranker(telling_bert, passages="matching")
+    both = np.stack(features.compile()(results)["features"])
+    np.testing.assert_allclose(both[:, 1], expected["score"], atol=1e-6)
 
 
 @pytest.mark.parametrize("passages", ["first", "max", "mean", "top2"])

@@ -6,6 +6,7 @@ import pytest
 from orchard_wiki import draws
 
 from harp_plugin.errors import HarpError
+from harp_plugin.query_passage import query_passage
 from harp_plugin.tasks import DrawOptions
 
 SECTIONS = ("srr", "rwi", "ati", "ict", "bfs", "wlp", "hlp", "php")
@@ -71,6 +72,19 @@ def test_fields_are_joined_by_a_space(orchard, fields, document):
     assert source.document(page, fields) == document.format(**parts)
 
 
+def test_a_passage_is_cut_for_each_pair(build_source, task):
+    """Its text is of the title and of all sections with their headings, by the pair's query."""
+    source, seen = build_source, 0
+    for group in groups(source, task, document_fields=["passage"]):
+        for pair in group.members if group and task not in SECTIONS else ():
+            nodes = source.tree(pair.document_origin.page).nodes
+            page = "\n".join(text for node in nodes for text in (node.title, node.text) if text)
+            query = group.positive.query if task in ("rqp", "prop") else pair.query
+            assert pair.document == query_passage(query, page)
+            seen += 1
+    assert seen or task in SECTIONS
+
+
 def test_a_page_without_a_lead(orchard):
     source, page = orchard.source, orchard.pages["Headless"]
     assert source.document(page) == ""
@@ -91,10 +105,12 @@ def test_ltm_shows_the_whole_text_unless_it_is_told_otherwise(orchard):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (["titel"], "'titel' is not known: known are title, lead, text"),
+        (["titel"], "'titel' is not known: known are title, lead, text, passage"),
         ([], "name each field once"),
+        (["title", "passage"], "the passage with the title"),
+        (["passage", "text"], "none that holds another"),
         (["title", "title"], "name each field once"),
-        (["lead", "text"], "either the lead or the text"),
+        (["lead", "text"], "the text begins with the lead"),
     ],
 )
 def test_wrong_fields(fields, message):

@@ -20,6 +20,15 @@ ALPHA_SENTENCES = [
 ]
 
 
+def find_alike(monkeypatch, alike):
+    """Let two pages be near-duplicates, which the option may allow as negatives."""
+
+    def are_alike(self, first, second, options):
+        return options.alike_negatives == "excluded" and {first, second} == alike
+
+    monkeypatch.setattr(BuildSource, "are_alike", are_alike)
+
+
 def uniform(names):
     names = list(names)
     return dict.fromkeys(names, 1 / len(names))
@@ -278,7 +287,7 @@ class TestLTM:
     @pytest.mark.parametrize("allowed", [False, True])
     def test_no_article_like_the_query(self, orchard, draw, articles, monkeypatch, allowed):
         alike = {orchard.pages["Alpha"], orchard.pages["Twin"]}
-        monkeypatch.setattr(BuildSource, "are_alike", lambda self, a, b: {a, b} == alike)
+        find_alike(monkeypatch, alike)
         options = {"alike_negatives": "allowed"} if allowed else {}
         found = draw(count=50, negatives_per_group=20, **options)
         drawn = {articles[pair.document] for group in found for pair in group.negatives}
@@ -422,7 +431,7 @@ class TestWLP:
     def test_pages_like_that_of_the_query(self, orchard, monkeypatch, allowed, others):
         """Twin is taken for a near-duplicate of Beta, whose sentence is the query."""
         alike = {orchard.pages["Beta"], orchard.pages["Twin"]}
-        monkeypatch.setattr(BuildSource, "are_alike", lambda self, a, b: {a, b} == alike)
+        find_alike(monkeypatch, alike)
         options = {"alike_negatives": "allowed"} if allowed else {}
         example = orchard.examples("wlp")["Beta",]
         found = draws(orchard.source, "wlp", example, 60, negatives="bm25", **options)

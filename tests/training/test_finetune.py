@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
-from harp_plugin.collections import encyclopedia
+from harp_plugin.collections import registration
 from harp_plugin.collections.trec_run import run_lines
 from harp_plugin.errors import HarpError
 from harp_plugin.options import OptionsParser, read_recipe
@@ -27,7 +27,7 @@ def encyclopedia_run(path, depth=20):
     """The pages with most words of the query."""
     import ir_datasets
 
-    encyclopedia.register()
+    registration.register()
     dataset = ir_datasets.load("harp-encyclopedia")
     pages = {page.doc_id: page.default_text().lower().split() for page in dataset.docs_iter()}
     lines = []

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader
 
 from harp_plugin.collections.dataset_queries import DatasetQueries
 from harp_plugin.errors import HarpError
+from harp_plugin.query_passage import query_passage
 from harp_plugin.training.data import GroupDataset
 from harp_plugin.training.judged import JudgedGroups
 
@@ -70,6 +71,21 @@ def test_all_that_may_be_drawn_is_and_nothing_else(options, name, run):
     assert len(found) == 12
     for query, (positives, negatives) in found.items():
         assert (positives.keys(), negatives.keys()) == allowed(query, **options)
+
+
+def test_matching_passages_of_the_same_documents(tmp_path):
+    """The same documents are drawn; of each, what its query asks for is shown."""
+    documents = {
+        id: f"{text} {' '.join(f'{id}w{n}' for n in range(200))}" for id, text in DOCUMENTS.items()
+    }
+    name = register(tmp_path, documents=documents)
+    source = DatasetQueries(name, run=write_run(tmp_path / "a.run"), seed=42)
+    whole, matching = JudgedGroups(source), JudgedGroups(source, passages="matching")
+    for index in range(len(whole)):
+        group, passages = whole.group(0, index), matching.group(0, index)
+        for pair, passage in zip(group.members, passages.members, strict=True):
+            assert passage.document_origin == pair.document_origin
+            assert passage.document == query_passage(pair.query, pair.document) != pair.document
 
 
 def test_draws_are_uniform(name, run):

@@ -23,6 +23,8 @@ _BLOCKS = _LISTS | frozenset(
     | {"thead", "tr"}
 )
 _BREAKS = frozenset({"br", "hr"})
+_CELLS = frozenset({"td", "th"})
+_BETWEEN_CELLS = " | "
 _TABLE_HEADS = frozenset({"caption", "th", "thead"})
 _PARTS = frozenset({"article", "main", "section"})
 
@@ -125,6 +127,9 @@ class BlockWriter:
             return self._line.close_link if opened else None
         if tag in _HEADINGS:
             return self._open_heading(_HEADINGS[tag])
+        if tag in _CELLS and self.rules.keeps_tables:
+            self._separate_cell(node)
+            return None
         if tag in _BLOCKS:
             return self._open_block(tag, attributes)
         if tag in _BREAKS:
@@ -161,6 +166,11 @@ class BlockWriter:
             self._heading = 0
 
         return leave
+
+    def _separate_cell(self, node: LexborNode) -> None:
+        """Separate a cell from the cells before it; a row is a line."""
+        if not self._line.is_empty and (node.text() or "").strip():
+            self._line.write(_BETWEEN_CELLS)
 
     def _open_block(self, tag: str, attributes: Attributes) -> Callable[[], None]:
         self._end_line()
@@ -201,7 +211,8 @@ class BlockWriter:
         def leave() -> None:
             span = first, len(self.blocks)
             table = self._tables.pop() if tag == "table" else _Table()
-            if table.has_head and not table.has_structure and self._region is None:
+            is_data = table.has_head and not table.has_structure and self._region is None
+            if is_data and not self.rules.keeps_tables:
                 self._data_tables.append(span)
             if WordCount(self._words - words, self._linked - linked, self._links - links).is_menu:
                 self._menus.append(span)

@@ -88,6 +88,11 @@ class LineWriter:
         self._linked_words = self._all_links = 0
         self._open: _OpenLink | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the current line holds no text yet."""
+        return not self._length
+
     def write(self, text: str) -> None:
         """Write the text of one node of the tree."""
         text = _INVISIBLE.sub("", text)

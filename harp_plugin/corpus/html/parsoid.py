@@ -61,6 +61,7 @@ class ParsoidRules:
     """
 
     is_web = False
+    keeps_tables = False
     cleanup: Sequence[tuple[re.Pattern[str], str]] = _CLEANUP
 
     def __init__(self, key: str, site: Site) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -82,10 +82,13 @@ class HtmlRules(Protocol):
     Attributes:
         is_web: whether the title of the page is one of its headings, and blocks that consist almost
             entirely of links are boilerplate.
+        keeps_tables: whether the rows of tables of data are lines of text; they are left out
+            otherwise.
         cleanup: patterns and their replacements, applied to the text of each section.
     """
 
     is_web: bool
+    keeps_tables: bool
     cleanup: Sequence[tuple[re.Pattern[str], str]]
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
@@ -138,16 +141,26 @@ class WebRules:
     Args:
         address: the address of the page.
         by_name: whether the usual names of boilerplate count.
+        is_navigation: tells by tag and attributes whether a block is navigation, such as
+            an index.
 
     Attributes:
         used_names: whether a name has marked a block as boilerplate so far.
     """
 
     is_web = True
+    keeps_tables = False
     cleanup: Sequence[tuple[re.Pattern[str], str]] = ()
 
-    def __init__(self, address: Resolver, *, by_name: bool = True) -> None:
+    def __init__(
+        self,
+        address: Resolver,
+        *,
+        by_name: bool = True,
+        is_navigation: Callable[[str, Attributes], bool] | None = None,
+    ) -> None:
         self.address = address
+        self.is_navigation = is_navigation
         self.by_name = by_name
         self.used_names = False
 
@@ -163,6 +176,8 @@ class WebRules:
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
         """See `HtmlRules`."""
+        if self.is_navigation is not None and self.is_navigation(tag, attributes):
+            return "navigation"
         role = (attributes.get("role") or "").strip().lower()
         region = _BY_ROLE.get(role) or (None if role == "main" else _BY_ELEMENT.get(tag))
         if role == "note" and not self.is_box(attributes):

@@ -6,8 +6,9 @@ from .harp_anchors import HarpAnchorsReader
 from .html import HtmlReader
 from .irds import IrDatasetsReader
 from .kilt import KiltReader
+from .markdown import MarkdownReader
 from .mediawiki import MediaWikiReader
-from .registry import READERS, UnknownFormat, choose_reader
+from .registry import READERS, UnknownFormat, choose_reader, configured_reader
 from .source import Source, sources
 from .warc import WarcReader
 from .wikiextractor import WikiExtractorReader
@@ -20,6 +21,7 @@ __all__ = [
     "HtmlReader",
     "IrDatasetsReader",
     "KiltReader",
+    "MarkdownReader",
     "MediaWikiReader",
     "Reader",
     "Source",
@@ -28,5 +30,6 @@ __all__ = [
     "WikiExtractorReader",
     "WikimediaEnterpriseReader",
     "choose_reader",
+    "configured_reader",
     "sources",
 ]

@@ -15,7 +15,9 @@ class Reader(Protocol):
     """Reads one source format.
 
     `records` runs in one process and should be cheap; `parse` runs in many processes. A record
-    that holds more than one page has their number as its attribute ``pages``.
+    that holds more than one page has their number as its attribute ``pages``. A reader with a
+    method ``configure(options)`` gets the options of the corpus stage before `records` runs; what
+    `parse` needs of them belongs into the records.
     """
 
     def recognises(self, source: Source) -> bool:

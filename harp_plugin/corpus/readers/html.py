@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..html import LONG_PAGE, MAX_PAGE, Document, WebRules, decode, read_document, read_page
+from ..html import (
+    LONG_PAGE,
+    MAX_PAGE,
+    Document,
+    WebRules,
+    decode,
+    index_terms,
+    is_index,
+    read_document,
+    read_page,
+)
 from ..pages import NO_TEXT, Dropped, Item, Redirect
 from ..urls import FileAddress, WebAddress
 from .source import Source
@@ -38,7 +48,9 @@ def looks_like_html(head: bytes) -> bool:
 
 
 def page_items(document: Document, address: FileAddress | WebAddress) -> Iterator[Item]:
-    """Give the page at an address and the redirect from its canonical address.
+    """Give the page at an address, the redirect from its canonical address, and index terms.
+
+    The terms are those of an index on the page (DocBook, Sphinx, Texinfo), which is navigation.
 
     For a page that leads on at once (meta refresh), this is one redirect. Where the usual names of
     boilerplate leave no text of a page of 50 words or more, these names are ignored.
@@ -52,10 +64,13 @@ def page_items(document: Document, address: FileAddress | WebAddress) -> Iterato
         if not isinstance(target, Dropped):
             yield Redirect(address.key, target)
             return
-    rules = WebRules(address)
+    terms = index_terms(document, address.resolve)
+    is_navigation = is_index if terms else None
+    rules = WebRules(address, is_navigation=is_navigation)
     page = read_page(address.key, document, rules)
     if rules.used_names and not any(section.body.text for section in page.content):
-        whole_page = read_page(address.key, document, WebRules(address, by_name=False))
+        rules = WebRules(address, by_name=False, is_navigation=is_navigation)
+        whole_page = read_page(address.key, document, rules)
         page = whole_page if (whole_page.word_count or 0) >= MIN_WORDS else page
     if not any(section.body.text for section in page.sections):
         yield NO_TEXT
@@ -63,6 +78,7 @@ def page_items(document: Document, address: FileAddress | WebAddress) -> Iterato
     canonical = address.resolve(document.canonical) if document.canonical else None
     if isinstance(canonical, str):
         yield Redirect(canonical, address.key)
+    yield from terms
     yield page
 
 

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 from ...errors import HarpError
 from ...registry import Registry
+from ..options import CorpusOptions
 from .base import Reader
 from .clueweb22 import ClueWeb22Reader
 from .harp_anchors import HarpAnchorsReader
 from .html import HtmlReader
 from .irds import IrDatasetsReader
 from .kilt import KiltReader
+from .markdown import MarkdownReader
 from .mediawiki import MediaWikiReader
 from .source import Source
 from .warc import WarcReader
 from .wikiextractor import WikiExtractorReader
 from .wikimedia_enterprise import WikimediaEnterpriseReader
 
-__all__ = ["READERS", "UnknownFormat", "choose_reader"]
+__all__ = ["READERS", "UnknownFormat", "choose_reader", "configured_reader"]
 
 READERS: Registry[type[Reader]] = Registry(
     "harp_plugin.readers",
     "reader",
     {
+        "markdown": MarkdownReader,
         "clueweb22": ClueWeb22Reader,
         "harp-anchors": HarpAnchorsReader,
         "html": HtmlReader,
@@ -74,3 +77,16 @@ def choose_reader(source: Source, name: str = "auto") -> str:
         f"readers are {', '.join(READERS)}; name one by --reader"
         + "".join(f" ({message})" for message in load_errors)
     )
+
+
+def configured_reader(name: str, options: CorpusOptions) -> Reader:
+    """Return a reader that has got the options of the corpus stage.
+
+    Raises:
+        HarpError: no reader has this name, or it cannot be loaded.
+    """
+    reader = READERS[name]()
+    configure = getattr(reader, "configure", None)
+    if configure is not None:
+        configure(options)
+    return reader

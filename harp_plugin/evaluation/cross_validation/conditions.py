@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..folds import Fold
 from ..options import file_stem
-from .folds import Fold
 from .options import count_label
 
 __all__ = ["Condition", "FoldRun"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,18 +20,22 @@ from ...files.writing import remove_temporary
 from ...models.loading import model_fingerprint
 from ..experiment import (
     check_results,
+    first_stages,
+    fusions_of,
     refuse_first_stage,
     results_settings,
+    retrieve,
     versions,
     written_options,
 )
 from ..first_stage import FirstStage
+from ..folds import Fold, draw_parts, folds_of, read_parts
 from ..options import file_stem
 from ..results import averages, corrected, measure_runs, paired_tests, parse_measures
 from ..runs import stored_run
 from .conditions import Condition
 from .fold_runs import FirstStageRun, FoldRuns
-from .folds import Fold, draw_parts, folds_of, read_parts
+from .fused_runs import FusedRuns
 from .options import CrossValidationOptions, count_label
 from .plot import draw
 from .pooling import Pooling
@@ -72,13 +77,14 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     folds = _folds(options, collection)
     fingerprints = {
         system: [model_fingerprint(model) for model in options.models(system)]
-        for system in options.row_names
+        for system in options.model_rows
     }
     folder = Path(options.output_dir)
     stage = FirstStage(replace(options, depth=options.first_stage_depth), collection)
-    _refuse_inputs(options, stage)
+    stages = first_stages(options, collection) | {options.rows[0]: stage}
+    _refuse_inputs(options, stages)
     made_from = {
-        **results_settings(options, collection, stage, fingerprints),
+        **results_settings(options, collection, stages, fingerprints),
         "fold_contents": [fold.test for fold in folds],
     }
     check_results(folder / "results.json", made_from, options)
@@ -91,8 +97,18 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
 
     pooling = Pooling(fold_runs, folds, len(options.candidates), collection, measures[0])
     runs, candidates = _runs(options, fold_runs, pooling)
+    further = {row: stages[row] for row in options.rows if row in _first_stages(options)}
+    paths = {row: folder / "runs" / f"{file_stem(row)}.run" for row in further}
+    single = {options.rows[0]: first_stage.run, **retrieve(options, collection, further, paths)}
+    fused_runs = FusedRuns(options, collection, folds, single, dict(runs))
+    fusions = {}
+    for condition in _conditions(options, fusions_of(options)):
+        runs[condition.name], fusions[condition.name] = fused_runs.run(condition)
     per_query = measure_runs(
-        {"": first_stage.run, **runs}, collection.topics, collection.qrels, measures
+        {**{_key(row): run for row, run in single.items()}, **runs},
+        collection.topics,
+        collection.qrels,
+        measures,
     )
     title = (
         f"{options.dataset}, {len(collection.topics)} queries, {len(folds)} folds, top"
@@ -102,6 +118,8 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     inputs = {
         "made_from": made_from,
         "models": fingerprints,
+        "first_stage": stage.chosen,
+        "fusions": fusions,
         "folds": [fold.test for fold in folds],
         **_record_of(training_queries),
         "chosen": {
@@ -124,7 +142,7 @@ def _runs(
     """
     runs: dict[str, pd.DataFrame] = {}
     candidates: dict[str, list[int]] = {}
-    conditions = _conditions(options)
+    conditions = _conditions(options, options.model_rows)
     total = sum(pooling.steps if condition.query_count != 0 else 1 for condition in conditions)
     with tqdm(total=total, desc="cross-validate", unit="run", disable=options.quiet) as bar:
         for condition in conditions:
@@ -145,12 +163,14 @@ def _runs(
     return runs, candidates
 
 
-def _refuse_inputs(options: CrossValidationOptions, stage: FirstStage) -> None:
-    """Refuse to write over the first stage's run or the files of folds."""
+def _refuse_inputs(options: CrossValidationOptions, stages: Mapping[str, FirstStage]) -> None:
+    """Refuse to write over the runs of first stages or the files of folds."""
     folder = Path(options.output_dir)
-    runs = [folder / "runs" / f"{file_stem(options.rows[0])}.run"]
-    runs += [folder / "runs" / f"{condition.name}.run" for condition in _conditions(options)]
-    refuse_first_stage(stage, [*runs, folder / "finetuning" / "first-stage.run"])
+    conditions = _conditions(options, [*options.model_rows, *fusions_of(options)])
+    names = [file_stem(row) for row in stages] + [condition.name for condition in conditions]
+    runs = [folder / "runs" / f"{name}.run" for name in names]
+    for stage in stages.values():
+        refuse_first_stage(stage, [*runs, folder / "finetuning" / "first-stage.run"])
     for number in range(1, len(options.fold_files or ()) + 1):
         for file in options.fold_files or ():
             path = folder / "folds" / f"fold-{number}.train.txt"
@@ -190,11 +210,21 @@ def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[F
     return folds_of(parts, validate=bool(options.grid))
 
 
-def _conditions(options: CrossValidationOptions) -> list[Condition]:
+def _first_stages(options: CrossValidationOptions) -> dict[str, str]:
+    assert isinstance(options.first_stages, dict)
+    return options.first_stages
+
+
+def _key(first_stage: str) -> str:
+    """The key of a first stage's measures; no name of a condition has a slash."""
+    return f"/{first_stage}"
+
+
+def _conditions(options: CrossValidationOptions, rows: Iterable[str]) -> list[Condition]:
     return [
-        Condition(system, count, seed)
+        Condition(row, count, seed)
         for count in options.query_counts
-        for system in options.row_names
+        for row in rows
         for seed in options.seeds
     ]
 
@@ -211,20 +241,21 @@ def _results(
         options: of the cross-validation.
         title: of the table.
         training_queries: how many queries there are to learn from, by system.
-        measured: measure → qid → value, by the names of conditions; the first stage's by no name.
+        measured: measure → qid → value, by the names of conditions and the keys of first stages.
     """
     per_query: dict[str, dict[str, PerQuery]] = {}
     deviations: dict[str, dict[str, dict[str, float]]] = {}
     for count in options.query_counts:
-        rows = per_query[count_label(count)] = {options.rows[0]: measured[""]}
-        for system in options.row_names:
+        stages = (options.rows[0], *_first_stages(options))
+        rows = per_query[count_label(count)] = {row: measured[_key(row)] for row in stages}
+        for system in (*options.model_rows, *fusions_of(options)):
             by_seed = [measured[Condition(system, count, seed).name] for seed in options.seeds]
             rows[system] = over_seeds(by_seed)
             if len(by_seed) > 1:
                 means = averages({str(n): values for n, values in enumerate(by_seed)}).values()
                 deviations.setdefault(count_label(count), {})[system] = {
                     measure: mean_and_deviation([mean[measure] for mean in means])[1]
-                    for measure in measured[""]
+                    for measure in by_seed[0]
                 }
     tests = {count: paired_tests(rows, options.reference) for count, rows in per_query.items()}
     by_count_and_row = {(count, row): p for count, rows in tests.items() for row, p in rows.items()}

@@ -80,7 +80,7 @@ class FoldRuns:
             HarpError: a model cannot be loaded, or an option of ranking makes no sense for it.
         """
         pair = pd.DataFrame([["1", "word", "1", "word"]], columns=["qid", "query", "docno", "text"])
-        for system in self._options.row_names:
+        for system in self._options.model_rows:
             condition = Condition(system, 0, self._options.seeds[0])
             arguments = self._ranking(condition, self._options.finetuning_of(system))
             if 0 not in self._options.query_counts:

@@ -113,6 +113,13 @@ class CrossValidationOptions(ExperimentOptions):
         if not self.systems:
             raise HarpError("systems is empty: name a model to fine-tune")
         self.check_rows("systems")
+        assert isinstance(self.fusions, dict)
+        for name, fusion in self.fusions.items():
+            if fusion["learn_on"]:
+                raise HarpError(
+                    f"fusion {name!r} has learn_on: a cross-validation learns weights on the "
+                    "training folds, leave it out"
+                )
         self._check_numbers()
 
     def _check_numbers(self) -> None:
@@ -127,7 +134,7 @@ class CrossValidationOptions(ExperimentOptions):
             raise HarpError(f"train_queries is {self.train_queries}: name some, each once")
 
     @property
-    def row_names(self) -> list[str]:
+    def model_rows(self) -> list[str]:
         return list(self.systems or ())
 
     @property
@@ -151,7 +158,7 @@ class CrossValidationOptions(ExperimentOptions):
         """How many results of the first stage are reranked, or are where negatives are drawn."""
         depths = [
             {**self.finetuning_of(system), **candidate}.get("depth", FinetuneDataArguments.depth)
-            for system in self.row_names
+            for system in self.model_rows
             for candidate in self.candidates
         ]
         return max([self.depth, 1, *(depth for depth in depths if isinstance(depth, int))])

@@ -10,11 +10,11 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ...collections.judged_dataset import JudgedDataset
+from ..folds import Fold
 from ..results import averages, measure_runs
 from ..runs import ranked
 from .conditions import Condition, FoldRun
 from .fold_runs import FoldRuns
-from .folds import Fold
 
 __all__ = ["PooledRun", "Pooling"]
 

@@ -14,8 +14,8 @@ from ...files.with_record import FolderWithRecord
 from ...options import OptionsParser
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
+from ..folds import Fold
 from .conditions import Condition, FoldRun
-from .folds import Fold
 from .options import CrossValidationOptions
 
 __all__ = ["Recipe", "Recipes", "TrainingQueries", "check_finetuning", "read_finetuning"]
@@ -63,7 +63,7 @@ class Recipes:
         Raises:
             HarpError: a fold has too few, or the data of fine-tuning cannot be read.
         """
-        return {system: self._check_folds(system, folds) for system in self._options.row_names}
+        return {system: self._check_folds(system, folds) for system in self._options.model_rows}
 
     def recipes(self, fold_run: FoldRun) -> list[Recipe]:
         """Make the recipe of the fine-tuning of each model of a system."""
@@ -151,7 +151,7 @@ def check_finetuning(options: CrossValidationOptions) -> None:
     Raises:
         HarpError: an option is unknown or has a wrong value.
     """
-    for system in options.row_names:
+    for system in options.model_rows:
         for candidate in options.candidates:
             values = {
                 "negatives_run": options.output_dir,

@@ -21,6 +21,8 @@ from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.cross_validation import cross_validate, fold_runs
 from harp_plugin.evaluation.results import measure_runs
 from harp_plugin.evaluation.runs import read_run
+from harp_plugin.ranking.fusion import fuse
+from harp_plugin.ranking.fusion_weights import learn_weights
 
 from .conftest import FINETUNING
 
@@ -424,3 +426,40 @@ def test_an_input_is_no_output(make, tmp_path, judged):
     shutil.copy(judged[1], run)
     with pytest.raises(HarpError, match="is the first stage: name another --output-dir"):
         cross_validate(make(tmp_path, first_stage=str(run), overwrite=True))
+
+
+def test_fusions_learn_on_the_training_folds(make, done, tmp_path):
+    """The weights of a fold are those that its training queries' pooled rankings give."""
+    shutil.copytree(done.path, tmp_path / "out")
+    fusions = {
+        "fused": {"of": ["first stage", "slow"], "measure": "nDCG@10"},
+        "rrf": {"of": ["first stage", "slow"], "weights": "rrf"},
+    }
+    options = make(tmp_path / "out", fusions=fusions, train_queries=["0", "all"], overwrite=True)
+    options.systems["slow"]["allow_untrained"] = options.systems["fast"]["allow_untrained"] = True
+    results = cross_validate(options)
+    assert results.rows == ["first stage", "slow", "fast", "fused", "rrf"]
+    assert results.baseline == "first stage"
+    written = json.loads((results.path / "results.json").read_text())
+    runs = results.path / "runs"
+    pooled = read_run(runs / "slow-all-queries-seed-42.run")
+    first = read_run(runs / "first-stage.run")
+    judged = JudgedDataset(options.dataset)
+    learnt = written["fusions"]["fused-all-queries-seed-42"]["learnt"]
+    for fold, part in zip(written["folds"], learnt, strict=True):
+        train = {
+            name: run[~run["qid"].isin(fold)]
+            for name, run in {"first stage": first, "slow": pooled}.items()
+        }
+        qrels = judged.qrels[~judged.qrels["qid"].isin(fold)]
+        expected = learn_weights(train, qrels, measure="nDCG@10")
+        assert part["weights"] == expected.weights and part["queries"] == expected.queries
+    alone = written["fusions"]["fused-0-queries-seed-42"]["weights"]
+    assert alone == {"first stage": 1, "slow": 0}
+    assert results.means["0"]["fused"] == results.means["0"]["first stage"]
+    rrf = fuse(
+        {"first stage": first, "slow": pooled}, {"first stage": 1, "slow": 1}, normalisation="rrf"
+    )
+    ours = read_run(runs / "rrf-all-queries-seed-42.run")
+    key = ["qid", "rank"]
+    assert ours.sort_values(key)["docno"].tolist() == rrf.sort_values(key)["docno"].tolist()

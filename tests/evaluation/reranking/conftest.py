@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import harp_plugin.evaluation  # noqa: F401  registers harp-encyclopedia
+import harp_plugin  # noqa: F401  registers harp-encyclopedia
 from harp_plugin.cli import main
 from harp_plugin.evaluation.runs import read_run
 

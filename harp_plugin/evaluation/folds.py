@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...collections.query_ids import read_query_ids
-from ...errors import HarpError
-from ...sampling import generator
+from ..collections.query_ids import read_query_ids
+from ..errors import HarpError
+from ..sampling import generator
 
 __all__ = ["Fold", "draw_parts", "folds_of", "read_parts"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from harp_plugin.errors import HarpError
-from harp_plugin.evaluation.cross_validation.folds import draw_parts, folds_of, read_parts
+from harp_plugin.evaluation.folds import draw_parts, folds_of, read_parts
 
 IDS = [f"q{n}" for n in range(23)]
 

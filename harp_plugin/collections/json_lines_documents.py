@@ -1,0 +1,226 @@
+"""Documents of a collection in one file of JSON lines, read in order or looked up by id."""
+
+# No `from __future__ import annotations`: PyTerrier's text loader takes the fields annotated `str`.
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ir_datasets.formats import BaseDocs
+from ir_datasets.indices.base import Docstore
+
+from ..errors import HarpError
+from ..files.hashes import file_hash
+from ..sampling import stable_id
+
+__all__ = ["INDEX", "JsonLinesDocuments", "make_index"]
+
+INDEX = ".index.npy"
+"""How the name of the index of a file of documents ends."""
+
+
+class JsonLinesDocuments(BaseDocs):
+    """Documents of ir_datasets, one JSON object a line.
+
+    A document is looked up by the place of its line. The places are read from the index beside the
+    file (``documents.index.npy`` for ``documents.jsonl``), or found by reading the file once.
+    Everything is read from the file as it is now, so that a file that was written anew is never
+    mixed with an earlier one.
+
+    Args:
+        path: the file.
+        document_class: a named tuple with a ``doc_id``; its fields are the keys of an object.
+        namespace: what ir_datasets calls the collection.
+        language: the code of the documents' language, None if it is not known.
+    """
+
+    def __init__(
+        self, path: Path, document_class: Any, namespace: str, language: str | None = None
+    ) -> None:
+        super().__init__()
+        self._path = path
+        self._class = document_class
+        self._namespace = namespace
+        self._language = language
+        self._found: dict[tuple[int, ...], Any] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JsonLinesDocuments) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self._path, self._class, self._namespace
+
+    def docs_iter(self) -> "_Documents":
+        """Read the documents in order; a slice gives some of them."""
+        return _Documents(self)
+
+    def docs_cls(self) -> Any:
+        """Return the class of a document."""
+        return self._class
+
+    def docs_store(self, field: str = "doc_id") -> "_DocumentStore":
+        """Look documents up by their id."""
+        if field != "doc_id":
+            raise HarpError(f"documents of {self._path} are looked up by doc_id, not by {field}")
+        return _DocumentStore(self)
+
+    def docs_path(self, force: bool = True) -> Path:
+        """Name the file."""
+        return self._path
+
+    def docs_count(self) -> int:
+        """Count the documents."""
+        return self.index().shape[1]
+
+    def docs_namespace(self) -> str:
+        """Name the collection."""
+        return self._namespace
+
+    def docs_lang(self) -> str | None:
+        """Name the language of the documents."""
+        return self._language
+
+    def content_hash(self) -> str:
+        """Compute the SHA-256 of the file; it is read again only where it has changed since."""
+        return self._once("hash", lambda: file_hash(self._path))
+
+    def index(self) -> np.ndarray:
+        """Return what `make_index` makes of the file."""
+        return self._once("index", self._read_index)
+
+    def lines(self) -> Iterator[Any]:
+        """Read the documents in order."""
+        with self._path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield self._document(line, f"line {number}")
+
+    def at(self, places: Iterable[int]) -> Iterator[Any]:
+        """Read the documents whose lines start at these places, in bytes."""
+        with self._path.open("rb") as file:
+            for place in places:
+                file.seek(place)
+                yield self._document(file.readline(), f"byte {place}")
+
+    def _read_index(self) -> np.ndarray:
+        path = self._path.with_suffix(INDEX)
+        if path.is_file():
+            index = np.load(path, mmap_mode="r", allow_pickle=False)
+            if index.ndim == 2 and index[0, -1] == self._path.stat().st_size:
+                return np.asarray(index[:, :-1])
+        return make_index(self._path)[:, :-1]
+
+    def _once(self, name: str, make: Any) -> Any:
+        """Keep what was made of the file until its size or time changes."""
+        status = self._path.stat()
+        key = (status.st_size, status.st_mtime_ns, status.st_ino)
+        if key not in self._found:
+            self._found = {key: {}}
+        made = self._found[key]
+        if name not in made:
+            made[name] = make()
+        return made[name]
+
+    def _document(self, line: bytes, where: str) -> Any:
+        try:
+            return self._class(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            fields = ", ".join(self._class._fields)
+            raise HarpError(
+                f"{self._path}, {where}: no document with {fields} ({error}): make it anew"
+            ) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_found": {}}
+
+
+def make_index(path: Path) -> np.ndarray:
+    """Find where the line of each document starts.
+
+    Args:
+        path: a file of documents, one JSON object a line.
+
+    Returns:
+        int64 of shape (2, documents + 1): the hash of each document's id, ascending, and the place
+        of its line in bytes. The last column holds the size of the file twice, which shows whether
+        an index is of the file that lies beside it.
+
+    Raises:
+        HarpError: a line is no JSON object with a ``doc_id``, or an id stands twice.
+    """
+    hashes, places, size = [], [], 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                hashes.append(stable_id(json.loads(line)["doc_id"]))
+            except (ValueError, TypeError, KeyError):
+                raise HarpError(
+                    f"{path}, line {number}: no JSON object with a doc_id: make it anew"
+                ) from None
+            places.append(size)
+            size += len(line)
+    table = np.array([hashes, places], dtype=np.int64)
+    table = table[:, np.argsort(table[0], kind="stable")]
+    if (twice := np.flatnonzero(table[0, 1:] == table[0, :-1])).size:
+        with path.open("rb") as file:
+            file.seek(int(table[1, twice[0]]))
+            doc_id = json.loads(file.readline())["doc_id"]
+        raise HarpError(f"{path} has two documents {doc_id!r}: give each an id of its own")
+    return np.concatenate([table, np.full((2, 1), size)], axis=1)
+
+
+class _Documents:
+    """The documents in order, as ir_datasets gives them: an iterator that can be sliced."""
+
+    def __init__(self, documents: JsonLinesDocuments, chosen: slice = slice(None)) -> None:
+        self._documents = documents
+        self._rows = islice(documents.lines(), chosen.start, chosen.stop, chosen.step)
+
+    def __iter__(self) -> "_Documents":
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._rows)
+
+    def __getitem__(self, key: slice | int) -> Any:
+        """Give the documents of a slice of all, or the one at a place."""
+        count = self._documents.docs_count()
+        if isinstance(key, slice):
+            return _Documents(self._documents, slice(*key.indices(count)))
+        place = range(count)[key]
+        return next(_Documents(self._documents, slice(place, place + 1)))
+
+
+class _DocumentStore(Docstore):
+    """Looks documents up; a look-up opens the file anew, so that processes and threads share it."""
+
+    def __init__(self, documents: JsonLinesDocuments) -> None:
+        super().__init__(documents.docs_cls())
+        self._documents = documents
+
+    def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
+        wanted, (hashes, places) = set(doc_ids), self._documents.index()
+        if not wanted or not len(hashes):
+            return
+        keys = np.fromiter(map(stable_id, wanted), np.int64, len(wanted))
+        rows = np.minimum(np.searchsorted(hashes, keys), len(hashes) - 1)
+        rows = rows[hashes[rows] == keys]
+        for document in self._documents.at(np.sort(places[rows]).tolist()):
+            if document.doc_id not in wanted:
+                raise HarpError(
+                    f"{self._documents.docs_path()} does not fit the index beside it: make both "
+                    "anew, or remove the index"
+                )
+            yield document
+
+    def built(self) -> bool:
+        return True
+
+    def count(self) -> int:
+        return self._documents.docs_count()

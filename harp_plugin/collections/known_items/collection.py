@@ -1,0 +1,133 @@
+"""Makes a test collection of a build, in the folder of a stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ...engine import PACKAGES, EngineOptions, run_steps
+from ...errors import HarpError
+from ...files.made_from import OverwriteRules
+from ...storage import Stage, read_batches, read_content, read_manifest
+from ...storage.strange_files import clear_folder
+from .documents import DocumentIds, named_pages, page_keys, write_documents
+from .folder import CARD, FILES, write_card, write_queries, write_record_of
+from .options import QueryOptions
+from .queries import Term, judged_queries
+from .splits import drawn_queries, shared_by_splits, split_queries
+from .tables import PAGES, TERMS, sources, steps
+
+__all__ = ["collection_stage", "make_collection"]
+
+_COLLECTION = "collection"
+
+
+def collection_stage(
+    directory: Path, folder: Path, options: QueryOptions, rules: OverwriteRules | None = None
+) -> Stage:
+    """Return the stage of these options, not started.
+
+    Args:
+        directory: the folder of the build.
+        folder: for the collection.
+        options: which queries are made.
+        rules: what may be done with other work in the folder.
+
+    Raises:
+        HarpError: the build is unfinished.
+    """
+    inputs = read_content(directory, "corpus", "graph")
+    return Stage(
+        folder,
+        asdict(options),
+        inputs,
+        PACKAGES,
+        rules=rules,
+        kind=_COLLECTION,
+        others=FILES,
+        temporary=(TERMS, PAGES),
+    )
+
+
+def make_collection(
+    stage: Stage,
+    directory: Path,
+    options: QueryOptions,
+    engine: EngineOptions | None = None,
+    *,
+    workers: int = 1,
+    quiet: bool = True,
+) -> None:
+    """Make the collection, or what is missing of it.
+
+    Args:
+        stage: made by `collection_stage`, not finished.
+        directory: the folder of the build.
+        options: which queries are made.
+        engine: the engine of the relational work and its memory.
+        workers: the number of its threads.
+        quiet: whether to show no progress bar.
+
+    Raises:
+        HarpError: no query can be made, or the engine fails.
+    """
+    tables = sources(directory)
+    stage.start()
+    run_steps(stage, tables, steps(options.kinds, [*tables]), engine, workers=workers, quiet=quiet)
+    if not stage.shard_done(_COLLECTION):
+        _write(stage, directory, options)
+    stage.finish()
+
+
+def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
+    """Write all files of the collection."""
+    _, counted = stage.counts()
+    drops = Counter(counted)
+    files = [file.path for file in stage.table(PAGES)]
+    terms = list(_terms(stage))
+    ids = DocumentIds(page_keys(files))
+    pages = named_pages(files, {term.page for term in terms}, ids)
+    queries = judged_queries(terms, pages, options, drops)
+    splits = drawn_queries(split_queries(queries, options, drops), options, drops)
+    if not any(splits.values()):
+        clear_folder(stage.folder)  # other options may be given for it
+        raise HarpError(_nothing(directory, options, len(terms), drops))
+    folder = stage.folder
+    written = write_documents(files, folder, ids) + write_queries(folder, splits, pages)
+    rows = {"documents": written[0].rows}
+    audit = shared_by_splits(splits) | {"document ids made longer to be unique": ids.lengthened}
+    made_from = {"settings": stage.options, "inputs": stage.inputs}
+    written.append(write_record_of(folder, made_from, rows["documents"], splits, audit, +drops))
+    if not (folder / CARD).exists():  # it may have been edited since
+        write_card(folder, _source(directory), _held_out_by(directory), splits, pages)
+    rows |= {f"{split} queries": len(chosen) for split, chosen in splits.items()}
+    stage.finish_shard(_COLLECTION, rows, +drops - counted, written)
+
+
+def _terms(stage: Stage) -> Iterator[Term]:
+    for file in stage.table(TERMS):
+        for batch in read_batches(file.path, list(Term._fields)):
+            yield from (Term(**row) for row in batch.to_pylist())
+
+
+def _source(directory: Path) -> str:
+    inputs: dict[str, Any] = read_manifest(directory / "corpus")["inputs"]
+    return ", ".join(name.partition(":")[2] for name in inputs)
+
+
+def _held_out_by(directory: Path) -> str:
+    return read_manifest(directory / "graph")["options"].get("held_out_by", "")
+
+
+def _nothing(directory: Path, options: QueryOptions, terms: int, drops: Counter[str]) -> str:
+    kinds = ", ".join(options.kinds)
+    if not terms:
+        return (
+            f"{directory} has nothing of the kinds {kinds} to make queries of: build it again with "
+            "--overwrite --held-out-links 0.1, or read a source with redirects or index terms"
+        )
+    reasons = ", ".join(f"{name}: {count:,}" for name, count in drops.most_common(3))
+    return f"no query is left of {terms:,} terms of {directory} (dropped: {reasons}): keep more"

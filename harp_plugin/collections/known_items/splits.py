@@ -1,0 +1,132 @@
+"""Splits queries so that no page and no near-duplicate query is in two splits."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from ...sampling import stable_id
+from ..folders import SPLITS
+from .options import QueryOptions
+from .queries import Query
+
+__all__ = ["drawn_queries", "shared_by_splits", "split_queries"]
+
+_LARGEST_SHARE = 0.02
+_SMALLEST_LIMIT = 10
+
+
+def split_queries(
+    queries: Sequence[Query], options: QueryOptions, drops: Counter[str]
+) -> dict[str, list[Query]]:
+    """Split queries by page, near-duplicates together.
+
+    Pages that a query or near-duplicate queries have in common form a group, which goes to one
+    split as a whole. A query that would make a group of more than 2 % of the pages is left out.
+
+    Args:
+        queries: to be split.
+        options: shares and seed.
+        drops: counts what is left out, by reason.
+
+    Returns:
+        The queries of each split, sorted by id.
+    """
+    kept, groups = _grouped(queries, drops)
+    by_group: dict[int, list[Query]] = defaultdict(list)
+    for query in kept:
+        by_group[groups.first(query.pages[0])].append(query)
+    order = sorted(by_group, key=lambda group: stable_id(options.seed, "split", group))
+    splits: dict[str, list[Query]] = {split: [] for split in SPLITS}
+    ends = (options.train_share, options.train_share + options.dev_share)
+    before = 0
+    for group in order:
+        middle = (before + len(by_group[group]) / 2) / len(kept)
+        splits[SPLITS[sum(middle >= end for end in ends)]] += by_group[group]
+        before += len(by_group[group])
+    return {split: sorted(chosen, key=lambda query: query.id) for split, chosen in splits.items()}
+
+
+def drawn_queries(
+    splits: Mapping[str, Sequence[Query]], options: QueryOptions, drops: Counter[str]
+) -> dict[str, list[Query]]:
+    """Draw as many queries of each kind and split as the options say; fewer nest in more.
+
+    Args:
+        splits: the queries of each split.
+        options: how many, and the seed.
+        drops: counts what is not drawn.
+    """
+    drawn = {}
+    for split, queries in splits.items():
+        by_kind: dict[str, list[Query]] = defaultdict(list)
+        for query in sorted(queries, key=lambda query: stable_id(options.seed, "draw", query.id)):
+            by_kind[query.kind].append(query)
+        most = options.max_train_queries if split == "train" else options.max_queries
+        chosen = [query for kind in by_kind.values() for query in kind[:most]]
+        drops["query beyond --max-queries"] += len(queries) - len(chosen)
+        drawn[split] = sorted(chosen, key=lambda query: query.id)
+    return drawn
+
+
+def shared_by_splits(splits: Mapping[str, Sequence[Query]]) -> dict[str, int]:
+    """Count the pages, and the near forms of queries, that are in more than one split."""
+    pages, forms = (
+        Counter(item for queries in splits.values() for item in {*items(queries)})
+        for items in (
+            lambda queries: (page for query in queries for page in query.pages),
+            lambda queries: (query.near for query in queries),
+        )
+    )
+    return {
+        "pages in several splits": sum(count > 1 for count in pages.values()),
+        "near-duplicate queries across splits": sum(count > 1 for count in forms.values()),
+    }
+
+
+def _grouped(queries: Sequence[Query], drops: Counter[str]) -> tuple[list[Query], _Groups]:
+    """Join the pages of each query and of its near-duplicates, fewest pages first."""
+    by_form: dict[str, list[Query]] = defaultdict(list)
+    for query in queries:
+        by_form[query.near].append(query)
+    pages = {form: {page for query in of for page in query.pages} for form, of in by_form.items()}
+    total = len(set().union(*pages.values()))
+    groups = _Groups(max(_SMALLEST_LIMIT, int(_LARGEST_SHARE * total)))
+    kept = []
+    for form in sorted(by_form, key=lambda form: (len(pages[form]), stable_id("form", form))):
+        if groups.join(pages[form]):
+            kept += by_form[form]
+        else:
+            drops["query that would join very many pages in one split"] += len(by_form[form])
+    return kept, groups
+
+
+class _Groups:
+    """Disjoint groups of pages that never grow beyond a limit.
+
+    Args:
+        limit: the most pages of a group.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parents: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}
+
+    def first(self, page: int) -> int:
+        """Return the lowest page of the group of a page."""
+        while (parent := self._parents.setdefault(page, page)) != page:
+            self._parents[page] = self._parents[parent]
+            page = parent
+        return page
+
+    def join(self, pages: set[int]) -> bool:
+        """Make one group of the groups of pages; tell whether it stays within the limit."""
+        firsts = sorted({self.first(page) for page in pages})
+        size = sum(self._sizes.get(first, 1) for first in firsts)
+        if size > self._limit:
+            return False
+        for first in firsts:
+            self._parents[first] = firsts[0]
+        self._sizes[firsts[0]] = size
+        return True

@@ -1,0 +1,86 @@
+"""Registers the collections of this package with ir_datasets, as soon as that is imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+__all__ = ["register", "register_on_import"]
+
+_PACKAGE = "ir_datasets"
+_registries: list[Any] = []
+"""The registries of ir_datasets that know the collections; reloading the package makes another."""
+
+
+def register() -> None:
+    """Register ``harp-encyclopedia`` and the ids ``harp:FOLDER`` with ir_datasets.
+
+    What they need is imported when one of them is loaded. A second call changes nothing.
+    """
+    from ir_datasets import registry
+
+    if any(known is registry for known in _registries):
+        return
+    _registries.append(registry)
+    registry.register_pattern("^harp-encyclopedia$", lambda _id, _groups: _encyclopedia())
+    registry.register_pattern("^harp:.", lambda id, _groups: _folder(id))
+
+
+def register_on_import() -> None:
+    """Register the collections now if ir_datasets is imported already, else when it is.
+
+    So the import of this package does not import ir_datasets, which takes half a second.
+    """
+    if _PACKAGE in sys.modules:
+        register()
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finds ir_datasets as the other finders do, with a loader that registers the collections."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != _PACKAGE:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next(filter(None, specs), None)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(Loader):
+    """Loads a module as another loader does, and registers the collections after that."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        register()
+
+
+def _encyclopedia() -> Any:
+    from .encyclopedia import dataset
+
+    return dataset()
+
+
+def _folder(id: str) -> Any:
+    from .folders import dataset
+
+    return dataset(id)

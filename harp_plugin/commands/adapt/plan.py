@@ -1,0 +1,99 @@
+"""How many steps of training fit into the budget, decided once and kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...collections.judged_dataset import JudgedDataset
+from ...errors import HarpError
+from ...files.records import read_record, write_record
+from .budget import in_words, measured_speed, training_data, training_steps
+from .options import AdaptOptions
+
+__all__ = ["DEPTH", "make_plan", "say", "trained_model"]
+
+DEPTH = 50
+"""How many results of each query are ranked."""
+_PLAN = "plan.json"
+_FEWEST_TRAIN_QUERIES = 100
+_SHARE_OF_QUERIES = 0.4
+"""Of the time for training, where there are queries enough to learn from."""
+_SHARE_OF_TRAINING = 0.9
+"""The rest of the budget, after ranking, is kept for what is not foreseen."""
+
+
+def make_plan(options: AdaptOptions, recipe: dict[str, Any], seconds_left: float) -> dict[str, Any]:
+    """Decide the numbers of training steps, when this is first asked.
+
+    Args:
+        options: of the command.
+        recipe: of the training on links.
+        seconds_left: of the budget.
+
+    Returns:
+        The steps on ``links`` and on ``queries``, one of which may be 0, and what they were decided
+        from.
+
+    Raises:
+        HarpError: the model is to learn from queries only, and there are too few.
+    """
+    path = options.folder / _PLAN
+    asked = {"budget": options.budget, "learn_from": options.learn_from, "training": recipe}
+    if path.exists() and not options.overwrite:
+        plan = read_record(path)
+        if plan["asked"] == asked:
+            return plan
+    data = training_data(recipe)
+    speed = measured_speed(data, options.model, recipe["max_length"], options.seed)
+    ranking = DEPTH * sum(_query_count(options, split) for split in ("dev", "test")) / speed
+    seconds = max((seconds_left - ranking) * _SHARE_OF_TRAINING, 0)
+    queries = _query_count(options, "train") if "queries" in options.learn_from else 0
+    share = _share_of_queries(options, queries)
+    plan = {
+        "asked": asked,
+        "pairs_per_second": speed,
+        "links": training_steps(seconds * (1 - share), speed, recipe, len(data))
+        if share < 1
+        else 0,
+        "queries": training_steps(seconds * share, speed, recipe, queries) if share else 0,
+    }
+    say(
+        "plan",
+        f"{plan['links']:,} training steps on links, {plan['queries']:,} on {queries:,} queries, "
+        f"about {in_words(seconds)}; then ranking, about {in_words(ranking)}",
+    )
+    write_record(path, plan)
+    return plan
+
+
+def _share_of_queries(options: AdaptOptions, queries: int) -> float:
+    """The share of the time for training in which the model learns from queries."""
+    learns_from_links = "links" in options.learn_from
+    if queries >= _FEWEST_TRAIN_QUERIES:
+        return _SHARE_OF_QUERIES if learns_from_links else 1.0
+    if learns_from_links:
+        return 0.0
+    raise HarpError(
+        f"the train split has {queries} queries, and {_FEWEST_TRAIN_QUERIES} are needed to learn "
+        "from: add links to --learn-from"
+    )
+
+
+def _query_count(options: AdaptOptions, split: str) -> int:
+    try:
+        return len(JudgedDataset(options.dataset(split)).topics)
+    except HarpError:
+        if split == "train":
+            return 0
+        raise
+
+
+def trained_model(options: AdaptOptions) -> str:
+    """Name the folder of the cross-encoder that is trained last."""
+    name = "queries" if read_record(options.folder / _PLAN)["queries"] else "links"
+    return str(options.folder / name)
+
+
+def say(stage: str, what: str) -> None:
+    """Print what begins."""
+    print(f"== {stage}: {what}", flush=True)

@@ -1,0 +1,136 @@
+"""The steps of `harp adapt`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import HarpError
+from ...files.locks import one_writer
+from ...options import read_recipe
+from .budget import seconds_in
+from .options import AdaptOptions
+from .plan import make_plan, say
+from .ranking import rank, save_pipeline
+from .training import train_on_links, train_on_queries
+
+if TYPE_CHECKING:
+    from ...corpus.options import CorpusOptions
+    from ...evaluation import Results
+
+__all__ = ["adapt"]
+
+_SECONDS_OF_A_QUERY = 15
+"""One query is ranked for so many seconds of the budget, as far as 100 to 500 queries go."""
+_MOST_TRAIN_QUERIES = 5000
+_NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
+
+
+def adapt(
+    sources: Sequence[str | Path], options: AdaptOptions, corpus: CorpusOptions | None = None
+) -> Results:
+    """Build, make judged queries, train on the links, and rank the queries by all systems.
+
+    What is finished in the folder is kept, so that an interrupted run goes on where it was. The
+    number of training steps is decided once, when the training begins.
+
+    Args:
+        sources: as `harp build` takes them.
+        options: what to do.
+        corpus: how sources are read.
+
+    Returns:
+        The table. The folder has ``report.html`` and the pipeline, which
+        `harp_plugin.HarpPipeline.load` takes.
+
+    Raises:
+        HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
+    """
+    began, budget = time.monotonic(), seconds_in(options.budget)
+    folder = options.folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HarpError(f"cannot write to {folder} ({error}): name another --output-dir") from error
+    with one_writer(folder):
+        recipe = _recipe(options)
+        _build(sources, options, corpus, recipe)
+        _collect(options, budget)
+        plan = make_plan(options, recipe, budget - (time.monotonic() - began))
+        if plan["links"]:
+            train_on_links(options, recipe, plan["links"])
+        if plan["queries"]:
+            train_on_queries(options, recipe, plan["queries"])
+        results = rank(options)
+        save_pipeline(options)
+        return results
+
+
+def _recipe(options: AdaptOptions) -> dict[str, Any]:
+    folder, recipe = options.folder, read_recipe(options.training)
+    missing = [name for name in _NEEDED if name not in recipe]
+    if missing:
+        raise HarpError(
+            f"the recipe {options.training} lacks {', '.join(missing)}, from which the number of "
+            "training steps follows: add it, as in recipes/adapt.json"
+        )
+    return recipe | {
+        "model": options.model,
+        "build_dir": str(folder / "build"),
+        "output_dir": str(folder / "links"),
+        "seed": options.seed,
+    }
+
+
+def _build(
+    sources: Sequence[str | Path],
+    options: AdaptOptions,
+    corpus: CorpusOptions | None,
+    recipe: dict[str, Any],
+) -> None:
+    from ...graph import GraphOptions
+    from ...weights.options import WeightOptions
+    from ..build import BuildOptions, build, summary
+
+    say("build", "pages, links and training examples of the source")
+    negatives = [recipe["negatives"]] if recipe.get("negatives") in ("bm25", "model") else []
+    building = BuildOptions(
+        output_dir=recipe["build_dir"],
+        tasks=list(recipe["tasks"]),
+        negatives=negatives,
+        workers=options.workers,
+        overwrite=options.overwrite,
+        keep=options.keep,
+        quiet=options.quiet,
+    )
+    graph = GraphOptions(
+        min_words=options.min_words,
+        held_out_links=options.held_out_links,
+        title_anchors=options.title_anchors,
+    )
+    weights = WeightOptions(model=options.model)
+    print(summary(build(sources, building, corpus, graph, weights)))
+
+
+def _collect(options: AdaptOptions, budget: float) -> None:
+    from ...collections.known_items.options import QueryOptions
+    from ..collect import CollectOptions, collect, summary
+
+    say("collect", "judged queries that no training sees")
+    folder = options.folder
+    collecting = CollectOptions(
+        output_dir=str(folder / "collection"),
+        workers=options.workers,
+        overwrite=options.overwrite,
+        keep=options.keep,
+        quiet=options.quiet,
+    )
+    queries = QueryOptions(
+        max_queries=round(min(max(budget / _SECONDS_OF_A_QUERY, 100), 500)),
+        max_train_queries=_MOST_TRAIN_QUERIES,
+        train_share=0.4,
+        seed=options.seed,
+    )
+    print(summary(collect(folder / "build", collecting, queries)))

@@ -1,0 +1,179 @@
+"""Renders Markdown as HTML: CommonMark with tables, alerts, wiki links and other extensions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+from urllib.parse import quote, unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+
+from .address import XREF
+from .wiki_links import page_name
+
+__all__ = ["PAGE", "parse", "render"]
+
+PAGE = "page:"
+"""The prefix of references that are keys of pages already."""
+
+_ALERT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)(?P<rest>[^\]]*)\][+-]?[ \t]*")
+_NAVIGATION = "div"
+_ROW = ":::row"
+_WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
+_DIRECTIVE = re.compile(r":{3,}[ \t]*[\w{]?")
+_VALUE = r"(?:[#.][\w:.-]+|[\w:-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'{}]+))"
+_ATTRIBUTES = re.compile(rf"[ \t]*\{{:?[ \t]*{_VALUE}(?:[ \t]+{_VALUE})*[ \t]*\}}")
+_UNSHOWN = re.compile(
+    r"\{\{[<%][^\n]{0,400}?[>%]\}\}|\{%[^\n]{0,400}?%\}|\{/\*[^\n]{0,400}?\*/\}|%%[^%\n]+%%"
+)
+_MODULE = re.compile(
+    r"^(?:import[ \t][^\n]*[ \t]from[ \t]+|import[ \t]+)[\"'][^\n]*\n?", re.MULTILINE
+)
+_TAB = re.compile(r"^([ \t]*)===[!+]?[ \t]+(?=\")", re.MULTILINE)
+_REFERENCE = re.compile(
+    r"(?<=\]\()[ \t]*(?:"
+    r"\{\{[<%][ \t]*(?:rel)?ref[ \t]+(?:path=)?[\"'`]?(?P<hugo>[^\"'`\s<>%]+)"
+    r"[^\n()]{0,400}?[>%]\}\}"
+    r"|(?:\{\{[^{}\n]*\}\})?\{%-?[ \t]*(?:link|post_url)[ \t]+(?P<jekyll>[^\s%]+)[ \t]*-?%\}"
+    r"|\{\{[^{}\n]*(?:baseurl|url)[^{}\n]*\}\})"
+)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    parser.use(admon_plugin).use(footnote_plugin)
+    parser.block.ruler.before(
+        "fence", "directive", _directive, {"alt": ["paragraph", "blockquote", "list"]}
+    )
+    parser.inline.ruler.before("link", "wiki_link", _wiki_link)
+    parser.core.ruler.push("dialects", _read_dialects)
+    parser.add_render_rule("footnote_ref", _nothing)
+    parser.add_render_rule("footnote_anchor", _nothing)
+    parser.add_render_rule("footnote_block_open", lambda *_: "<footer><ol>")
+    parser.add_render_rule("footnote_block_close", lambda *_: "</ol></footer>")
+    return parser
+
+
+def parse(markdown: str, pages: Mapping[str, str] | None = None) -> list[Token]:
+    """Parse Markdown into tokens.
+
+    Args:
+        markdown: the text below the front matter.
+        pages: the keys of pages by the names that wiki links have for them.
+    """
+    markdown = _TAB.sub(r"\1!!! tab ", _MODULE.sub("", markdown))
+    markdown = _REFERENCE.sub(_plain_reference, markdown)
+    markdown = _without_indents(markdown) if _ROW in markdown else markdown
+    return _parser().parse(markdown, {"pages": pages or {}})
+
+
+def render(tokens: Sequence[Token]) -> str:
+    """Write tokens as HTML."""
+    parser = _parser()
+    return str(parser.renderer.render(tokens, parser.options, {}))
+
+
+def _without_indents(markdown: str) -> str:
+    """Remove the indents inside the rows and columns of DocFX, which would read as code."""
+    lines, is_row = [], False
+    for line in markdown.split("\n"):
+        stripped = line.lstrip()
+        if stripped.startswith(_ROW):
+            is_row = not stripped.startswith(f"{_ROW}-end")
+        lines.append(stripped if is_row else line)
+    return "\n".join(lines)
+
+
+def _plain_reference(match: re.Match[str]) -> str:
+    """Return the reference of a link by a shortcode of Hugo or a tag of Jekyll."""
+    if match["jekyll"]:
+        return f"/{match['jekyll'].lstrip('/')}"
+    return match["hugo"] or ""
+
+
+def _nothing(*_: Any) -> str:
+    return ""
+
+
+def _directive(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Leave out a line that starts with ``:::``; what stands between two such lines is text."""
+    if state.is_code_block(start):
+        return False
+    if not _DIRECTIVE.match(state.src, state.bMarks[start] + state.tShift[start]):
+        return False
+    if not silent:
+        state.line = start + 1
+    return True
+
+
+def _wiki_link(state: StateInline, silent: bool) -> bool:
+    """Read ``[[page#heading|text]]``; what ``![[...]]`` shows of another file is left out."""
+    match = _WIKI_LINK.match(state.src, state.pos)
+    if match is None or state.linkLevel:
+        return False
+    if not silent and match[0][0] != "!":
+        first, _, second = match[1].replace(r"\|", "|").partition("|")
+        page, shown = page_name(first), second.strip() or page_name(first) or first.lstrip("#^")
+        pages = state.env["pages"]
+        if second and page not in pages and page_name(second) in pages:
+            page, shown = page_name(second), first.strip()
+        state.push("link_open", "a", 1).attrs = {"href": _page_reference(pages.get(page, page))}
+        state.push("text", "", 0).content = shown
+        state.push("link_close", "a", -1)
+    state.pos = match.end()
+    return True
+
+
+def _page_reference(key: str) -> str:
+    return PAGE + quote(key) if key else "#"
+
+
+def _read_dialects(state: StateCore) -> None:
+    """Change the tokens of what extensions of Markdown write as text."""
+    for quotation, _, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if quotation.type == "blockquote_open" and inline.type == "inline":
+            _mark_alert(quotation, inline)
+    for token in state.tokens:
+        link: Token | None = None
+        for child in token.children or ():
+            if child.type == "link_open":
+                link = child
+            elif child.type == "link_close":
+                link = None
+            elif child.type == "text":
+                if link is not None and link.info == "auto":
+                    child.content = _name_of_uid(child.content)
+                elif "{" in child.content or "%%" in child.content:
+                    child.content = _UNSHOWN.sub("", _ATTRIBUTES.sub("", child.content))
+
+
+def _mark_alert(quotation: Token, inline: Token) -> None:
+    """Make a box of a quotation that starts with a mark such as ``[!NOTE]``.
+
+    DocFX writes other blocks in the same way: ``[!div class="nextstepaction"]`` are links to the
+    next pages.
+    """
+    first = inline.children[0] if inline.children else None
+    mark = _ALERT.match(first.content) if first is not None and first.type == "text" else None
+    if first is not None and mark is not None:
+        first.content = first.content[mark.end() :]
+        quotation.attrSet("class", "nav" if mark["kind"] == _NAVIGATION else "note")
+
+
+def _name_of_uid(text: str) -> str:
+    """Return what DocFX shows for ``<xref:uid>``: the last name of the uid, or more of it."""
+    if not text.startswith(XREF):
+        return text
+    uid, _, query = unquote(text.removeprefix(XREF)).partition("?")
+    names = re.sub(r"`+\d+|\*$|\(.*", "", uid).split(".")
+    number = {"fullName": len(names), "nameWithType": 2}.get(query.rpartition("=")[2], 1)
+    return ".".join(names[-number:])

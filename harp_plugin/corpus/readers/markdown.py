@@ -1,0 +1,131 @@
+"""Files of Markdown, whose keys are their paths below a folder."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import HarpError
+from ..html import LONG_PAGE, MAX_PAGE, decode
+from ..markdown import (
+    PAGE_SUFFIXES,
+    MarkdownAddress,
+    PageNames,
+    has_includes,
+    is_fragment,
+    linked_names,
+    markdown_items,
+    with_includes,
+)
+from ..options import CorpusOptions
+from ..pages import Dropped, Item
+from ..site_roots import SiteRoot, site_roots
+from ..urls import FileAddress
+from .source import Source
+
+__all__ = ["FRAGMENT", "MarkdownReader"]
+
+FRAGMENT = Dropped("file that is only a part of other pages")
+_BINARY = re.compile(rb"\A(?!\xff\xfe|\xfe\xff).{0,1024}\0", re.DOTALL)
+
+
+class _File(NamedTuple):
+    """A file with its includes.
+
+    Attributes:
+        key: the name of the source.
+        data: the content.
+        roots: the places of sites.
+        names: the names in wiki links, and the keys of their pages.
+    """
+
+    key: str
+    data: bytes
+    roots: tuple[SiteRoot, ...]
+    names: tuple[tuple[str, str], ...] = ()
+
+
+class MarkdownReader:
+    """Reads Markdown files; each is a page, and its key is the path of the file.
+
+    Links between the files name pages by their paths, and links to other sites by canonical URLs.
+    Files that a file includes are put into it when it is read, and wiki links find their pages
+    among the files below the same folder.
+    """
+
+    _roots: tuple[SiteRoot, ...] = ()
+    _folder: _Folder | None = None
+
+    def configure(self, options: CorpusOptions) -> None:
+        """Take the roots of sites from the options of the corpus stage."""
+        self._roots = site_roots(options.site_root)
+
+    def recognises(self, source: Source) -> bool:
+        """Tell whether the name of the source is that of a Markdown file, and it holds text."""
+        return _is_markdown(source.name) and _BINARY.search(source.head) is None
+
+    def records(self, source: Source) -> Iterator[_File | Dropped]:
+        """Read the whole file, and the files that it includes."""
+        with source.open() as file:
+            data = file.read(MAX_PAGE + 1)
+        if len(data) > MAX_PAGE:
+            yield LONG_PAGE
+            return
+        text = decode(data)
+        if is_fragment(source.name, text):
+            yield FRAGMENT
+            return
+        folder = self._folder_of(source)
+        if has_includes(text):
+            drops: Counter[str] = Counter()
+            text = with_includes(source.name, text, folder.read, drops)
+            data = text.encode()
+            yield from map(Dropped, drops.elements())
+        found = ((name, folder.pages.find(name, source.name)) for name in linked_names(text))
+        names = tuple((name, key) for name, key in found if key)
+        yield _File(source.name, data, self._roots, names)
+
+    def parse(self, record: _File) -> Iterable[Item]:
+        """Parse the page."""
+        address = MarkdownAddress(record.key, record.roots)
+        return markdown_items(decode(record.data), address, dict(record.names))
+
+    def _folder_of(self, source: Source) -> _Folder:
+        """Return the folder that the user named, or that of the file."""
+        path = source.path or Path(source.name)
+        root = path.parents[source.name.count("/")]
+        if self._folder is None or self._folder.root != root:
+            self._folder = _Folder(root)
+        return self._folder
+
+
+class _Folder:
+    """The files below a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def pages(self) -> PageNames:
+        """The names of all Markdown files."""
+        paths = (file.relative_to(self.root).as_posix() for file in self.root.rglob("*"))
+        return PageNames(FileAddress(path).key for path in paths if _is_markdown(path))
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None if there is none, or it does not lie below the folder."""
+        file = self.root / path
+        try:
+            if not file.resolve().is_relative_to(self.root.resolve()):
+                return None
+            with Source(path, file).open() as stream:
+                return decode(stream.read(MAX_PAGE))
+        except (HarpError, OSError, ValueError):
+            return None
+
+
+def _is_markdown(name: str) -> bool:
+    return FileAddress(name).key.lower().endswith(PAGE_SUFFIXES)

@@ -1,0 +1,140 @@
+"""The candidates of a fusion: documents of each query, with the scores of every system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from ..errors import HarpError
+from .frames import first_stage_order
+from .normalisation import min_max, z_scores
+
+__all__ = ["RRF_K", "Candidates", "read_candidates"]
+
+RRF_K = 60
+"""The constant of reciprocal rank fusion, as Cormack et al. (SIGIR 2009) set it."""
+_SCALES = {"z-score": z_scores, "min-max": min_max}
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The documents that a fusion ranks.
+
+    The documents of a query stand together, those of the first system before others, each in the
+    order of its system.
+
+    Attributes:
+        names: of the systems.
+        qids: (queries,) ids of the queries.
+        query_of: (documents,) the number of each document's query.
+        docnos: (documents,) ids of the documents.
+        scores: (systems, documents) normalised scores.
+        rows: (documents,) the row of each document in the runs, one behind the other.
+    """
+
+    names: tuple[str, ...]
+    qids: np.ndarray
+    query_of: np.ndarray
+    docnos: np.ndarray
+    scores: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def starts(self) -> np.ndarray:
+        """(queries,) the place of each query's first document."""
+        return np.flatnonzero(np.diff(self.query_of, prepend=-1))
+
+
+def read_candidates(
+    runs: Mapping[str, pd.DataFrame], *, normalisation: str, candidates: str
+) -> Candidates:
+    """Read the candidates of each query from runs, and normalise their scores.
+
+    A candidate that a system does not return gets the least score that this system gives to any
+    document of the query; with ``rrf`` it gets 0. A system that returns nothing for a query gives 0
+    to each of its candidates.
+
+    Args:
+        runs: columns ``qid``, ``docno`` and ``score``, by the names of the systems. Equal scores
+            have the order of the column ``rank`` where there is one, else of their rows.
+        normalisation: ``z-score``, ``min-max``, or ``rrf`` for 1 / (60 + rank) with ranks from 1.
+        candidates: ``first`` for the documents of the first system, ``union`` for those of all.
+
+    Raises:
+        HarpError: a run lacks a column, has a score that is no finite number, or lists a document
+            twice for a query; the message names the system, the qid and the docno.
+    """
+    for name, run in runs.items():
+        _check(name, run)
+    every = _joined(runs)
+    query_of, qids = pd.factorize(every["qid"])
+    document_of, docnos = pd.factorize(every["docno"])
+    pair_of, _ = pd.factorize(query_of * np.int64(len(docnos)) + document_of)
+    _, first_lines = np.unique(pair_of, return_index=True)
+    system_of, given = every["system"].to_numpy(), every["score"].to_numpy(dtype=np.float64)
+    if normalisation == "rrf":
+        given = 1 / (RRF_K + 1 + every.groupby(["system", "qid"], sort=False).cumcount().to_numpy())
+        missing = np.zeros((len(runs), len(qids)))
+    else:
+        missing = _least(given, system_of, query_of, (len(runs), len(qids)))
+    scores = missing[:, query_of[first_lines]]
+    scores[system_of, pair_of] = given
+
+    lines = first_lines if candidates == "union" else first_lines[system_of[first_lines] == 0]
+    lines = lines[np.argsort(query_of[lines], kind="stable")]
+    kept, query_of_candidate = np.unique(query_of[lines], return_inverse=True)
+    result = Candidates(
+        tuple(runs),
+        np.asarray(qids)[kept],
+        query_of_candidate,
+        np.asarray(docnos)[document_of[lines]],
+        scores[:, pair_of[lines]],
+        every["row"].to_numpy()[lines],
+    )
+    if normalisation == "rrf" or not len(lines):
+        return result
+    return replace(result, scores=_SCALES[normalisation](result.scores, result.starts))
+
+
+def _check(name: str, run: pd.DataFrame) -> None:
+    """Check the columns and the scores of a run, and that no document stands twice for a query."""
+    missing = [column for column in ("qid", "docno", "score") if column not in run.columns]
+    if missing:
+        raise HarpError(f"system {name!r} gives no column {missing[0]}: name one that ranks")
+    wrong = ~np.isfinite(run["score"].to_numpy(dtype=np.float64))
+    if wrong.any():
+        line = run.iloc[int(wrong.argmax())]
+        raise HarpError(
+            f"system {name!r} gives document {line['docno']} of qid {line['qid']} the score "
+            f"{line['score']}: scores must be finite numbers"
+        )
+    twice = run.duplicated(["qid", "docno"]).to_numpy()
+    if twice.any():
+        line = run.iloc[int(twice.argmax())]
+        raise HarpError(
+            f"system {name!r} lists document {line['docno']} twice for qid {line['qid']}: keep one"
+        )
+
+
+def _joined(runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put the runs one behind the other, the results of each query best first, with their rows."""
+    parts, start = [], 0
+    for place, run in enumerate(runs.values()):
+        order = first_stage_order(run)
+        order = order[np.argsort(pd.factorize(run["qid"])[0][order], kind="stable")]
+        part = run[["qid", "docno", "score"]].iloc[order]
+        parts.append(part.assign(system=place, row=start + order))
+        start += len(run)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _least(
+    scores: np.ndarray, system_of: np.ndarray, query_of: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """(systems, queries) the least score that each system gives for each query; 0 for none."""
+    least = np.full(shape, np.inf)
+    np.minimum.at(least, (system_of, query_of), scores)
+    return np.where(np.isfinite(least), least, 0)

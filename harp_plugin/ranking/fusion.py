@@ -1,0 +1,280 @@
+"""Fusion of first stages and rerankers: the weighted sum of their normalised scores."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from ..errors import HarpError
+from .candidates import read_candidates
+from .fusion_options import check_fusion, check_weights
+from .fusion_weights import LEVEL, LearntWeights, learn_weights
+
+__all__ = ["FIRST", "HarpFusion", "StageBefore", "fuse"]
+
+logger = logging.getLogger(__name__)
+
+FIRST = "first stage"
+"""Name of the scores that a fusion in a pipeline takes from the stage before it."""
+
+
+class StageBefore(pt.Transformer):
+    """The results of the stage before a fusion in a pipeline, as they are.
+
+    Unlike PyTerrier's identity, two of them are equal, and a diagram asks no network.
+    """
+
+    schematic = {"label": "stage before", "help_url": None}  # noqa: RUF012
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Return results that have scores, as they are."""
+        pt.validate.result_frame(inp, extra_columns=["score"], context=self)
+        return inp
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StageBefore)
+
+    def __hash__(self) -> int:
+        return hash(type(self).__name__)
+
+    def __repr__(self) -> str:
+        return "StageBefore()"
+
+
+class HarpFusion(pt.Transformer):
+    """Rank by the weighted sum of several systems' scores, which are normalised for each query.
+
+    A fusion of first stages and pipelines, ``HarpFusion({"bm25": bm25, "cosine": cosine})``,
+    retrieves. One whose systems rerank takes the results of a first stage:
+    ``bm25 >> HarpFusion.of_scores({"cross-encoder": harp, "cosine": cosine})``.
+
+    A candidate that a system does not return gets the least score that this system gives to any
+    document of the query. Equal sums keep the order of the first system. A system of weight 0 is
+    not run, unless it is the first and its documents are the candidates. Pipelines that begin with
+    the first system take its results, so that it runs once.
+
+    Args:
+        systems: transformers by name. The first is the one to fall back to.
+        weights: by the names of all systems, none negative; 1 for each by default.
+        normalisation: ``z-score`` (mean 0 and standard deviation 1 over the candidates of a query),
+            ``min-max`` (0 to 1), or ``rrf`` for reciprocal rank fusion, 1 / (60 + rank), by which a
+            document that a system does not return gets 0. Scores that are all equal become 0.
+        candidates: which documents are ranked: ``first`` for those of the first system, ``union``
+            for those of any system whose weight is not 0.
+
+    Raises:
+        HarpError: an argument makes no sense.
+    """
+
+    schematic = {"label": "HarpFusion", "help_url": None, "inner_pipelines_mode": "combine"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        systems: Mapping[str, pt.Transformer],
+        *,
+        weights: Mapping[str, float] | None = None,
+        normalisation: str = "z-score",
+        candidates: str = "first",
+    ) -> None:
+        self.systems = dict(systems)
+        check_fusion(self.systems, normalisation, candidates)
+        for name, system in self.systems.items():
+            if not isinstance(system, pt.Transformer):
+                raise HarpError(f"system {name!r} is {system!r:.60}: name a transformer")
+        self.weights = check_weights(list(self.systems), weights)
+        self.normalisation = normalisation
+        self.candidates = candidates
+
+    @classmethod
+    def of_scores(
+        cls,
+        rerankers: Mapping[str, pt.Transformer],
+        *,
+        weights: Mapping[str, float] | None = None,
+        normalisation: str = "z-score",
+        first: str = FIRST,
+    ) -> HarpFusion:
+        """Fuse the scores of the stage before with those that rerankers give to its results.
+
+        Args:
+            rerankers: by name.
+            weights: as those of `HarpFusion`, that of the stage before by the name ``first``.
+            normalisation: see `HarpFusion`.
+            first: name of the stage before.
+
+        Raises:
+            HarpError: an argument makes no sense.
+        """
+        if first in rerankers:
+            raise HarpError(f"{first!r} is the name of a reranker: give the stage before another")
+        systems = {first: StageBefore(), **rerankers}
+        return cls(systems, weights=weights, normalisation=normalisation)
+
+    @staticmethod
+    def learn(
+        runs: Mapping[str, pd.DataFrame],
+        qrels: pd.DataFrame,
+        measure: Any = "RR@10",
+        normalisation: str = "z-score",
+        candidates: str = "first",
+        seed: int = 42,
+        level: float = LEVEL,
+    ) -> LearntWeights:
+        """Choose weights by which the fusion is not significantly worse than its first system.
+
+        The best weights on a small grid are taken only if weights that are learnt from nine tenths
+        of the queries are better than the first system on the other tenths, by Student's one-sided
+        paired t-test; else the first system ranks alone. A fusion that gains nothing is so taken in
+        about one of twenty cases, however few the queries are, and small weights are preferred
+        where means are equal. The price is that a real gain needs queries enough to be seen.
+
+        Args:
+            runs: what the systems return for the judged queries, as frames of ``qid``, ``docno``
+                and ``score``, by the names of the systems. The first is the one to fall back to.
+            qrels: frame of ``qid``, ``docno`` and ``label``; its queries are learnt from, and one
+                for which the runs have nothing counts 0.
+            measure: of ir_measures, or its name.
+            normalisation: see `HarpFusion`.
+            candidates: see `HarpFusion`.
+            seed: draws the parts that are held out in turn.
+            level: how often a fusion that gains nothing may be taken.
+
+        Returns:
+            The weights, for ``HarpFusion(systems, **learnt.arguments)``; ``first_alone`` and the
+            text of it say whether the first system ranks alone.
+
+        Raises:
+            HarpError: a run, the judgements, the measure or an option is at fault.
+        """
+        learnt = learn_weights(
+            runs,
+            qrels,
+            measure=measure,
+            normalisation=normalisation,
+            candidates=candidates,
+            seed=seed,
+            level=level,
+        )
+        logger.info("%s", learnt)
+        return learnt
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Run the systems and rank the candidates of each query, best first.
+
+        Args:
+            inp: queries, or results where the systems rerank.
+
+        Returns:
+            The columns that all systems return, with new ``score`` (float64) and ``rank`` (from 0).
+
+        Raises:
+            HarpError: a score is no finite number, or a system returns a document twice; the
+                message names the system, the qid and the docno.
+        """
+        return _fused(self._run(inp), self.weights, self.normalisation, self.candidates)
+
+    def transform_inputs(self) -> list[list[str]]:
+        """The columns that the systems need, as PyTerrier's inspection takes them."""
+        inputs = [pt.inspect.transformer_inputs(s, strict=False) for s in self.systems.values()]
+        return [list(dict.fromkeys(name for of in inputs if of for name in of[0]))]
+
+    def subtransformers(self) -> dict[str, list[pt.Transformer]]:
+        """The systems, as PyTerrier's inspection and diagrams take them."""
+        return {"systems": list(self.systems.values())}
+
+    def _run(self, inp: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """Run the first system, and each other one that has a weight."""
+        (first, first_system), *others = self.systems.items()
+        results = first_system.transform(inp)
+        frames = {first: results}
+        for name, system in others:
+            if self.weights[name] > 0:
+                rest = _rest_of(system, first_system)
+                frames[name] = system.transform(inp) if rest is None else rest.transform(results)
+        return frames
+
+    def _settings(self) -> tuple[Any, ...]:
+        systems, weights = tuple(self.systems.items()), tuple(self.weights.items())
+        return systems, weights, self.normalisation, self.candidates
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HarpFusion) and self._settings() == other._settings()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._settings()))
+
+    def __repr__(self) -> str:
+        return (
+            f"HarpFusion({self.systems!r}, weights={self.weights!r},"
+            f" normalisation={self.normalisation!r}, candidates={self.candidates!r})"
+        )
+
+
+def fuse(
+    runs: Mapping[str, pd.DataFrame],
+    weights: Mapping[str, float],
+    *,
+    normalisation: str = "z-score",
+    candidates: str = "first",
+) -> pd.DataFrame:
+    """Fuse runs as `HarpFusion` fuses what systems return.
+
+    Args:
+        runs: columns ``qid``, ``docno`` and ``score``, by the names of the systems.
+        weights: see `HarpFusion`.
+        normalisation: see `HarpFusion`.
+        candidates: see `HarpFusion`.
+
+    Returns:
+        The columns that all runs have, with new ``score`` and ``rank``.
+
+    Raises:
+        HarpError: a run or an argument is at fault.
+    """
+    check_fusion(runs, normalisation, candidates)
+    weights = check_weights(list(runs), weights)
+    first = next(iter(runs))
+    used = {name: run for name, run in runs.items() if name == first or weights[name] > 0}
+    return _fused(used, weights, normalisation, candidates)
+
+
+def _fused(
+    frames: dict[str, pd.DataFrame],
+    weights: Mapping[str, float],
+    normalisation: str,
+    candidates: str,
+) -> pd.DataFrame:
+    """Rank the candidates of frames; the first frame may have the weight 0."""
+    first = next(iter(frames))
+    if candidates == "union" and weights[first] == 0:
+        frames = {name: frame for name, frame in frames.items() if name != first}
+    found = read_candidates(frames, normalisation=normalisation, candidates=candidates)
+    scores = [weights[name] for name in found.names] @ found.scores
+    columns = [
+        column
+        for column in frames[found.names[0]].columns
+        if column not in ("score", "rank") and all(column in frame for frame in frames.values())
+    ]
+    rows = pd.concat([frame[columns] for frame in frames.values()], ignore_index=True)
+    result = rows.iloc[found.rows].reset_index(drop=True).assign(score=scores)
+    place = result.groupby("qid", sort=False).ngroup()
+    order = np.lexsort((-result["score"], place))
+    return pt.model.add_ranks(result.iloc[order].reset_index(drop=True))
+
+
+def _rest_of(pipeline: pt.Transformer, first: pt.Transformer) -> pt.Transformer | None:
+    """What a pipeline does after its first stages, if those are the first system."""
+    stages, head = _stages(pipeline), _stages(first)
+    if len(stages) <= len(head) or stages[: len(head)] != head:
+        return None
+    rest = stages[len(head) :]
+    return rest[0] if len(rest) == 1 else pt.Compose(*rest)
+
+
+def _stages(pipeline: pt.Transformer) -> list[pt.Transformer]:
+    return list(pipeline) if isinstance(pipeline, pt.Compose) else [pipeline]

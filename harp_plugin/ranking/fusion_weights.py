@@ -1,0 +1,231 @@
+"""The weights of a fusion, learnt so that it is not significantly worse than its first system."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from ..errors import HarpError
+from ..sampling import generator
+from .candidates import Candidates, read_candidates
+from .fusion_options import check_fusion
+from .ranking_measures import MeasuredRankings, parse_measure
+
+__all__ = ["FEWEST_QUERIES", "GRID", "LEVEL", "LearntWeights", "learn_weights"]
+
+GRID = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+"""The weights of a system that are tried, beside the weight 1 of the first system."""
+LEVEL = 0.05
+"""How often at most a fusion that gains nothing is taken for one that does."""
+FEWEST_QUERIES = 5
+"""With fewer judged queries, the first system ranks alone."""
+_FOLDS = 10
+_MOST_ROUNDS = 20
+_DIGITS = 12
+
+_Weights = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LearntWeights:
+    """The weights of a fusion, and what they were learnt from.
+
+    Attributes:
+        weights: by the names of the systems; that of the first is 1.
+        normalisation: how scores are brought to one scale.
+        candidates: which documents are ranked.
+        measure: what was measured.
+        queries: how many judged queries the weights were learnt from.
+        gain: the mean gain of learnt weights over the first system alone, on queries that they
+            were not learnt from.
+        standard_error: of that mean.
+        level: of the test whether there is a gain.
+    """
+
+    weights: dict[str, float]
+    normalisation: str
+    candidates: str
+    measure: str
+    queries: int
+    gain: float
+    standard_error: float
+    level: float
+
+    @property
+    def first_alone(self) -> bool:
+        """Whether the first system ranks alone."""
+        return not any(list(self.weights.values())[1:])
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `HarpFusion` but for its systems."""
+        return {
+            "weights": dict(self.weights),
+            "normalisation": self.normalisation,
+            "candidates": self.candidates,
+        }
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What a record holds of these weights; JSON types."""
+        return {
+            **self.arguments,
+            "first_alone": self.first_alone,
+            "measure": self.measure,
+            "queries": self.queries,
+            "gain": self.gain,
+            "standard_error": self.standard_error,
+            "level": self.level,
+        }
+
+    def __str__(self) -> str:
+        first = next(iter(self.weights))
+        if self.queries < FEWEST_QUERIES:
+            return (
+                f"{first} ranks alone: {self.queries} judged queries are too few to learn weights "
+                f"from, {FEWEST_QUERIES} are needed"
+            )
+        measured = (
+            f"on held-out parts of {self.queries} judged queries, learnt weights change "
+            f"{self.measure} by {self.gain:+.4f} (standard error {self.standard_error:.4f})"
+        )
+        if self.first_alone:
+            return f"{first} ranks alone: {measured}, which is not enough to be sure of a gain"
+        weights = ", ".join(f"{name} {weight:g}" for name, weight in self.weights.items())
+        return f"weights are {weights}: {measured}"
+
+
+def learn_weights(
+    runs: Mapping[str, pd.DataFrame],
+    qrels: pd.DataFrame,
+    *,
+    measure: Any = "RR@10",
+    normalisation: str = "z-score",
+    candidates: str = "first",
+    seed: int = 42,
+    level: float = LEVEL,
+) -> LearntWeights:
+    """Choose the weights of a fusion on judged queries; see `HarpFusion.learn`.
+
+    The weights of the best mean are searched on all queries. They are taken only if learning them
+    pays: the queries are dealt to 10 folds (each query is one where there are fewer than 10), the
+    weights that are learnt from the other folds rank each fold, and a one-sided paired t-test at
+    ``level`` must find that these rankings are better than those of the first system. If it does
+    not, the first system has weight 1 and all others 0.
+
+    Args:
+        runs: columns ``qid``, ``docno`` and ``score``, by the names of the systems.
+        qrels: columns ``qid``, ``docno`` and ``label``; its queries are learnt from.
+        measure: of ir_measures, or its name.
+        normalisation: see `HarpFusion`.
+        candidates: see `HarpFusion`.
+        seed: draws the folds.
+        level: of the test; 0.16 is about the rule of one standard error, 1 takes the best weights
+            without a test.
+
+    Raises:
+        HarpError: a run, the judgements, the measure or an option is at fault.
+    """
+    check_fusion(runs, normalisation, candidates)
+    if not 0 < level <= 1:
+        raise HarpError(f"level is {level}: it must be above 0 and at most 1")
+    measure = parse_measure(measure)
+    documents = read_candidates(runs, normalisation=normalisation, candidates=candidates)
+    search = _Search(documents, MeasuredRankings(documents, qrels, measure))
+    count = len(search.queries)
+    alone = (1.0, *(0.0 for _ in documents.names[1:]))
+    gains = np.zeros(1)
+    best = alone
+    if count >= FEWEST_QUERIES:
+        gains = _held_out_gains(search, alone, generator(seed, "fusion").permutation(count))
+        if level == 1 or gains.mean() > _least_gain(gains, level):
+            best = search.best(np.arange(count))
+    return LearntWeights(
+        dict(zip(documents.names, best, strict=True)),
+        normalisation,
+        candidates,
+        str(measure),
+        count,
+        float(gains.mean()),
+        _standard_error(gains),
+        level,
+    )
+
+
+def _held_out_gains(search: _Search, alone: _Weights, order: np.ndarray) -> np.ndarray:
+    """(queries,) gains over the first system by weights that were learnt from other folds."""
+    folds = min(_FOLDS, len(order))
+    gains = np.empty(len(order))
+    for fold in range(folds):
+        held_out = order[fold::folds]
+        weights = search.best(np.setdiff1d(order, held_out))
+        gains[held_out] = (search.values(weights) - search.values(alone))[held_out]
+    return gains
+
+
+def _least_gain(gains: np.ndarray, level: float) -> float:
+    """The mean gain above which a one-sided paired t-test rejects that there is none."""
+    quantile = float(student.ppf(1 - level, len(gains) - 1))
+    return max(_standard_error(gains) * quantile, 0.0)
+
+
+def _standard_error(gains: np.ndarray) -> float:
+    return float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else 0.0
+
+
+class _Search:
+    """Finds the weights of the best mean by changing one weight after another.
+
+    Args:
+        candidates: what is ranked.
+        measured: measures rankings of the candidates.
+    """
+
+    def __init__(self, candidates: Candidates, measured: MeasuredRankings) -> None:
+        self.queries = measured.qids
+        self._scores = candidates.scores
+        self._measured = measured
+        self._values: dict[_Weights, np.ndarray] = {}
+
+    def values(self, weights: _Weights) -> np.ndarray:
+        """(queries,) the measure of each query; weights are measured once."""
+        if weights not in self._values:
+            self._values[weights] = self._measured.values(np.array(weights) @ self._scores)
+        return self._values[weights]
+
+    def best(self, queries: np.ndarray) -> _Weights:
+        """Find the weights of the best mean over some queries; of equal means the smallest.
+
+        Args:
+            queries: (n,) places of queries.
+        """
+
+        def worth(weights: _Weights) -> tuple[float, float]:
+            mean = float(self.values(weights)[queries].mean())
+            return round(mean, _DIGITS), -sum(weights)
+
+        return max((self._climb(start, worth) for start in self._starts()), key=worth)
+
+    def _starts(self) -> Sequence[_Weights]:
+        """The first system with each other one, and with all others by each weight of the grid."""
+        others = len(self._scores) - 1
+        starts = [*np.eye(others), *(np.full(others, weight) for weight in GRID)]
+        return list(dict.fromkeys((1.0, *map(float, start)) for start in starts))
+
+    @staticmethod
+    def _climb(weights: _Weights, worth: Any) -> _Weights:
+        """Set each weight in turn to its best value, until none changes."""
+        for _ in range(_MOST_ROUNDS):
+            before = weights
+            for place in range(1, len(weights)):
+                choices = [(*weights[:place], value, *weights[place + 1 :]) for value in GRID]
+                weights = max(choices, key=worth)
+            if weights == before:
+                break
+        return weights

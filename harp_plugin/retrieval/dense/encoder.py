@@ -1,0 +1,217 @@
+"""Vectors of texts, by an encoder of sentence-transformers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...errors import HarpError
+from ...files.hashes import file_hash
+from ...files.versions import package_versions
+from ...models.devices import choose_device
+from ...models.folder import check_model_folder
+from ...models.loading import model_errors, model_fingerprint, resolve_model, without_notices
+from ...ranking.versions import scoring_versions
+from ...ranking.windows import DocumentWindows
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["DTYPES", "Encoder", "WindowVectors"]
+
+DTYPES = ("float32", "bfloat16", "float16")
+_WEIGHTS = "model.safetensors", "pytorch_model.bin"
+
+
+class WindowVectors(NamedTuple):
+    """The vectors of documents, one for each window.
+
+    Attributes:
+        vectors: float32 of shape (windows, dimensions), each of length 1; those of a document
+            stand together.
+        starts: (documents,) the place of each document's first window.
+    """
+
+    vectors: np.ndarray
+    starts: np.ndarray
+
+
+class Encoder:
+    """An encoder with the pooling, the prompts and the longest input that its folder names.
+
+    Any folder of sentence-transformers will do; one without ``modules.json`` gets the mean over all
+    tokens. Weights are loaded when the first text is encoded, from safetensors only, and no code of
+    the model is run.
+
+    Args:
+        model: a folder, a hub name, or ``package:NAME``.
+        windows: which parts of a document that is longer than the model's input are encoded.
+        device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+        batch_size: texts that are encoded at once.
+
+    Raises:
+        HarpError: an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str],
+        windows: DocumentWindows,
+        *,
+        device: str | None = None,
+        dtype: str = "float32",
+        batch_size: int = 16,
+    ) -> None:
+        if dtype not in DTYPES:
+            raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
+        if windows.passages == "matching":
+            raise HarpError(
+                "passages matching depends on the query, and vectors do not: choose first, max, "
+                "mean or top2"
+            )
+        self.model = fspath(model)
+        self.windows = windows
+        self.device = device
+        self.dtype = dtype
+        self.batch_size = batch_size
+        self._lock = threading.RLock()
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that changes when the files of the model change."""
+        folder = Path(resolve_model(self.model))
+        digest = hashlib.sha256(model_fingerprint(self.model).encode())
+        for part in _parts(folder):
+            for file in sorted(part.glob("*.*")):
+                digest.update(f"{part.name}/{file.name} {file_hash(file)}".encode())
+        return digest.hexdigest()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What vectors depend on, apart from the texts."""
+        windows = self.windows
+        return {
+            "model": self.fingerprint,
+            "passages": [windows.passages, windows.length, windows.stride],
+            "dtype": self.dtype,
+        }
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that vectors depend on."""
+        return {**scoring_versions(), **package_versions("sentence-transformers")}
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions), each of length 1."""
+        return self._encode(self._loaded.encode_query, texts)
+
+    def documents(self, texts: Sequence[str]) -> WindowVectors:
+        """Encode documents."""
+        if self.windows.is_whole_input:
+            return WindowVectors(self._documents(texts), np.arange(len(texts)))
+        parts = [self._cut(text) for text in texts]
+        sizes = [len(windows) for windows in parts]
+        starts = np.cumsum([0, *sizes])[:-1]
+        return WindowVectors(self._documents([text for part in parts for text in part]), starts)
+
+    def _documents(self, texts: Sequence[str]) -> np.ndarray:
+        return self._encode(self._loaded.encode_document, texts)
+
+    def _encode(self, encode: Any, texts: Sequence[str]) -> np.ndarray:
+        options = {"normalize_embeddings": True, "show_progress_bar": False}
+        with self._lock:
+            vectors = encode(list(texts), batch_size=self.batch_size, **options)
+        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
+
+    def _cut(self, text: str) -> list[str]:
+        """Cut a text into its windows; they begin and end with tokens of it."""
+        tokens = self._loaded.tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        offsets = tokens["offset_mapping"]
+        places = self.windows.slices(len(offsets), self._free_tokens)
+        windows = (offsets[place] for place in places)
+        return [text[window[0][0] : window[-1][1]] if window else "" for window in windows]
+
+    @cached_property
+    def _free_tokens(self) -> int:
+        """How many tokens of a document fit beside special tokens and the prompt."""
+        model = self._loaded
+        prompt = model.prompts.get("document") or ""
+        tokens = len(model.tokenizer(prompt)["input_ids"])
+        return max((model.max_seq_length or model.tokenizer.model_max_length) - tokens, 1)
+
+    @cached_property
+    def _loaded(self) -> SentenceTransformer:
+        with self._lock:
+            return self._load()
+
+    def _load(self) -> SentenceTransformer:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise HarpError(
+                f"sentence-transformers cannot be imported ({error}): run `pip install "
+                "'harp-plugin[dense]'`"
+            ) from error
+        source = resolve_model(self.model)
+        if Path(source).is_dir():
+            check_model_folder(Path(source), weights=True)
+            _check_parts(Path(source))
+        with without_notices(), model_errors(self.model, "sentence-transformers encoder"):
+            model = SentenceTransformer(
+                source,
+                device=str(choose_device(self.device)),
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True, "dtype": self.dtype},
+            )
+        if not getattr(model.tokenizer, "is_fast", False):
+            raise HarpError(f"model {self.model} has no fast tokenizer: name another model")
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        left_out = "_loaded", "_free_tokens", "_lock"
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_lock": threading.RLock()})
+
+
+def _parts(folder: Path) -> list[Path]:
+    """List the folders of an encoder's modules that lie in its folder.
+
+    Raises:
+        HarpError: ``modules.json`` is damaged, or names a folder elsewhere.
+    """
+    path = folder / "modules.json"
+    if not path.is_file():
+        return []
+    try:
+        names = [module["path"] for module in json.loads(path.read_text(encoding="utf-8"))]
+        parts = [(folder / name).resolve() for name in names if name]
+    except (ValueError, TypeError, KeyError) as error:
+        raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
+    for part in parts:
+        if folder.resolve() not in part.parents:
+            raise HarpError(f"{path} names {part}, outside of the model's folder: restore it")
+    return [part for part in parts if part.is_dir()]
+
+
+def _check_parts(folder: Path) -> None:
+    """Refuse modules with weights that are no safetensors."""
+    safe, pickled = _WEIGHTS
+    for part in _parts(folder):
+        if (part / pickled).exists() and not (part / safe).exists():
+            raise HarpError(
+                f"{part} has its weights in {pickled}, which may run code: save the model as "
+                "safetensors"
+            )

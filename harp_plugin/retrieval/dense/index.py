@@ -1,0 +1,183 @@
+"""The vectors of all documents of a dataset, in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ...collections.dataset import Dataset
+from ...errors import HarpError
+from ...files.writing import remove_temporary, sync, whole_file, write_text
+from ..folder import IndexFolder
+from .encoder import Encoder, WindowVectors
+
+__all__ = ["DenseIndex", "Shard"]
+
+_DOCNOS = "docnos.txt"
+
+
+class Shard(NamedTuple):
+    """The vectors of some documents that follow each other.
+
+    Attributes:
+        first: number of the first document.
+        content: their vectors, mapped into memory.
+    """
+
+    first: int
+    content: WindowVectors
+
+
+class DenseIndex(IndexFolder):
+    """The vectors of the documents of a dataset, made when they are first read.
+
+    They are written in shards. A build that was stopped goes on behind the last finished shard.
+
+    Args:
+        dataset: what is encoded.
+        folder: holds one index for each dataset, model and settings.
+        encoder: makes the vectors.
+        vector_dtype: of the vectors on disk, ``float32`` or ``float16``.
+        documents_per_shard: the most documents of a shard.
+        quiet: show no progress bar.
+
+    Raises:
+        HarpError: the dataset has no id.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        folder: Path,
+        encoder: Encoder,
+        *,
+        vector_dtype: str = "float32",
+        documents_per_shard: int = 1000,
+        quiet: bool = True,
+    ) -> None:
+        if not isinstance(dataset.name, str):
+            raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
+        super().__init__(dataset.name, folder)
+        self.dataset = dataset
+        self.encoder = encoder
+        self.vector_dtype = vector_dtype
+        self.documents_per_shard = documents_per_shard
+        self.quiet = quiet
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The documents, the model and the settings."""
+        return {
+            "collection": self.dataset.documents_identity,
+            **self.encoder.settings,
+            "vectors": [self.vector_dtype, self.documents_per_shard],
+            "versions": self.encoder.versions,
+        }
+
+    @cached_property
+    def docnos(self) -> np.ndarray:
+        """(documents,) their docnos, in the order of the dataset; objects."""
+        self.make()
+        lines = (self.path / _DOCNOS).read_text(encoding="utf-8").split("\n")
+        return np.array(lines[:-1], dtype=object)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """(documents,) the place of each document in the order of the docnos."""
+        places = np.empty(len(self.docnos), np.int64)
+        places[np.argsort(self.docnos, kind="stable")] = np.arange(len(places))
+        return places
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each document, by its docno."""
+        return {docno: number for number, docno in enumerate(self.docnos)}
+
+    def shards(self) -> Iterator[Shard]:
+        """Read all vectors, shard by shard, in the order of the documents."""
+        count = len(self.docnos)
+        for first in range(0, count, self.documents_per_shard):
+            yield Shard(first, _read(self.path, first // self.documents_per_shard))
+
+    def of_documents(self, numbers: Sequence[int]) -> WindowVectors:
+        """Read the vectors of some documents, by their numbers, in this order."""
+        shards: dict[int, WindowVectors] = {}
+        vectors, sizes = [], [0]
+        for number in numbers:
+            place, row = divmod(number, self.documents_per_shard)
+            if place not in shards:
+                shards[place] = _read(self.path, place)
+            of_shard, starts = shards[place]
+            end = starts[row + 1] if row + 1 < len(starts) else len(of_shard)
+            vectors.append(np.asarray(of_shard[starts[row] : end], dtype=np.float32))
+            sizes.append(len(vectors[-1]))
+        return WindowVectors(np.concatenate(vectors), np.cumsum(sizes)[:-1])
+
+    def _build(self) -> None:
+        unfinished = self.path.with_name(f"{self.path.name}.part")
+        unfinished.mkdir(exist_ok=True)
+        remove_temporary(unfinished)
+        self._fill(unfinished)
+        self._write_record(unfinished)
+        unfinished.rename(self.path)
+        sync(self.folder)
+
+    def _fill(self, temporary: Path) -> None:
+        documents = self.dataset.documents()
+        docnos: list[str] = []
+        bar = tqdm(
+            desc=f"encode {self.name}",
+            unit="doc",
+            total=self.dataset.document_count,
+            disable=self.quiet,
+        )
+        with bar:
+            while part := list(islice(documents, self.documents_per_shard)):
+                number = len(docnos) // self.documents_per_shard
+                docnos += (docno for docno, _ in part)
+                if not all(path.exists() for path in _paths(temporary, number)):
+                    self._write(temporary, number, self.encoder.documents([t for _, t in part]))
+                bar.update(len(part))
+        if not docnos:
+            raise HarpError(f"{self.name} has no documents: name another dataset")
+        _check(docnos)
+        write_text(temporary / _DOCNOS, "".join(f"{docno}\n" for docno in docnos))
+
+    def _write(self, folder: Path, number: int, content: WindowVectors) -> None:
+        for path, values in zip(
+            _paths(folder, number),
+            (content.starts, content.vectors.astype(self.vector_dtype)),
+            strict=True,
+        ):
+            with whole_file(path) as temporary, temporary.open("wb") as file:
+                np.save(file, values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        left_out = "docnos", "places", "numbers"
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
+
+def _paths(folder: Path, number: int) -> tuple[Path, Path]:
+    return folder / f"starts-{number:05d}.npy", folder / f"vectors-{number:05d}.npy"
+
+
+def _read(folder: Path, number: int) -> WindowVectors:
+    starts, vectors = (
+        np.load(path, mmap_mode="r", allow_pickle=False) for path in _paths(folder, number)
+    )
+    return WindowVectors(vectors, np.asarray(starts))
+
+
+def _check(docnos: Sequence[str]) -> None:
+    for docno in docnos:
+        if not docno or any(map(str.isspace, docno)):
+            raise HarpError(f"docno {docno!r} is empty or holds white space: name it otherwise")
+    if len(set(docnos)) < len(docnos):
+        twice = next(docno for docno in docnos if docnos.count(docno) > 1)
+        raise HarpError(f"docno {twice!r} stands twice: give each document its own")

@@ -1,0 +1,267 @@
+"""The cosine of an encoder as a PyTerrier transformer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from ...collections.dataset import Dataset
+from ...errors import HarpError
+from ...limits import COUNT, check_limits
+from ...ranking.frames import rerank_frame
+from ...ranking.pairs import distinct
+from ...ranking.texts import DatasetTexts, FrameTexts, TextSource
+from ...ranking.windows import DocumentWindows
+from ..ranks import best
+from ..results import query_texts, result_frame
+from .encoder import Encoder, WindowVectors
+from .index import DenseIndex
+
+__all__ = ["DenseCosine"]
+
+_QUERIES_AT_ONCE = 64
+_DECIMALS = 6
+"""To which scores are rounded, so that the order does not depend on how a product is blocked."""
+_VECTOR_DTYPES = "float32", "float16"
+
+
+class DenseCosine(pt.Transformer):
+    """Retrieve or rerank by the cosine of an encoder: ``DenseCosine(model, dataset="irds:x")``.
+
+    A frame of queries is searched for: this needs a dataset and a folder for its vectors, which are
+    made when they are first needed. The search is exact. A frame of results is reranked, by the
+    vectors of the folder if one is named; otherwise texts come from the dataset, or stand in the
+    frame. Equal scores are ordered by docno in a search, and keep
+    the order of the first stage otherwise.
+
+    Args:
+        model: an encoder of sentence-transformers: a folder, a hub name, or ``package:NAME``. Its
+            pooling, prompts and longest input are kept.
+        dataset: where texts are looked up: an ir_datasets id such as ``irds:vaswani``, or a
+            PyTerrier or ir_datasets dataset.
+        index_dir: holds the vectors of all documents, one index for each dataset, model and
+            settings.
+        text_field: as in `HarpReranker`.
+        passages: ``first``: the beginning of a document, as far as the model reads. ``max``,
+            ``mean``, ``top2``: the best, the mean, or the mean of the two best of its windows.
+        passage_length: tokens of a window; by default, and at most, what the model reads.
+        passage_stride: tokens from one window's start to the next one's; by default half a window.
+        vector_dtype: of the vectors on disk: ``float32``, or ``float16`` for half the space.
+        num_results: results per query of a search.
+        batch_size: texts that are encoded at once.
+        device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
+        dtype: of the model: ``float32``, ``bfloat16`` or ``float16``.
+        verbose: show a progress bar.
+
+    Raises:
+        HarpError: an argument makes no sense. A missing or unfit model or dataset is an error only
+            when it is read.
+    """
+
+    schematic = {"label": "DenseCosine", "help_url": None}  # noqa: RUF012
+
+    def __init__(
+        self,
+        model: str | PathLike[str],
+        *,
+        dataset: Any = None,
+        index_dir: str | PathLike[str] | None = None,
+        text_field: str | Sequence[str] | None = None,
+        passages: str = "first",
+        passage_length: int | None = None,
+        passage_stride: int | None = None,
+        vector_dtype: str = "float32",
+        num_results: int = 1000,
+        batch_size: int = 16,
+        device: str | None = None,
+        dtype: str = "float32",
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.dataset = dataset
+        self.index_dir = index_dir
+        self.text_field = text_field if isinstance(text_field, str | None) else tuple(text_field)
+        self.passages = passages
+        self.passage_length = passage_length
+        self.passage_stride = passage_stride
+        self.vector_dtype = vector_dtype
+        self.num_results = num_results
+        self.batch_size = batch_size
+        self.device = device
+        self.dtype = dtype
+        self.verbose = verbose
+        self._made: dict[str, tuple[Any, Any]] = {}
+        self._lock = threading.RLock()
+        counts = {"num_results": num_results, "batch_size": batch_size}
+        check_limits(counts, dict.fromkeys(counts, COUNT))
+        if vector_dtype not in _VECTOR_DTYPES:
+            raise HarpError(f"vector_dtype is {vector_dtype!r:.40}: choose float32 or float16")
+        if index_dir is not None and dataset is None:
+            raise HarpError("index_dir needs a dataset: name the one whose documents are encoded")
+        _ = self.encoder, self.texts  # so that wrong arguments are refused here
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search for queries, or rerank results.
+
+        Args:
+            inp: rows of ``qid`` and ``query``, which are searched for; or of ``docno`` as well and,
+                without a dataset, the text fields, which are reranked.
+
+        Returns:
+            Results with ``score`` (float64, the cosine) and ``rank`` (from 0).
+
+        Raises:
+            HarpError: a query or a text is no string, or the dataset lacks a document.
+        """
+        with pt.validate.any(inp, context=self) as v:
+            v.result_frame(extra_columns=["query", *self.texts.columns], mode="rerank")
+            if self.index_dir is not None:
+                v.query_frame(extra_columns=["query"], mode="retrieve")
+        if v.mode == "retrieve":
+            return result_frame(inp, self._search(query_texts(inp)))
+        return rerank_frame(inp, self._score(inp))
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Make one transformer of ``self % k``, where it searches."""
+        if self.index_dir is None:
+            return None
+        if k >= self.num_results:
+            return self
+        return pt.inspect.transformer_apply_attributes(self, num_results=k)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of the present attributes; the same object until one is changed."""
+        windows = DocumentWindows(self.passages, self.passage_length, self.passage_stride)
+        options: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
+        options["batch_size"] = self.batch_size
+        key = fspath(self.model), windows, *options.values()
+        return self._make_once("encoder", key, lambda: Encoder(self.model, windows, **options))
+
+    @property
+    def texts(self) -> TextSource:
+        """Where texts come from, by the present attributes."""
+        fields = (self.text_field,) if isinstance(self.text_field, str) else self.text_field
+        if self.dataset is None:
+            return FrameTexts(fields or ("text",))
+        key = id(self.dataset), fields
+        return self._make_once("texts", key, lambda: DatasetTexts(self.dataset, fields))
+
+    @property
+    def index(self) -> DenseIndex:
+        """The vectors of all documents.
+
+        Raises:
+            HarpError: there is no ``index_dir``, or the dataset has no id.
+        """
+        if self.index_dir is None:
+            raise HarpError("a search needs vectors of all documents: name dataset and index_dir")
+        texts = self.texts
+        key = texts, self.encoder, self.index_dir, self.vector_dtype
+        return self._make_once("index", key, self._open_index)
+
+    def _open_index(self) -> DenseIndex:
+        assert self.index_dir is not None
+        return DenseIndex(
+            Dataset(self.texts.name, self.texts.fields),
+            Path(self.index_dir),
+            self.encoder,
+            vector_dtype=self.vector_dtype,
+            quiet=not self.verbose,
+        )
+
+    def _search(self, queries: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Give the docnos and the scores of the results for each query, best first."""
+        results: list[tuple[np.ndarray, np.ndarray]] = []
+        starts = range(0, len(queries), _QUERIES_AT_ONCE)
+        for first in pt.tqdm(starts, desc="DenseCosine", disable=not self.verbose):
+            vectors = self.encoder.queries(queries[first : first + _QUERIES_AT_ONCE])
+            results += self._search_vectors(vectors)
+        return results
+
+    def _search_vectors(self, queries: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        index = self.index
+        numbers: list[list[np.ndarray]] = [[] for _ in queries]
+        scores: list[list[np.ndarray]] = [[] for _ in queries]
+        for shard in index.shards():
+            products = queries @ shard.content.vectors.astype(np.float32).T
+            for place, of_windows in enumerate(products):
+                found = self._scores(of_windows, shard.content.starts)
+                documents = shard.first + np.arange(len(found))
+                chosen = best(found, index.places[documents], self.num_results)
+                numbers[place].append(documents[chosen])
+                scores[place].append(found[chosen])
+        return [self._best(*map(np.concatenate, of)) for of in zip(numbers, scores, strict=True)]
+
+    def _best(self, numbers: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        chosen = best(scores, self.index.places[numbers], self.num_results)
+        return self.index.docnos[numbers[chosen]], scores[chosen]
+
+    def _scores(self, of_windows: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """(documents,) float64 scores from those of windows."""
+        return np.round(
+            self.encoder.windows.aggregate(of_windows.astype(np.float64), starts), _DECIMALS
+        )
+
+    def _score(self, frame: pd.DataFrame) -> np.ndarray:
+        """(rows,) the score of each row."""
+        if frame.empty:
+            return np.zeros(0)
+        query_of, queries = distinct(query_texts(frame))
+        document_of, keys = self.texts.documents(frame)
+        query_vectors = self.encoder.queries(queries)
+        vectors, starts = self._documents(keys, frame)
+        ends = np.append(starts[1:], len(vectors))
+        windows = [np.arange(starts[document], ends[document]) for document in document_of]
+        sizes = np.array([len(of_row) for of_row in windows])
+        rows = np.repeat(query_of, sizes)
+        products = np.einsum("ij,ij->i", query_vectors[rows], vectors[np.concatenate(windows)])
+        return self._scores(products, np.cumsum(sizes) - sizes)
+
+    def _documents(self, keys: list[str], frame: pd.DataFrame) -> WindowVectors:
+        """Read the vectors of documents from the index, or encode their texts without one."""
+        if self.index_dir is not None and all(key in self.index.numbers for key in keys):
+            return self.index.of_documents([self.index.numbers[key] for key in keys])
+        return self.encoder.documents(self.texts.read(keys, frame))
+
+    def _make_once(self, name: str, key: Any, make: Any) -> Any:
+        with self._lock:
+            if name not in self._made or self._made[name][0] != key:
+                self._made[name] = key, make()
+            return self._made[name][1]
+
+    def _settings(self) -> tuple[Any, ...]:
+        texts = self.texts
+        index_dir = None if self.index_dir is None else fspath(self.index_dir)
+        windows = self.encoder.windows
+        names = "vector_dtype", "num_results", "batch_size", "device", "dtype"
+        options = (getattr(self, name) for name in names)
+        return fspath(self.model), texts.name, texts.fields, index_dir, windows, *options
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_lock": threading.RLock()})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DenseCosine) and self._settings() == other._settings()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._settings()))
+
+    def __repr__(self) -> str:
+        defaults = {a.name: a.init_default_value for a in pt.inspect.transformer_attributes(self)}
+        named = [
+            f"{name}={getattr(self, name)!r}"
+            for name, default in defaults.items()
+            if name != "model" and getattr(self, name) != default
+        ]
+        return f"DenseCosine({', '.join([repr(fspath(self.model)), *named])})"

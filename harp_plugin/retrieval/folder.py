@@ -1,0 +1,132 @@
+"""A folder that holds an index, with a record of what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from abc import ABC, abstractmethod
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from ..errors import HarpError
+from ..files.hashes import changed_file, describe_files
+from ..files.records import read_record, write_record
+from ..files.writing import remove_temporary_of, whole_folder
+
+__all__ = ["IndexFolder"]
+
+_RECORD = "harp_index.json"
+_LONGEST_NAME = 60
+
+logger = logging.getLogger(__name__)
+
+
+class IndexFolder(ABC):
+    """An index in a folder of its own, which is written whole and built anew where it is damaged.
+
+    Args:
+        name: of the collection; the folder's name begins with it.
+        folder: holds one index for each collection and setting.
+    """
+
+    unlisted: tuple[str, ...] = ()
+    """File names that the record does not list, for they may change."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+
+    @property
+    @abstractmethod
+    def made_from(self) -> dict[str, Any]:
+        """All that the content of the index depends on; JSON types."""
+
+    @abstractmethod
+    def _fill(self, temporary: Path) -> None:
+        """Write the files of the index into an empty folder."""
+
+    @property
+    def path(self) -> Path:
+        """The folder of this index."""
+        key = hashlib.sha256(json.dumps(self._made_from).encode()).hexdigest()[:12]
+        name = re.sub(r"[^a-z0-9]+", "-", self.name)[-_LONGEST_NAME:]
+        return self.folder / f"{name}-{key}"
+
+    def make(self) -> None:
+        """Build the index if it is missing or damaged, one process at a time.
+
+        Raises:
+            HarpError: a document cannot be indexed, or there is something else in the place of the
+                index.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / f".{self.path.name}.lock"):
+            if self.path.is_symlink() or self.path.exists():
+                self._remove_if_damaged()
+            if not self.path.exists():
+                self._build()
+
+    def remove(self) -> None:
+        """Remove the index, if it is there and harp wrote it.
+
+        Raises:
+            HarpError: its folder holds something else.
+        """
+        remove_temporary_of(self.path)
+        if self.path.exists():
+            self._remove_files(self._read_record())
+
+    @cached_property
+    def _made_from(self) -> dict[str, Any]:
+        return self.made_from
+
+    def _remove_if_damaged(self) -> None:
+        record = self._read_record()
+        if damage := changed_file(self.path, record["files"]):
+            logger.warning("%s: the index is built anew", damage)
+            self._remove_files(record)
+
+    def _remove_files(self, record: dict[str, Any]) -> None:
+        for name in (*record["files"], _RECORD, *self.unlisted):
+            (self.path / name).unlink(missing_ok=True)
+        try:
+            self.path.rmdir()
+        except OSError:
+            raise HarpError(
+                f"{self.path} holds files that harp has not written: move it away"
+            ) from None
+
+    def _read_record(self) -> dict[str, Any]:
+        """Read what was built there.
+
+        Raises:
+            HarpError: harp did not build it, or the record is damaged.
+        """
+        advice = "it is no index of harp's, or damaged: move it away or delete it"
+        if self.path.is_symlink() or not (self.path / _RECORD).is_file():
+            raise HarpError(f"{self.path}: {advice}")
+        try:
+            record = read_record(self.path / _RECORD)
+        except HarpError as error:
+            raise HarpError(f"{error}: {advice}") from error
+        if record.get("made_from") != json.loads(json.dumps(self._made_from)):
+            raise HarpError(f"{self.path}: {advice}")
+        return record
+
+    def _build(self) -> None:
+        remove_temporary_of(self.path)
+        with whole_folder(self.path) as temporary:
+            temporary.mkdir()
+            self._fill(temporary)
+            self._write_record(temporary)
+
+    def _write_record(self, folder: Path) -> None:
+        unlisted = {_RECORD, *self.unlisted}
+        names = [path.name for path in folder.iterdir() if path.name not in unlisted]
+        record = {"made_from": self._made_from, "files": describe_files(folder, names)}
+        write_record(folder / _RECORD, record)

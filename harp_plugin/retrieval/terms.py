@@ -1,0 +1,41 @@
+"""The words of texts as PISA indexes them: folded, stemmed, without stop words in queries."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+from pyterrier_pisa import tokenize
+from pyterrier_pisa.stopwords import _STOPWORDS
+
+from .pisa import plain
+
+__all__ = ["STEMMER", "STOP_WORDS", "query_terms", "terms"]
+
+STEMMER = "porter2"
+STOP_WORDS = "terrier"
+_PARTS = re.compile(r"[A-Za-z0-9.']+")
+"""No word of PISA's has another character, so that what stands between them ends a word."""
+
+
+def terms(text: str) -> list[str]:
+    """Cut a text into the stemmed words that PISA's index has of it, in order."""
+    return [term for part in _PARTS.findall(plain(text)) for term in _stems(part)]
+
+
+def query_terms(query: str) -> list[str]:
+    """List the distinct stemmed words of a query that are no stop words, in alphabetical order."""
+    return sorted(set(terms(query)) - _stop_words())
+
+
+@lru_cache(maxsize=1 << 20)
+def _stems(part: str) -> tuple[str, ...]:
+    """Cut and stem a part once: each call of `tokenize` leaks the memory of its result."""
+    return tuple(tokenize(part, STEMMER))
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    """The stems of all stop words; one of two parts, such as ``come-on``, stops neither."""
+    words = map(terms, _STOPWORDS[STOP_WORDS])
+    return frozenset(word[0] for word in words if len(word) == 1)

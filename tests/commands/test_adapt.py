@@ -1,0 +1,97 @@
+"""`harp adapt` on the encyclopedia, with a tiny model."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from harp_plugin import HarpPipeline
+from harp_plugin.cli import main
+from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.commands.adapt import FUSION, plan
+from harp_plugin.evaluation.runs import read_run
+
+RECIPE = {
+    "tasks": {"anchor": 1},
+    "negatives": "bm25",
+    "negatives_per_group": 1,
+    "document_fields": ["passage"],
+    "losses": {"lce": 1},
+    "max_length": 32,
+    "per_device_train_batch_size": 2,
+    "learning_rate": 1e-3,
+    "save_steps": 20,
+    "save_total_limit": 1,
+    "report_to": "none",
+}
+
+
+@pytest.fixture(scope="module")
+def command(tiny_bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("adapt")
+    recipe = folder / "recipe.json"
+    recipe.write_text(json.dumps(RECIPE))
+    source = str(files("harp_plugin") / "data" / "encyclopedia.xml")
+    options = ["--output-dir", str(folder / "out"), "--model", str(tiny_bert), "--budget", "5s"]
+    options += ["--training", str(recipe), "--held-out-links", "0.3", "--title-anchors", "1"]
+    return ["adapt", source, *options, "--quiet"], folder / "out"
+
+
+@pytest.mark.integration
+def test_from_a_corpus_to_a_saved_pipeline(command, monkeypatch, capsys):
+    monkeypatch.setattr(plan, "_FEWEST_TRAIN_QUERIES", 1)
+    arguments, folder = command
+    assert main(arguments) == 0
+    output = capsys.readouterr().out
+    rows = ["fielded BM25", "BM25", "cosine", "cross-encoder", FUSION]
+    assert all(f"\n{row} " in output for row in rows)
+    assert str(folder / "evaluation" / "report.html") in output
+    assert all((folder / name / "model.safetensors").is_file() for name in ("links", "queries"))
+    results = json.loads((folder / "evaluation" / "results.json").read_text())
+    model = results["made_from"]["rerankers"]["cross-encoder"]["model"]
+    assert model == str(folder / "queries")
+
+    dataset = JudgedDataset(f"harp:{folder / 'collection'}/test")
+    found = HarpPipeline.load(folder).transform(dataset.topics)
+    stem = FUSION.replace(" ", "-")
+    expected = read_run(folder / "evaluation" / "runs" / f"{stem}.run")
+    both = found.merge(expected, on=["qid", "docno"], suffixes=("", "_expected"))
+    assert len(both) == len(expected) == len(found)
+    assert both["score"].tolist() == pytest.approx(both["score_expected"].tolist(), abs=1e-5)
+
+    decided = (folder / "plan.json").read_bytes()
+    written = {path: path.stat().st_mtime_ns for path in folder.rglob("*.safetensors")}
+    assert main(arguments) == 0
+    assert (folder / "plan.json").read_bytes() == decided
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+
+
+def test_a_wrong_budget_is_refused_at_once(tmp_path, capsys):
+    assert main(["adapt", "docs", "--output-dir", str(tmp_path / "x"), "--budget", "2 weeks"]) == 2
+    assert "--budget '2 weeks' is no duration" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_recipe_without_sizes_is_refused_at_once(tmp_path, capsys):
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(json.dumps({"tasks": {"anchor": 1}, "max_length": 32}))
+    arguments = ["adapt", "docs", "--output-dir", str(tmp_path / "x"), "--training", str(recipe)]
+    assert main(arguments) == 1
+    wrong = "lacks per_device_train_batch_size, negatives_per_group, from which the number of"
+    assert wrong in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_queries_alone_must_be_enough(command, capsys):
+    arguments, folder = command
+    other = [str(folder) + "-alone" if word == str(folder) else word for word in arguments]
+    assert main([*other, "--learn-from", "queries"]) == 2
+    assert "add links to --learn-from" in capsys.readouterr().err
+
+
+def test_a_wrong_source_is_refused(tmp_path, capsys):
+    arguments = ["adapt", str(tmp_path / "none"), "--output-dir", str(tmp_path / "x")]
+    assert main(arguments) == 2
+    assert str(tmp_path / "none") in capsys.readouterr().err

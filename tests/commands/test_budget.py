@@ -1,0 +1,46 @@
+"""How long `harp adapt` may take."""
+
+from __future__ import annotations
+
+import pytest
+
+from harp_plugin.commands.adapt.budget import in_words, seconds_in, training_steps
+from harp_plugin.errors import HarpError
+
+RECIPE = {"per_device_train_batch_size": 16, "negatives_per_group": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2h", 7200),
+        ("90m", 5400),
+        ("1h30m", 5400),
+        ("1 h 30 min", 5400),
+        ("45s", 45),
+        ("0.5h", 1800),
+    ],
+)
+def test_durations(text, seconds):
+    assert seconds_in(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "2 days", "0m", "-1h", "1m2h"])
+def test_what_is_no_duration(text):
+    with pytest.raises(HarpError, match=r"--budget .* give one such as 2h"):
+        seconds_in(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(20, "20 s"), (60, "1 min"), (3599, "1 h"), (5400, "1 h 30 min"), (7200, "2 h")],
+)
+def test_words(seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_steps():
+    """In 800 s, 80,000 pairs are scored, so 16,000 are trained on: 250 steps of 64."""
+    assert training_steps(800, 100, RECIPE, groups=10_000) == 250
+    assert training_steps(1, 100, RECIPE, groups=10_000) == 50
+    assert training_steps(1e6, 100, RECIPE, groups=1600) == 20 * 100

@@ -1,0 +1,129 @@
+"""The report of an evaluation, on BM25 and weak rankings of the encyclopedia."""
+
+from __future__ import annotations
+
+import math
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.evaluation.report import changed_queries, render, rows_of
+from harp_plugin.evaluation.results import (
+    Results,
+    averages,
+    measure_runs,
+    paired_tests,
+    parse_measures,
+)
+from harp_plugin.evaluation.runs import ranked
+from harp_plugin.query_passage import query_passage
+
+MEASURES = ["RR@10", "nDCG@10"]
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    collection = JudgedDataset("harp-encyclopedia")
+    folder = tmp_path_factory.mktemp("index")
+    bm25 = Bm25(collection, folder, k1=0.9, b=0.4, depth=10, quiet=True)
+    run = ranked(bm25.transform(collection.topics))
+    shuffled = run.assign(score=np.random.default_rng(1).random(len(run)))
+    runs = {"BM25": run, "at random": ranked(shuffled), "the same": run}
+    per_query = measure_runs(runs, collection.topics, collection.qrels, parse_measures(MEASURES))
+    results = Results(
+        title="harp-encyclopedia, <b>56</b> queries",
+        path=Path("results.json"),
+        baseline="BM25",
+        per_query=per_query,
+        means=averages(per_query),
+        p_values=paired_tests(per_query, "BM25"),
+    )
+    return SimpleNamespace(collection=collection, runs=runs, results=results)
+
+
+def test_differences_and_their_intervals(evaluated):
+    """Student's interval by its formula, with the 97.5 % quantile of 55 degrees of freedom."""
+    baseline, shuffled, same = rows_of(evaluated.results)
+    assert baseline.differences is None
+    for measure in MEASURES:
+        values = evaluated.results.per_query
+        change = np.array(
+            [values["at random"][measure][q] - v for q, v in values["BM25"][measure].items()]
+        )
+        assert len(change) == 56
+        found = shuffled.differences[measure]
+        assert found.mean == pytest.approx(change.mean())
+        assert found.half_width == pytest.approx(2.004045 * change.std(ddof=1) / math.sqrt(56))
+        assert found.is_significant
+        assert (same.differences[measure].mean, same.differences[measure].half_width) == (0, 0)
+
+
+def test_queries_won_and_lost(evaluated):
+    results = evaluated.results
+    won, lost = changed_queries(
+        results, evaluated.runs, evaluated.collection, "at random", "RR@10", most=3, depth=2
+    )
+    values = results.per_query
+    change = {q: values["at random"]["RR@10"][q] - v for q, v in values["BM25"]["RR@10"].items()}
+    assert [query.after - query.before for query in lost] == sorted(change.values())[:3]
+    assert all(query.after > query.before for query in won)
+    assert len(lost) == 3
+    query = lost[0]
+    run = evaluated.runs["BM25"]
+    first = run[run["qid"] == query.qid].sort_values("rank")["docno"].tolist()[:2]
+    assert [document.docno for document in query.first] == first
+    text = evaluated.collection.texts(first[:1])[first[0]]
+    passage = " ".join(query_passage(query.text, text).split())
+    assert query.first[0].text.removesuffix(" …") == passage[:400]
+    assert query.first[0].is_relevant == (query.before == 1)
+
+
+def test_a_system_against_itself_wins_and_loses_nothing(evaluated):
+    results, runs = evaluated.results, evaluated.runs
+    assert changed_queries(results, runs, evaluated.collection, "the same", "RR@10") == ([], [])
+
+
+class Tags(HTMLParser):
+    """Collects the tags and texts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.texts.append(data.strip())
+
+
+def test_the_page(evaluated):
+    page = render(evaluated.results, evaluated.runs, evaluated.collection, notes=["A & B"])
+    seen = Tags(page)
+    assert "harp-encyclopedia, <b>56</b> queries" in seen.texts  # escaped
+    assert "A & B" in seen.texts
+    for row in evaluated.results.means.values():
+        assert f"{row['RR@10']:.4f}" in page
+    assert sum(tag == "rect" for tag, _ in seen.tags) == 3
+    assert not [a for _, a in seen.tags if a.keys() & {"src", "href", "onclick"}]
+    assert page == render(evaluated.results, evaluated.runs, evaluated.collection, notes=["A & B"])
+
+
+def test_one_row_alone(evaluated):
+    results = evaluated.results
+    alone = Results(
+        title="alone",
+        path=results.path,
+        baseline="BM25",
+        per_query={"BM25": results.per_query["BM25"]},
+        means={"BM25": results.means["BM25"]},
+        p_values={},
+    )
+    page = render(alone, {"BM25": evaluated.runs["BM25"]}, evaluated.collection)
+    assert page.count("There is no such query.") == 2

@@ -1,0 +1,78 @@
+"""The cosine of an encoder as the first stage of an evaluation."""
+
+import pytest
+
+from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import EvaluationOptions, evaluate
+from harp_plugin.evaluation.runs import read_run
+from harp_plugin.retrieval.dense import DenseCosine
+
+
+@pytest.fixture
+def options(dataset, tiny_bert, tmp_path):
+    def make(**changes):
+        given = {
+            "dataset": dataset,
+            "first_stage": f"cosine:{tiny_bert}",
+            "depth": 4,
+            "device": "cpu",
+            "output_dir": str(tmp_path / "out"),
+            "quiet": True,
+        }
+        return EvaluationOptions(**given | changes)
+
+    return make
+
+
+@pytest.mark.parametrize("passages", ["first", "max"])
+def test_a_cosine_as_first_stage(options, dataset, tiny_bert, tmp_path, passages):
+    windows = {} if passages == "first" else {"passage_length": 4, "passage_stride": 2}
+    given = {f"cosine_{name}": value for name, value in windows.items()}
+    results = evaluate(options(cosine_passages=passages, **given))
+    expected = DenseCosine(
+        tiny_bert,
+        dataset=dataset,
+        index_dir=tmp_path / "other",
+        passages=passages,
+        num_results=4,
+        device="cpu",
+        **windows,
+    )(JudgedDataset(dataset).topics)
+    run = read_run(tmp_path / "out" / "runs" / "cosine.run")
+    assert list(run["docno"]) == list(expected["docno"])
+    assert run["score"].tolist() == pytest.approx(expected["score"].tolist(), abs=1e-6)
+    assert list(results.means) == ["cosine"]
+
+
+def test_a_cosine_as_reranker_and_the_report(options, dataset, tiny_bert, tmp_path):
+    """All documents are candidates, so it ranks as the first stage does but for ties."""
+    given = {"first_stage": "bm25", "rerankers": {"encoder": f"cosine:{tiny_bert}"}}
+    results = evaluate(options(**given, report=True))
+    collection = JudgedDataset(dataset)
+    reranker = DenseCosine(tiny_bert, dataset=dataset, index_dir=tmp_path / "other", device="cpu")
+    first = read_run(tmp_path / "out" / "runs" / "bm25.run")
+    expected = reranker(collection.with_texts(first)).set_index(["qid", "docno"])["score"]
+    run = read_run(tmp_path / "out" / "runs" / "encoder.run").set_index(["qid", "docno"])["score"]
+    assert run.to_dict() == pytest.approx(expected.to_dict(), abs=1e-6)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"{results.means['encoder']['nDCG@10']:.4f}" in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"first_stage": "cosine:no/such/model/at"}, "no model at no/such/model/at"),
+        ({"cosine_passages": "last"}, "unknown passages 'last'"),
+        ({"cosine_passages": "matching"}, "passages matching depends on the query"),
+        ({"cosine_passage_length": 0}, "passage_length is 0"),
+        (
+            {"first_stage": "bm25", "cosine_passages": "max"},
+            "--cosine-passages needs --first-stage cosine:MODEL",
+        ),
+        ({"tune_on": "vaswani"}, "--tune-on needs --first-stage fielded-bm25"),
+    ],
+)
+def test_what_makes_no_sense(options, changes, message):
+    with pytest.raises(HarpError, match=message):
+        evaluate(options(**changes))

@@ -1,0 +1,142 @@
+"""BM25 over fields as the first stage of an evaluation."""
+
+import json
+
+import pytest
+
+from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import EvaluationOptions, evaluate
+from harp_plugin.evaluation.fielded import TUNING_FILE
+from harp_plugin.evaluation.runs import read_run
+from harp_plugin.files.records import read_record
+from harp_plugin.retrieval.fielded import FieldedBm25, FieldedIndex, tune
+
+FRUITS = ["apple", "pear", "plum", "quince", "cherry", "fig"]
+
+
+@pytest.fixture
+def collection(tmp_path):
+    """The title is right; the long text speaks more of the next fruit."""
+    folder = tmp_path / "collection"
+    folder.mkdir()
+    with (folder / "documents.jsonl").open("w") as file:
+        for place, fruit in enumerate(FRUITS):
+            text = f"{FRUITS[(place + 1) % len(FRUITS)]} " * 6 + f"{fruit} {fruit}"
+            page = {"doc_id": fruit, "title": fruit, "text": text, "anchor_text": ""}
+            file.write(json.dumps(page) + "\n")
+    write_split(folder / "test", {f"t{n}": fruit for n, fruit in enumerate(FRUITS)})
+    write_split(folder / "dev", {f"d{n}": f"the {fruit}" for n, fruit in enumerate(FRUITS[:4])})
+    return f"harp:{folder}"
+
+
+def write_split(folder, queries):
+    folder.mkdir()
+    (folder / "queries.tsv").write_text("".join(f"{q}\t{text}\n" for q, text in queries.items()))
+    lines = (f"{qid} 0 {text.split()[-1]} 1\n" for qid, text in queries.items())
+    (folder / "qrels.txt").write_text("".join(lines))
+
+
+@pytest.fixture
+def options(collection, tmp_path):
+    def make(**changes):
+        given = {
+            "dataset": f"{collection}/test",
+            "first_stage": "fielded-bm25",
+            "measures": ["RR@10"],
+            "output_dir": str(tmp_path / "out"),
+            "quiet": True,
+        }
+        return EvaluationOptions(**given | changes)
+
+    return make
+
+
+def test_named_weights(options, tmp_path):
+    results = evaluate(options(field_weights='{"title": 2, "text": 1}', bm25_k1=1.5, bm25_b=0.5))
+    index = FieldedIndex(options().dataset, tmp_path / "other", ["title", "text"])
+    bm25 = FieldedBm25(index, {"title": 2, "text": 1}, k1=1.5, b=0.5, num_results=100)
+    expected = bm25(JudgedDataset(options().dataset).topics)
+    run = read_run(tmp_path / "out" / "runs" / "fielded-bm25.run")
+    assert list(run["docno"]) == list(expected["docno"])
+    assert run["score"].tolist() == pytest.approx(expected["score"].tolist(), rel=1e-6)
+    assert list(results.means) == ["fielded BM25"]
+    first_stage = read_record(results.path)["first_stage"]
+    assert first_stage["weights"] == {"title": 2, "text": 1} and first_stage["k1"] == 1.5
+
+
+def test_weights_chosen_by_other_queries(options, collection, tmp_path):
+    untuned = evaluate(options(output_dir=str(tmp_path / "untuned"), field_weights=None))
+    results = evaluate(options(tune_on=f"irds:{collection}/dev"))
+    assert untuned.means["fielded BM25"]["RR@10"] < results.means["fielded BM25"]["RR@10"] == 1
+    dev = JudgedDataset(f"{collection}/dev")
+    tuned = tune(FieldedIndex(options().dataset, tmp_path / "other"), dev.topics, dev.qrels)
+    first_stage = read_record(results.path)["first_stage"]
+    assert first_stage == tuned.arguments | {"measure": "RR@10", "value": 1}
+    stored = json.loads((tmp_path / "out" / TUNING_FILE).read_text())
+    assert stored["tried"] == tuned.tried.to_dict("records")
+
+
+def test_a_further_first_stage_is_tuned_as_well(options, collection):
+    further = {"first_stage": "bm25", "first_stages": {"fields": "fielded-bm25"}}
+    results = evaluate(options(**further, tune_on=f"{collection}/dev"))
+    assert results.means["fields"]["RR@10"] == 1 > results.means["BM25"]["RR@10"]
+    assert read_record(results.path)["first_stage"]["value"] == 1
+
+
+def test_nothing_is_chosen_twice(options, collection, tmp_path, tiny_bert, monkeypatch):
+    tuned = {"tune_on": f"{collection}/dev"}
+    first = evaluate(options(**tuned))
+    before = read_record(first.path)["first_stage"]
+
+    def fail(*arguments, **options):
+        raise AssertionError("chosen again")
+
+    monkeypatch.setattr("harp_plugin.evaluation.fielded.tune", fail)
+    again = evaluate(options(**tuned, rerankers={"tiny": str(tiny_bert)}, overwrite=True))
+    assert list(again.means) == ["fielded BM25", "tiny"]
+    assert read_record(again.path)["first_stage"] == before
+
+
+def test_other_judgements_choose_anew_only_if_they_may(options, collection, tmp_path):
+    evaluate(options(tune_on=f"{collection}/dev"))
+    qrels = tmp_path / "collection" / "dev" / "qrels.txt"
+    qrels.write_text(qrels.read_text().replace(" 1\n", " 2\n"))
+    with pytest.raises(HarpError, match="was made from other settings"):
+        evaluate(options(tune_on=f"{collection}/dev"))
+    evaluate(options(tune_on=f"{collection}/dev", overwrite=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"field_weights": {"body": 1}}, "have no text field 'body'"),
+        ({"field_weights": {"title": "much"}}, "weights of title is 'much': it must be a number"),
+        ({"field_weights": {"title": 0}}, "the weights of all fields are 0"),
+        ({"fields": ["body"]}, "have no text field 'body'"),
+        ({"tune_on": "no-such-set"}, "unknown dataset 'no-such-set'"),
+    ],
+)
+def test_what_makes_no_sense(options, changes, message):
+    with pytest.raises(HarpError, match=message):
+        evaluate(options(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"field_weights": {"text": 1}}, {"tune_on": "vaswani"}], ids=["weights", "tuning"]
+)
+def test_other_first_stages_have_no_weights(changes):
+    with pytest.raises(HarpError, match=r"^--\w+-\w+ needs --first-stage fielded-bm25"):
+        EvaluationOptions(dataset="vaswani", **changes)
+
+
+def test_queries_are_not_tuned_on_and_evaluated(options):
+    with pytest.raises(HarpError, match=r"6 queries of tune_on .* are evaluated as well, such as"):
+        evaluate(options(tune_on=options().dataset))
+
+
+def test_judgements_of_other_documents(options, collection, tmp_path):
+    qrels = tmp_path / "collection" / "dev" / "qrels.txt"
+    qrels.write_text("d0 0 elsewhere 1\n")
+    with pytest.raises(HarpError, match=r"RR@10 is 0 for all queries of tune_on"):
+        evaluate(options(tune_on=f"{collection}/dev"))

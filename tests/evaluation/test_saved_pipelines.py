@@ -1,0 +1,129 @@
+"""Pipelines that are saved and loaded: the same results, in another place, and what is refused."""
+
+import json
+import shutil
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from harp_plugin import HarpFusion, HarpPipeline, HarpReranker
+from harp_plugin.errors import HarpError
+from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.files.records import read_record, write_record
+from harp_plugin.retrieval.dense import DenseCosine
+from harp_plugin.retrieval.fielded import FieldedBm25, FieldedIndex
+
+TOPICS = pd.DataFrame({"qid": ["q1", "q3"], "query": ["inverted index", "hyperlinks & pages"]})
+
+
+@pytest.fixture
+def pipeline(dataset, tiny_bert, tmp_path):
+    """BM25 with and without fields, a cosine and a cross-encoder, whose files lie in ``here``."""
+    here = tmp_path / "here"
+    shutil.copytree(tiny_bert, here / "model")
+    bm25 = Bm25(dataset, here / "index", depth=4)
+    fielded = FieldedBm25(FieldedIndex(dataset, here / "fields"), num_results=4)
+    reranker = HarpReranker(here / "model", dataset=f"irds:{dataset}", passages="max")
+    cosine = DenseCosine(here / "model", dataset=dataset, index_dir=here / "vectors")
+    rest = {"fielded": fielded % 3, "model": bm25 >> reranker, "cosine": cosine}
+    systems = {"BM25": bm25, **rest}
+    weights = {"BM25": 1, "fielded": 0.5, "model": 0.2, "cosine": 0.1}
+    made = HarpPipeline(HarpFusion(systems, weights=weights, candidates="union") % 3)
+    made(TOPICS)
+    return made
+
+
+class TestContract(
+    pt.testing.transformer_test_class(
+        lambda: HarpPipeline(HarpFusion.of_scores({"model": HarpReranker("no/weights")}))
+    )
+):
+    """Inspection and schematics."""
+
+
+def test_a_loaded_pipeline_ranks_as_the_saved_one_wherever_it_is(pipeline, tmp_path):
+    expected = pipeline(TOPICS)
+    assert len(expected) > 2
+    pipeline.save(tmp_path / "here" / "model")
+    (tmp_path / "here").rename(tmp_path / "there")
+    loaded = HarpPipeline.load(tmp_path / "there" / "model")
+    pd.testing.assert_frame_equal(loaded(TOPICS), expected)
+    assert loaded.search("inverted index")["docno"].tolist() == (
+        expected.loc[expected["qid"] == "q1", "docno"].tolist()
+    )
+    systems = loaded.pipeline[0].systems
+    assert systems["model"][0] is systems["BM25"]  # one object, which runs once
+    assert systems["model"][1].model == str(tmp_path / "there" / "model")
+
+
+def test_the_file_holds_relative_paths_and_is_the_same_each_time(pipeline, tmp_path):
+    path = pipeline.save(tmp_path / "here" / "model")
+    assert path.name == "harp_pipeline.json" and str(tmp_path) not in path.read_text()
+    first = path.read_bytes()
+    assert pipeline.save(tmp_path / "here" / "model").read_bytes() == first
+    record = json.loads(first)
+    assert list(record["models"]) == ["."] and record["versions"]["torch"]
+
+
+def test_a_fusion_in_a_pipeline(tiny_bert, tmp_path):
+    fusion = HarpFusion.of_scores({"a": HarpReranker(tiny_bert), "b": HarpReranker(tiny_bert)})
+    HarpPipeline(fusion).save(tmp_path)
+    assert HarpPipeline.load(tmp_path) == HarpPipeline(fusion)
+
+
+def test_a_model_that_has_changed_is_refused(pipeline, tmp_path):
+    folder = tmp_path / "here" / "model"
+    pipeline.save(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 1e-3}))
+    with pytest.raises(HarpError, match=r"model \. is not the one that .* was saved with"):
+        HarpPipeline.load(folder)
+
+
+def test_an_index_that_is_missing_is_named(pipeline, tmp_path):
+    pipeline.save(tmp_path / "here" / "model")
+    shutil.rmtree(tmp_path / "here" / "fields")
+    with pytest.raises(HarpError, match=r"needs .*/here/fields, which is not there"):
+        HarpPipeline.load(tmp_path / "here" / "model")
+
+
+def test_other_versions_are_told(pipeline, tmp_path, caplog):
+    path = pipeline.save(tmp_path / "here" / "model")
+    record = read_record(path)
+    record["versions"]["torch"] = "1.0"
+    write_record(path, record)
+    HarpPipeline.load(path.parent)
+    assert "was saved with other packages (torch 1.0 then, " in caplog.text
+
+
+def test_damaged_files_and_those_of_others_are_refused(pipeline, tmp_path):
+    folder = tmp_path / "here" / "model"
+    with pytest.raises(HarpError, match=r"no pipeline in .*: name a folder that"):
+        HarpPipeline.load(folder)
+    path = pipeline.save(folder)
+    record = read_record(path)
+    write_record(path, {**record, "format": 2})
+    with pytest.raises(HarpError, match="has format 2, and this release reads 1"):
+        HarpPipeline.load(folder)
+    write_record(path, {**record, "pipeline": {"$kind": "os.system", "command": "ls"}})
+    with pytest.raises(HarpError, match=r"unknown part of a pipeline 'os\.system'"):
+        HarpPipeline.load(folder)
+    write_record(path, {**record, "pipeline": {"$kind": "cutoff", "k": 3, "x": 1}})
+    with pytest.raises(HarpError, match="part 'cutoff' of the pipeline cannot be made"):
+        HarpPipeline.load(folder)
+    path.write_text("{}")
+    with pytest.raises(HarpError, match="is damaged"):
+        HarpPipeline.load(folder)
+    with pytest.raises(HarpError, match="or was not written by harp"):
+        pipeline.save(folder)
+
+
+def test_what_cannot_be_saved_is_named(tmp_path, dataset):
+    with pytest.raises(HarpError, match=r"there is no .*/none yet: search once before you save"):
+        HarpPipeline(Bm25(dataset, tmp_path / "none")).save(tmp_path)
+    with pytest.raises(HarpError, match="cannot be saved in a pipeline: known parts are bm25, "):
+        HarpPipeline(pt.apply.doc_score(lambda row: 1.0)).save(tmp_path)
+    with pytest.raises(HarpError, match="is no pipeline: name a transformer"):
+        HarpPipeline("bm25")
+    assert not (tmp_path / "harp_pipeline.json").exists()

@@ -1,0 +1,175 @@
+"""Learnt weights: the measures against ir_measures, the search, and when the first ranks alone."""
+
+import time
+from itertools import product
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+
+from harp_plugin import HarpFusion
+from harp_plugin.errors import HarpError
+from harp_plugin.ranking.candidates import read_candidates
+from harp_plugin.ranking.fusion import fuse
+from harp_plugin.ranking.fusion_weights import GRID
+from harp_plugin.ranking.ranking_measures import MeasuredRankings, parse_measure
+
+DEPTH = 30
+
+
+def simulated(rng, queries, strengths, start=0):
+    """Runs and judgements of queries with one relevant document each.
+
+    Args:
+        rng: draws the scores.
+        queries: how many.
+        strengths: by the names of runs, by how many standard deviations the relevant document's
+            score is above the others in the mean.
+        start: number of the first query.
+    """
+    qids = [f"q{start + number}" for number in range(queries)]
+    pairs = [(qid, f"d{number}") for qid in qids for number in range(DEPTH)]
+    frame = pd.DataFrame(pairs, columns=["qid", "docno"])
+    relevant = frame["docno"] == "d7"
+    runs = {
+        name: frame.assign(score=rng.normal(size=len(frame)) + strength * relevant)
+        for name, strength in strengths.items()
+    }
+    return runs, frame[relevant].assign(label=1)
+
+
+def mean(run, qrels, measure="RR@10"):
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    parsed = ir_measures.parse_measure(measure)
+    return ir_measures.calc_aggregate(
+        [parsed], qrels.rename(columns=names), run.rename(columns=names)
+    )[parsed]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("RR", "RR@10", "RR(rel=2)@5", "nDCG", "nDCG@10", "AP", "AP@5", "AP(rel=2)", "P@5"),
+        *("R@10", "R(rel=3)@10", "Success@3", "Bpref"),
+    ],
+)
+def test_measures_equal_those_of_ir_measures(name):
+    """With several grades, queries without results or judgements, and few documents."""
+    rng = np.random.default_rng(0)
+    results = [
+        (f"q{query}", f"d{document}", rng.normal())
+        for query in range(20)
+        for document in rng.permutation(60)[: rng.integers(1, 30)]
+    ]
+    run = pd.DataFrame(results, columns=["qid", "docno", "score"])
+    judgements = [
+        (f"q{query}", f"d{document}", int(rng.integers(-1, 4)))
+        for query in range(2, 25)
+        for document in rng.permutation(60)[:12]
+    ]
+    qrels = pd.DataFrame(judgements, columns=["qid", "docno", "label"])
+    measure = parse_measure(name)
+    candidates = read_candidates({"a": run}, normalisation="z-score", candidates="first")
+    measured = MeasuredRankings(candidates, qrels, measure)
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    values = ir_measures.iter_calc(
+        [measure], qrels.rename(columns=names), run.rename(columns=names)
+    )
+    expected = {value.query_id: value.value for value in values}
+    np.testing.assert_allclose(
+        measured.values(candidates.scores[0]), [expected.get(q, 0) for q in measured.qids]
+    )
+
+
+def test_an_equally_good_and_independent_system_is_fused():
+    rng = np.random.default_rng(0)
+    gains = []
+    for number in range(5):
+        runs, qrels = simulated(rng, 50, {"first": 2.0, "second": 2.0}, 1000 * number)
+        learnt = HarpFusion.learn(runs, qrels, seed=number)
+        assert not learnt.first_alone and 0.5 <= learnt.weights["second"] <= 2
+        others, judged = simulated(rng, 200, {"first": 2.0, "second": 2.0}, 1000 * number + 500)
+        fused = fuse(others, **learnt.arguments)
+        gains.append(mean(fused, judged) - mean(others["first"], judged))
+    assert min(gains) > 0.1
+
+
+@pytest.mark.parametrize("queries", [5, 10, 20, 50])
+def test_noise_is_left_out(queries):
+    rng = np.random.default_rng(queries)
+    alone = []
+    for number in range(10):
+        strengths = {"first": 2.0, "noise": 0.0, "more": 0.0}
+        runs, qrels = simulated(rng, queries, strengths)
+        alone.append(HarpFusion.learn(runs, qrels, seed=number).first_alone)
+    assert np.mean(alone) >= 0.9
+
+
+def test_noise_beside_a_good_system_gets_little_weight():
+    rng = np.random.default_rng(3)
+    runs, qrels = simulated(rng, 200, {"first": 2.0, "noise": 0.0, "good": 2.0})
+    weights = HarpFusion.learn(runs, qrels).weights
+    assert weights["noise"] <= 0.1 and weights["good"] >= 0.5
+
+
+def test_the_search_is_as_good_as_trying_every_weight():
+    rng = np.random.default_rng(4)
+    runs, qrels = simulated(rng, 60, {"a": 1.5, "b": 1.0, "c": 2.0})
+    learnt = HarpFusion.learn(runs, qrels, measure="nDCG", level=1)
+    candidates = read_candidates(runs, normalisation="z-score", candidates="first")
+    measured = MeasuredRankings(candidates, qrels, parse_measure("nDCG"))
+    means = {
+        weights: measured.values(np.array([1, *weights]) @ candidates.scores).mean()
+        for weights in product(GRID, repeat=2)
+    }
+    chosen = means[learnt.weights["b"], learnt.weights["c"]]
+    assert chosen == pytest.approx(max(means.values()), abs=2e-3)
+    assert mean(fuse(runs, **learnt.arguments), qrels, "nDCG") == pytest.approx(chosen)
+
+
+def test_the_same_weights_for_any_order_of_rows():
+    rng = np.random.default_rng(5)
+    runs, qrels = simulated(rng, 30, {"a": 1.0, "b": 1.5})
+    learnt = HarpFusion.learn(runs, qrels)
+    shuffled = {name: run.sample(frac=1, random_state=1) for name, run in runs.items()}
+    assert HarpFusion.learn(shuffled, qrels.sample(frac=1, random_state=2)) == learnt
+
+
+def test_what_it_says(caplog):
+    caplog.set_level("INFO", logger="harp_plugin")
+    rng = np.random.default_rng(6)
+    runs, qrels = simulated(rng, 40, {"BM25": 2.0, "model": 2.0})
+    learnt = HarpFusion.learn(runs, qrels)
+    assert str(learnt).startswith("weights are BM25 1, model ") and str(learnt) in caplog.text
+    assert learnt.record["weights"] == learnt.weights and not learnt.record["first_alone"]
+    few = HarpFusion.learn(runs, qrels.head(4))
+    assert few.first_alone and few.weights == {"BM25": 1, "model": 0}
+    assert "BM25 ranks alone: 4 judged queries are too few to learn weights from" in caplog.text
+    runs["model"] = runs["model"].assign(score=rng.normal(size=len(runs["model"])))
+    assert "BM25 ranks alone: on held-out parts of 40 judged" in str(HarpFusion.learn(runs, qrels))
+
+
+def test_five_hundred_queries_take_seconds():
+    rng = np.random.default_rng(7)
+    pairs = [(f"q{query}", f"d{number}") for query in range(500) for number in range(100)]
+    frame = pd.DataFrame(pairs, columns=["qid", "docno"])
+    relevant = frame["docno"] == "d7"
+    runs = {n: frame.assign(score=rng.normal(size=len(frame)) + 2 * relevant) for n in "abc"}
+    start = time.process_time()
+    HarpFusion.learn(runs, frame[relevant].assign(label=1))
+    assert time.process_time() - start < 20
+
+
+def test_what_cannot_be_learnt_from_is_refused():
+    runs, qrels = simulated(np.random.default_rng(8), 5, {"a": 1.0, "b": 1.0})
+    with pytest.raises(HarpError, match="there are no judgements to learn from"):
+        HarpFusion.learn(runs, qrels.head(0))
+    with pytest.raises(HarpError, match="the judgements have no column label"):
+        HarpFusion.learn(runs, qrels.drop(columns="label"))
+    with pytest.raises(HarpError, match="unknown measure 'nonsense'"):
+        HarpFusion.learn(runs, qrels, measure="nonsense")
+    with pytest.raises(HarpError, match="level is 0: it must be above 0"):
+        HarpFusion.learn(runs, qrels, level=0)
+    with pytest.raises(HarpError, match="1 systems cannot be fused"):
+        HarpFusion.learn({"a": runs["a"]}, qrels)

@@ -1,0 +1,139 @@
+"""Vectors of texts: pooling, longest input, windows; and models that are refused."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from transformers import AutoModel, AutoTokenizer
+
+from harp_plugin.errors import HarpError
+from harp_plugin.ranking.windows import DocumentWindows
+from harp_plugin.retrieval.dense.encoder import Encoder
+
+TEXTS = ["a link leads on", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
+
+
+@pytest.fixture(scope="module")
+def cls_encoder(tiny_bert, tmp_path_factory):
+    """The vector of [CLS], of at most 12 tokens, with a prompt for queries."""
+    transformer = Transformer(str(tiny_bert), max_seq_length=12)
+    pooling = Pooling(32, pooling_mode="cls")
+    folder = tmp_path_factory.mktemp("cls")
+    model = SentenceTransformer(
+        modules=[transformer, pooling, Normalize()], device="cpu", prompts={"query": "find: "}
+    )
+    model.save(str(folder))
+    return folder
+
+
+def encoder(model, passages="first", length=None, stride=None, **options):
+    return Encoder(model, DocumentWindows(passages, length, stride), device="cpu", **options)
+
+
+def by_hand(folder, text, pool, max_length=512):
+    """One text at a time, by transformers alone."""
+    tokens = AutoTokenizer.from_pretrained(folder)(
+        text, truncation=True, max_length=max_length, return_tensors="pt"
+    )
+    with torch.no_grad():
+        states = AutoModel.from_pretrained(folder).eval()(**tokens).last_hidden_state[0]
+    vector = states.mean(0) if pool == "mean" else states[0]
+    return (vector / vector.norm()).numpy()
+
+
+def test_a_plain_checkpoint_gives_the_mean_over_tokens(tiny_bert):
+    vectors, starts = encoder(tiny_bert).documents(TEXTS)
+    expected = [by_hand(tiny_bert, text, "mean") for text in TEXTS]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    assert list(starts) == [0, 1, 2, 3]
+
+
+def test_pooling_prompt_and_longest_input_are_the_folders(cls_encoder):
+    vectors, _ = encoder(cls_encoder).documents(TEXTS)
+    expected = [by_hand(cls_encoder, text, "cls", 12) for text in TEXTS]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    expected = [by_hand(cls_encoder, f"find: {text}", "cls", 12) for text in TEXTS]
+    np.testing.assert_allclose(encoder(cls_encoder).queries(TEXTS), expected, atol=1e-5)
+
+
+def test_windows_are_parts_of_the_text(cls_encoder):
+    long = " ".join(f"word{chr(97 + n)}" for n in range(26))
+    tokenizer = AutoTokenizer.from_pretrained(cls_encoder)
+    offsets = tokenizer(long, add_special_tokens=False, return_offsets_mapping=True)
+    offsets = offsets["offset_mapping"]
+    vectors, starts = encoder(cls_encoder, "max", 8, 4).documents(["", long, "short"])
+    texts = [long[part[0][0] : part[-1][1]] for part in windows(offsets, 8, 4)]
+    assert texts[-1].endswith("wordz") and len(texts) > 5
+    assert list(starts) == [0, 1, 1 + len(texts)]
+    expected = [by_hand(cls_encoder, text, "cls", 12) for text in ["", *texts, "short"]]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+def windows(offsets, length, stride):
+    starts = range(0, max(len(offsets) - length, 0) + stride, stride)
+    return [offsets[start : start + length] for start in starts]
+
+
+def test_a_window_is_never_longer_than_the_model_reads(cls_encoder):
+    """12 tokens, of which 2 are special."""
+    text = "one two " * 20
+    whole, starts = encoder(cls_encoder, "max", 100, 5).documents([text])
+    fitting, _ = encoder(cls_encoder, "max", 10, 5).documents([text])
+    np.testing.assert_array_equal(whole, fitting)
+    assert len(whole) == 7 and list(starts) == [0]
+
+
+def test_the_fingerprint_covers_the_modules(cls_encoder, tmp_path):
+    copy = shutil.copytree(cls_encoder, tmp_path / "copy")
+    assert encoder(copy).fingerprint == encoder(cls_encoder).fingerprint
+    config = copy / "1_Pooling" / "config.json"
+    config.write_text(config.read_text().replace("cls", "mean"))
+    assert encoder(copy).fingerprint != encoder(cls_encoder).fingerprint
+
+
+def test_code_of_a_model_is_not_run(cls_encoder, tmp_path):
+    copy = shutil.copytree(cls_encoder, tmp_path / "copy")
+    modules = json.loads((copy / "modules.json").read_text())
+    modules[1]["type"] = "evil.Module"
+    (copy / "modules.json").write_text(json.dumps(modules))
+    (copy / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Module: pass\n")
+    with pytest.raises(HarpError, match="cannot load model"):
+        encoder(copy).queries(["a"])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_pickled_weights_of_a_module_are_refused(cls_encoder, tmp_path):
+    copy = shutil.copytree(cls_encoder, tmp_path / "copy")
+    torch.save({}, copy / "1_Pooling" / "pytorch_model.bin")
+    with pytest.raises(HarpError, match="which may run code: save the model as safetensors"):
+        encoder(copy).queries(["a"])
+
+
+def test_modules_elsewhere_are_refused(cls_encoder, tmp_path):
+    copy = shutil.copytree(cls_encoder, tmp_path / "copy")
+    (copy / "modules.json").write_text('[{"path": "../other", "type": "x"}]')
+    with pytest.raises(HarpError, match="outside of the model's folder"):
+        encoder(copy).queries(["a"])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("no/such/model/here", "no model at no/such/model/here"),
+        ("package:no-such-package", "package no-such-package is not installed"),
+    ],
+)
+def test_models_that_are_not_there(model, message):
+    with pytest.raises(HarpError, match=message):
+        encoder(model).queries(["a"])
+
+
+def test_arguments_without_a_meaning(tiny_bert):
+    with pytest.raises(HarpError, match="unknown dtype 'int8': choose one of float32"):
+        encoder(tiny_bert, dtype="int8")
+    with pytest.raises(HarpError, match="passages matching depends on the query"):
+        encoder(tiny_bert, "matching")
