@@ -172,7 +172,7 @@ def table_bytes(folder: Path) -> int:
 def _refuse_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise HarpError(
             f"{path} is damaged ({type(error).__name__}): {_DELETE_AND_BUILD}"
         ) from error

@@ -78,7 +78,7 @@ def test_a_recipe_without_sizes_is_refused_at_once(tmp_path, capsys):
     recipe = tmp_path / "recipe.json"
     recipe.write_text(json.dumps({"tasks": {"anchor": 1}, "max_length": 32}))
     arguments = ["adapt", "docs", "--output-dir", str(tmp_path / "x"), "--training", str(recipe)]
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     wrong = "lacks per_device_train_batch_size, negatives_per_group, from which the number of"
     assert wrong in capsys.readouterr().err
 
