@@ -9,13 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..errors import HarpError
-from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
-from ..files.with_record import FolderWithRecord
-from ..files.writing import remove_temporary
 from ..option_names import old_names, takes_old_names
-from ..options import OptionsParser, read_recipe
+from ..options import read_recipe
+from .steps import output_folder, say, training_arguments
 
 __all__ = ["RECIPES", "QuickstartOptions", "quickstart"]
 
@@ -51,23 +48,18 @@ def quickstart(options: QuickstartOptions) -> None:
             holds something that may not be replaced.
     """
     output = Path(options.output_dir)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HarpError(f"cannot write to {output} ({error}): name another --output-dir") from error
-    with one_writer(output):
-        remove_temporary(output)
+    with output_folder(output):
         _quickstart(output, options)
 
 
 def _quickstart(output: Path, options: QuickstartOptions) -> None:
     recipe = {name: _located(read_recipe(name), output) for name in RECIPES}
     build_dir, model = _build(recipe["quickstart"], options)
-    _say("inspect", "sample pairs of each task")
+    say("inspect", "sample pairs of each task")
     report = _inspect(build_dir, options)
-    _say("train", f"{model} on anchor texts and the pages that they lead to")
+    say("train", f"{model} on anchor texts and the pages that they lead to")
     _train(recipe["quickstart"], output, options)
-    _say("evaluate", "56 judged queries: BM25, cosine, the trained model, and their fusions")
+    say("evaluate", "56 judged queries: BM25, cosine, the trained model, and their fusions")
     results = _evaluate(recipe["evaluate-quickstart"], options)
     print(results)
     print(f"report of the ranking: {results.path.with_name('report.html')}")
@@ -80,10 +72,6 @@ def _located(recipe: dict[str, Any], output: Path) -> dict[str, Any]:
     return json.loads(text)
 
 
-def _say(stage: str, what: str) -> None:
-    print(f"== {stage}: {what}", flush=True)
-
-
 def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, str]:
     from ..corpus.options import CorpusOptions
     from ..tasks.registry import HARP_TASKS
@@ -91,7 +79,7 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
     from .build import BuildOptions, build, summary
 
     model = recipe["model"]
-    _say("build", f"pages, links, term weights by {model}, examples")
+    say("build", f"pages, links, term weights by {model}, examples")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     building = BuildOptions(
         output_dir=recipe["build_dir"],
@@ -121,16 +109,11 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
     from ..evaluation.training import train
     from ..training.arguments import PRETRAINING
 
-    parser = OptionsParser(PRETRAINING, "harp quickstart", "")
-    located = output / "quickstart.json"
     rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
-    FolderWithRecord(output, rules).write(located, json.dumps(recipe, indent=2) + "\n")
     flags = [] if options.max_steps is None else ["--max-steps", str(options.max_steps)]
     flags += ["--quiet"] if options.quiet else []
-    flags += ["--overwrite"] if options.overwrite else []
-    flags += ["--keep"] if options.keep else []
-    model, data, training, _rest = parser.read(flags, str(located))
-    print(f"checkpoint: {train(model, data, training)}")
+    path = output / "quickstart.json"
+    print(f"checkpoint: {train(*training_arguments(PRETRAINING, path, recipe, rules, flags))}")
 
 
 def _evaluate(recipe: dict[str, Any], options: QuickstartOptions):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..text import WORD, words
 
-__all__ = ["Node", "Tree", "section_tree"]
+__all__ = ["Node", "Tree", "joined_sections", "section_tree"]
 
 
 class Node(NamedTuple):
@@ -57,6 +57,11 @@ class Tree:
         found = islice(WORD.finditer(node.text), least)
         return not node.boilerplate and sum(1 for _ in found) == least
 
+    @property
+    def text(self) -> str:
+        """The headings and texts of all sections, line by line, without boilerplate."""
+        return joined_sections((n.title, n.text, n.boilerplate) for n in self.nodes)
+
     def path(self, place: int) -> list[str]:
         """Return the titles from the root down to a node."""
         return [self.nodes[step].title for step in (*self.ancestors(place), place)]
@@ -74,6 +79,16 @@ class Tree:
         """Return the sections with a text that are neither this node nor above it."""
         path = {0, place, *self.ancestors(place)}
         return [n for n in self.nodes if n.place not in path and self.has_words(n.place)]
+
+
+def joined_sections(sections: Iterable[tuple[str, str, bool]]) -> str:
+    """Join headings and texts, line by line.
+
+    Args:
+        sections: the heading, the text and whether it is boilerplate, which is left out.
+    """
+    kept = ((title, text) for title, text, boilerplate in sections if not boilerplate)
+    return "\n".join(part for section in kept for part in section if part)
 
 
 def section_tree(title: str, sections: Iterable[tuple[int, str, str, bool]]) -> Tree:

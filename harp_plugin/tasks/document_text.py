@@ -40,18 +40,11 @@ def _article(texts: PageTexts, page: int) -> str:
     return "\n".join(sections)
 
 
-def _passage(texts: PageTexts, page: int, query: str) -> str:
-    """Cut a passage out of the title and all sections with their headings."""
-    nodes = (node for node in texts.tree(page).nodes if not node.boilerplate)
-    parts = (part for node in nodes for part in (node.title, node.text) if part)
-    return query_passage(query, "\n".join(parts))
-
-
 DOCUMENT_FIELDS: dict[str, Callable[[PageTexts, int, str], str]] = {
     "title": lambda texts, page, query: texts.title(page),
     "lead": lambda texts, page, query: texts.lead(page),
     "text": lambda texts, page, query: _article(texts, page),
-    "passage": _passage,
+    "passage": lambda texts, page, query: query_passage(query, texts.tree(page).text),
 }
 """What makes each part of a document's text, by the name in the option ``document_fields``."""
 OVERLAPPING = (frozenset({"lead", "text", "passage"}), frozenset({"title", "passage"}))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...corpus.tree import joined_sections
 from ...files.writing import whole_file
 from ...sampling import stable_id
 from ...storage import ShardFile, read_batches
@@ -108,12 +109,11 @@ def _rows(files: Iterable[Path], columns: list[str] | None = None) -> Iterator[d
 
 
 def _document(row: dict[str, Any], ids: DocumentIds) -> CollectionDocument:
-    sections = [section for section in row["sections"] if not section["boilerplate"]]
-    parts = [part for section in sections for part in (section["title"], section["text"])]
+    sections = ((s["title"], s["text"], s["boilerplate"]) for s in row["sections"])
     lines = [anchor["text"] for anchor in row["anchor_texts"] or () for _ in range(anchor["count"])]
     return CollectionDocument(
         ids.of(row["id"], row["key"]),
         row["title"],
-        "\n".join(filter(None, parts)),
+        joined_sections(sections),
         "\n".join(lines),
     )

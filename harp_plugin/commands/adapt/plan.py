@@ -7,10 +7,11 @@ from typing import Any
 from ...collections.judged_dataset import JudgedDataset
 from ...errors import HarpError
 from ...files.records import read_record, write_record
+from ..steps import say
 from .budget import in_words, measured_speed, training_data, training_steps
 from .options import AdaptOptions
 
-__all__ = ["DEPTH", "make_plan", "say", "trained_model"]
+__all__ = ["DEPTH", "make_plan", "trained_model"]
 
 DEPTH = 50
 """How many results of each query are ranked."""
@@ -92,8 +93,3 @@ def trained_model(options: AdaptOptions) -> str:
     """Name the folder of the cross-encoder that is trained last."""
     name = "queries" if read_record(options.folder / _PLAN)["queries"] else "links"
     return str(options.folder / name)
-
-
-def say(stage: str, what: str) -> None:
-    """Print what begins."""
-    print(f"== {stage}: {what}", flush=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...files.records import read_record
+from ..steps import say
 from .options import AdaptOptions
-from .plan import DEPTH, say, trained_model
+from .plan import DEPTH, trained_model
 
 if TYPE_CHECKING:
     from ...evaluation import Results

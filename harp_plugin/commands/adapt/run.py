@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HarpError
-from ...files.locks import one_writer
 from ...options import read_recipe
+from ..steps import output_folder, say
 from .budget import seconds_in
 from .options import AdaptOptions
-from .plan import make_plan, say
+from .plan import make_plan
 from .ranking import rank, save_pipeline
 from .training import train_on_links, train_on_queries
 
@@ -50,11 +50,7 @@ def adapt(
     """
     began, budget = time.monotonic(), seconds_in(options.budget)
     folder = options.folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HarpError(f"cannot write to {folder} ({error}): name another --output-dir") from error
-    with one_writer(folder):
+    with output_folder(folder):
         recipe = _recipe(options)
         _build(sources, options, corpus, recipe)
         _collect(options, budget)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from ...files.with_record import FolderWithRecord
-from ...options import OptionsParser
+from ..steps import say, training_arguments
 from .options import AdaptOptions
-from .plan import DEPTH, say
+from .plan import DEPTH
 
 __all__ = ["train_on_links", "train_on_queries"]
 
@@ -62,9 +60,6 @@ def train_on_queries(options: AdaptOptions, recipe: dict[str, Any], steps: int) 
 def _arguments(
     options: AdaptOptions, dataclasses: tuple[type, ...], name: str, recipe: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Write a recipe of training into the folder, and read it with the flags of the command."""
-    folder = options.folder
-    path = folder / f"{name}.json"
-    FolderWithRecord(folder, options.rules).write(path, json.dumps(recipe, indent=2) + "\n")
-    flags = [f"--{flag}" for flag in ("quiet", "overwrite", "keep") if getattr(options, flag)]
-    return OptionsParser(dataclasses, "harp adapt", "").read(flags, str(path))[:3]
+    path = options.folder / f"{name}.json"
+    flags = ["--quiet"] if options.quiet else []
+    return training_arguments(dataclasses, path, recipe, options.rules, flags)
