@@ -10,6 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
+from .compared_transformer import ComparedTransformer
 from .frames import rerank_frame
 from .normalisation import min_max, z_scores
 from .options import check_scoring_options
@@ -20,7 +21,7 @@ __all__ = ["HarpEnsemble", "HarpFeatures"]
 _ONE_QUERY = np.zeros(1, dtype=np.int64)
 
 
-class _Combined(pt.Transformer):
+class _Combined(ComparedTransformer):
     """What an ensemble and features have in common."""
 
     def __init__(self, rerankers: Sequence[Reranker]) -> None:
@@ -36,18 +37,8 @@ class _Combined(pt.Transformer):
         self.rerankers[0].validate(frame, context=self)
         return score_rows(self.rerankers, frame)
 
-    def _settings(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return (self.rerankers,)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Combined)
-            and type(self) is type(other)
-            and self._settings() == other._settings()
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self._settings()))
 
 
 class HarpEnsemble(_Combined):
@@ -91,7 +82,7 @@ class HarpEnsemble(_Combined):
         weights = np.array(self.weights or [1] * len(self.rerankers), dtype=np.float64)
         return rerank_frame(inp, scores @ (weights / weights.sum()))
 
-    def _settings(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         weights = self.weights or (1,) * len(self.rerankers)
         return (self.rerankers, weights, self.score_normalisation)
 

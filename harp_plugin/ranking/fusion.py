@@ -12,6 +12,7 @@ import pyterrier as pt
 
 from ..errors import HarpError
 from .candidates import read_candidates
+from .compared_transformer import ComparedTransformer
 from .fusion_options import check_fusion, check_weights
 from .fusion_weights import LEVEL, LearntWeights, learn_weights
 
@@ -23,7 +24,7 @@ FIRST = "first stage"
 """Name of the scores that a fusion in a pipeline takes from the stage before it."""
 
 
-class StageBefore(pt.Transformer):
+class StageBefore(ComparedTransformer):
     """The results of the stage before a fusion in a pipeline, as they are.
 
     Unlike PyTerrier's identity, two of them are equal, and a diagram asks no network.
@@ -36,17 +37,14 @@ class StageBefore(pt.Transformer):
         pt.validate.result_frame(inp, extra_columns=["score"], context=self)
         return inp
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StageBefore)
-
-    def __hash__(self) -> int:
-        return hash(type(self).__name__)
+    def _comparison_key(self) -> tuple[()]:
+        return ()
 
     def __repr__(self) -> str:
         return "StageBefore()"
 
 
-class HarpFusion(pt.Transformer):
+class HarpFusion(ComparedTransformer):
     """Rank by the weighted sum of several systems' scores, which are normalised for each query.
 
     A fusion of first stages and pipelines, ``HarpFusion({"bm25": bm25, "cosine": cosine})``,
@@ -198,15 +196,9 @@ class HarpFusion(pt.Transformer):
                 frames[name] = system.transform(inp) if rest is None else rest.transform(results)
         return frames
 
-    def _settings(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         systems, weights = tuple(self.systems.items()), tuple(self.weights.items())
         return systems, weights, self.normalisation, self.candidates
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HarpFusion) and self._settings() == other._settings()
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self._settings()))
 
     def __repr__(self) -> str:
         return (

@@ -15,6 +15,7 @@ from ..files.records import read_own_record, read_record, write_record
 from ..files.versions import package_versions
 from ..models.folder import PIPELINE
 from ..models.loading import model_fingerprint
+from .compared_transformer import ComparedTransformer
 from .pipeline_parts import decoded, encoded
 from .versions import scoring_versions
 
@@ -25,7 +26,7 @@ _FORMAT = 1
 logger = logging.getLogger(__name__)
 
 
-class HarpPipeline(pt.Transformer):
+class HarpPipeline(ComparedTransformer):
     """A pipeline that can be saved: first stages, rerankers, encoders and a fusion of them.
 
     ``HarpPipeline(bm25 >> HarpFusion.of_scores({"model": harp})).save("folder")`` writes one JSON
@@ -105,11 +106,8 @@ class HarpPipeline(pt.Transformer):
         _tell_versions(path, record["versions"])
         return cls(pipeline)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HarpPipeline) and self.pipeline == other.pipeline
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self.pipeline))
+    def _comparison_key(self) -> pt.Transformer:
+        return self.pipeline
 
     def __repr__(self) -> str:
         return f"HarpPipeline({self.pipeline!r})"

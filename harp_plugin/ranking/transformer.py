@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -15,17 +14,17 @@ from ..models.loading import model_fingerprint
 from .cache import ScoreCache
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
+from .model_transformer import ModelTransformer
 from .options import default_of, names_of_part, with_present_names
 from .rows import score_rows
 from .scorer import Scorer
-from .texts import DatasetTexts, FrameTexts, TextSource
 from .versions import scoring_versions
 from .windows import DocumentWindows
 
 __all__ = ["HarpReranker"]
 
 
-class HarpReranker(pt.Transformer):
+class HarpReranker(ModelTransformer):
     """Rerank results by a cross-encoder: ``bm25 >> HarpReranker(path, dataset="irds:vaswani")``.
 
     It takes any Hugging Face sequence-classification checkpoint with one or two logits. The columns
@@ -86,9 +85,7 @@ class HarpReranker(pt.Transformer):
         allow_untrained: bool = default_of("allow_untrained"),
         seed: int = default_of("seed"),
     ) -> None:
-        self.model = model
-        self.text_field = text_field if isinstance(text_field, str | None) else tuple(text_field)
-        self.dataset = dataset
+        super().__init__(model, text_field=text_field, dataset=dataset)
         self.passages = passages
         self.passage_length = passage_length
         self.passage_stride = passage_stride
@@ -102,8 +99,6 @@ class HarpReranker(pt.Transformer):
         self.seed = seed
         if self.text_field is not None and not self.text_field:
             raise HarpError("text_field is empty: name the column that holds the text")
-        self._made: dict[str, tuple[Any, Any]] = {}
-        self._lock = threading.RLock()
         _ = self.windows, self.texts, self.scorer  # so that wrong arguments are refused here
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -177,15 +172,6 @@ class HarpReranker(pt.Transformer):
         return self._make_once("scorer", options, lambda: Scorer(self.model, **dict(options[1:])))
 
     @property
-    def texts(self) -> TextSource:
-        """Where texts come from, by the present attributes."""
-        fields = (self.text_field,) if isinstance(self.text_field, str) else self.text_field
-        if self.dataset is None:
-            return FrameTexts(fields or ("text",))
-        key = id(self.dataset), fields
-        return self._make_once("texts", key, lambda: DatasetTexts(self.dataset, fields))
-
-    @property
     def windows(self) -> DocumentWindows:
         """How long documents are cut, by the present attributes."""
         return DocumentWindows(self.passages, self.passage_length, self.passage_stride)
@@ -213,18 +199,11 @@ class HarpReranker(pt.Transformer):
         }
         return ScoreCache(self.cache, settings)
 
-    def _make_once(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the object that was made under this key; make it where the key is another."""
-        with self._lock:
-            if name not in self._made or self._made[name][0] != key:
-                self._made[name] = key, make()
-            return self._made[name][1]
-
     def _scorer_options(self) -> tuple[tuple[str, Any], ...]:
         names = ("model", *names_of_part("scorer"))
         return tuple((name, getattr(self, name)) for name in names)
 
-    def _settings(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return (
             fspath(self.model),
             self.texts.name,
@@ -232,24 +211,3 @@ class HarpReranker(pt.Transformer):
             self.windows,
             *(value for _, value in self._scorer_options()[1:]),
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": {}, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_lock": threading.RLock()})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HarpReranker) and self._settings() == other._settings()
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self._settings()))
-
-    def __repr__(self) -> str:
-        defaults = {a.name: a.init_default_value for a in pt.inspect.transformer_attributes(self)}
-        named = [
-            f"{name}={getattr(self, name)!r}"
-            for name, default in defaults.items()
-            if name != "model" and getattr(self, name) != default
-        ]
-        return f"HarpReranker({', '.join([repr(fspath(self.model)), *named])})"

@@ -135,6 +135,14 @@ def test_equal_settings_make_equal_rerankers(tiny_bert):
     assert repr(HarpReranker("m", max_length=9)) == "HarpReranker('m', max_length=9)"
 
 
+def test_a_subclass_may_score_otherwise_and_is_never_equal(tiny_bert):
+    class Other(HarpReranker):
+        pass
+
+    assert Other(tiny_bert) == Other(tiny_bert)
+    assert Other(tiny_bert) != HarpReranker(tiny_bert) != Other(tiny_bert)
+
+
 def test_a_changed_attribute_changes_the_scores(tiny_bert, results):
     rerank = HarpReranker(tiny_bert, text_field="text")
     assert rerank.scorer is rerank.scorer

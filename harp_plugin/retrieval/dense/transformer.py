@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,8 +15,8 @@ from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...limits import COUNT, check_limits
 from ...ranking.frames import rerank_frame
+from ...ranking.model_transformer import ModelTransformer
 from ...ranking.pairs import distinct
-from ...ranking.texts import DatasetTexts, FrameTexts, TextSource
 from ...ranking.windows import DocumentWindows
 from ..ranks import best
 from ..results import query_texts, result_frame
@@ -32,7 +31,7 @@ _DECIMALS = 6
 _VECTOR_DTYPES = "float32", "float16"
 
 
-class DenseCosine(pt.Transformer):
+class DenseCosine(ModelTransformer):
     """Retrieve or rerank by the cosine of an encoder: ``DenseCosine(model, dataset="irds:x")``.
 
     A frame of queries is searched for: this needs a dataset and a folder for its vectors, which are
@@ -84,10 +83,8 @@ class DenseCosine(pt.Transformer):
         dtype: str = "float32",
         verbose: bool = False,
     ) -> None:
-        self.model = model
-        self.dataset = dataset
+        super().__init__(model, text_field=text_field, dataset=dataset)
         self.index_dir = index_dir
-        self.text_field = text_field if isinstance(text_field, str | None) else tuple(text_field)
         self.passages = passages
         self.passage_length = passage_length
         self.passage_stride = passage_stride
@@ -97,8 +94,6 @@ class DenseCosine(pt.Transformer):
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
-        self._made: dict[str, tuple[Any, Any]] = {}
-        self._lock = threading.RLock()
         counts = {"num_results": num_results, "batch_size": batch_size}
         check_limits(counts, dict.fromkeys(counts, COUNT))
         if vector_dtype not in _VECTOR_DTYPES:
@@ -144,15 +139,6 @@ class DenseCosine(pt.Transformer):
         options["batch_size"] = self.batch_size
         key = fspath(self.model), windows, *options.values()
         return self._make_once("encoder", key, lambda: Encoder(self.model, windows, **options))
-
-    @property
-    def texts(self) -> TextSource:
-        """Where texts come from, by the present attributes."""
-        fields = (self.text_field,) if isinstance(self.text_field, str) else self.text_field
-        if self.dataset is None:
-            return FrameTexts(fields or ("text",))
-        key = id(self.dataset), fields
-        return self._make_once("texts", key, lambda: DatasetTexts(self.dataset, fields))
 
     @property
     def index(self) -> DenseIndex:
@@ -231,37 +217,10 @@ class DenseCosine(pt.Transformer):
             return self.index.of_documents([self.index.numbers[key] for key in keys])
         return self.encoder.documents(self.texts.read(keys, frame))
 
-    def _make_once(self, name: str, key: Any, make: Any) -> Any:
-        with self._lock:
-            if name not in self._made or self._made[name][0] != key:
-                self._made[name] = key, make()
-            return self._made[name][1]
-
-    def _settings(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         texts = self.texts
         index_dir = None if self.index_dir is None else fspath(self.index_dir)
         windows = self.encoder.windows
         names = "vector_dtype", "num_results", "batch_size", "device", "dtype"
         options = (getattr(self, name) for name in names)
         return fspath(self.model), texts.name, texts.fields, index_dir, windows, *options
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": {}, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_lock": threading.RLock()})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DenseCosine) and self._settings() == other._settings()
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self._settings()))
-
-    def __repr__(self) -> str:
-        defaults = {a.name: a.init_default_value for a in pt.inspect.transformer_attributes(self)}
-        named = [
-            f"{name}={getattr(self, name)!r}"
-            for name, default in defaults.items()
-            if name != "model" and getattr(self, name) != default
-        ]
-        return f"DenseCosine({', '.join([repr(fspath(self.model)), *named])})"

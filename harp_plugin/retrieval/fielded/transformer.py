@@ -10,6 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from ...limits import COUNT, check_limits
+from ...ranking.compared_transformer import ComparedTransformer
 from ..ranks import best
 from ..results import query_texts, result_frame
 from ..terms import query_terms
@@ -19,7 +20,7 @@ from .settings import FieldSettings, term_weight
 __all__ = ["FieldedBm25"]
 
 
-class FieldedBm25(pt.Transformer):
+class FieldedBm25(ComparedTransformer):
     """Retrieve by BM25 over fields (BM25F): ``FieldedBm25(index, {"title": 3, "text": 1})``.
 
     Each field has a weight and a length normalisation of its own, and a term's counts are summed
@@ -102,14 +103,8 @@ class FieldedBm25(pt.Transformer):
         found = found[best(scores[found], found, self.num_results)]
         return postings.docnos[found], scores[found]
 
-    def _equality(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return self.index, self.settings, self.num_results
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FieldedBm25) and self._equality() == other._equality()
-
-    def __hash__(self) -> int:
-        return hash(self._equality())
 
     def __repr__(self) -> str:
         arguments = self.settings.arguments | {"num_results": self.num_results}
