@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from ..errors import HarpError
 from .candidates import read_candidates
 from .compared_transformer import ComparedTransformer
 from .fusion_options import check_fusion, check_weights
-from .fusion_weights import LEVEL, LearntWeights, learn_weights
+from .fusion_weights import LearntWeights, learn_weights
 
 __all__ = ["FIRST", "HarpFusion", "StageBefore", "fuse"]
 
@@ -22,6 +23,20 @@ logger = logging.getLogger(__name__)
 
 FIRST = "first stage"
 """Name of the scores that a fusion in a pipeline takes from the stage before it."""
+
+_Arguments = ParamSpec("_Arguments")
+
+
+def _logged(learn: Callable[_Arguments, LearntWeights]) -> Callable[_Arguments, LearntWeights]:
+    """Make a function of the same signature and documentation that logs what was learnt."""
+
+    @wraps(learn)
+    def learn_and_log(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> LearntWeights:
+        learnt = learn(*args, **kwargs)
+        logger.info("%s", learnt)
+        return learnt
+
+    return learn_and_log
 
 
 class StageBefore(ComparedTransformer):
@@ -113,53 +128,7 @@ class HarpFusion(ComparedTransformer):
         systems = {first: StageBefore(), **rerankers}
         return cls(systems, weights=weights, normalisation=normalisation)
 
-    @staticmethod
-    def learn(
-        runs: Mapping[str, pd.DataFrame],
-        qrels: pd.DataFrame,
-        measure: Any = "RR@10",
-        normalisation: str = "z-score",
-        candidates: str = "first",
-        seed: int = 42,
-        level: float = LEVEL,
-    ) -> LearntWeights:
-        """Choose weights by which the fusion is not significantly worse than its first system.
-
-        The best weights on a small grid are taken only if weights that are learnt from nine tenths
-        of the queries are better than the first system on the other tenths, by Student's one-sided
-        paired t-test; else the first system ranks alone. A fusion that gains nothing is so taken in
-        about one of twenty cases, however few the queries are, and small weights are preferred
-        where means are equal. The price is that a real gain needs queries enough to be seen.
-
-        Args:
-            runs: what the systems return for the judged queries, as frames of ``qid``, ``docno``
-                and ``score``, by the names of the systems. The first is the one to fall back to.
-            qrels: frame of ``qid``, ``docno`` and ``label``; its queries are learnt from, and one
-                for which the runs have nothing counts 0.
-            measure: of ir_measures, or its name.
-            normalisation: see `HarpFusion`.
-            candidates: see `HarpFusion`.
-            seed: draws the parts that are held out in turn.
-            level: how often a fusion that gains nothing may be taken.
-
-        Returns:
-            The weights, for ``HarpFusion(systems, **learnt.arguments)``; ``first_alone`` and the
-            text of it say whether the first system ranks alone.
-
-        Raises:
-            HarpError: a run, the judgements, the measure or an option is at fault.
-        """
-        learnt = learn_weights(
-            runs,
-            qrels,
-            measure=measure,
-            normalisation=normalisation,
-            candidates=candidates,
-            seed=seed,
-            level=level,
-        )
-        logger.info("%s", learnt)
-        return learnt
+    learn = staticmethod(_logged(learn_weights))
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Run the systems and rank the candidates of each query, best first.

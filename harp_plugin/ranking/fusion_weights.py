@@ -104,30 +104,39 @@ class LearntWeights:
 def learn_weights(
     runs: Mapping[str, pd.DataFrame],
     qrels: pd.DataFrame,
-    *,
     measure: Any = "RR@10",
     normalisation: str = "z-score",
     candidates: str = "first",
     seed: int = 42,
     level: float = LEVEL,
 ) -> LearntWeights:
-    """Choose the weights of a fusion on judged queries; see `HarpFusion.learn`.
+    """Choose weights by which a fusion is not significantly worse than its first system.
 
-    The weights of the best mean are searched on all queries. They are taken only if learning them
-    pays: the queries are dealt to 10 folds (each query is one where there are fewer than 10), the
-    weights that are learnt from the other folds rank each fold, and a one-sided paired t-test at
-    ``level`` must find that these rankings are better than those of the first system. If it does
-    not, the first system has weight 1 and all others 0.
+    The weights of the best mean on a small grid are taken only if learning them pays: the queries
+    are dealt to 10 folds (each query is one where there are fewer than 10), the weights that are
+    learnt from the other folds rank each fold, and a one-sided paired t-test at ``level`` must find
+    that these rankings are better than those of the first system. If it does not, the first system
+    ranks alone: it has weight 1 and all others 0.
+
+    A fusion that gains nothing is so taken in about one of twenty cases, however few the queries
+    are, and small weights are preferred where means are equal. The price is that a real gain needs
+    queries enough to be seen.
 
     Args:
-        runs: columns ``qid``, ``docno`` and ``score``, by the names of the systems.
-        qrels: columns ``qid``, ``docno`` and ``label``; its queries are learnt from.
+        runs: what the systems return for the judged queries, as frames of ``qid``, ``docno`` and
+            ``score``, by the names of the systems. The first is the one to fall back to.
+        qrels: frame of ``qid``, ``docno`` and ``label``; its queries are learnt from, and one for
+            which the runs have nothing counts 0.
         measure: of ir_measures, or its name.
         normalisation: see `HarpFusion`.
         candidates: see `HarpFusion`.
         seed: draws the folds.
-        level: of the test; 0.16 is about the rule of one standard error, 1 takes the best weights
-            without a test.
+        level: of the test, which is how often a fusion that gains nothing may be taken; 0.16 is
+            about the rule of one standard error, 1 takes the best weights without a test.
+
+    Returns:
+        The weights, for ``HarpFusion(systems, **learnt.arguments)``; ``first_alone`` and the text
+        of it say whether the first system ranks alone.
 
     Raises:
         HarpError: a run, the judgements, the measure or an option is at fault.

@@ -1,5 +1,6 @@
 """Learnt weights: the measures against ir_measures, the search, and when the first ranks alone."""
 
+import pydoc
 import time
 from itertools import product
 
@@ -148,6 +149,12 @@ def test_what_it_says(caplog):
     assert "BM25 ranks alone: 4 judged queries are too few to learn weights from" in caplog.text
     runs["model"] = runs["model"].assign(score=rng.normal(size=len(runs["model"])))
     assert "BM25 ranks alone: on held-out parts of 40 judged" in str(HarpFusion.learn(runs, qrels))
+
+
+def test_help_names_and_explains_each_argument():
+    text = pydoc.render_doc(HarpFusion.learn, renderer=pydoc.plaintext)
+    for name in ("runs", "qrels", "measure", "normalisation", "candidates", "seed", "level"):
+        assert f"{name}: '" in text and f"\n        {name}: " in text
 
 
 def test_five_hundred_queries_take_seconds():
