@@ -62,7 +62,7 @@ def _fusion(where: str, row: Any, rows: Collection[str]) -> dict[str, Any]:
             raise HarpError(f"{where}: {name!r:.60} is no row: choose of {', '.join(rows)}")
     if len(of) < 2 or len(set(of)) < len(of):
         raise HarpError(f"{where} is of {', '.join(of) or 'nothing'}: name two or more rows once")
-    fusion: dict[str, Any] = {"normalisation": "z-score", "candidates": "first", "weights": LEARN}
+    fusion: dict[str, Any] = {"normalisation": "zscore", "candidates": "first", "weights": LEARN}
     fusion |= dict.fromkeys(_TEXTS) | {k: v for k, v in given.items() if v is not None}
     if fusion["weights"] == _RRF:
         if given.get("normalisation") not in (None, _RRF):

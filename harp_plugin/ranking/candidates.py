@@ -10,13 +10,12 @@ import pandas as pd
 
 from ..errors import HarpError
 from .frames import first_stage_order
-from .normalisation import min_max, z_scores
+from .normalisation import SCALES
 
 __all__ = ["RRF_K", "Candidates", "read_candidates"]
 
 RRF_K = 60
 """The constant of reciprocal rank fusion, as Cormack et al. (SIGIR 2009) set it."""
-_SCALES = {"z-score": z_scores, "min-max": min_max}
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def read_candidates(
     Args:
         runs: columns ``qid``, ``docno`` and ``score``, by the names of the systems. Equal scores
             have the order of the column ``rank`` where there is one, else of their rows.
-        normalisation: ``z-score``, ``min-max``, or ``rrf`` for 1 / (60 + rank) with ranks from 1.
+        normalisation: ``zscore``, ``minmax``, or ``rrf`` for 1 / (60 + rank) with ranks from 1.
         candidates: ``first`` for the documents of the first system, ``union`` for those of all.
 
     Raises:
@@ -96,7 +95,7 @@ def read_candidates(
     )
     if normalisation == "rrf" or not len(lines):
         return result
-    return replace(result, scores=_SCALES[normalisation](result.scores, result.starts))
+    return replace(result, scores=SCALES[normalisation](result.scores, result.starts))
 
 
 def _check(name: str, run: pd.DataFrame) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyterrier as pt
 from ..errors import HarpError
 from .compared_transformer import ComparedTransformer
 from .frames import rerank_frame
-from .normalisation import min_max, z_scores
+from .normalisation import SCALES
 from .options import check_scoring_options
 from .rows import Reranker, score_rows
 
@@ -76,7 +76,7 @@ class HarpEnsemble(_Combined):
         """Score and rank each row's document for its query, as `HarpReranker.transform` does."""
         scores = self._score(inp)
         if self.score_normalisation is not None:
-            normalise = _NORMALISATIONS[self.score_normalisation]
+            normalise = SCALES[self.score_normalisation]
             for rows in inp.reset_index(drop=True).groupby("qid", sort=False).indices.values():
                 scores[rows] = normalise(scores[rows].T, _ONE_QUERY).T
         weights = np.array(self.weights or [1] * len(self.rerankers), dtype=np.float64)
@@ -140,9 +140,3 @@ class HarpFeatures(_Combined):
 
 def _text_source(reranker: Reranker) -> tuple[Any, Any]:
     return reranker.texts.name, reranker.texts.fields
-
-
-_NORMALISATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "minmax": min_max,
-    "zscore": z_scores,
-}

@@ -74,8 +74,8 @@ class HarpFusion(ComparedTransformer):
     Args:
         systems: transformers by name. The first is the one to fall back to.
         weights: by the names of all systems, none negative; 1 for each by default.
-        normalisation: ``z-score`` (mean 0 and standard deviation 1 over the candidates of a query),
-            ``min-max`` (0 to 1), or ``rrf`` for reciprocal rank fusion, 1 / (60 + rank), by which a
+        normalisation: ``zscore`` (mean 0 and standard deviation 1 over the candidates of a query),
+            ``minmax`` (0 to 1), or ``rrf`` for reciprocal rank fusion, 1 / (60 + rank), by which a
             document that a system does not return gets 0. Scores that are all equal become 0.
         candidates: which documents are ranked: ``first`` for those of the first system, ``union``
             for those of any system whose weight is not 0.
@@ -91,7 +91,7 @@ class HarpFusion(ComparedTransformer):
         systems: Mapping[str, pt.Transformer],
         *,
         weights: Mapping[str, float] | None = None,
-        normalisation: str = "z-score",
+        normalisation: str = "zscore",
         candidates: str = "first",
     ) -> None:
         self.systems = dict(systems)
@@ -109,7 +109,7 @@ class HarpFusion(ComparedTransformer):
         rerankers: Mapping[str, pt.Transformer],
         *,
         weights: Mapping[str, float] | None = None,
-        normalisation: str = "z-score",
+        normalisation: str = "zscore",
         first: str = FIRST,
     ) -> HarpFusion:
         """Fuse the scores of the stage before with those that rerankers give to its results.
@@ -180,7 +180,7 @@ def fuse(
     runs: Mapping[str, pd.DataFrame],
     weights: Mapping[str, float],
     *,
-    normalisation: str = "z-score",
+    normalisation: str = "zscore",
     candidates: str = "first",
 ) -> pd.DataFrame:
     """Fuse runs as `HarpFusion` fuses what systems return.

@@ -12,7 +12,7 @@ __all__ = ["CANDIDATES", "NORMALISATIONS", "check_fusion", "check_weights"]
 
 CANDIDATES = ("first", "union")
 """Which documents are ranked: those of the first system, or of any."""
-NORMALISATIONS = ("z-score", "min-max", "rrf")
+NORMALISATIONS = ("zscore", "minmax", "rrf")
 """How the scores of a query are brought to one scale."""
 
 

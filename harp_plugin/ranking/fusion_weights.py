@@ -105,7 +105,7 @@ def learn_weights(
     runs: Mapping[str, pd.DataFrame],
     qrels: pd.DataFrame,
     measure: Any = "RR@10",
-    normalisation: str = "z-score",
+    normalisation: str = "zscore",
     candidates: str = "first",
     seed: int = 42,
     level: float = LEVEL,

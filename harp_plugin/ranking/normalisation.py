@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["min_max", "z_scores"]
+__all__ = ["SCALES"]
 
 
 def min_max(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -42,3 +42,7 @@ def z_scores(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
 def _query_of(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """(documents,) the number of each document's query."""
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=scores.shape[1]))
+
+
+SCALES = {"minmax": min_max, "zscore": z_scores}
+"""The functions that scale scores, by the names that options use."""

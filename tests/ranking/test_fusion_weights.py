@@ -71,7 +71,7 @@ def test_measures_equal_those_of_ir_measures(name):
     ]
     qrels = pd.DataFrame(judgements, columns=["qid", "docno", "label"])
     measure = parse_measure(name)
-    candidates = read_candidates({"a": run}, normalisation="z-score", candidates="first")
+    candidates = read_candidates({"a": run}, normalisation="zscore", candidates="first")
     measured = MeasuredRankings(candidates, qrels, measure)
     names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
     values = ir_measures.iter_calc(
@@ -118,7 +118,7 @@ def test_the_search_is_as_good_as_trying_every_weight():
     rng = np.random.default_rng(4)
     runs, qrels = simulated(rng, 60, {"a": 1.5, "b": 1.0, "c": 2.0})
     learnt = HarpFusion.learn(runs, qrels, measure="nDCG", level=1)
-    candidates = read_candidates(runs, normalisation="z-score", candidates="first")
+    candidates = read_candidates(runs, normalisation="zscore", candidates="first")
     measured = MeasuredRankings(candidates, qrels, parse_measure("nDCG"))
     means = {
         weights: measured.values(np.array([1, *weights]) @ candidates.scores).mean()
