@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
@@ -83,7 +85,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def _entry_points(self) -> dict[str, EntryPoint]:
         """The entry points by name; the first of several with one name counts."""
         points: dict[str, EntryPoint] = {}
-        for point in entry_points(group=self.group):
+        for point in _installed(self.group, tuple(sys.path)):
             if point.name not in self._hidden:
                 points.setdefault(point.name, point)
         return points
@@ -103,3 +105,9 @@ class Registry(Mapping[str, T], Generic[T]):
         close = difflib.get_close_matches(str(name), list(self), n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         return f"unknown {self.kind} {name!r}: {hint}known are {', '.join(sorted(self))}"
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of the packages on ``path``, read once: that takes some milliseconds."""
+    return tuple(entry_points(group=group))

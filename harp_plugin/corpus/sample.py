@@ -55,18 +55,22 @@ def sample_corpus(
     unread = [(run, source) for run in runs for source in run.sources]
     stage = Stage(directory / "corpus", asdict(options), {str(name): "" for name in source_names})
     stage.start()
-    read, pages_read, files_read = 0.0, 0, 0
+    read, pages_read, files_read, shards = 0.0, 0, 0, 0
     started = time.perf_counter()
     while unread and pages_read < pages:
         # Where the files so far were too short, as many files again are read.
         chosen = _spread(unread, max(_MIN_FILES, files_read))
         pages_per_file = -(-(pages - pages_read) // len(chosen))
+        records_by_reader: dict[str, list[Any]] = {}
         for run, source in chosen:
             records, size = _first_records(run, source, pages_per_file, options)
             read += size
             pages_read += sum(map(page_count, records))
-            write_shard(Shard(f"{files_read:05d}", run.reader, records, stage, 0))
-            files_read += 1
+            records_by_reader.setdefault(run.reader, []).extend(records)
+        for reader, records in records_by_reader.items():
+            write_shard(Shard(f"{shards:05d}", reader, records, stage, 0))
+            shards += 1
+        files_read += len(chosen)
         chosen_ids = {id(source) for _, source in chosen}
         unread = [(run, source) for run, source in unread if id(source) not in chosen_ids]
     seconds = time.perf_counter() - started
@@ -101,7 +105,9 @@ def _first_records(
     if source.path is None:
         return records, float(pages_read)
     # The decompressor has read a whole block; only the part that the records fill counts.
-    share = min(1.0, bytes_read / (source.decompressed or bytes_read))
+    # It knows 0 bytes of a file that has been read to its end.
+    read = source.decompressed
+    share = min(1.0, bytes_read / read) if read else 1.0
     return records, source.position * share
 
 

@@ -34,17 +34,24 @@ def command(tiny_bert, tmp_path_factory):
     recipe = folder / "recipe.json"
     recipe.write_text(json.dumps(RECIPE))
     source = str(files("harp_plugin") / "data" / "encyclopedia.xml")
-    options = ["--output-dir", str(folder / "out"), "--model", str(tiny_bert), "--budget", "5s"]
+    options = ["--output-dir", str(folder / "out"), "--model", str(tiny_bert), "--budget", "5m"]
     options += ["--training", str(recipe), "--held-out-links", "0.3", "--title-anchors", "1"]
     return ["adapt", source, *options, "--quiet"], folder / "out"
 
 
+@pytest.fixture
+def short_training(monkeypatch):
+    """As many steps as a run takes whose budget is spent."""
+    monkeypatch.setattr(plan, "_SHARE_OF_TRAINING", 0)
+
+
 @pytest.mark.integration
-def test_from_a_corpus_to_a_saved_pipeline(command, monkeypatch, capsys):
+def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch, capsys):
     monkeypatch.setattr(plan, "_FEWEST_TRAIN_QUERIES", 1)
     arguments, folder = command
     assert main(arguments) == 0
     output = capsys.readouterr().out
+    assert "== estimate: what the build takes of the 5 min" in output
     rows = ["fielded BM25", "BM25", "cosine", "cross-encoder", FUSION]
     assert all(f"\n{row} " in output for row in rows)
     assert str(folder / "evaluation" / "report.html") in output
@@ -81,6 +88,15 @@ def test_a_recipe_without_sizes_is_refused_at_once(tmp_path, capsys):
     assert main(arguments) == 2
     wrong = "lacks per_device_train_batch_size, negatives_per_group, from which the number of"
     assert wrong in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_a_build_that_leaves_no_time_is_refused(command, capsys):
+    arguments, folder = command
+    other = {str(folder): f"{folder}-short", "5m": "0.001s"}
+    assert main([other.get(word, word) for word in arguments]) == 2
+    output = capsys.readouterr()
+    assert "the build alone would take about" in output.err and "== build" not in output.out
 
 
 @pytest.mark.integration

@@ -128,3 +128,19 @@ def test_tasks_outside_of_harp_are_counted_without_a_model(dump, tmp_path):
     assert {task: expected.rows[task] for task in options.tasks} == real
     assert expected.rows["documents"] == manifests["graph"]["rows"]["documents"]
     assert "rqp" not in expected.rows and "weights" not in expected.seconds
+
+
+def test_a_folder_of_small_files(tmp_path):
+    """Each file is read to its end; a part of other pages is no page, but counts as read."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for number in range(40):
+        text = "Read [the next page](page%d.md) of this manual, which is short. " % (number + 1)
+        (folder / f"page{number}.md").write_text(f"# Page {number}\n\n{text * 3}\n")
+        (folder / f"_part{number}.md").write_text("A line that other pages include.\n")
+    options = BuildOptions(output_dir=str(tmp_path / "out"), tasks=["anchor"], workers=1)
+    options.sample_pages = 20
+    graph, weights = GraphOptions(min_words=0), WeightOptions()
+    expected = estimate([folder], options, CorpusOptions(reader="markdown"), graph, weights)
+    assert 0.2 < expected.fraction < 0.8
+    assert 20 <= expected.rows["pages"] <= 60

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import HarpError
 from ...options import read_recipe
 from ..steps import output_folder, say
-from .budget import seconds_in
+from .budget import in_words, seconds_in
 from .options import AdaptOptions
 from .plan import make_plan
 from .ranking import rank, save_pipeline
@@ -19,12 +19,16 @@ from .training import train_on_links, train_on_queries
 if TYPE_CHECKING:
     from ...corpus.options import CorpusOptions
     from ...evaluation import Results
+    from ...graph import GraphOptions
+    from ...weights.options import WeightOptions
+    from ..build import BuildOptions
 
 __all__ = ["adapt"]
 
 _SECONDS_OF_A_QUERY = 15
 """One query is ranked for so many seconds of the budget, as far as 100 to 500 queries go."""
 _MOST_TRAIN_QUERIES = 5000
+_SAMPLE_PAGES = 500
 _NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
 
 
@@ -52,7 +56,7 @@ def adapt(
     folder = options.folder
     with output_folder(folder):
         recipe = _recipe(options)
-        _build(sources, options, corpus, recipe)
+        _build(sources, options, corpus, recipe, budget)
         _collect(options, budget)
         plan = make_plan(options, recipe, budget - (time.monotonic() - began))
         if plan["links"]:
@@ -85,17 +89,18 @@ def _build(
     options: AdaptOptions,
     corpus: CorpusOptions | None,
     recipe: dict[str, Any],
+    budget: float,
 ) -> None:
     from ...graph import GraphOptions
     from ...weights.options import WeightOptions
     from ..build import BuildOptions, build, summary
 
-    say("build", "pages, links and training examples of the source")
     negatives = [recipe["negatives"]] if recipe.get("negatives") in ("bm25", "model") else []
     building = BuildOptions(
         output_dir=recipe["build_dir"],
         tasks=list(recipe["tasks"]),
         negatives=negatives,
+        sample_pages=_SAMPLE_PAGES,
         workers=options.workers,
         overwrite=options.overwrite,
         keep=options.keep,
@@ -107,7 +112,33 @@ def _build(
         title_anchors=options.title_anchors,
     )
     weights = WeightOptions(model=options.model)
+    if not Path(recipe["build_dir"]).exists():
+        _estimate(sources, budget, building, corpus, graph, weights)
+    say("build", "pages, links and training examples of the source")
     print(summary(build(sources, building, corpus, graph, weights)))
+
+
+def _estimate(
+    sources: Sequence[str | Path],
+    budget: float,
+    building: BuildOptions,
+    corpus: CorpusOptions | None,
+    graph: GraphOptions,
+    weights: WeightOptions,
+) -> None:
+    """Print what the build will take, and refuse one that leaves no time for training."""
+    from ...corpus.options import CorpusOptions
+    from ..estimate import estimate, report
+
+    say("estimate", f"what the build takes of the {in_words(budget)}, from a sample of the source")
+    expected = estimate(sources, building, corpus or CorpusOptions(), graph, weights)
+    print(report(expected, Path(building.output_dir)), flush=True)
+    seconds = sum(expected.seconds.values())
+    if seconds > budget:
+        raise HarpError(
+            f"the build alone would take about {in_words(seconds)}, longer than --budget "
+            f"{in_words(budget)}: give a longer budget, or a part of the source"
+        )
 
 
 def _collect(options: AdaptOptions, budget: float) -> None:
