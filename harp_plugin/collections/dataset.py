@@ -133,8 +133,12 @@ class Dataset:
 
     @property
     def documents_identity(self) -> dict[str, Any]:
-        """What an index of the documents depends on: the dataset and the fields of a text."""
-        return {"dataset": self.name, "documents": self.documents_hash, "fields": self.fields}
+        """What an index of the documents depends on: their content and the fields of a text.
+
+        The content is named by `documents_hash`, or by an id of ir_datasets that all datasets with
+        the same documents share, such as ``wikir/en1k`` for ``wikir/en1k/test``.
+        """
+        return {"documents": self.documents_hash or self._documents_id, "fields": self.fields}
 
     def texts(self, documents: Iterable[str]) -> dict[str, str]:
         """The texts of documents, by id.
@@ -160,6 +164,13 @@ class Dataset:
                 self._store = os.getpid(), self._dataset.docs_store()
             stored = self._store[1].get_many_iter(set(documents))
             return {document.doc_id: self._text(document) for document in stored}
+
+    @property
+    def _documents_id(self) -> str:
+        import ir_datasets
+
+        with self._reading():
+            return ir_datasets.docs_parent_id(self.name)
 
     @cached_property
     def _dataset(self) -> Any:

@@ -57,4 +57,9 @@ class JudgedDataset(Dataset):
     def identity(self) -> dict[str, Any]:
         """What a run depends on: the dataset, the fields of a text, and the queries."""
         topics = self.topics.to_csv(index=False).encode("utf-8", "surrogatepass")
-        return {**self.documents_identity, "topics": hashlib.sha256(topics).hexdigest()}
+        return {
+            "dataset": self.name,
+            "documents": self.documents_hash,
+            "fields": self.fields,
+            "topics": hashlib.sha256(topics).hexdigest(),
+        }

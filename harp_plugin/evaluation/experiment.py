@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import ir_datasets
 import pandas as pd
 import pyterrier as pt
 from tqdm.auto import tqdm
@@ -254,13 +253,9 @@ def _stages_on(
     collection: JudgedDataset,
 ) -> dict[str, FirstStage]:
     """First stages for the queries of another dataset: the same ones on the same documents."""
-    if _documents(evaluated) == _documents(collection):
+    if evaluated.documents_identity == collection.documents_identity:
         return {row: stage.on(collection) for row, stage in stages.items()}
     return first_stages(options, collection)
-
-
-def _documents(collection: JudgedDataset) -> str:
-    return collection.documents_hash or ir_datasets.docs_parent_id(collection.name)
 
 
 def _judged(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,6 @@ from ..files.writing import remove_temporary_of, whole_folder
 __all__ = ["IndexFolder"]
 
 _RECORD = "harp_index.json"
-_LONGEST_NAME = 60
 
 logger = logging.getLogger(__name__)
 
@@ -30,15 +28,15 @@ class IndexFolder(ABC):
     """An index in a folder of its own, which is written whole and built anew where it is damaged.
 
     Args:
-        name: of the collection; the folder's name begins with it.
         folder: holds one index for each collection and setting.
     """
 
+    kind: str
+    """What the folder's name begins with."""
     unlisted: tuple[str, ...] = ()
     """File names that the record does not list, for they may change."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name = name
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @property
@@ -54,8 +52,7 @@ class IndexFolder(ABC):
     def path(self) -> Path:
         """The folder of this index."""
         key = hashlib.sha256(json.dumps(self._made_from).encode()).hexdigest()[:12]
-        name = re.sub(r"[^a-z0-9]+", "-", self.name)[-_LONGEST_NAME:]
-        return self.folder / f"{name}-{key}"
+        return self.folder / f"{self.kind}-{key}"
 
     def make(self) -> None:
         """Build the index if it is missing or damaged, one process at a time.

@@ -32,12 +32,13 @@ class Bm25Index(IndexFolder):
         quiet: show no progress bar.
     """
 
+    kind = "bm25"
     unlisted = (PISA_LOG,)
 
     def __init__(
         self, collection: Documents, folder: Path, *, k1: float, b: float, quiet: bool
     ) -> None:
-        super().__init__(collection.name, folder)
+        super().__init__(folder)
         self.collection = collection
         self.k1 = k1
         self.b = b

@@ -59,6 +59,10 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     results = json.loads((folder / "evaluation" / "results.json").read_text())
     model = results["made_from"]["rerankers"]["cross-encoder"]["model"]
     assert model == str(folder / "queries")
+    indexes = [
+        path.name.rpartition("-")[0] for path in (folder / "index").iterdir() if path.is_dir()
+    ]
+    assert sorted(indexes) == ["bm25", "cosine", "fielded-bm25"]
 
     dataset = JudgedDataset(f"harp:{folder / 'collection'}/test")
     found = HarpPipeline.load(folder).transform(dataset.topics)

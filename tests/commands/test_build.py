@@ -207,7 +207,7 @@ SIGNS = {
     "words": ("words/*/*", 0.2),
     "weights": ("weights/*_weights/*", 1.0),
     "examples": ("examples/*/*.duckdb", 0.2),
-    "bm25_negatives": ("mapped/documents-*", 0.3),
+    "bm25_negatives": ("mapped/bm25-*", 0.3),
     "model_negatives": ("model_negatives/started.json", 1.0),
 }
 

@@ -114,7 +114,7 @@ def test_queries_without_results_are_counted(found):
     for queries, name in QUERIES.items():
         empty = sum(not row["pages"] for row in rows(found, "bm25_negatives", queries))
         assert empty == sum(n for why, n in manifest["drops"].items() if why.startswith(name))
-    assert not list((found / "mapped").glob("documents-*"))
+    assert not list((found / "mapped").glob("bm25-*"))
 
 
 def test_model_scores_are_those_of_the_reranker(found, tiny_bert):
@@ -204,7 +204,7 @@ if __name__ == "__main__":
 """
 MOMENTS = {
     # A file of work under way, and the longest time to wait then, in seconds.
-    "index": ("mapped/documents-*", 0.3),
+    "index": ("mapped/bm25-*", 0.3),
     "shards of BM25": ("bm25_negatives/shards/*", 0.2),
     "end of BM25": ("bm25_negatives/manifest.json", 0.02),
     "shards of the model": ("model_negatives/shards/*", 0.5),
@@ -233,4 +233,4 @@ def test_kills_at_several_moments(found, tmp_path, tiny_bert):
     run_model(folder, tiny_bert)
     for stage in ("bm25_negatives", "model_negatives"):
         assert files_of(folder / stage) == files_of(found / stage)
-    assert not list((folder / "mapped").glob("documents-*"))
+    assert not list((folder / "mapped").glob("bm25-*"))

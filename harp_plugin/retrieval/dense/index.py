@@ -41,7 +41,7 @@ class DenseIndex(IndexFolder):
 
     Args:
         dataset: what is encoded.
-        folder: holds one index for each dataset, model and settings.
+        folder: holds one index for each collection, model and settings.
         encoder: makes the vectors.
         vector_dtype: of the vectors on disk, ``float32`` or ``float16``.
         documents_per_shard: the most documents of a shard.
@@ -50,6 +50,8 @@ class DenseIndex(IndexFolder):
     Raises:
         HarpError: the dataset has no id.
     """
+
+    kind = "cosine"
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class DenseIndex(IndexFolder):
     ) -> None:
         if not isinstance(dataset.name, str):
             raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
-        super().__init__(dataset.name, folder)
+        super().__init__(folder)
         self.dataset = dataset
         self.encoder = encoder
         self.vector_dtype = vector_dtype
@@ -132,7 +134,7 @@ class DenseIndex(IndexFolder):
         documents = self.dataset.documents()
         docnos: list[str] = []
         bar = tqdm(
-            desc=f"encode {self.name}",
+            desc=f"encode {self.dataset.name}",
             unit="doc",
             total=self.dataset.document_count,
             disable=self.quiet,
@@ -145,7 +147,7 @@ class DenseIndex(IndexFolder):
                     self._write(temporary, number, self.encoder.documents([t for _, t in part]))
                 bar.update(len(part))
         if not docnos:
-            raise HarpError(f"{self.name} has no documents: name another dataset")
+            raise HarpError(f"{self.dataset.name} has no documents: name another dataset")
         _check(docnos)
         write_text(temporary / _DOCNOS, "".join(f"{docno}\n" for docno in docnos))
 

@@ -45,7 +45,7 @@ class DenseCosine(ModelTransformer):
             pooling, prompts and longest input are kept.
         dataset: where texts are looked up: an ir_datasets id such as ``irds:vaswani``, or a
             PyTerrier or ir_datasets dataset.
-        index_dir: holds the vectors of all documents, one index for each dataset, model and
+        index_dir: holds the vectors of all documents, one index for each collection, model and
             settings.
         text_field: as in `HarpReranker`.
         passages: ``first``: the beginning of a document, as far as the model reads. ``max``,

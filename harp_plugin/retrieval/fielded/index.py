@@ -31,13 +31,15 @@ class FieldedIndex(IndexFolder):
 
     Args:
         dataset: an ir_datasets id, or a `harp_plugin.collections.dataset.Dataset`.
-        folder: holds one index for each dataset and choice of fields.
+        folder: holds one index for each collection and choice of fields.
         fields: names of the fields; by default all that hold a text, except the id.
         quiet: show no progress bar.
 
     Raises:
         HarpError: the dataset cannot be read, has no id, or lacks a field.
     """
+
+    kind = "fielded-bm25"
 
     def __init__(
         self,
@@ -50,14 +52,14 @@ class FieldedIndex(IndexFolder):
         self.dataset = Dataset(dataset) if isinstance(dataset, str) else dataset
         if not isinstance(self.dataset.name, str):
             raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
-        super().__init__(self.dataset.name, Path(folder))
+        super().__init__(Path(folder))
         self.fields = tuple(fields or self._all_fields())
         self.quiet = quiet
         Dataset(self.dataset.name, self.fields).check()
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """The dataset, its fields, and how texts are cut into terms."""
+        """The documents, their fields, and how texts are cut into terms."""
         identity = {**self.dataset.documents_identity, "fields": list(self.fields)}
         return {"collection": identity, **self.settings, "versions": self.versions}
 
@@ -81,13 +83,15 @@ class FieldedIndex(IndexFolder):
     def _all_fields(self) -> list[str]:
         fields = [name for name in self.dataset.text_fields if name != _ID]
         if not fields:
-            raise HarpError(f"documents of {self.name} have no text field: name another dataset")
+            raise HarpError(
+                f"documents of {self.dataset.name} have no text field: name another dataset"
+            )
         return fields
 
     def _fill(self, temporary: Path) -> None:
         documents = tqdm(
             self.dataset.documents_by_field(self.fields),
-            desc=f"index {self.name}",
+            desc=f"index {self.dataset.name}",
             unit="doc",
             total=self.dataset.document_count,
             disable=self.quiet,
@@ -95,7 +99,7 @@ class FieldedIndex(IndexFolder):
         write_postings(documents, len(self.fields), temporary)
 
     def _settings(self) -> tuple[Any, ...]:
-        return self.name, self.folder, self.fields
+        return self.dataset.name, self.folder, self.fields
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "postings"}
@@ -107,4 +111,5 @@ class FieldedIndex(IndexFolder):
         return hash(self._settings())
 
     def __repr__(self) -> str:
-        return f"FieldedIndex({self.name!r}, {str(self.folder)!r}, {list(self.fields)!r})"
+        name, folder, fields = self._settings()
+        return f"FieldedIndex({name!r}, {str(folder)!r}, {list(fields)!r})"
