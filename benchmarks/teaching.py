@@ -38,9 +38,9 @@ import torch
 
 from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.evaluation import EvaluationOptions
-from harp_plugin.evaluation.experiment import rerank
 from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.folds import draw_parts
+from harp_plugin.evaluation.rerankers import rerank
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import frame_text, ranked, read_run
 from harp_plugin.files.locks import one_writer

@@ -21,7 +21,7 @@ from .options import COSINE, FIELDED_BM25, ExperimentOptions
 from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run
 
-__all__ = ["FirstStage", "dense_cosine"]
+__all__ = ["FirstStage", "dense_cosine", "first_stages"]
 
 
 class FirstStage:
@@ -99,6 +99,17 @@ class FirstStage:
         if missing:
             raise HarpError(f"the first stage gives no column {missing[0]}: return ranked results")
         return ranked(results.astype({"qid": str, "docno": str, "score": float}))
+
+
+def first_stages(options: ExperimentOptions, collection: JudgedDataset) -> dict[str, FirstStage]:
+    """Make every first stage, by row; that which is reranked stands at the head."""
+    stages = {options.rows[0]: FirstStage(options, collection)}
+    assert isinstance(options.first_stages, dict)
+    for row, first_stage in options.first_stages.items():
+        own = copy(options)
+        own.first_stage = first_stage
+        stages[row] = FirstStage(own, collection)
+    return stages
 
 
 def _bm25(options: ExperimentOptions, collection: JudgedDataset) -> Bm25:

@@ -18,21 +18,14 @@ from ...files.records import write_record
 from ...files.with_record import FolderWithRecord
 from ...files.writing import remove_temporary
 from ...models.loading import model_fingerprint
-from ..experiment import (
-    check_results,
-    first_stages,
-    fusions_of,
-    refuse_first_stage,
-    results_settings,
-    retrieve,
-    versions,
-    written_options,
-)
-from ..first_stage import FirstStage
+from ..first_stage import FirstStage, first_stages
 from ..folds import Fold, draw_parts, folds_of, read_parts
+from ..fused_runs import fusions_of
 from ..options import file_stem
 from ..results import averages, corrected, measure_runs, paired_tests, parse_measures
+from ..results_record import check_results, results_settings, versions, written_options
 from ..runs import stored_run
+from ..single_runs import refuse_first_stage, retrieve
 from .conditions import Condition
 from .fold_runs import FirstStageRun, FoldRuns
 from .fused_runs import FusedRuns

@@ -20,7 +20,7 @@ from ...ranking.versions import scoring_versions
 from ...training.checkpoint_files import remove_weights
 from ...training.judged_arguments import FinetuneDataArguments
 from ...training.recipe import OPTIONS_WITHOUT_EFFECT
-from ..experiment import make_reranker, rerank
+from ..rerankers import make_reranker, rerank
 from ..runs import stored_run
 from ..training import finetune
 from .conditions import Condition, FoldRun

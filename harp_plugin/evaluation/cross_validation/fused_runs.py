@@ -10,8 +10,8 @@ import pandas as pd
 
 from ...collections.judged_dataset import JudgedDataset
 from ...collections.query_ids import few_shot_order
-from ..experiment import fusions_of, stored_fusion
 from ..folds import Fold
+from ..fused_runs import fusions_of, stored_fusion
 from ..fusion_options import LEARN
 from ..fusions import Fusion, Judged, Learning
 from ..options import file_stem
