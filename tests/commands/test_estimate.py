@@ -130,12 +130,12 @@ def test_tasks_outside_of_harp_are_counted_without_a_model(dump, tmp_path):
     assert "rqp" not in expected.rows and "weights" not in expected.seconds
 
 
-def test_a_folder_of_small_files(tmp_path):
+def test_a_folder_with_parts_of_pages(tmp_path):
     """Each file is read to its end; a part of other pages is no page, but counts as read."""
     folder = tmp_path / "docs"
     folder.mkdir()
     for number in range(40):
-        text = "Read [the next page](page%d.md) of this manual, which is short. " % (number + 1)
+        text = f"Read [the next page](page{number + 1}.md) of this manual, which is short. "
         (folder / f"page{number}.md").write_text(f"# Page {number}\n\n{text * 3}\n")
         (folder / f"_part{number}.md").write_text("A line that other pages include.\n")
     options = BuildOptions(output_dir=str(tmp_path / "out"), tasks=["anchor"], workers=1)
