@@ -8,12 +8,13 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ttest_1samp
 
 from harp_plugin import HarpFusion
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.candidates import read_candidates
 from harp_plugin.ranking.fusion import fuse
-from harp_plugin.ranking.fusion_weights import GRID
+from harp_plugin.ranking.fusion_weights import GRID, _least_gain
 from harp_plugin.ranking.ranking_measures import MeasuredRankings, parse_measure
 
 DEPTH = 30
@@ -180,3 +181,12 @@ def test_what_cannot_be_learnt_from_is_refused():
         HarpFusion.learn(runs, qrels, level=0)
     with pytest.raises(HarpError, match="1 systems cannot be fused"):
         HarpFusion.learn({"a": runs["a"]}, qrels)
+
+
+@pytest.mark.parametrize("level", [0.01, 0.05, 0.16])
+def test_the_least_gain_is_that_of_a_paired_t_test(level):
+    gains = np.random.default_rng(3).normal(0.02, 0.1, size=12)
+    least = _least_gain(gains, level)
+    above, below = (gains - gains.mean() + least * factor for factor in (1.001, 0.999))
+    assert ttest_1samp(above, 0, alternative="greater").pvalue < level
+    assert ttest_1samp(below, 0, alternative="greater").pvalue > level
