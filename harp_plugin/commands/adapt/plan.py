@@ -17,7 +17,7 @@ DEPTH = 50
 """How many results of each query are ranked."""
 _PLAN = "plan.json"
 _FEWEST_TRAIN_QUERIES = 100
-_SHARE_OF_QUERIES = 0.4
+_SHARE_OF_QUERIES = 0.5
 """Of the time for training, where there are queries enough to learn from."""
 _SHARE_OF_TRAINING = 0.9
 """The rest of the budget, after ranking, is kept for what is not foreseen."""
