@@ -9,6 +9,7 @@ from typing import Any
 
 import pyterrier as pt
 
+from ..errors import HarpError
 from .compared_transformer import ComparedTransformer
 from .texts import DatasetTexts, FrameTexts, TextSource
 
@@ -24,6 +25,9 @@ class ModelTransformer(ComparedTransformer):
         model: a folder, a hub name, or ``package:NAME``.
         text_field: names of one or more fields that hold a document's text, or None.
         dataset: where texts are looked up; None where they stand in the frame.
+
+    Raises:
+        HarpError: ``text_field`` is empty.
     """
 
     def __init__(
@@ -35,6 +39,8 @@ class ModelTransformer(ComparedTransformer):
     ) -> None:
         self.model = model
         self.text_field = text_field if isinstance(text_field, str | None) else tuple(text_field)
+        if self.text_field is not None and not self.text_field:
+            raise HarpError("text_field is empty: name the column that holds the text")
         self.dataset = dataset
         self._made: dict[str, tuple[Any, Any]] = {}
         self._lock = threading.RLock()

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from ..errors import HarpError
 from ..models.loading import model_fingerprint
 from .cache import ScoreCache
 from .combined import HarpEnsemble, HarpFeatures
@@ -97,8 +96,6 @@ class HarpReranker(ModelTransformer):
         self.verbose = verbose
         self.allow_untrained = allow_untrained
         self.seed = seed
-        if self.text_field is not None and not self.text_field:
-            raise HarpError("text_field is empty: name the column that holds the text")
         _ = self.windows, self.texts, self.scorer  # so that wrong arguments are refused here
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

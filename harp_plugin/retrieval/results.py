@@ -1,15 +1,17 @@
-"""Frames of queries, and the frames of results that are made of them."""
+"""What the first stages share: frames of queries and of results, and the number of results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 
 from ..errors import HarpError
 
-__all__ = ["query_texts", "result_frame"]
+__all__ = ["query_texts", "result_frame", "with_cutoff"]
 
 
 def query_texts(frame: pd.DataFrame) -> list[str]:
@@ -46,3 +48,15 @@ def result_frame(
         score=np.concatenate(scores).astype(np.float64),
         rank=np.concatenate([np.zeros(0, np.int64), *map(np.arange, sizes)]).astype(np.int64),
     )
+
+
+def with_cutoff(transformer: Any, count: int) -> pt.Transformer:
+    """Return the transformer of ``transformer % count``, which retrieves no more than it keeps.
+
+    Args:
+        transformer: a transformer that retrieves its ``num_results`` best results.
+        count: how many results are kept.
+    """
+    if count >= transformer.num_results:
+        return cast(pt.Transformer, transformer)
+    return pt.inspect.transformer_apply_attributes(transformer, num_results=count)

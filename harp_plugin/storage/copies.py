@@ -125,9 +125,6 @@ def _copy(files: list[ShardFile], target: Path, columns: list[str] | None) -> No
 
 
 def _write_index(arrow: Path, target: Path) -> None:
-    # `to_numpy` imports it from C, and would drop a Ctrl-C that comes meanwhile.
-    import pandas  # noqa: F401
-
     ids = pa.ipc.open_file(pa.memory_map(str(arrow))).read_all().column("id").to_numpy()
     order = np.argsort(ids, kind="stable")
     with target.open("wb") as file:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas  # noqa: F401  (pyarrow would import it from C, and drop a Ctrl-C meanwhile)
 import pyarrow as pa
 import pyarrow.parquet as pq
 

@@ -4,6 +4,8 @@ import hashlib
 import logging
 import pickle
 import random
+import subprocess
+import sys
 from contextlib import suppress
 
 import numpy as np
@@ -206,3 +208,9 @@ def test_open_table_needs_a_finished_stage(tmp_path):
     assert sorted(table.ids) == sorted(row["id"] for row in rows(3))
     with pytest.raises(KeyError):
         table.get(rows(3)[0]["id"], "weights")
+
+
+def test_pandas_is_imported_before_pyarrow_needs_it():
+    """Or else pyarrow imports it from C, and a Ctrl-C that comes meanwhile is lost."""
+    program = "import sys, harp_plugin.storage; sys.exit('pandas' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -145,7 +145,7 @@ def _collect(options: AdaptOptions, budget: float) -> None:
     from ...collections.known_items.options import QueryOptions
     from ..collect import CollectOptions, collect, summary
 
-    say("collect", "judged queries that no training sees")
+    say("collect", "judged queries of the corpus itself, split by page")
     folder = options.folder
     collecting = CollectOptions(
         output_dir=str(folder / "collection"),

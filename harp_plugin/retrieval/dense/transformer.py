@@ -19,7 +19,7 @@ from ...ranking.model_transformer import ModelTransformer
 from ...ranking.pairs import distinct
 from ...ranking.windows import DocumentWindows
 from ..ranks import best
-from ..results import query_texts, result_frame
+from ..results import query_texts, result_frame, with_cutoff
 from .encoder import Encoder, WindowVectors
 from .index import DenseIndex
 
@@ -125,11 +125,7 @@ class DenseCosine(ModelTransformer):
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Make one transformer of ``self % k``, where it searches."""
-        if self.index_dir is None:
-            return None
-        if k >= self.num_results:
-            return self
-        return pt.inspect.transformer_apply_attributes(self, num_results=k)
+        return None if self.index_dir is None else with_cutoff(self, k)
 
     @property
     def encoder(self) -> Encoder:

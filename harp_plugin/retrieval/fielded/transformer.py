@@ -12,7 +12,7 @@ import pyterrier as pt
 from ...limits import COUNT, check_limits
 from ...ranking.compared_transformer import ComparedTransformer
 from ..ranks import best
-from ..results import query_texts, result_frame
+from ..results import query_texts, result_frame, with_cutoff
 from ..terms import query_terms
 from .index import FieldedIndex
 from .settings import FieldSettings, term_weight
@@ -86,9 +86,7 @@ class FieldedBm25(ComparedTransformer):
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Make one transformer of ``self % k``."""
-        if k >= self.num_results:
-            return self
-        return pt.inspect.transformer_apply_attributes(self, num_results=k)
+        return with_cutoff(self, k)
 
     def _search(self, query: str, settings: FieldSettings) -> tuple[np.ndarray, np.ndarray]:
         """Give the docnos and the scores of the results, best first."""

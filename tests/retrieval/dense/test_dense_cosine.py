@@ -218,3 +218,8 @@ def test_equal_settings_make_equal_transformers(cosine, tiny_bert):
 def test_arguments_without_a_meaning(cosine, options, message):
     with pytest.raises(HarpError, match=message):
         cosine(**options)
+
+
+def test_no_text_field(dataset):
+    with pytest.raises(HarpError, match="text_field is empty"):
+        DenseCosine("no/model/needed", dataset=dataset, text_field=[])
