@@ -156,6 +156,7 @@ PUBLIC = {
         "HarpTrainingArguments",
         "PRETRAINING",
         "SHOWN",
+        "multiplies_in_bf16",
     ],
     "harp_plugin.training.judged_arguments": ["FINETUNING", "FinetuneDataArguments", "SHOWN"],
     "harp_plugin.training.losses": [

@@ -36,6 +36,7 @@ __all__ = [
     "HarpDataArguments",
     "HarpModelArguments",
     "HarpTrainingArguments",
+    "multiplies_in_bf16",
 ]
 
 _LOSSES_BY_PRESET = {
@@ -313,10 +314,9 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     def _choose_precision(self) -> None:
         """Make ``bf16`` true or false, as transformers has it."""
         use_cpu = bool(vars(self)["use_cpu"])
-        if self.bf16 == "auto":
-            use_cpu = use_cpu or not torch.accelerator.is_available()
-        self.bf16 = _is_bf16(self.bf16, use_cpu)  # type: ignore[assignment]
-        self.use_cpu = use_cpu
+        without_gpu = self.bf16 == "auto" and not torch.accelerator.is_available()
+        self.bf16 = multiplies_in_bf16(self.bf16, use_cpu)  # type: ignore[assignment]
+        self.use_cpu = use_cpu or without_gpu
 
     def _check_validation(self, metric: str | None) -> None:
         is_best = self.save_strategy == "best"
@@ -331,14 +331,19 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             self.greater_is_better = self.metric != "loss"
 
 
-def _is_bf16(value: str | bool | None, use_cpu: bool) -> bool:
-    """Read the option ``bf16``.
+def multiplies_in_bf16(value: str | bool | None, use_cpu: bool) -> bool:
+    """Read the option ``bf16`` on this machine.
+
+    Args:
+        value: true, false or ``auto``; None is false.
+        use_cpu: whether a GPU is left unused.
 
     Raises:
         HarpError: it is neither true, nor false, nor ``auto``.
     """
     if value == "auto":
-        return multiplies_bfloat16() if use_cpu else is_torch_bf16_gpu_available()
+        on_cpu = use_cpu or not torch.accelerator.is_available()
+        return multiplies_bfloat16() if on_cpu else is_torch_bf16_gpu_available()
     try:
         return value is not None and string_to_bool(value)
     except ArgumentTypeError:

@@ -41,6 +41,7 @@ def test_words(seconds, words):
 
 def test_steps():
     """In 800 s, 80,000 pairs are scored, so 16,000 are trained on: 250 steps of 64."""
-    assert training_steps(800, 100, RECIPE, groups=10_000) == 250
-    assert training_steps(1, 100, RECIPE, groups=10_000) == 50
-    assert training_steps(1e6, 100, RECIPE, groups=1600) == 20 * 100
+    assert training_steps(800, 100, RECIPE, groups=10_000, bf16=False) == 250
+    assert training_steps(800, 100, RECIPE, groups=10_000, bf16=True) > 1.5 * 250
+    assert training_steps(1, 100, RECIPE, groups=10_000, bf16=False) == 50
+    assert training_steps(1e6, 100, RECIPE, groups=1600, bf16=False) == 20 * 100

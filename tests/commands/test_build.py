@@ -216,7 +216,7 @@ SIGNS = {
     ("stage", "workers"), [(stage, 1 + number % 2) for number, stage in enumerate(STAGES)]
 )
 def test_kill(core, tmp_path, tiny_bert, stage, workers):
-    """Killed at random moments within a stage, then run to the end: the same bytes."""
+    """Killed at a random moment within a stage, then run to the end: the same bytes."""
     source, expected = core
     output = tmp_path / "out"
     output.mkdir()
@@ -224,17 +224,14 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
         shutil.copytree(expected / earlier, output / earlier)
     moments = random.Random(f"{stage} {workers}")
     sign, longest = SIGNS[stage]
-    tries = [(sign, longest), (f"{stage}/started.json", 2 * longest)]
-    killed = 0
-    for found, most in tries:
+    for found, most in [(sign, longest), (f"{stage}/started.json", 2 * longest)]:
         kill_after(found, moments.uniform(0, most), source, output, tiny_bert, workers)
-        if (output / stage / "manifest.json").exists():
-            shutil.rmtree(output / stage)  # it was over before the kill
-        else:
-            killed += 1
-            with pytest.raises(HarpError, match="no finished stage"):
-                read_manifest(output / stage)
-    assert killed
+        if not (output / stage / "manifest.json").exists():
+            break
+        shutil.rmtree(output / stage)  # it was over before the kill
+    with pytest.raises(HarpError, match="no finished stage"):
+        read_manifest(output / stage)
+    assert (output / stage).exists()
     run(source, output, tiny_bert, workers=workers)
     same(expected, output)
 
@@ -242,8 +239,8 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
 def test_kill_whole_builds(core, tmp_path, tiny_bert):
     """At random moments over all stages; `kill_moments.py` does it fifty times."""
     source, _ = core
-    hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=5)
-    assert hit.total() == 5
+    hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=2)
+    assert hit.total() == 2
 
 
 def test_a_device_that_is_not_there_is_told_before_reading(tmp_path):

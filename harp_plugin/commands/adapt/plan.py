@@ -38,6 +38,8 @@ def make_plan(options: AdaptOptions, recipe: dict[str, Any], seconds_left: float
     Raises:
         HarpError: the model is to learn from queries only, and there are too few.
     """
+    from ...training.arguments import multiplies_in_bf16
+
     path = options.folder / _PLAN
     asked = {"budget": options.budget, "learn_from": options.learn_from, "training": recipe}
     if path.exists() and not options.overwrite:
@@ -50,13 +52,18 @@ def make_plan(options: AdaptOptions, recipe: dict[str, Any], seconds_left: float
     seconds = max((seconds_left - ranking) * _SHARE_OF_TRAINING, 0)
     queries = _query_count(options, "train") if "queries" in options.learn_from else 0
     share = _share_of_queries(options, queries)
+    bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
+
+    def steps(share: float, groups: int) -> int:
+        if not share:
+            return 0
+        return training_steps(seconds * share, speed, recipe, groups, bf16=bf16)
+
     plan = {
         "asked": asked,
         "pairs_per_second": speed,
-        "links": training_steps(seconds * (1 - share), speed, recipe, len(data))
-        if share < 1
-        else 0,
-        "queries": training_steps(seconds * share, speed, recipe, queries) if share else 0,
+        "links": steps(1 - share, len(data)),
+        "queries": steps(share, queries),
     }
     say(
         "plan",
