@@ -100,7 +100,7 @@ def _indexes(root: LexborNode) -> Iterator[LexborNode]:
         if outer is None and is_start and is_index(node.tag or "-", node.attributes):
             outer = node
             yield node
-        elif outer is not None and not is_start and node == outer:
+        elif outer is not None and not is_start and node.mem_id == outer.mem_id:
             outer = None
 
 
