@@ -60,6 +60,7 @@ SHOWN = MEASURES[:2]
 FOLDS = 5
 WEIGHTS = [round(step / 20, 2) for step in range(21)]
 BASELINES = ("BM25", "cosine")
+SETTINGS = ("model", "steps", "depth", "max_length", "bf16")
 RECIPE: dict[str, Any] = {
     "losses": {"hinge": 1, "mlm": 0.1},
     "max_length": 96,
@@ -103,7 +104,7 @@ def main() -> None:
 
 def _check_settings(options: argparse.Namespace) -> None:
     """Refuse to mix cells that were made with other options."""
-    settings = {name: getattr(options, name) for name in ("model", "steps", "depth", "max_length")}
+    settings = {name: getattr(options, name) for name in SETTINGS}
     path = options.folder / "settings.json"
     if not path.exists():
         options.folder.mkdir(parents=True, exist_ok=True)
@@ -150,7 +151,8 @@ def _ranker(name: str, folder: Path, options: argparse.Namespace) -> pt.Transfor
             raise FileNotFoundError(f"{model} is not a finished model")
     else:
         model = _train(condition, int(seed), folder, options)
-    return HarpReranker(str(model), max_length=options.max_length)
+    dtype = "bfloat16" if options.bf16 else "float32"
+    return HarpReranker(str(model), max_length=options.max_length, dtype=dtype)
 
 
 def _train(condition: str, seed: int, folder: Path, options: argparse.Namespace) -> Path:
@@ -162,6 +164,7 @@ def _train(condition: str, seed: int, folder: Path, options: argparse.Namespace)
         "build_dir": str(options.build.absolute()),
         "max_steps": options.steps,
         "save_steps": max(1, options.steps // 6),
+        "bf16": "auto" if options.bf16 else False,
         **CONDITIONS[condition],
         "seed": seed,
         "output_dir": str(model.absolute()),
@@ -378,6 +381,7 @@ def _options() -> argparse.Namespace:
         metavar="NAME=FOLDER",
         help="models that are trained already, such as old-default=models/old-default-{seed}",
     )
+    parser.add_argument("--bf16", action="store_true", help="train and rerank in bf16")
     parser.add_argument("--report", action="store_true", help="print the tables, train nothing")
     options = parser.parse_args()
     options.finished = dict(entry.split("=", 1) for entry in options.finished)

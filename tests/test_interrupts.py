@@ -106,11 +106,9 @@ def build_of(shared_data, output, *more):
 @pytest.mark.parametrize(
     ("stage", "numbers"),
     [
-        ("corpus", (signal.SIGINT,)),
         ("corpus", (signal.SIGTERM, signal.SIGTERM)),
         ("graph", (signal.SIGINT, signal.SIGINT)),
         ("graph", (signal.SIGTERM,)),
-        ("weights", (signal.SIGINT,)),
         ("weights", (signal.SIGINT, signal.SIGINT)),
         ("weights", (signal.SIGTERM,)),
         ("examples", (signal.SIGINT,)),

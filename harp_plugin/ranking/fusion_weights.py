@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,10 @@ LEVEL = 0.05
 FEWEST_QUERIES = 5
 """With fewer judged queries, the first system ranks alone."""
 _FOLDS = 10
+_RESAMPLES = 30
 _MOST_ROUNDS = 20
 _DIGITS = 12
+_WEIGHT_DIGITS = 4
 
 _Weights = tuple[float, ...]
 
@@ -112,15 +115,17 @@ def learn_weights(
 ) -> LearntWeights:
     """Choose weights by which a fusion is not significantly worse than its first system.
 
-    The weights of the best mean on a small grid are taken only if learning them pays: the queries
-    are dealt to 10 folds (each query is one where there are fewer than 10), the weights that are
-    learnt from the other folds rank each fold, and a one-sided paired t-test at ``level`` must find
-    that these rankings are better than those of the first system. If it does not, the first system
-    ranks alone: it has weight 1 and all others 0.
+    The queries are resampled 30 times with replacement, the weights of the best mean on a small
+    grid are found for each resample, and the mean of these weights is taken (bagging; Breiman,
+    "Bagging Predictors", 1996): one best point of the grid hangs on few queries. Where means are
+    equal, the smallest weights are the best.
 
-    A fusion that gains nothing is so taken in about one of twenty cases, however few the queries
-    are, and small weights are preferred where means are equal. The price is that a real gain needs
-    queries enough to be seen.
+    The learnt weights are taken only if learning pays: the queries are dealt to 10 folds (each
+    query is one where there are fewer than 10), the weights that are learnt from the other folds
+    rank each fold, and a one-sided paired t-test at ``level`` must find that these rankings are
+    better than those of the first system. If it does not, the first system ranks alone: it has
+    weight 1 and all others 0. A fusion that gains nothing is so taken in about one of twenty cases,
+    however few the queries are. The price is that a real gain needs queries enough to be seen.
 
     Args:
         runs: what the systems return for the judged queries, as frames of ``qid``, ``docno`` and
@@ -130,9 +135,9 @@ def learn_weights(
         measure: of ir_measures, or its name.
         normalisation: see `HarpFusion`.
         candidates: see `HarpFusion`.
-        seed: draws the folds.
+        seed: draws the folds and the resamples.
         level: of the test, which is how often a fusion that gains nothing may be taken; 0.16 is
-            about the rule of one standard error, 1 takes the best weights without a test.
+            about the rule of one standard error, 1 takes the learnt weights without a test.
 
     Returns:
         The weights, for ``HarpFusion(systems, **learnt.arguments)``; ``first_alone`` and the text
@@ -146,7 +151,7 @@ def learn_weights(
         raise HarpError(f"level is {level}: it must be above 0 and at most 1")
     measure = parse_measure(measure)
     documents = read_candidates(runs, normalisation=normalisation, candidates=candidates)
-    search = _Search(documents, MeasuredRankings(documents, qrels, measure))
+    search = _Search(documents, MeasuredRankings(documents, qrels, measure), seed)
     count = len(search.queries)
     alone = (1.0, *(0.0 for _ in documents.names[1:]))
     gains = np.zeros(1)
@@ -154,7 +159,7 @@ def learn_weights(
     if count >= FEWEST_QUERIES:
         gains = _held_out_gains(search, alone, generator(seed, "fusion").permutation(count))
         if level == 1 or gains.mean() > _least_gain(gains, level):
-            best = search.best(np.arange(count))
+            best = search.learn(np.arange(count))
     return LearntWeights(
         dict(zip(documents.names, best, strict=True)),
         normalisation,
@@ -173,7 +178,7 @@ def _held_out_gains(search: _Search, alone: _Weights, order: np.ndarray) -> np.n
     gains = np.empty(len(order))
     for fold in range(folds):
         held_out = order[fold::folds]
-        weights = search.best(np.setdiff1d(order, held_out))
+        weights = search.learn(np.setdiff1d(order, held_out))
         gains[held_out] = (search.values(weights) - search.values(alone))[held_out]
     return gains
 
@@ -189,15 +194,17 @@ def _standard_error(gains: np.ndarray) -> float:
 
 
 class _Search:
-    """Finds the weights of the best mean by changing one weight after another.
+    """Finds weights: the mean of those that are best for resamples of the queries.
 
     Args:
         candidates: what is ranked.
         measured: measures rankings of the candidates.
+        seed: draws the resamples.
     """
 
-    def __init__(self, candidates: Candidates, measured: MeasuredRankings) -> None:
+    def __init__(self, candidates: Candidates, measured: MeasuredRankings, seed: int) -> None:
         self.queries = measured.qids
+        self._seed = seed
         self._scores = candidates.scores
         self._measured = measured
         self._values: dict[_Weights, np.ndarray] = {}
@@ -208,13 +215,26 @@ class _Search:
             self._values[weights] = self._measured.values(np.array(weights) @ self._scores)
         return self._values[weights]
 
-    def best(self, queries: np.ndarray) -> _Weights:
-        """Find the weights of the best mean over some queries; of equal means the smallest.
+    def learn(self, queries: np.ndarray) -> _Weights:
+        """Return the mean of the weights that are best for resamples of some queries.
 
         Args:
             queries: (n,) places of queries.
         """
+        draws = generator(self._seed, "resamples").choice(queries, (_RESAMPLES, len(queries)))
+        mean = np.mean([self.best(resample) for resample in draws], axis=0)
+        return tuple(map(float, mean.round(_WEIGHT_DIGITS)))
 
+    def best(self, queries: np.ndarray) -> _Weights:
+        """Find the weights of the best mean over some queries; of equal means the smallest.
+
+        One weight after another is changed.
+
+        Args:
+            queries: (n,) places of queries; a place may stand twice.
+        """
+
+        @cache
         def worth(weights: _Weights) -> tuple[float, float]:
             mean = float(self.values(weights)[queries].mean())
             return round(mean, _DIGITS), -sum(weights)

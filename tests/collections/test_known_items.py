@@ -241,6 +241,17 @@ def test_splits(seed, most):
     assert split_queries(given, other, Counter()) != splits
 
 
+def test_too_few_queries_of_train_are_those_of_dev():
+    given = random_queries(0, 400, 300, 1)
+    splits = split_queries(given, QueryOptions(), Counter())
+    count = len(splits["train"])
+    few = split_queries(given, QueryOptions(min_train_queries=count + 1), Counter())
+    assert few["train"] == [] and few["test"] == splits["test"]
+    both = splits["dev"] + splits["train"]
+    assert few["dev"] == sorted(both, key=lambda query: query.id)
+    assert split_queries(given, QueryOptions(min_train_queries=count), Counter()) == splits
+
+
 def test_a_page_of_very_many_queries_joins_no_split_to_another():
     """Each query shares a page with the next one: without a limit, all would be in one split."""
     chain = [Query(f"index-{n:03}", f"t{n}", f"t{n}", (n, n + 1)) for n in range(200)]
@@ -285,6 +296,7 @@ def test_document_ids():
         ({"max_queries": 0}, "--max-queries 0: give 1 or more"),
         ({"max_train_queries": 0}, "--max-train-queries 0: give 1 or more"),
         ({"max_relevant": 0}, "--max-relevant 0: give 1 or more"),
+        ({"min_train_queries": -1}, "--min-train-queries -1: give 0 or more"),
         ({"train_share": -0.1}, "--train-share -0.1: give a share"),
         ({"dev_share": float("nan")}, "--dev-share nan: give a share"),
         ({"train_share": 0.5, "dev_share": 0.5}, "leave no queries to test"),

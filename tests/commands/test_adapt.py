@@ -10,7 +10,7 @@ import pytest
 from harp_plugin import HarpPipeline
 from harp_plugin.cli import main
 from harp_plugin.collections.judged_dataset import JudgedDataset
-from harp_plugin.commands.adapt import FUSION, plan
+from harp_plugin.commands.adapt import FUSION, plan, run
 from harp_plugin.evaluation.runs import read_run
 
 RECIPE = {
@@ -47,7 +47,8 @@ def short_training(monkeypatch):
 
 @pytest.mark.integration
 def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch, capsys):
-    monkeypatch.setattr(plan, "_FEWEST_TRAIN_QUERIES", 1)
+    for module in (plan, run):
+        monkeypatch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
     arguments, folder = command
     assert main(arguments) == 0
     output = capsys.readouterr().out

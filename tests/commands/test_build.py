@@ -241,10 +241,10 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
 
 
 def test_kill_whole_builds(core, tmp_path, tiny_bert):
-    """At random moments over all stages; `kill_moments.py` does it fifty times."""
+    """At a random moment over all stages; `kill_moments.py` does it fifty times."""
     source, _ = core
-    hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=2)
-    assert hit.total() == 2
+    hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=1)
+    assert hit.total() == 1
 
 
 def test_a_device_that_is_not_there_is_told_before_reading(tmp_path):

@@ -14,8 +14,9 @@ from harp_plugin import HarpFusion
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.candidates import read_candidates
 from harp_plugin.ranking.fusion import fuse
-from harp_plugin.ranking.fusion_weights import GRID, _least_gain
+from harp_plugin.ranking.fusion_weights import GRID, _least_gain, _Search
 from harp_plugin.ranking.ranking_measures import MeasuredRankings, parse_measure
+from harp_plugin.sampling import generator
 
 DEPTH = 30
 
@@ -115,19 +116,44 @@ def test_noise_beside_a_good_system_gets_little_weight():
     assert weights["noise"] <= 0.1 and weights["good"] >= 0.5
 
 
+def search_of(runs, qrels, measure):
+    candidates = read_candidates(runs, normalisation="zscore", candidates="first")
+    measured = MeasuredRankings(candidates, qrels, parse_measure(measure))
+    return _Search(candidates, measured, seed=42)
+
+
 def test_the_search_is_as_good_as_trying_every_weight():
     rng = np.random.default_rng(4)
     runs, qrels = simulated(rng, 60, {"a": 1.5, "b": 1.0, "c": 2.0})
+    search = search_of(runs, qrels, "nDCG")
+    values = {weights: search.values((1.0, *weights)) for weights in product(GRID, repeat=2)}
+    for places in (np.arange(60), *rng.choice(60, (5, 60))):
+        means = {weights: values[weights][places].mean() for weights in values}
+        chosen = means[search.best(places)[1:]]
+        assert chosen == pytest.approx(max(means.values()), abs=2e-3)
+
+
+def test_weights_are_the_mean_over_resamples():
+    rng = np.random.default_rng(4)
+    runs, qrels = simulated(rng, 60, {"a": 1.5, "b": 1.0, "c": 2.0})
     learnt = HarpFusion.learn(runs, qrels, measure="nDCG", level=1)
-    candidates = read_candidates(runs, normalisation="zscore", candidates="first")
-    measured = MeasuredRankings(candidates, qrels, parse_measure("nDCG"))
-    means = {
-        weights: measured.values(np.array([1, *weights]) @ candidates.scores).mean()
-        for weights in product(GRID, repeat=2)
-    }
-    chosen = means[learnt.weights["b"], learnt.weights["c"]]
-    assert chosen == pytest.approx(max(means.values()), abs=2e-3)
-    assert mean(fuse(runs, **learnt.arguments), qrels, "nDCG") == pytest.approx(chosen)
+    search = search_of(runs, qrels, "nDCG")
+    draws = generator(42, "resamples").choice(60, (30, 60))
+    expected = np.mean([search.best(places) for places in draws], axis=0)
+    assert list(learnt.weights.values()) == pytest.approx(list(expected), abs=1e-4)
+    assert learnt.weights["a"] == 1
+
+
+def test_the_mean_over_resamples_ranks_other_queries_better_than_the_best_point():
+    differences = []
+    for number in range(50):
+        rng = np.random.default_rng(number)
+        runs, qrels = simulated(rng, 120, {"a": 2.0, "b": 1.0, "c": 1.5})
+        search = search_of(runs, qrels, "nDCG@10")
+        few, others = np.split(rng.permutation(120), [20])
+        mean, point = (search.values(find(few))[others] for find in (search.learn, search.best))
+        differences.append(mean.mean() - point.mean())
+    assert ttest_1samp(differences, 0, alternative="greater").pvalue < 0.05
 
 
 def test_the_same_weights_for_any_order_of_rows():

@@ -205,7 +205,6 @@ if __name__ == "__main__":
 MOMENTS = {
     # A file of work under way, and the longest time to wait then, in seconds.
     "index": ("mapped/bm25-*", 0.3),
-    "shards of BM25": ("bm25_negatives/shards/*", 0.2),
     "end of BM25": ("bm25_negatives/manifest.json", 0.02),
     "shards of the model": ("model_negatives/shards/*", 0.5),
 }

@@ -39,6 +39,10 @@ class QueryOptions:
     max_train_queries: int | None = field(
         default=1000, metadata={"help": "The most queries of each kind in train."}
     )
+    min_train_queries: int = field(
+        default=0,
+        metadata={"help": "With fewer queries in train, there is no train, and dev takes them."},
+    )
     train_share: float = field(default=0.2, metadata={"help": "Share of the queries in train."})
     dev_share: float = field(
         default=0.2, metadata={"help": "Share of the queries in dev; the rest is test."}
@@ -59,6 +63,8 @@ class QueryOptions:
         for name in ("max_queries", "max_train_queries", "max_relevant"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise HarpError(f"{flag(name)} {getattr(self, name)}: give 1 or more")
+        if self.min_train_queries < 0:
+            raise HarpError(f"--min-train-queries {self.min_train_queries}: give 0 or more")
         for name in ("train_share", "dev_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise HarpError(f"{flag(name)} {getattr(self, name)}: give a share from 0 to 1")

@@ -26,7 +26,7 @@ def split_queries(
 
     Args:
         queries: to be split.
-        options: shares and seed.
+        options: shares, the fewest queries of train, and seed.
         drops: counts what is left out, by reason.
 
     Returns:
@@ -44,6 +44,9 @@ def split_queries(
         middle = (before + len(by_group[group]) / 2) / len(kept)
         splits[SPLITS[sum(middle >= end for end in ends)]] += by_group[group]
         before += len(by_group[group])
+    if len(splits["train"]) < options.min_train_queries:
+        splits["dev"] += splits["train"]
+        splits["train"] = []
     return {split: sorted(chosen, key=lambda query: query.id) for split, chosen in splits.items()}
 
 

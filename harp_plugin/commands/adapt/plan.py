@@ -11,12 +11,13 @@ from ..steps import say
 from .budget import in_words, measured_speed, training_data, training_steps
 from .options import AdaptOptions
 
-__all__ = ["DEPTH", "make_plan", "trained_model"]
+__all__ = ["DEPTH", "FEWEST_TRAIN_QUERIES", "make_plan", "trained_model"]
 
 DEPTH = 50
 """How many results of each query are ranked."""
 _PLAN = "plan.json"
-_FEWEST_TRAIN_QUERIES = 100
+FEWEST_TRAIN_QUERIES = 100
+"""With fewer, the model learns from links alone."""
 _SHARE_OF_QUERIES = 0.5
 """Of the time for training, where there are queries enough to learn from."""
 _SHARE_OF_TRAINING = 0.9
@@ -77,12 +78,12 @@ def make_plan(options: AdaptOptions, recipe: dict[str, Any], seconds_left: float
 def _share_of_queries(options: AdaptOptions, queries: int) -> float:
     """The share of the time for training in which the model learns from queries."""
     learns_from_links = "links" in options.learn_from
-    if queries >= _FEWEST_TRAIN_QUERIES:
+    if queries >= FEWEST_TRAIN_QUERIES:
         return _SHARE_OF_QUERIES if learns_from_links else 1.0
     if learns_from_links:
         return 0.0
     raise HarpError(
-        f"the train split has {queries} queries, and {_FEWEST_TRAIN_QUERIES} are needed to learn "
+        f"the train split has {queries} queries, and {FEWEST_TRAIN_QUERIES} are needed to learn "
         "from: add links to --learn-from"
     )
 

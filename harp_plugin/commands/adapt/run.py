@@ -12,7 +12,7 @@ from ...options import read_recipe
 from ..steps import output_folder, say
 from .budget import in_words, seconds_in
 from .options import AdaptOptions
-from .plan import make_plan
+from .plan import FEWEST_TRAIN_QUERIES, make_plan
 from .ranking import rank, save_pipeline
 from .training import train_on_links, train_on_queries
 
@@ -158,6 +158,7 @@ def _collect(options: AdaptOptions, budget: float) -> None:
         max_queries=round(min(max(budget / _SECONDS_OF_A_QUERY, 100), 500)),
         max_train_queries=_MOST_TRAIN_QUERIES,
         train_share=0.4,
+        min_train_queries=FEWEST_TRAIN_QUERIES if "links" in options.learn_from else 0,
         seed=options.seed,
     )
     print(summary(collect(folder / "build", collecting, queries)))
