@@ -169,6 +169,7 @@ PUBLIC = {
         "WeightedSum",
         "bce",
         "checked_weights",
+        "contrastive",
         "hinge",
         "kl",
         "lce",
@@ -193,6 +194,7 @@ PUBLIC = {
         "PackedPairs",
         "PairEncoder",
         "PairTemplate",
+        "TextTemplate",
         "TokenPairs",
         "cut_sizes",
         "tokenise",
@@ -200,6 +202,7 @@ PUBLIC = {
     "harp_plugin.models.packing": [
         "PACKED",
         "PackedClassifier",
+        "PackedEncoder",
         "PackedOutput",
         "Packing",
         "PassThroughEncoder",

@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import (
     AutoModelForMaskedLM,
@@ -22,11 +20,12 @@ from transformers import (
 from transformers.utils import ModelOutput
 
 from ..errors import HarpError
-from .folder import WEIGHTS
+from .checkpoint_weights import load_with_new_weights, read_weights, write_weights
 from .heads import outside_autocast, with_exact_head
-from .loading import load_pretrained, longest_input, without_notices
+from .loading import longest_input
 from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder, can_pack
+from .padding import padded_inputs
 from .pairs import PackedPairs, PairEncoder, TokenPairs
 from .trainable import (
     Batch,
@@ -233,10 +232,10 @@ class TrainableCrossEncoder(nn.Module):
             HarpError: there is no such model, its files are damaged, weights of its base are
                 missing, or its architecture lacks one of the two heads.
         """
-        scorer, new_in_scorer = _load_with_new_weights(
+        scorer, new_in_scorer = load_with_new_weights(
             AutoModelForSequenceClassification, name, seed, num_labels=1
         )
-        language_model, new_in_language_model = _load_with_new_weights(
+        language_model, new_in_language_model = load_with_new_weights(
             AutoModelForMaskedLM, name, seed
         )
         scorer.config.sentence_transformers = dict(_RAW_SCORES)
@@ -350,29 +349,14 @@ class TrainableCrossEncoder(nn.Module):
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Return the same as `_score_packed`, by a forward pass over padded pairs."""
-        inputs, positions = self._padded_inputs(ids, lengths, types)
+        padding = self.config.pad_token_id or 0
+        inputs, positions = padded_inputs(ids, lengths, types, padding)
         scorer = with_exact_head(self.scorer)
         output = scorer(output_hidden_states=masked is not None, **inputs)
         hidden = None
         if masked is not None:
             hidden = output.hidden_states[-1].flatten(0, 1)[positions[masked]]
         return output.logits[:, 0], hidden
-
-    @torch.compiler.disable
-    def _padded_inputs(
-        self, ids: Tensor, lengths: np.ndarray, types: Tensor | None
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """Return the inputs of a padded pass, and where each token is in it, (tokens,)."""
-        sizes = torch.as_tensor(lengths, device=ids.device)
-        attended = torch.arange(int(lengths.max()), device=ids.device) < sizes[:, None]
-        padding = torch.full_like(attended, self.config.pad_token_id or 0, dtype=ids.dtype)
-        inputs = {
-            "input_ids": padding.masked_scatter(attended, ids),
-            "attention_mask": attended.long(),
-        }
-        if types is not None:
-            inputs["token_type_ids"] = pad_to_mask(types, attended)
-        return inputs, attended.flatten().nonzero()[:, 0]
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""
@@ -408,14 +392,8 @@ class TrainableCrossEncoder(nn.Module):
             leave_out: names of weights that are not written, such as those of an untrained head, so
                 that a program that loads the checkpoint can see that it lacks them.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        weights = {
-            _name_in_checkpoint(name): weight.detach().contiguous()
-            for name, weight in (state_dict or self.state_dict()).items()
-            if name not in self._tied and _name_in_checkpoint(name) not in leave_out
-        }
-        save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+        weights = state_dict or self.state_dict()
+        write_weights(Path(folder), weights, leave_out, self._tied)
         self.config.architectures = [type(self.scorer).__name__]
         self.config.save_pretrained(folder)
 
@@ -425,18 +403,7 @@ class TrainableCrossEncoder(nn.Module):
         Raises:
             HarpError: the file is missing, damaged, or of another model.
         """
-        path = Path(folder) / WEIGHTS
-        try:
-            stored = load_file(path)
-            weights = {
-                name: stored[_name_in_checkpoint(name)]
-                for name in self.state_dict()
-                if name not in self._tied and _name_in_checkpoint(name) not in left_out
-            }
-            self.load_state_dict(weights, strict=False)
-        except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise HarpError(f"cannot go on from {path}: {reason}") from error
+        read_weights(self, Path(folder), self.state_dict(), left_out, self._tied)
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
         """Return the model for sequence classification (see `TrainableModel`)."""
@@ -451,31 +418,6 @@ class TrainableCrossEncoder(nn.Module):
             }
         )
         return copy
-
-
-def _load_with_new_weights(
-    auto_class, name: str, seed: int, **options
-) -> tuple[PreTrainedModel, set[str]]:
-    """Load a model in fp32, and return also the names of the weights that were drawn at random."""
-    with torch.random.fork_rng(), without_notices():
-        torch.manual_seed(seed)
-        model, info = load_pretrained(
-            auto_class,
-            name,
-            dtype=torch.float32,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-            **options,
-        )
-    new_weights = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
-    base = f"{model.base_model_prefix}."
-    lacking = sorted(key for key in new_weights if key.startswith(base) and "pooler" not in key)
-    if lacking:
-        raise HarpError(
-            f"model {name} lacks {len(lacking)} weights of its base, such as {lacking[0]}: "
-            "name a complete checkpoint"
-        )
-    return model, new_weights
 
 
 def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> None:
@@ -505,11 +447,6 @@ def _tied_names(model: nn.Module) -> frozenset[str]:
         tied.update({name} if id(weight) in seen else ())
         seen.add(id(weight))
     return frozenset(tied)
-
-
-def _name_in_checkpoint(name: str) -> str:
-    """Return the name of a weight without ``scorer.`` or ``language_model.`` before it."""
-    return name.partition(".")[2]
 
 
 def _product_weights(module: nn.Module, leave_out: str = "\n") -> int:

@@ -11,7 +11,15 @@ from transformers import PreTrainedTokenizerBase
 
 from ..errors import HarpError
 
-__all__ = ["PackedPairs", "PairEncoder", "PairTemplate", "TokenPairs", "cut_sizes", "tokenise"]
+__all__ = [
+    "PackedPairs",
+    "PairEncoder",
+    "PairTemplate",
+    "TextTemplate",
+    "TokenPairs",
+    "cut_sizes",
+    "tokenise",
+]
 
 _TEXTS_AT_ONCE = 4096
 
@@ -117,6 +125,43 @@ class PairTemplate:
     def around(self, kind: int, query: np.ndarray, document: np.ndarray) -> list[np.ndarray]:
         """Return the parts of one pair: token ids for ``kind`` 0, token types for ``kind`` 1."""
         return [self.before[kind], query, self.between[kind], document, self.after[kind]]
+
+
+@dataclass(frozen=True, slots=True)
+class TextTemplate:
+    """The special tokens that a tokenizer puts around one text.
+
+    Attributes:
+        before: ids of the special tokens before the text.
+        after: ids of the special tokens after the text.
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+
+    @classmethod
+    def of(cls, tokenizer: PreTrainedTokenizerBase) -> TextTemplate:
+        """Read the template from the tokenizer's own encoding of a text.
+
+        Raises:
+            HarpError: the tokenizer is not a fast one.
+        """
+        if not tokenizer.is_fast:
+            name = type(tokenizer).__name__
+            raise HarpError(f"{name} is not a fast tokenizer: choose a model that has one")
+        encoding = tokenizer(["a"]).encodings[0]
+        text = [place for place, side in enumerate(encoding.sequence_ids) if side == 0]
+        ids = np.array(encoding.ids, dtype=np.int64)
+        return cls(ids[: text[0]], ids[text[-1] + 1 :])
+
+    @property
+    def length(self) -> int:
+        """The number of special tokens of a text."""
+        return len(self.before) + len(self.after)
+
+    def around(self, text: np.ndarray) -> np.ndarray:
+        """Return the token ids of a text with its special tokens, (length,) int64."""
+        return np.concatenate([self.before, text, self.after]).astype(np.int64, copy=False)
 
 
 class PackedPairs(NamedTuple):

@@ -41,6 +41,10 @@ class LossInputs:
         mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
         mlm_labels: true ids of the masked tokens, int64, (masked,), or None.
         teacher_scores: scores of a teacher, fp32, (groups, members), or None.
+        batch_scores: scores of a group's own pairs, and of its query with the documents of the
+            whole batch, fp32, (groups, members + documents), or None.
+        batch_mask: True for the group's own pairs and for the documents that are negatives of it,
+            bool, (groups, members + documents), or None.
     """
 
     scores: Tensor
@@ -48,6 +52,8 @@ class LossInputs:
     mlm_logits: Tensor | None = None
     mlm_labels: Tensor | None = None
     teacher_scores: Tensor | None = None
+    batch_scores: Tensor | None = None
+    batch_mask: Tensor | None = None
 
 
 class BatchSize(NamedTuple):
@@ -161,7 +167,8 @@ class TrainableModel(Protocol):
         """Return the values that losses read, from the output of `forward` and from the batch.
 
         Besides what `batches` made, the batch has ``group_sizes``, the number of members of each
-        group, (groups,), and, if the data have them, ``teacher_scores``, (pairs,).
+        group, (groups,); ``document_pages``, the page of each pair's document, -1 if it is not
+        known, (pairs,); and, if the data have them, ``teacher_scores``, (pairs,).
         """
 
     def training_cost(self) -> TrainingCost:

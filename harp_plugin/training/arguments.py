@@ -12,7 +12,10 @@ from transformers.utils import is_torch_bf16_gpu_available
 
 from ..errors import HarpError
 from ..limits import COUNT, MOST, NUMBER, SEED, Limits, check_limits
+from ..models.bi_encoder import TrainableBiEncoder
+from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.packing.products import multiplies_bfloat16
+from ..models.trainable import ModelDescription, TrainableModel
 from ..option_names import other_names, takes_old_names
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .losses import checked_weights
@@ -100,6 +103,51 @@ class HarpModelArguments:
     tokenizer_name: str | None = field(
         default=None, metadata={"help": "Tokenizer, where it is not that of the model."}
     )
+    model_kind: Literal["cross-encoder", "bi-encoder"] | None = field(
+        default=None,
+        metadata={
+            "help": "A cross-encoder reads query and document together, and reranks. A bi-encoder "
+            "makes a vector of each text, for dense retrieval. Default: cross-encoder."
+        },
+    )
+    pooling: Literal["cls", "mean", "last"] | None = field(
+        default=None,
+        metadata={
+            "help": "How a bi-encoder makes a vector of a text's tokens. Default: as the model's "
+            "folder says, or mean."
+        },
+    )
+    normalize: bool | None = field(
+        default=None,
+        metadata={
+            "help": "Whether vectors of a bi-encoder have the length 1. Default: as the model's "
+            "folder says, or true."
+        },
+    )
+
+    def load(self, seed: int) -> TrainableModel:
+        """Load the model.
+
+        Args:
+            seed: seed of the weights that the checkpoint lacks.
+
+        Raises:
+            HarpError: it cannot be loaded, or an option is of the other kind of model.
+        """
+        if self.model_kind == "bi-encoder":
+            return TrainableBiEncoder.load(
+                self.model, seed=seed, pooling=self.pooling, normalize=self.normalize
+            )
+        for name in ("pooling", "normalize"):
+            if getattr(self, name) is not None:
+                raise HarpError(f"{name} is an option of a bi-encoder: add --model-kind bi-encoder")
+        return TrainableCrossEncoder.load(self.model, seed=seed)
+
+    @property
+    def description(self) -> ModelDescription:
+        """What the model card says about the kind of model."""
+        is_dense = self.model_kind == "bi-encoder"
+        return (TrainableBiEncoder if is_dense else TrainableCrossEncoder).description
 
 
 @takes_old_names

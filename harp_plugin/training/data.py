@@ -12,7 +12,7 @@ from torch.utils.data import Dataset, Sampler
 from ..errors import HarpError
 from ..models.trainable import Batch, PairBatches
 from ..sampling import generator
-from ..tasks import TASKS, PairGroup
+from ..tasks import TASKS, Pair, PairGroup
 
 __all__ = ["EpochSampler", "Example", "GroupCollator", "GroupDataset", "PairGroups", "query_limits"]
 
@@ -124,6 +124,9 @@ class GroupCollator:
         batch = self._batches(pairs, limits, self._mask_keys(examples))
         batch["group_sizes"] = sizes
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
+        batch["document_pages"] = torch.tensor(
+            [_page(pair) for group in groups for pair in group.members]
+        )
         batch["group_places"] = torch.tensor(
             [(example.epoch, example.index) for example in examples]
         )
@@ -145,6 +148,12 @@ class GroupCollator:
             for example in examples
             for member in range(len(example.group.members))
         ]
+
+
+def _page(pair: Pair) -> int:
+    """Return the page of a pair's document, -1 if it is not known."""
+    origin = pair.document_origin
+    return -1 if origin is None or origin.page is None else origin.page
 
 
 def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[str, int | None]:

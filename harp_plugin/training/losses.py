@@ -32,6 +32,7 @@ __all__ = [
     "WeightedSum",
     "bce",
     "checked_weights",
+    "contrastive",
     "hinge",
     "kl",
     "lce",
@@ -50,6 +51,7 @@ LOSSES: Registry[Loss] = Registry("harp_plugin.losses", "loss")
 """All losses by the names that a recipe gives them."""
 CITATIONS = {
     "ranknet": "burges2005ranknet",
+    "contrastive": "xie2023anchordr",
     "lce": "gao2021lce",
     "margin_mse": "hofstaetter2020margin",
     "kl": "lin2020distilling",
@@ -162,6 +164,21 @@ def kl(
     return F.kl_div(log_q, log_p, reduction="none", log_target=True).sum(dim=1)
 
 
+@LOSSES.register("contrastive")
+def contrastive(
+    batch_scores: Tensor, batch_mask: Tensor, *, temperature: Temperature = 0.05
+) -> Tensor:
+    """Softmax cross-entropy over the documents of the whole batch: Anchor-DR, eq. 1.
+
+    −log(exp s⁺ / Σ exp s) over the group's own members and the documents of other groups (in-batch
+    negatives). The printed eq. 1 lacks its log. All scores s are first divided by the temperature.
+
+    Returns:
+        The loss of each group, (groups,).
+    """
+    return lce(batch_scores, batch_mask, temperature=temperature)
+
+
 @LOSSES.register("mlm")
 def mlm(mlm_logits: Tensor, mlm_labels: Tensor) -> Tensor:
     """Masked language model, −log p(x̂ | x without the masked tokens), eq. 15.
@@ -219,6 +236,11 @@ class WeightedSum:
     def distilling(self) -> list[str]:
         """The names of the losses that read a teacher's scores."""
         return [name for name, inputs in self._inputs.items() if "teacher_scores" in inputs]
+
+    @property
+    def in_batch(self) -> list[str]:
+        """The names of the losses that read scores of other groups' documents."""
+        return [name for name, inputs in self._inputs.items() if "batch_scores" in inputs]
 
     def is_pair_loss(self, name: str) -> bool:
         """Return whether the loss gives one value for each group, not for each masked token."""

@@ -12,7 +12,6 @@ from transformers import TrainerState
 from ..errors import HarpError
 from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules
-from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.loading import load_tokenizer
 from ..models.masking import TokenMasker
 from ..tasks import PreTrainingData
@@ -115,6 +114,7 @@ def fit(
     if training_args.validation_dataset is not None and validation is None:
         raise HarpError("validation_dataset is named: call harp_plugin.evaluation.training instead")
     loss = data_args.weighted_sum()
+    _check_kind(model_args, loss, training_args)
     if loss.distilling and not getattr(groups, "has_teacher_scores", False):
         raise HarpError(
             f"losses: {loss.distilling[0]!r} reads a teacher's scores, which these data do not "
@@ -125,7 +125,7 @@ def fit(
     folder = RunFolder(
         training_args.output_dir,
         recipe=recipe(model_args, data_args, training_args),
-        description=TrainableCrossEncoder.description,
+        description=model_args.description,
         processes=training_args.world_size,
         groups_per_epoch=len(groups),
         data=getattr(groups, "fingerprint", ""),
@@ -150,6 +150,26 @@ def fit(
             folder.check()
         _train(trainer, folder, training_args)
     return folder.path
+
+
+def _check_kind(
+    model_args: HarpModelArguments, loss: WeightedSum, training_args: HarpTrainingArguments
+) -> None:
+    """Check that losses and validation are made for the kind of model."""
+    if model_args.model_kind != "bi-encoder":
+        if loss.in_batch:
+            raise HarpError(
+                f"losses: {loss.in_batch[0]!r} reads scores of other groups' documents, which a "
+                "cross-encoder does not compute: set model_kind to bi-encoder, or take lce"
+            )
+        return
+    if loss.needs_mlm:
+        raise HarpError("losses: a bi-encoder predicts no masked tokens: leave out mlm")
+    if training_args.validation_dataset is not None:
+        raise HarpError(
+            "validation_dataset is reranked by a cross-encoder: leave it out for a bi-encoder, or "
+            "name a validation_build_dir"
+        )
 
 
 def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingArguments) -> None:
@@ -201,7 +221,7 @@ def build_trainer(
     """
     seed = training_args.seed
     tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model)
-    model = TrainableCrossEncoder.load(model_args.model, seed=seed)
+    model = model_args.load(seed)
     if model.max_length is not None and data_args.max_length > model.max_length:
         raise HarpError(
             f"max_length is {data_args.max_length}, but {model_args.model} reads at "

@@ -3,6 +3,7 @@
 from .attention import Packing
 from .classifier import (
     PackedClassifier,
+    PackedEncoder,
     PackedOutput,
     PassThroughEncoder,
     without_encoder,
@@ -12,6 +13,7 @@ from .encoder import PACKED, can_pack, encode, prepare
 __all__ = [
     "PACKED",
     "PackedClassifier",
+    "PackedEncoder",
     "PackedOutput",
     "Packing",
     "PassThroughEncoder",

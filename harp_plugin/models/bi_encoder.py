@@ -1,0 +1,358 @@
+"""A bi-encoder in training: it makes a vector of each text, and a pair's score is their product."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import ModelOutput
+
+from ..errors import HarpError
+from .checkpoint_weights import load_with_new_weights, read_weights, write_weights
+from .loading import longest_input, resolve_model
+from .masking import TokenMasker
+from .packing import PackedEncoder, can_pack
+from .padding import padded_inputs
+from .pairs import TextTemplate, tokenise
+from .sentence_encoder import POOLINGS, SentenceEncoderFiles
+from .trainable import (
+    Batch,
+    BatchSize,
+    LossInputs,
+    ModelDescription,
+    pad_to_mask,
+    scores_by_group,
+)
+
+__all__ = ["BiEncoderBatches", "BiEncoderCost", "BiEncoderOutput", "TrainableBiEncoder"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class BiEncoderOutput(ModelOutput):
+    """The output of one forward pass.
+
+    Attributes:
+        vectors: the vector of each text of the batch, fp32, (texts, width).
+    """
+
+    vectors: Tensor | None = None
+
+
+class BiEncoderBatches:
+    """Packs the distinct texts of pairs one by one: ``[CLS] text [SEP]``, without padding.
+
+    Args:
+        tokenizer: a fast tokenizer.
+        max_length: most tokens of a text, special tokens included.
+        prompts: what stands before each query, and before each document.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, max_length: int, prompts: tuple[str, str]
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._max_length = max_length
+        self._prompts = prompts
+        self._template = TextTemplate.of(tokenizer)
+
+    def __call__(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        query_limits: Sequence[int | None],
+        mask_keys: Sequence[tuple[int, ...]] | None,
+    ) -> Batch:
+        """Tokenise, cut and pack texts; the distinct queries come first.
+
+        Returns:
+            ``input_ids``, (tokens,); ``lengths``, the tokens of each text, an array that stays on
+            the CPU, (texts,); ``query_rows`` and ``document_rows``, the text of each pair's query
+            and document, (pairs,).
+        """
+        del mask_keys  # no token is masked
+        queries = [(query, limit) for (query, _), limit in zip(pairs, query_limits, strict=True)]
+        query_ids, query_rows = self._distinct(queries, self._prompts[0])
+        documents = [(document, None) for _, document in pairs]
+        document_ids, document_rows = self._distinct(documents, self._prompts[1])
+        texts = [*query_ids, *document_ids]
+        return {
+            "input_ids": torch.from_numpy(np.concatenate(texts)),
+            "lengths": np.array([len(ids) for ids in texts]),
+            "query_rows": torch.tensor(query_rows),
+            "document_rows": torch.tensor(document_rows) + len(query_ids),
+        }
+
+    def _distinct(
+        self, texts: Sequence[tuple[str, int | None]], prompt: str
+    ) -> tuple[list[np.ndarray], list[int]]:
+        """Return the token ids of each distinct text, and the place of each text among them."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        most = self._max_length - self._template.length
+        ids = tokenise([prompt + text for text, _ in places], self._tokenizer, most)
+        cut = (part[:limit] for part, (_, limit) in zip(ids, places, strict=True))
+        return [self._template.around(part) for part in cut], [places[text] for text in texts]
+
+
+@dataclass(frozen=True)
+class BiEncoderCost:
+    """How much a training step computes, as `CrossEncoderCost` counts it.
+
+    Attributes:
+        encoder: number of weights that multiply every token.
+        attention: layers · hidden size.
+    """
+
+    encoder: int
+    attention: int
+
+    def flops(self, size: BatchSize) -> float:
+        """Return the floating-point operations of a step over a batch of this size."""
+        return 6 * self.encoder * size.tokens + 12 * self.attention * size.squares
+
+
+class TrainableBiEncoder(nn.Module):
+    """One encoder for queries and documents, as sentence-transformers has it.
+
+    Besides the scores of each group's own pairs, losses can read those of a group's query with the
+    documents of all other groups of the batch (in-batch negatives). A document of the same page as
+    a positive of the same query is no negative there.
+
+    Args:
+        encoder: a base model.
+        files: its pooling, normalisation, prompts and longest input.
+        new_weights: names of the weights that were drawn at random because the checkpoint lacks
+            them.
+
+    Attributes:
+        is_packed: whether texts follow each other in a forward pass, without padding.
+    """
+
+    main_input_name = "input_ids"
+    inputs: ClassVar[tuple[str, ...]] = ("input_ids", "lengths")
+    description: ClassVar[ModelDescription] = ModelDescription(
+        tags=("sentence-transformers", "dense-retrieval", "information-retrieval", "harp"),
+        pipeline_tag="sentence-similarity",
+        template="model-card-bi-encoder.md",
+        pretrained_title="A dense retriever trained on hyperlinks",
+        finetuned_title="A dense retriever trained on judged queries",
+    )
+
+    def __init__(
+        self,
+        encoder: PreTrainedModel,
+        files: SentenceEncoderFiles,
+        new_weights: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.files = files
+        self.new_weights = new_weights
+        self.is_packed = can_pack(encoder.config)
+
+    @classmethod
+    def load(
+        cls,
+        name: str,
+        *,
+        seed: int = 42,
+        pooling: str | None = None,
+        normalize: bool | None = None,
+    ) -> TrainableBiEncoder:
+        """Load an encoder of sentence-transformers, or any base model.
+
+        Args:
+            name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
+            seed: seed of the weights that the checkpoint lacks.
+            pooling: ``cls``, ``mean`` or ``last``; None for what the model's folder says, or
+                ``mean`` where it says nothing.
+            normalize: whether vectors have the length 1; None for what the folder says, or True.
+
+        Raises:
+            HarpError: there is no such model, its files are damaged, weights of its base are
+                missing, or it has parts that are not trained here.
+        """
+        files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
+        encoder, new_weights = load_with_new_weights(AutoModel, name, seed)
+        return cls(encoder, files, tuple(sorted(new_weights)))
+
+    @property
+    def config(self):
+        """The configuration of the encoder, as it is saved."""
+        return self.encoder.config
+
+    @property
+    def max_length(self) -> int | None:
+        """The most tokens that the model reads; None if it sets no limit."""
+        return longest_input(self.encoder)
+
+    def batches(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_length: int,
+        masker: TokenMasker | None = None,
+    ) -> BiEncoderBatches:
+        """Return an object that packs texts for this model.
+
+        Raises:
+            HarpError: tokens are to be masked, or the tokenizer is not a fast one.
+        """
+        if masker is not None:
+            raise HarpError(
+                "losses: a bi-encoder has no head that predicts masked tokens: leave out mlm"
+            )
+        return BiEncoderBatches(tokenizer, max_length, self.files.prompts)
+
+    def size_of(self, batch: Mapping[str, Any]) -> BatchSize:
+        """Return the size of a batch."""
+        lengths = batch["lengths"]
+        return BatchSize(
+            tokens=int(lengths.sum()),
+            squares=int((lengths * lengths).sum()),
+            pairs=len(batch["query_rows"]),
+            masked=0,
+        )
+
+    def training_cost(self) -> BiEncoderCost:
+        """Count the weights of matrix products. Call it before processes shard the model."""
+        weights = sum(
+            part.weight.numel()
+            for name, part in self.encoder.named_modules()
+            if isinstance(part, nn.Linear) and "pooler" not in name
+        )
+        layers = getattr(self.config, "num_hidden_layers", 0)
+        return BiEncoderCost(weights, layers * getattr(self.config, "hidden_size", 0))
+
+    def forward(self, input_ids: Tensor, lengths: np.ndarray) -> BiEncoderOutput:
+        """Make a vector of each text.
+
+        Args:
+            input_ids: token ids of the texts, one text after the other, (tokens,).
+            lengths: number of tokens of each text, on the CPU, (texts,).
+        """
+        states = self._packed if self.is_packed else self._padded
+        vectors = _pooled(states(input_ids, lengths).float(), lengths, self.files.pooling)
+        if self.files.normalize:
+            vectors = F.normalize(vectors, dim=1)
+        return BiEncoderOutput(vectors=vectors)
+
+    @torch.compiler.disable(recursive=False)
+    def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        """Return the last hidden states, (tokens, width)."""
+        return PackedEncoder(self.encoder)(ids, lengths)
+
+    @torch.compiler.disable(recursive=False)
+    def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        """Return the same as `_packed`, by a forward pass over padded texts."""
+        inputs, positions = padded_inputs(ids, lengths, None, self.config.pad_token_id or 0)
+        return self.encoder(**inputs).last_hidden_state.flatten(0, 1)[positions]
+
+    def loss_inputs(self, output: BiEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
+        """Return the scores by group, and those of each group with the documents of the batch."""
+        assert output.vectors is not None
+        queries, documents = (
+            output.vectors[batch[name]] for name in ("query_rows", "document_rows")
+        )
+        scores, mask = scores_by_group((queries * documents).sum(dim=1), batch["group_sizes"])
+        others, allowed = _in_batch(output.vectors, batch)
+        teacher = batch.get("teacher_scores")
+        return LossInputs(
+            scores,
+            mask,
+            teacher_scores=None if teacher is None else pad_to_mask(teacher, mask),
+            batch_scores=torch.cat([scores, others], dim=1),
+            batch_mask=torch.cat([mask, allowed], dim=1),
+        )
+
+    def activation_checkpointing_enable(self, **options: Any) -> None:
+        """Recompute activations in the backward pass, as transformers' models do."""
+        self.encoder.activation_checkpointing_enable(**options)
+
+    def gradient_checkpointing_enable(self, **options: Any) -> None:
+        """Do the same as `activation_checkpointing_enable`, under its older name."""
+        self.encoder.gradient_checkpointing_enable(**options)
+
+    def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
+        """Return the names of the new weights that no loss trains (see `TrainableModel`)."""
+        del scored, masked  # only a pooler can be new, and vectors are made without it
+        return self.new_weights
+
+    def save(
+        self,
+        folder: str | Path,
+        state_dict: dict[str, Tensor] | None = None,
+        leave_out: Collection[str] = (),
+    ) -> None:
+        """Write a plain Hugging Face encoder that sentence-transformers loads as it is.
+
+        Args:
+            folder: where to write.
+            state_dict: the gathered weights of this model, if processes shard it.
+            leave_out: names of weights that are not written.
+        """
+        weights = state_dict or self.state_dict()
+        write_weights(Path(folder), weights, leave_out)
+        self.config.architectures = [type(self.encoder).__name__]
+        self.config.save_pretrained(folder)
+        self.files.write(Path(folder), width=self.config.hidden_size, longest=self.max_length)
+
+    def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
+        """Read the weights of a checkpoint that `save` wrote; those that it left out stay.
+
+        Raises:
+            HarpError: the file is missing, damaged, or of another model.
+        """
+        read_weights(self, Path(folder), self.state_dict(), left_out)
+
+    def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
+        """Return the encoder (see `TrainableModel`)."""
+        if weights is None:
+            return self.encoder
+        copy = AutoModel.from_config(self.config, dtype=torch.float32)
+        copy.load_state_dict({name.partition(".")[2]: value for name, value in weights.items()})
+        return copy
+
+
+def _pooled(states: Tensor, lengths: np.ndarray, pooling: str) -> Tensor:
+    """Make one vector of the states of each text, (texts, width)."""
+    assert pooling in POOLINGS
+    ends = torch.as_tensor(np.cumsum(lengths), device=states.device)
+    sizes = torch.as_tensor(lengths, device=states.device)
+    if pooling == "mean":
+        return torch.segment_reduce(states, "mean", lengths=sizes, axis=0)
+    return states[ends - sizes if pooling == "cls" else ends - 1]
+
+
+def _in_batch(vectors: Tensor, batch: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """Score the query of each group with all distinct documents of the batch.
+
+    Returns:
+        The scores, and which of the documents are negatives of the group: not its own, and of no
+        page that is a positive of the same query. Both are (groups, documents).
+    """
+    sizes, query_rows = batch["group_sizes"], batch["query_rows"]
+    document_rows, pages = batch["document_rows"], batch["document_pages"]
+    positives = sizes.cumsum(0) - sizes
+    queries, documents = query_rows[positives], document_rows.unique()
+    of_row = torch.full((len(vectors),), -1, dtype=pages.dtype, device=pages.device)
+    of_row[document_rows] = pages
+    group_of_pair = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+    own = torch.zeros(len(sizes), len(vectors), dtype=torch.bool, device=sizes.device)
+    own[group_of_pair, document_rows] = True
+    same_query = queries[:, None] == queries[None, :]
+    positive_pages = pages[positives]
+    same_page = (positive_pages[:, None] == of_row[documents][None, :]) & (positive_pages >= 0)[
+        :, None
+    ]
+    same_text = document_rows[positives][:, None] == documents[None, :]
+    relevant = same_query.float() @ (same_page | same_text).float() > 0
+    return vectors[queries] @ vectors[documents].T, ~own[:, documents] & ~relevant

@@ -1,0 +1,149 @@
+"""The small files by which sentence-transformers knows an encoder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import HarpError
+from ..files.writing import write_text
+
+__all__ = ["POOLINGS", "SentenceEncoderFiles"]
+
+POOLINGS = {
+    "cls": "pooling_mode_cls_token",
+    "mean": "pooling_mode_mean_tokens",
+    "last": "pooling_mode_lasttoken",
+}
+"""How a vector is made of a text's tokens, with sentence-transformers' names."""
+_MODULES = "modules.json"
+_POOLING = "1_Pooling"
+_PACKAGE = "sentence_transformers.models"
+_SETTINGS = "config_sentence_transformers.json"
+_INPUT = "sentence_bert_config.json"
+
+
+@dataclass(frozen=True)
+class SentenceEncoderFiles:
+    """What the folder of an encoder says beside its weights.
+
+    Attributes:
+        pooling: ``cls``, ``mean`` or ``last``.
+        normalize: whether vectors have the length 1.
+        prompts: what stands before each query, and before each document.
+        longest: most tokens of a text, special tokens included; None if the folder says nothing.
+    """
+
+    pooling: str
+    normalize: bool
+    prompts: tuple[str, str] = ("", "")
+    longest: int | None = None
+
+    @classmethod
+    def read(cls, name: str, pooling: str | None, normalize: bool | None) -> SentenceEncoderFiles:
+        """Read the files of a folder; a folder without them has mean pooling, and length 1.
+
+        Args:
+            name: the folder, or the name of a model on the hub.
+            pooling: instead of the folder's.
+            normalize: instead of the folder's.
+
+        Raises:
+            HarpError: the pooling is unknown, a file is damaged, or the encoder has parts that are
+                not trained here.
+        """
+        if pooling is not None and pooling not in POOLINGS:
+            raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(POOLINGS)}")
+        modules = _read(name, _MODULES)
+        kinds = [str(module["type"]).rpartition(".")[2] for module in modules or []]
+        if strange := set(kinds) - {"Transformer", "Pooling", "Normalize"}:
+            raise HarpError(
+                f"model {name} has a part {min(strange)}, which is not trained here: name an "
+                "encoder of Transformer, Pooling and Normalize"
+            )
+        if modules and pooling is None:
+            pooling = _pooling(name, modules[kinds.index("Pooling")]["path"])
+        if modules and normalize is None:
+            normalize = "Normalize" in kinds
+        prompts = (_read(name, _SETTINGS) or {}).get("prompts") or {}
+        longest = (_read(name, _INPUT) or {}).get("max_seq_length")
+        return cls(
+            pooling or "mean",
+            True if normalize is None else normalize,
+            (prompts.get("query") or "", prompts.get("document") or ""),
+            longest,
+        )
+
+    def write(self, folder: Path, *, width: int, longest: int | None) -> None:
+        """Write the files.
+
+        Args:
+            folder: where the encoder is saved.
+            width: dimensions of a vector.
+            longest: most tokens that the model reads; None if it sets no limit.
+        """
+        modules = [("Transformer", ""), ("Pooling", _POOLING)]
+        modules += [("Normalize", "2_Normalize")] if self.normalize else []
+        _write(
+            folder / _MODULES,
+            [
+                {"idx": place, "name": str(place), "path": path, "type": f"{_PACKAGE}.{kind}"}
+                for place, (kind, path) in enumerate(modules)
+            ],
+        )
+        modes = {name: kind == self.pooling for kind, name in POOLINGS.items()}
+        (folder / _POOLING).mkdir(exist_ok=True)
+        _write(folder / _POOLING / "config.json", {"word_embedding_dimension": width, **modes})
+        query, document = self.prompts
+        prompts = {"query": query, "document": document}
+        _write(folder / _SETTINGS, {"prompts": prompts, "similarity_fn_name": self._similarity})
+        most = self.longest or longest
+        _write(folder / _INPUT, {"max_seq_length": most, "do_lower_case": False})
+
+    @property
+    def _similarity(self) -> str:
+        return "cosine" if self.normalize else "dot"
+
+
+def _pooling(name: str, path: str) -> str:
+    """Read the pooling of an encoder.
+
+    Raises:
+        HarpError: it is none of `POOLINGS`.
+    """
+    settings = _read(name, f"{path}/config.json") or {}
+    mode = settings.get("pooling_mode")
+    chosen = [
+        kind for kind, option in POOLINGS.items() if settings.get(option) or mode in (kind, option)
+    ]
+    if len(chosen) != 1:
+        raise HarpError(
+            f"model {name} has a pooling that is not trained here: name one by pooling, "
+            f"{', '.join(POOLINGS)}"
+        )
+    return chosen[0]
+
+
+def _read(name: str, file: str) -> Any:
+    """Read a file of a model; None if the model has no such file."""
+    from transformers.utils import cached_file
+
+    path = cached_file(
+        name,
+        file,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+        _raise_exceptions_for_gated_repo=False,
+    )
+    if path is None:
+        return None
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
+
+
+def _write(path: Path, content: Any) -> None:
+    write_text(path, json.dumps(content, indent=2) + "\n")
