@@ -26,6 +26,12 @@ RECIPE = {
     "save_total_limit": 1,
     "report_to": "none",
 }
+MODELS = ("links", "queries", "encoder-links", "encoder-queries")
+ENCODER = {
+    "model_kind": "bi-encoder",
+    "document_fields": ["title", "text"],
+    "losses": {"contrastive": 1},
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +42,9 @@ def command(tiny_bert, tmp_path_factory):
     source = str(files("harp_plugin") / "data" / "encyclopedia.xml")
     options = ["--output-dir", str(folder / "out"), "--model", str(tiny_bert), "--budget", "5m"]
     options += ["--training", str(recipe), "--held-out-links", "0.3", "--title-anchors", "1"]
+    dense = folder / "encoder.json"
+    dense.write_text(json.dumps(RECIPE | ENCODER))
+    options += ["--train-encoder", "--encoder-training", str(dense)]
     return ["adapt", source, *options, "--quiet"], folder / "out"
 
 
@@ -56,7 +65,7 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     rows = ["fielded BM25", "BM25", "cosine", "cross-encoder", FUSION]
     assert all(f"\n{row} " in output for row in rows)
     assert str(folder / "evaluation" / "report.html") in output
-    assert all((folder / name / "model.safetensors").is_file() for name in ("links", "queries"))
+    assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
     results = json.loads((folder / "evaluation" / "results.json").read_text())
     model = results["made_from"]["rerankers"]["cross-encoder"]["model"]
     assert model == str(folder / "queries")

@@ -13,7 +13,7 @@ from .budget import seconds_in
 __all__ = ["SIGNALS", "AdaptOptions"]
 
 SIGNALS = ("links", "queries")
-"""What a cross-encoder can learn from."""
+"""What models can learn from."""
 
 
 @dataclass
@@ -31,16 +31,24 @@ class AdaptOptions:
     )
     encoder: str | None = field(
         default=None,
-        metadata={"help": "The encoder of the dense first stage; by default the same model."},
+        metadata={"help": "The encoder whose cosine ranks; by default the same model."},
+    )
+    train_encoder: bool = field(
+        default=False,
+        metadata={"help": "Train the encoder as well, in three tenths of the time for training."},
     )
     training: str = field(
         default="adapt",
         metadata={"help": "Recipe of the training: a JSON file, or one of the package."},
     )
+    encoder_training: str = field(
+        default="adapt-encoder",
+        metadata={"help": "Recipe of the encoder's training: a JSON file, or one of the package."},
+    )
     learn_from: list[str] = field(
         default_factory=lambda: list(SIGNALS),
         metadata={
-            "help": "What the cross-encoder learns from: links, and after them the queries of the "
+            "help": "What models learn from: links, and after them the queries of the "
             "train split, which are terms and redirects of other pages than those of the test.",
             "choices": list(SIGNALS),
         },
@@ -79,11 +87,6 @@ class AdaptOptions:
     def folder(self) -> Path:
         """The output folder."""
         return Path(self.output_dir)
-
-    @property
-    def dense_model(self) -> str:
-        """The encoder whose cosine ranks."""
-        return self.encoder or self.model
 
     def dataset(self, split: str) -> str:
         """The id of the queries of a split."""

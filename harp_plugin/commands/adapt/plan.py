@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ...collections.judged_dataset import JudgedDataset
 from ...errors import HarpError
@@ -10,69 +10,83 @@ from ...files.records import read_record, write_record
 from ..steps import say
 from .budget import in_words, measured_speed, training_data, training_steps
 from .options import AdaptOptions
+from .training import DEPTH, Learner
 
-__all__ = ["DEPTH", "FEWEST_TRAIN_QUERIES", "make_plan", "trained_model"]
+__all__ = ["FEWEST_TRAIN_QUERIES", "make_plan"]
 
-DEPTH = 50
-"""How many results of each query are ranked."""
 _PLAN = "plan.json"
 FEWEST_TRAIN_QUERIES = 100
-"""With fewer, the model learns from links alone."""
+"""With fewer, models learn from links alone."""
 _SHARE_OF_QUERIES = 0.5
 """Of the time for training, where there are queries enough to learn from."""
 _SHARE_OF_TRAINING = 0.9
 """The rest of the budget, after ranking, is kept for what is not foreseen."""
+_SHARES = {"cross-encoder": 0.7, "encoder": 0.3}
+"""Of the time for training, where both learn."""
 
 
-def make_plan(options: AdaptOptions, recipe: dict[str, Any], seconds_left: float) -> dict[str, Any]:
+def make_plan(
+    options: AdaptOptions, learners: Sequence[Learner], seconds_left: float
+) -> dict[str, int]:
     """Decide the numbers of training steps, when this is first asked.
 
     Args:
         options: of the command.
-        recipe: of the training on links.
+        learners: what is trained, the cross-encoder first.
         seconds_left: of the budget.
 
     Returns:
-        The steps on ``links`` and on ``queries``, one of which may be 0, and what they were decided
-        from.
+        The steps by the names of folders, each of which may be 0.
 
     Raises:
-        HarpError: the model is to learn from queries only, and there are too few.
+        HarpError: the models are to learn from queries only, and there are too few.
     """
-    from ...training.arguments import multiplies_in_bf16
-
     path = options.folder / _PLAN
-    asked = {"budget": options.budget, "learn_from": options.learn_from, "training": recipe}
+    asked = {
+        "budget": options.budget,
+        "learn_from": options.learn_from,
+        "training": {learner.name: learner.recipe for learner in learners},
+    }
     if path.exists() and not options.overwrite:
         plan = read_record(path)
         if plan["asked"] == asked:
-            return plan
-    data = training_data(recipe)
-    speed = measured_speed(data, options.model, recipe["max_length"], options.seed)
+            return plan["steps"]
+    first = learners[0].recipe
+    speed = measured_speed(training_data(first), options.model, first["max_length"], options.seed)
     ranking = DEPTH * sum(_query_count(options, split) for split in ("dev", "test")) / speed
     seconds = max((seconds_left - ranking) * _SHARE_OF_TRAINING, 0)
-    queries = _query_count(options, "train") if "queries" in options.learn_from else 0
-    share = _share_of_queries(options, queries)
-    bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
-
-    def steps(share: float, groups: int) -> int:
-        if not share:
-            return 0
-        return training_steps(seconds * share, speed, recipe, groups, bf16=bf16)
-
-    plan = {
-        "asked": asked,
-        "pairs_per_second": speed,
-        "links": steps(1 - share, len(data)),
-        "queries": steps(share, queries),
-    }
+    whole = sum(_SHARES[learner.name] for learner in learners)
+    steps: dict[str, int] = {}
+    for learner in learners:
+        share = seconds * _SHARES[learner.name] / whole
+        steps |= _steps(options, learner, share, speed)
     say(
         "plan",
-        f"{plan['links']:,} training steps on links, {plan['queries']:,} on {queries:,} queries, "
-        f"about {in_words(seconds)}; then ranking, about {in_words(ranking)}",
+        f"training steps: {', '.join(f'{name} {count:,}' for name, count in steps.items())}, about "
+        f"{in_words(seconds)}; then ranking, about {in_words(ranking)}",
     )
-    write_record(path, plan)
-    return plan
+    write_record(path, {"asked": asked, "pairs_per_second": speed, "steps": steps})
+    return steps
+
+
+def _steps(options: AdaptOptions, learner: Learner, seconds: float, speed: float) -> dict[str, int]:
+    """Work out the steps of a model on links and on queries, by the names of its folders."""
+    from ...training.arguments import multiplies_in_bf16
+
+    recipe = learner.recipe
+    bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
+    queries = _query_count(options, "train") if "queries" in options.learn_from else 0
+    on_queries = _share_of_queries(options, queries)
+    parts = {
+        "links": (1 - on_queries, len(training_data(recipe))),
+        "queries": (on_queries, queries),
+    }
+    return {
+        learner.folders[name]: training_steps(seconds * share, speed, recipe, groups, bf16=bf16)
+        if share
+        else 0
+        for name, (share, groups) in parts.items()
+    }
 
 
 def _share_of_queries(options: AdaptOptions, queries: int) -> float:
@@ -95,9 +109,3 @@ def _query_count(options: AdaptOptions, split: str) -> int:
         if split == "train":
             return 0
         raise
-
-
-def trained_model(options: AdaptOptions) -> str:
-    """Name the folder of the cross-encoder that is trained last."""
-    name = "queries" if read_record(options.folder / _PLAN)["queries"] else "links"
-    return str(options.folder / name)

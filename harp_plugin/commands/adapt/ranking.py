@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...files.records import read_record
 from ..steps import say
 from .options import AdaptOptions
-from .plan import DEPTH, trained_model
+from .training import DEPTH
 
 if TYPE_CHECKING:
     from ...evaluation import Results
@@ -23,8 +23,14 @@ _LEARNT_BY = "nDCG@10"
 _MAX_LENGTH = 128
 
 
-def rank(options: AdaptOptions) -> Results:
-    """Rank the test queries by all systems, with weights from the dev queries."""
+def rank(options: AdaptOptions, reranker: str, dense: str) -> Results:
+    """Rank the test queries by all systems, with weights from the dev queries.
+
+    Args:
+        options: of the command.
+        reranker: folder of the cross-encoder.
+        dense: the encoder whose cosine ranks.
+    """
     from ...evaluation import EvaluationOptions, evaluate
 
     folder = options.folder
@@ -39,8 +45,8 @@ def rank(options: AdaptOptions) -> Results:
             tune_on=dev,
             first_stages={"BM25": "bm25"},
             rerankers={
-                "cosine": f"cosine:{options.dense_model}",
-                _RERANKER: {"model": trained_model(options), "passages": "matching"},
+                "cosine": f"cosine:{dense}",
+                _RERANKER: {"model": reranker, "passages": "matching"},
             },
             fusions={
                 "fielded BM25 + cosine": {"of": [_FIRST_STAGE, "cosine"], **learnt},
@@ -63,8 +69,14 @@ def rank(options: AdaptOptions) -> Results:
     )
 
 
-def save_pipeline(options: AdaptOptions) -> None:
-    """Save the fusion of all three systems as a pipeline, with the weights that dev has chosen."""
+def save_pipeline(options: AdaptOptions, reranker: str, dense: str) -> None:
+    """Save the fusion of all three systems as a pipeline, with the weights that dev has chosen.
+
+    Args:
+        options: of the command.
+        reranker: folder of the cross-encoder.
+        dense: the encoder whose cosine ranks.
+    """
     from ...ranking import HarpFusion, HarpPipeline, HarpReranker
     from ...retrieval.dense import DenseCosine
     from ...retrieval.fielded import FieldedBm25, FieldedIndex
@@ -74,12 +86,11 @@ def save_pipeline(options: AdaptOptions) -> None:
     index, dataset = folder / "index", options.dataset("test")
     chosen = {name: record["first_stage"][name] for name in ("weights", "k1", "b")}
     bm25 = FieldedBm25(FieldedIndex(dataset, index), **chosen, num_results=DEPTH)
-    encoder = options.dense_model
     rerankers = {
         _RERANKER: HarpReranker(
-            trained_model(options), dataset=dataset, passages="matching", max_length=_MAX_LENGTH
+            reranker, dataset=dataset, passages="matching", max_length=_MAX_LENGTH
         ),
-        "cosine": DenseCosine(encoder, dataset=dataset, index_dir=index),
+        "cosine": DenseCosine(dense, dataset=dataset, index_dir=index),
     }
     weights = record["fusions"][FUSION]["learnt"][0]["weights"]
     systems = {_FIRST_STAGE: bm25} | {name: bm25 >> r for name, r in rerankers.items()}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...errors import HarpError
-from ...options import read_recipe
 from ..steps import output_folder, say
 from .budget import in_words, seconds_in
 from .options import AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
 from .ranking import rank, save_pipeline
-from .training import train_on_links, train_on_queries
+from .training import Learner, cross_encoder, encoder, train
 
 if TYPE_CHECKING:
     from ...corpus.options import CorpusOptions
@@ -29,7 +28,6 @@ _SECONDS_OF_A_QUERY = 15
 """One query is ranked for so many seconds of the budget, as far as 100 to 500 queries go."""
 _MOST_TRAIN_QUERIES = 5000
 _SAMPLE_PAGES = 500
-_NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
 
 
 def adapt(
@@ -53,53 +51,37 @@ def adapt(
         HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
     """
     began, budget = time.monotonic(), seconds_in(options.budget)
-    folder = options.folder
-    with output_folder(folder):
-        recipe = _recipe(options)
-        _build(sources, options, corpus, recipe, budget)
+    with output_folder(options.folder):
+        learners = [cross_encoder(options), *([encoder(options)] if options.train_encoder else [])]
+        _build(sources, options, corpus, learners, budget)
         _collect(options, budget)
-        plan = make_plan(options, recipe, budget - (time.monotonic() - began))
-        if plan["links"]:
-            train_on_links(options, recipe, plan["links"])
-        if plan["queries"]:
-            train_on_queries(options, recipe, plan["queries"])
-        results = rank(options)
-        save_pipeline(options)
+        steps = make_plan(options, learners, budget - (time.monotonic() - began))
+        for learner in learners:
+            train(learner, options, steps)
+        models = {learner.name: learner.trained(options, steps) for learner in learners}
+        dense = models.get("encoder", options.encoder or options.model)
+        results = rank(options, models["cross-encoder"], dense)
+        save_pipeline(options, models["cross-encoder"], dense)
         return results
-
-
-def _recipe(options: AdaptOptions) -> dict[str, Any]:
-    folder, recipe = options.folder, read_recipe(options.training)
-    missing = [name for name in _NEEDED if name not in recipe]
-    if missing:
-        raise HarpError(
-            f"the recipe {options.training} lacks {', '.join(missing)}, from which the number of "
-            "training steps follows: add it, as in recipes/adapt.json"
-        )
-    return recipe | {
-        "model": options.model,
-        "build_dir": str(folder / "build"),
-        "output_dir": str(folder / "links"),
-        "seed": options.seed,
-    }
 
 
 def _build(
     sources: Sequence[str | Path],
     options: AdaptOptions,
     corpus: CorpusOptions | None,
-    recipe: dict[str, Any],
+    learners: Sequence[Learner],
     budget: float,
 ) -> None:
     from ...graph import GraphOptions
     from ...weights.options import WeightOptions
     from ..build import BuildOptions, build, summary
 
-    negatives = [recipe["negatives"]] if recipe.get("negatives") in ("bm25", "model") else []
+    recipes = [learner.recipe for learner in learners]
+    asked = {recipe.get("negatives") for recipe in recipes}
     building = BuildOptions(
-        output_dir=recipe["build_dir"],
-        tasks=list(recipe["tasks"]),
-        negatives=negatives,
+        output_dir=str(options.folder / "build"),
+        tasks=list(dict.fromkeys(task for recipe in recipes for task in recipe["tasks"])),
+        negatives=[kind for kind in ("bm25", "model") if kind in asked],
         sample_pages=_SAMPLE_PAGES,
         workers=options.workers,
         overwrite=options.overwrite,
@@ -112,7 +94,7 @@ def _build(
         title_anchors=options.title_anchors,
     )
     weights = WeightOptions(model=options.model)
-    if not Path(recipe["build_dir"]).exists():
+    if not Path(building.output_dir).exists():
         _estimate(sources, budget, building, corpus, graph, weights)
     say("build", "pages, links and training examples of the source")
     print(summary(build(sources, building, corpus, graph, weights)))

@@ -2,59 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from ...errors import HarpError
+from ...options import read_recipe
 from ..steps import say, training_arguments
 from .options import AdaptOptions
-from .plan import DEPTH
 
-__all__ = ["train_on_links", "train_on_queries"]
+__all__ = ["DEPTH", "Learner", "cross_encoder", "encoder", "train"]
 
+DEPTH = 50
+"""How many results of each query are ranked."""
+_NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
 _OF_LINKS = ("about", "build_dir", "tasks", "negatives", "document_fields")
 """Options of the training that its second part does not have."""
 
 
-def train_on_links(options: AdaptOptions, recipe: dict[str, Any], steps: int) -> None:
+@dataclass(frozen=True)
+class Learner:
+    """A model that learns from links, and then from queries of the train split.
+
+    Attributes:
+        name: what it is, for messages.
+        recipe: of the training on links.
+        folders: where the model is after each part of its training, by `SIGNALS`.
+        finetuning: options of the second part.
+    """
+
+    name: str
+    recipe: dict[str, Any]
+    folders: Mapping[str, str]
+    finetuning: dict[str, Any] = field(default_factory=dict)
+
+    def trained(self, options: AdaptOptions, steps: Mapping[str, int]) -> str:
+        """Name the folder of the model after all steps."""
+        last = "queries" if steps[self.folders["queries"]] else "links"
+        return str(options.folder / self.folders[last])
+
+
+def cross_encoder(options: AdaptOptions) -> Learner:
+    """Return the reranker."""
+    folders = {"links": "links", "queries": "queries"}
+    recipe = _recipe(options, options.training, options.model)
+    return Learner("cross-encoder", recipe, folders, {"passages": "matching"})
+
+
+def encoder(options: AdaptOptions) -> Learner:
+    """Return the encoder of the cosine."""
+    folders = {"links": "encoder-links", "queries": "encoder-queries"}
+    recipe = _recipe(options, options.encoder_training, options.encoder or options.model)
+    return Learner("encoder", recipe, folders)
+
+
+def _recipe(options: AdaptOptions, name: str, model: str) -> dict[str, Any]:
+    recipe = read_recipe(name)
+    missing = [option for option in _NEEDED if option not in recipe]
+    if missing:
+        raise HarpError(
+            f"the recipe {name} lacks {', '.join(missing)}, from which the number of training "
+            "steps follows: add it, as in recipes/adapt.json"
+        )
+    return recipe | {
+        "model": model,
+        "build_dir": str(options.folder / "build"),
+        "seed": options.seed,
+    }
+
+
+def train(learner: Learner, options: AdaptOptions, steps: Mapping[str, int]) -> None:
+    """Train a model as many steps of each part as its folders say.
+
+    Args:
+        learner: the model.
+        options: of the command.
+        steps: by the names of folders.
+    """
+    if count := steps[learner.folders["links"]]:
+        _train_on_links(learner, options, count)
+    if count := steps[learner.folders["queries"]]:
+        _train_on_queries(learner, options, count)
+
+
+def _train_on_links(learner: Learner, options: AdaptOptions, steps: int) -> None:
     from ...evaluation.training import train
     from ...training.arguments import PRETRAINING
 
-    say("train", f"{options.model} on {', '.join(recipe['tasks'])}")
-    arguments = _arguments(options, PRETRAINING, "links", recipe | {"max_steps": steps})
-    print(f"checkpoint: {train(*arguments)}")
+    recipe, name = learner.recipe, learner.folders["links"]
+    say("train", f"the {learner.name} {recipe['model']} on {', '.join(recipe['tasks'])}")
+    recipe = recipe | {"max_steps": steps, "output_dir": str(options.folder / name)}
+    print(f"checkpoint: {train(*_arguments(options, PRETRAINING, name, recipe))}")
 
 
-def train_on_queries(options: AdaptOptions, recipe: dict[str, Any], steps: int) -> None:
-    """Go on with the queries of the train split, against what BM25 over fields finds for them."""
-    from ...evaluation import EvaluationOptions, evaluate
+def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> None:
+    """Train on the queries of the train split, against what BM25 over fields finds for them."""
     from ...evaluation.training import finetune
     from ...training.judged_arguments import FINETUNING
 
-    folder, train = options.folder, options.dataset("train")
-    say("train", "the same model on the queries of the train split")
-    found = EvaluationOptions(
-        dataset=train,
-        first_stage="fielded-bm25",
-        tune_on=options.dataset("dev"),
-        depth=DEPTH,
-        measures=["RR@10"],
-        output_dir=str(folder / "candidates"),
-        index_dir=str(folder / "index"),
-        overwrite=options.overwrite,
-        keep=options.keep,
-        quiet=options.quiet,
-    )
-    evaluate(found)
-    arguments = {name: value for name, value in recipe.items() if name not in _OF_LINKS}
+    name = learner.folders["queries"]
+    say("train", f"the {learner.name} on the queries of the train split")
+    arguments = {name: value for name, value in learner.recipe.items() if name not in _OF_LINKS}
+    if "links" in options.learn_from:
+        arguments["model"] = str(options.folder / learner.folders["links"])
     arguments |= {
-        "model": str(folder / "links") if "links" in options.learn_from else options.model,
-        "dataset": train,
-        "negatives_run": str(folder / "candidates" / "runs" / "fielded-bm25.run"),
+        "dataset": options.dataset("train"),
+        "negatives_run": str(_candidates(options)),
         "depth": DEPTH,
-        "passages": "matching",
+        **learner.finetuning,
         "max_steps": steps,
-        "output_dir": str(folder / "queries"),
+        "output_dir": str(options.folder / name),
     }
-    print(f"checkpoint: {finetune(*_arguments(options, FINETUNING, 'queries', arguments))}")
+    print(f"checkpoint: {finetune(*_arguments(options, FINETUNING, name, arguments))}")
+
+
+def _candidates(options: AdaptOptions) -> Path:
+    """Rank the queries of the train split by BM25 over fields, tuned on dev; return the run."""
+    from ...evaluation import EvaluationOptions, evaluate
+
+    folder = options.folder / "candidates"
+    evaluate(
+        EvaluationOptions(
+            dataset=options.dataset("train"),
+            first_stage="fielded-bm25",
+            tune_on=options.dataset("dev"),
+            depth=DEPTH,
+            measures=["RR@10"],
+            output_dir=str(folder),
+            index_dir=str(options.folder / "index"),
+            overwrite=options.overwrite,
+            keep=options.keep,
+            quiet=options.quiet,
+        )
+    )
+    return folder / "runs" / "fielded-bm25.run"
 
 
 def _arguments(
