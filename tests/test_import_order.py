@@ -3,11 +3,19 @@
 The order stands in ``pyproject.toml``; the linter reads type hints and imports in functions too.
 """
 
+import logging.config
 from pathlib import Path
 
+import pytest
 from importlinter.cli import lint_imports
 
 CONFIGURATION = Path(__file__).parents[1] / "pyproject.toml"
+
+
+@pytest.fixture(autouse=True)
+def loggers_stay(monkeypatch):
+    """Let the linter not disable the loggers of later tests."""
+    monkeypatch.setattr(logging.config, "dictConfig", lambda settings: None)
 
 
 def test_imports_keep_the_order_of_the_folders(capsys):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from harp_plugin.commands.adapt.budget import in_words, seconds_in, training_steps
+from harp_plugin.commands.adapt.budget import (
+    in_words,
+    seconds_in,
+    seconds_of_a_step,
+    training_steps,
+)
 from harp_plugin.errors import HarpError
 
 RECIPE = {"per_device_train_batch_size": 16, "negatives_per_group": 3}
@@ -41,7 +46,9 @@ def test_words(seconds, words):
 
 def test_steps():
     """In 800 s, 80,000 pairs are scored, so 16,000 are trained on: 250 steps of 64."""
-    assert training_steps(800, 100, RECIPE, groups=10_000, bf16=False) == 250
-    assert training_steps(800, 100, RECIPE, groups=10_000, bf16=True) > 1.5 * 250
-    assert training_steps(1, 100, RECIPE, groups=10_000, bf16=False) == 50
-    assert training_steps(1e6, 100, RECIPE, groups=1600, bf16=False) == 20 * 100
+    of_a_step = seconds_of_a_step(100, RECIPE, bf16=False)
+    assert of_a_step == pytest.approx(3.2)
+    assert training_steps(800, of_a_step, RECIPE, groups=10_000) == 250
+    assert training_steps(1, of_a_step, RECIPE, groups=10_000) == 50
+    assert training_steps(1e6, of_a_step, RECIPE, groups=1600) == 20 * 100
+    assert 1.5 * seconds_of_a_step(100, RECIPE, bf16=True) < of_a_step

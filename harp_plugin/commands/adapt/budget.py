@@ -11,7 +11,14 @@ from ...ranking import Scorer
 from ...sampling import generator
 from ...tasks import DrawOptions, PreTrainingData
 
-__all__ = ["in_words", "measured_speed", "seconds_in", "training_data", "training_steps"]
+__all__ = [
+    "in_words",
+    "measured_speed",
+    "seconds_in",
+    "seconds_of_a_step",
+    "training_data",
+    "training_steps",
+]
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?")
 _TRAINING_COST = {"fp32": 5.0, "bf16": 2.8}
@@ -77,23 +84,29 @@ def measured_speed(data: PreTrainingData, model: str, max_length: int, seed: int
     return len(pairs) / (time.perf_counter() - began)
 
 
-def training_steps(
-    seconds: float, pairs_per_second: float, recipe: dict[str, Any], groups: int, *, bf16: bool
-) -> int:
+def seconds_of_a_step(pairs_per_second: float, recipe: dict[str, Any], *, bf16: bool) -> float:
+    """Work out how long a step of a recipe takes.
+
+    Args:
+        pairs_per_second: that the model scores, as `measured_speed` finds.
+        recipe: of the training.
+        bf16: whether the training multiplies in bf16.
+    """
+    pairs = recipe["per_device_train_batch_size"] * (1 + recipe["negatives_per_group"])
+    return pairs * _TRAINING_COST["bf16" if bf16 else "fp32"] / pairs_per_second
+
+
+def training_steps(seconds: float, of_a_step: float, recipe: dict[str, Any], groups: int) -> int:
     """Work out how many steps of a recipe fit into a time.
 
     Args:
         seconds: the time.
-        pairs_per_second: that the model scores, as `measured_speed` finds.
+        of_a_step: how long one takes.
         recipe: of the training.
         groups: how many groups one epoch has.
-        bf16: whether the training multiplies in bf16.
 
     Returns:
         At least 50, so that a model comes out; at most 20 epochs, which teach all that there is.
     """
-    size = recipe["per_device_train_batch_size"]
-    pairs = size * (1 + recipe["negatives_per_group"])
-    cost = _TRAINING_COST["bf16" if bf16 else "fp32"]
-    steps = int(seconds * pairs_per_second / cost / pairs)
-    return max(_FEWEST_STEPS, min(steps, _MOST_EPOCHS * groups // size))
+    most = _MOST_EPOCHS * groups // recipe["per_device_train_batch_size"]
+    return max(_FEWEST_STEPS, min(int(seconds / of_a_step), most))

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from ...collections.judged_dataset import JudgedDataset
 from ...errors import HarpError
 from ...files.records import read_record, write_record
 from ..steps import say
-from .budget import in_words, measured_speed, training_data, training_steps
+from .budget import (
+    in_words,
+    measured_speed,
+    seconds_of_a_step,
+    training_data,
+    training_steps,
+)
 from .options import AdaptOptions
 from .training import DEPTH, Learner
 
 __all__ = ["FEWEST_TRAIN_QUERIES", "make_plan"]
+
+logger = logging.getLogger(__name__)
 
 _PLAN = "plan.json"
 FEWEST_TRAIN_QUERIES = 100
@@ -57,24 +66,40 @@ def make_plan(
     seconds = max((seconds_left - ranking) * _SHARE_OF_TRAINING, 0)
     whole = sum(_SHARES[learner.name] for learner in learners)
     steps: dict[str, int] = {}
+    takes = 0.0
     for learner in learners:
+        of_a_step = _seconds_of_a_step(learner, speed)
         share = seconds * _SHARES[learner.name] / whole
-        steps |= _steps(options, learner, share, speed)
+        of_learner = _steps(options, learner, share, of_a_step)
+        takes += sum(of_learner.values()) * of_a_step
+        steps |= of_learner
     say(
         "plan",
         f"training steps: {', '.join(f'{name} {count:,}' for name, count in steps.items())}, about "
-        f"{in_words(seconds)}; then ranking, about {in_words(ranking)}",
+        f"{in_words(takes)}; then ranking, about {in_words(ranking)}",
     )
+    if takes + ranking > seconds_left:
+        logger.warning(
+            "this is more than --budget %s leaves: the fewest steps that make a model are taken",
+            options.budget,
+        )
     write_record(path, {"asked": asked, "pairs_per_second": speed, "steps": steps})
     return steps
 
 
-def _steps(options: AdaptOptions, learner: Learner, seconds: float, speed: float) -> dict[str, int]:
-    """Work out the steps of a model on links and on queries, by the names of its folders."""
+def _seconds_of_a_step(learner: Learner, speed: float) -> float:
     from ...training.arguments import multiplies_in_bf16
 
     recipe = learner.recipe
     bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
+    return seconds_of_a_step(speed, recipe, bf16=bf16)
+
+
+def _steps(
+    options: AdaptOptions, learner: Learner, seconds: float, of_a_step: float
+) -> dict[str, int]:
+    """Work out the steps of a model on links and on queries, by the names of its folders."""
+    recipe = learner.recipe
     queries = _query_count(options, "train") if "queries" in options.learn_from else 0
     on_queries = _share_of_queries(options, queries)
     parts = {
@@ -82,7 +107,7 @@ def _steps(options: AdaptOptions, learner: Learner, seconds: float, speed: float
         "queries": (on_queries, queries),
     }
     return {
-        learner.folders[name]: training_steps(seconds * share, speed, recipe, groups, bf16=bf16)
+        learner.folders[name]: training_steps(seconds * share, of_a_step, recipe, groups)
         if share
         else 0
         for name, (share, groups) in parts.items()
