@@ -188,6 +188,7 @@ PUBLIC = {
         "TrainableModel",
         "TrainingCost",
         "pad_to_mask",
+        "product_weights",
         "scores_by_group",
     ],
     "harp_plugin.models.pairs": [

@@ -29,6 +29,7 @@ from .trainable import (
     LossInputs,
     ModelDescription,
     pad_to_mask,
+    product_weights,
     scores_by_group,
 )
 
@@ -224,11 +225,7 @@ class TrainableBiEncoder(nn.Module):
 
     def training_cost(self) -> BiEncoderCost:
         """Count the weights of matrix products. Call it before processes shard the model."""
-        weights = sum(
-            part.weight.numel()
-            for name, part in self.encoder.named_modules()
-            if isinstance(part, nn.Linear) and "pooler" not in name
-        )
+        weights = product_weights(self.encoder, leave_out="pooler")
         layers = getattr(self.config, "num_hidden_layers", 0)
         return BiEncoderCost(weights, layers * getattr(self.config, "hidden_size", 0))
 

@@ -33,6 +33,7 @@ from .trainable import (
     LossInputs,
     ModelDescription,
     pad_to_mask,
+    product_weights,
     scores_by_group,
 )
 
@@ -290,12 +291,12 @@ class TrainableCrossEncoder(nn.Module):
     def training_cost(self) -> CrossEncoderCost:
         """Count the weights of matrix products. Call it before processes shard the model."""
         base = getattr(self.scorer, self.scorer.base_model_prefix)
-        encoder = _product_weights(base, leave_out="pooler")
+        encoder = product_weights(base, leave_out="pooler")
         layers = getattr(self.config, "num_hidden_layers", 0)
         return CrossEncoderCost(
             encoder,
-            _product_weights(self.scorer) - encoder,
-            _product_weights(self.language_model),
+            product_weights(self.scorer) - encoder,
+            product_weights(self.language_model),
             layers * getattr(self.config, "hidden_size", 0),
         )
 
@@ -447,12 +448,3 @@ def _tied_names(model: nn.Module) -> frozenset[str]:
         tied.update({name} if id(weight) in seen else ())
         seen.add(id(weight))
     return frozenset(tied)
-
-
-def _product_weights(module: nn.Module, leave_out: str = "\n") -> int:
-    """Count the weights of a module's matrix products."""
-    return sum(
-        part.weight.numel()
-        for name, part in module.named_modules()
-        if isinstance(part, nn.Linear) and leave_out not in name
-    )

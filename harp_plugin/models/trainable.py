@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from .masking import TokenMasker
@@ -22,6 +22,7 @@ __all__ = [
     "TrainableModel",
     "TrainingCost",
     "pad_to_mask",
+    "product_weights",
     "scores_by_group",
 ]
 
@@ -210,6 +211,20 @@ class TrainableModel(Protocol):
         Args:
             weights: the gathered weights, if processes shard the model; the part is then a copy.
         """
+
+
+def product_weights(module: nn.Module, leave_out: str = "\n") -> int:
+    """Count the weights of a module's matrix products.
+
+    Args:
+        module: a model or a part of one.
+        leave_out: modules with this text in their names are not counted.
+    """
+    return sum(
+        part.weight.numel()
+        for name, part in module.named_modules()
+        if isinstance(part, nn.Linear) and leave_out not in name
+    )
 
 
 def scores_by_group(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
