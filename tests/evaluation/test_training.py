@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -132,27 +133,27 @@ def test_wrong_recipes_are_one_line(changes, message, recipe, run_file, tmp_path
     assert not (tmp_path / "out").exists()
 
 
+ENCYCLOPEDIA = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "training.md"
 OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
 
 
 @pytest.fixture
 def documented(tmp_path):
-    """The recipes of the documentation: a watched run with losses' parameters; what shards it."""
-    watched, losses, sharded = map(
-        json.loads, re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    )
+    """The recipes of the documentation: a watched run, a bi-encoder, and what shards a run."""
+    blocks = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    watched, losses, encoder, sharded = map(json.loads, blocks)
     path = tmp_path / "documented.json"
 
-    def write(**changes):
-        path.write_text(json.dumps(watched | losses | changes))
+    def write(recipe=watched | losses, **changes):
+        path.write_text(json.dumps(recipe | changes))
         return str(path)
 
-    return write, sharded
+    return write, encoder, sharded
 
 
 def test_the_documented_sharding_is_understood(documented):
-    write, sharded = documented
+    write, _, sharded = documented
     training_args = OptionsParser(OPTIONS, "harp train", "").read(["--use_cpu"], write(**sharded))[
         2
     ]
@@ -160,7 +161,7 @@ def test_the_documented_sharding_is_understood(documented):
 
 
 def test_the_documented_run(documented, encyclopedia_build, tiny_bert, tmp_path):
-    write, _ = documented
+    write, _, _ = documented
     flags = ["--model", str(tiny_bert), "--build_dir", str(encyclopedia_build)]
     flags += [
         "--output_dir",
@@ -176,3 +177,14 @@ def test_the_documented_run(documented, encyclopedia_build, tiny_bert, tmp_path)
     found = [line["step"] for line in log if "eval_nDCG@10" in line]
     assert found == [0, 1, 2, 3]
     assert (tmp_path / "out" / "training_curves.png").is_file()
+
+
+def test_the_documented_bi_encoder(documented, tiny_bert, tmp_path):
+    write, encoder, _ = documented
+    build, out = tmp_path / "build", tmp_path / "out"
+    flags = ["--tasks", "anchor", "--negatives", "bm25", "--workers", "1", "--quiet"]
+    assert main(["build", str(ENCYCLOPEDIA), "--output-dir", str(build), *flags]) == 0
+    flags = ["--model", str(tiny_bert), "--build_dir", str(build), "--output_dir", str(out)]
+    flags += ["--max_steps", "2", "--use_cpu", "--report_to", "none"]
+    assert main(["train", write(encoder), *flags]) == 0
+    assert (out / "modules.json").is_file()
