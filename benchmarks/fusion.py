@@ -130,7 +130,9 @@ def main() -> None:
     parser.add_argument("--measures", nargs="+", default=["RR@10", "nDCG@10"])
     parser.add_argument("--train", nargs="+", type=int, default=[5, 10, 20, 50])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--level", type=float, default=0.05, help="1 takes the best weights always")
+    parser.add_argument(
+        "--level", type=float, default=0.05, help="of the test of a gain; 1: no test"
+    )
     arguments = parser.parse_args()
     for entry in arguments.collections:
         dataset, _, folder = entry.partition("=")

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
-from ..errors import HarpError
 from .checkpoint_weights import load_with_new_weights, read_weights, write_weights
-from .loading import longest_input, resolve_model
+from .in_batch import in_batch_scores
+from .loading import resolve_model
 from .masking import TokenMasker
-from .packing import PackedEncoder, can_pack
+from .packing import packed_states
 from .padding import padded_inputs
 from .pairs import TextTemplate, tokenise
-from .sentence_encoder import POOLINGS, SentenceEncoderFiles
-from .trainable import (
-    Batch,
-    BatchSize,
-    LossInputs,
-    ModelDescription,
-    pad_to_mask,
-    product_weights,
-    scores_by_group,
-)
+from .sentence_encoder import SentenceEncoderFiles
+from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
+from .training_cost import BatchSize, TrainingCost
 
-__all__ = ["BiEncoderBatches", "BiEncoderCost", "BiEncoderOutput", "TrainableBiEncoder"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["BiEncoderBatches", "BiEncoderOutput", "TrainableBiEncoder"]
 
 
 @dataclass
@@ -103,41 +93,25 @@ class BiEncoderBatches:
         return [self._template.around(part) for part in cut], [places[text] for text in texts]
 
 
-@dataclass(frozen=True)
-class BiEncoderCost:
-    """How much a training step computes, as `CrossEncoderCost` counts it.
-
-    Attributes:
-        encoder: number of weights that multiply every token.
-        attention: layers · hidden size.
-    """
-
-    encoder: int
-    attention: int
-
-    def flops(self, size: BatchSize) -> float:
-        """Return the floating-point operations of a step over a batch of this size."""
-        return 6 * self.encoder * size.tokens + 12 * self.attention * size.squares
-
-
-class TrainableBiEncoder(nn.Module):
+class TrainableBiEncoder(TrainableBase):
     """One encoder for queries and documents, as sentence-transformers has it.
 
     Besides the scores of each group's own pairs, losses can read those of a group's query with the
-    documents of all other groups of the batch (in-batch negatives). A document of the same page as
-    a positive of the same query is no negative there.
+    documents of all other groups of the batch, of all processes (in-batch negatives), without those
+    that may be relevant (see `in_batch_negatives`).
 
     Args:
         encoder: a base model.
         files: its pooling, normalisation, prompts and longest input.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
             them.
-
-    Attributes:
-        is_packed: whether texts follow each other in a forward pass, without padding.
     """
 
-    main_input_name = "input_ids"
+    reranks: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ("pooling", "normalize")
+    cannot: ClassVar[Mapping[str, str]] = {
+        "mlm_logits": "a bi-encoder predicts no masked tokens: leave out mlm"
+    }
     inputs: ClassVar[tuple[str, ...]] = ("input_ids", "lengths")
     description: ClassVar[ModelDescription] = ModelDescription(
         tags=("sentence-transformers", "dense-retrieval", "information-retrieval", "harp"),
@@ -153,11 +127,9 @@ class TrainableBiEncoder(nn.Module):
         files: SentenceEncoderFiles,
         new_weights: tuple[str, ...] = (),
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, new_weights)
         self.encoder = encoder
         self.files = files
-        self.new_weights = new_weights
-        self.is_packed = can_pack(encoder.config)
 
     @classmethod
     def load(
@@ -185,16 +157,6 @@ class TrainableBiEncoder(nn.Module):
         encoder, new_weights = load_with_new_weights(AutoModel, name, seed)
         return cls(encoder, files, tuple(sorted(new_weights)))
 
-    @property
-    def config(self):
-        """The configuration of the encoder, as it is saved."""
-        return self.encoder.config
-
-    @property
-    def max_length(self) -> int | None:
-        """The most tokens that the model reads; None if it sets no limit."""
-        return longest_input(self.encoder)
-
     def batches(
         self,
         tokenizer: PreTrainedTokenizerBase,
@@ -205,12 +167,9 @@ class TrainableBiEncoder(nn.Module):
         """Return an object that packs texts for this model.
 
         Raises:
-            HarpError: tokens are to be masked, or the tokenizer is not a fast one.
+            HarpError: the tokenizer is not a fast one.
         """
-        if masker is not None:
-            raise HarpError(
-                "losses: a bi-encoder has no head that predicts masked tokens: leave out mlm"
-            )
+        del masker  # no loss of a bi-encoder reads masked tokens
         return BiEncoderBatches(tokenizer, max_length, self.files.prompts)
 
     def size_of(self, batch: Mapping[str, Any]) -> BatchSize:
@@ -223,11 +182,9 @@ class TrainableBiEncoder(nn.Module):
             masked=0,
         )
 
-    def training_cost(self) -> BiEncoderCost:
+    def training_cost(self) -> TrainingCost:
         """Count the weights of matrix products. Call it before processes shard the model."""
-        weights = product_weights(self.encoder, leave_out="pooler")
-        layers = getattr(self.config, "num_hidden_layers", 0)
-        return BiEncoderCost(weights, layers * getattr(self.config, "hidden_size", 0))
+        return TrainingCost.of(self.encoder)
 
     def forward(self, input_ids: Tensor, lengths: np.ndarray) -> BiEncoderOutput:
         """Make a vector of each text.
@@ -245,7 +202,7 @@ class TrainableBiEncoder(nn.Module):
     @torch.compiler.disable(recursive=False)
     def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the last hidden states, (tokens, width)."""
-        return PackedEncoder(self.encoder)(ids, lengths)
+        return packed_states(self.encoder, ids, lengths)
 
     @torch.compiler.disable(recursive=False)
     def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
@@ -259,24 +216,16 @@ class TrainableBiEncoder(nn.Module):
         queries, documents = (
             output.vectors[batch[name]] for name in ("query_rows", "document_rows")
         )
-        scores, mask = scores_by_group((queries * documents).sum(dim=1), batch["group_sizes"])
-        others, allowed = _in_batch(output.vectors, batch)
-        teacher = batch.get("teacher_scores")
-        return LossInputs(
-            scores,
-            mask,
-            teacher_scores=None if teacher is None else pad_to_mask(teacher, mask),
-            batch_scores=torch.cat([scores, others], dim=1),
-            batch_mask=torch.cat([mask, allowed], dim=1),
+        inputs = group_scores((queries * documents).sum(dim=1), batch)
+        sizes = batch["group_sizes"]
+        others, allowed = in_batch_scores(
+            queries[sizes.cumsum(0) - sizes], documents, batch["keys"], sizes.tolist()
         )
-
-    def activation_checkpointing_enable(self, **options: Any) -> None:
-        """Recompute activations in the backward pass, as transformers' models do."""
-        self.encoder.activation_checkpointing_enable(**options)
-
-    def gradient_checkpointing_enable(self, **options: Any) -> None:
-        """Do the same as `activation_checkpointing_enable`, under its older name."""
-        self.encoder.gradient_checkpointing_enable(**options)
+        return replace(
+            inputs,
+            batch_scores=torch.cat([inputs.scores, others], dim=1),
+            batch_mask=torch.cat([inputs.mask, allowed], dim=1),
+        )
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
         """Return the names of the new weights that no loss trains (see `TrainableModel`)."""
@@ -321,35 +270,8 @@ class TrainableBiEncoder(nn.Module):
 
 def _pooled(states: Tensor, lengths: np.ndarray, pooling: str) -> Tensor:
     """Make one vector of the states of each text, (texts, width)."""
-    assert pooling in POOLINGS
     ends = torch.as_tensor(np.cumsum(lengths), device=states.device)
     sizes = torch.as_tensor(lengths, device=states.device)
     if pooling == "mean":
         return torch.segment_reduce(states, "mean", lengths=sizes, axis=0)
     return states[ends - sizes if pooling == "cls" else ends - 1]
-
-
-def _in_batch(vectors: Tensor, batch: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-    """Score the query of each group with all distinct documents of the batch.
-
-    Returns:
-        The scores, and which of the documents are negatives of the group: not its own, and of no
-        page that is a positive of the same query. Both are (groups, documents).
-    """
-    sizes, query_rows = batch["group_sizes"], batch["query_rows"]
-    document_rows, pages = batch["document_rows"], batch["document_pages"]
-    positives = sizes.cumsum(0) - sizes
-    queries, documents = query_rows[positives], document_rows.unique()
-    of_row = torch.full((len(vectors),), -1, dtype=pages.dtype, device=pages.device)
-    of_row[document_rows] = pages
-    group_of_pair = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
-    own = torch.zeros(len(sizes), len(vectors), dtype=torch.bool, device=sizes.device)
-    own[group_of_pair, document_rows] = True
-    same_query = queries[:, None] == queries[None, :]
-    positive_pages = pages[positives]
-    same_page = (positive_pages[:, None] == of_row[documents][None, :]) & (positive_pages >= 0)[
-        :, None
-    ]
-    same_text = document_rows[positives][:, None] == documents[None, :]
-    relevant = same_query.float() @ (same_page | same_text).float() > 0
-    return vectors[queries] @ vectors[documents].T, ~own[:, documents] & ~relevant

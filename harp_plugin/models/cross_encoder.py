@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,22 +22,14 @@ from transformers.utils import ModelOutput
 from ..errors import HarpError
 from .checkpoint_weights import load_with_new_weights, read_weights, write_weights
 from .heads import outside_autocast, with_exact_head
-from .loading import longest_input
 from .masking import TokenMasker
-from .packing import PackedClassifier, PassThroughEncoder, can_pack
+from .packing import PackedClassifier, PassThroughEncoder
 from .padding import padded_inputs
 from .pairs import PackedPairs, PairEncoder, TokenPairs
-from .trainable import (
-    Batch,
-    BatchSize,
-    LossInputs,
-    ModelDescription,
-    pad_to_mask,
-    product_weights,
-    scores_by_group,
-)
+from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
+from .training_cost import BatchSize, TrainingCost, product_weights
 
-__all__ = ["CrossEncoderBatches", "CrossEncoderCost", "CrossEncoderOutput", "TrainableCrossEncoder"]
+__all__ = ["CrossEncoderBatches", "CrossEncoderOutput", "TrainableCrossEncoder"]
 
 logger = logging.getLogger(__name__)
 
@@ -134,37 +126,7 @@ def _mask_documents(
     }
 
 
-@dataclass(frozen=True)
-class CrossEncoderCost:
-    """How much a training step computes, by the PaLM paper (Chowdhery et al. 2022, app. B).
-
-    A step costs 6 flops for each weight of a matrix product and each row that it multiplies: two in
-    the forward pass and four in the backward pass. Embeddings are looked up and cost nothing. The
-    rows are the tokens for the encoder, the pairs for the pooler and the scoring head, and the
-    masked tokens for the language model's head. Attention adds 12 · layers · hidden · T for each
-    token of a pair of T tokens. Padding does not count, nor does what gradient checkpointing
-    computes again. Local attention is counted as if it were global.
-
-    Attributes:
-        encoder: number of weights that multiply every token.
-        scoring_head: number of weights that multiply every pair.
-        language_head: number of weights that multiply every masked token.
-        attention: layers · hidden size.
-    """
-
-    encoder: int
-    scoring_head: int
-    language_head: int
-    attention: int
-
-    def flops(self, size: BatchSize) -> float:
-        """Return the floating-point operations of a step over a batch of this size."""
-        rows = self.encoder * size.tokens + self.scoring_head * size.pairs
-        rows += self.language_head * size.masked
-        return 6 * rows + 12 * self.attention * size.squares
-
-
-class TrainableCrossEncoder(nn.Module):
+class TrainableCrossEncoder(TrainableBase):
     """A cross-encoder and a masked language model that share all weights except their heads.
 
     It works for every architecture that has both a sequence-classification and a
@@ -176,13 +138,14 @@ class TrainableCrossEncoder(nn.Module):
         language_model: model for masked language modelling of the same architecture.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
             them.
-
-    Attributes:
-        is_packed: whether pairs follow each other in a forward pass, without padding. At first it
-            is True if the architecture allows it (see `harp_plugin.models.packing.PACKED`).
     """
 
-    main_input_name = "input_ids"
+    reranks: ClassVar[bool] = True
+    options: ClassVar[tuple[str, ...]] = ()
+    cannot: ClassVar[Mapping[str, str]] = {
+        "batch_scores": "a cross-encoder does not score the documents of other groups: set "
+        "model_kind to bi-encoder, or take lce"
+    }
     inputs: ClassVar[tuple[str, ...]] = (
         "input_ids",
         "lengths",
@@ -203,7 +166,7 @@ class TrainableCrossEncoder(nn.Module):
         language_model: PreTrainedModel,
         new_weights: tuple[str, ...] = (),
     ) -> None:
-        super().__init__()
+        super().__init__(scorer, new_weights)
         prefix = scorer.base_model_prefix
         if not hasattr(scorer, prefix) or language_model.base_model_prefix != prefix:
             raise HarpError(
@@ -214,8 +177,6 @@ class TrainableCrossEncoder(nn.Module):
         setattr(language_model, prefix, PassThroughEncoder())
         self.scorer = scorer
         self.language_model = language_model
-        self.new_weights = new_weights
-        self.is_packed = can_pack(scorer.config)
         self._tied = _tied_names(self)
 
     @classmethod
@@ -249,19 +210,9 @@ class TrainableCrossEncoder(nn.Module):
         return cls(scorer, language_model, new_weights)
 
     @property
-    def config(self):
-        """The configuration of the cross-encoder, as it is saved."""
-        return self.scorer.config
-
-    @property
     def has_token_types(self) -> bool:
         """Whether the model distinguishes query and document by token types."""
         return getattr(self.config, "type_vocab_size", 0) > 1
-
-    @property
-    def max_length(self) -> int | None:
-        """The most tokens that the model reads; None if it sets no limit."""
-        return longest_input(self.scorer)
 
     def batches(
         self,
@@ -288,30 +239,20 @@ class TrainableCrossEncoder(nn.Module):
             masked=len(batch.get("mlm_labels", ())),
         )
 
-    def training_cost(self) -> CrossEncoderCost:
+    def training_cost(self) -> TrainingCost:
         """Count the weights of matrix products. Call it before processes shard the model."""
         base = getattr(self.scorer, self.scorer.base_model_prefix)
-        encoder = product_weights(base, leave_out="pooler")
-        layers = getattr(self.config, "num_hidden_layers", 0)
-        return CrossEncoderCost(
-            encoder,
-            product_weights(self.scorer) - encoder,
-            product_weights(self.language_model),
-            layers * getattr(self.config, "hidden_size", 0),
+        return TrainingCost.of(
+            base,
+            scoring_head=product_weights(self.scorer) - product_weights(base, leave_out="pooler"),
+            language_head=product_weights(self.language_model),
         )
 
     def loss_inputs(self, output: CrossEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
         """Return the scores by group, and the predictions at the masked tokens."""
         assert output.scores is not None
-        scores, mask = scores_by_group(output.scores, batch["group_sizes"])
-        teacher = batch.get("teacher_scores")
-        return LossInputs(
-            scores,
-            mask,
-            mlm_logits=output.mlm_logits,
-            mlm_labels=batch.get("mlm_labels"),
-            teacher_scores=None if teacher is None else pad_to_mask(teacher, mask),
-        )
+        inputs = group_scores(output.scores, batch)
+        return replace(inputs, mlm_logits=output.mlm_logits, mlm_labels=batch.get("mlm_labels"))
 
     def forward(
         self,
@@ -358,14 +299,6 @@ class TrainableCrossEncoder(nn.Module):
         if masked is not None:
             hidden = output.hidden_states[-1].flatten(0, 1)[positions[masked]]
         return output.logits[:, 0], hidden
-
-    def activation_checkpointing_enable(self, **options: Any) -> None:
-        """Recompute activations in the backward pass, as transformers' models do."""
-        self.scorer.activation_checkpointing_enable(**options)
-
-    def gradient_checkpointing_enable(self, **options: Any) -> None:
-        """Do the same as `activation_checkpointing_enable`, under its older name."""
-        self.scorer.gradient_checkpointing_enable(**options)
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
         """Return the names of the new weights that no loss trains (see `TrainableModel`)."""

@@ -5,29 +5,51 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from .loading import longest_input
 from .masking import TokenMasker
+from .packing import can_pack
+from .training_cost import BatchSize, TrainingCost
 
 __all__ = [
     "Batch",
-    "BatchSize",
+    "GroupKeys",
     "LossInputs",
     "ModelDescription",
     "PairBatches",
+    "TrainableBase",
     "TrainableModel",
-    "TrainingCost",
+    "group_scores",
     "pad_to_mask",
-    "product_weights",
-    "scores_by_group",
 ]
 
 Batch = dict[str, Any]
 """Tensors by name, and NumPy arrays, which stay on the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKeys:
+    """Numbers that tell which queries and documents of a batch are the same.
+
+    All are arrays of int64 that stay on the CPU.
+
+    Attributes:
+        queries: a number of each group's query, (groups,).
+        documents: a number of the text of each pair's document, and one of the page or the judged
+            document that it is from, (pairs, 2).
+        relevant: what is no negative of a group's query: the group's place in the batch and a
+            number as in ``documents``, (any, 2).
+    """
+
+    queries: np.ndarray
+    documents: np.ndarray
+    relevant: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +77,6 @@ class LossInputs:
     teacher_scores: Tensor | None = None
     batch_scores: Tensor | None = None
     batch_mask: Tensor | None = None
-
-
-class BatchSize(NamedTuple):
-    """The size of a batch.
-
-    Attributes:
-        tokens: number of tokens, without padding.
-        squares: sum over texts of the square of their number of tokens.
-        pairs: number of pairs.
-        masked: number of masked tokens.
-    """
-
-    tokens: int
-    squares: int
-    pairs: int
-    masked: int
-
-
-class TrainingCost(Protocol):
-    """How much a training step computes."""
-
-    def flops(self, size: BatchSize) -> float:
-        """Return the floating-point operations of a step over a batch of this size."""
 
 
 class PairBatches(Protocol):
@@ -131,6 +130,10 @@ class TrainableModel(Protocol):
 
     Attributes:
         description: what the model card says about this kind of model.
+        options: names of the options of a recipe that this kind of model takes.
+        cannot: fields of `LossInputs` that this kind of model does not have, each with the reason
+            and what a recipe should do instead.
+        reranks: whether the trained model ranks pairs of a query and a document.
         inputs: names of the entries of a batch that `forward` takes.
         is_packed: whether pairs follow each other in a forward pass, without padding.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
@@ -138,6 +141,9 @@ class TrainableModel(Protocol):
     """
 
     description: ClassVar[ModelDescription]
+    options: ClassVar[tuple[str, ...]]
+    cannot: ClassVar[Mapping[str, str]]
+    reranks: ClassVar[bool]
     inputs: ClassVar[tuple[str, ...]]
     is_packed: bool
     new_weights: tuple[str, ...]
@@ -168,8 +174,8 @@ class TrainableModel(Protocol):
         """Return the values that losses read, from the output of `forward` and from the batch.
 
         Besides what `batches` made, the batch has ``group_sizes``, the number of members of each
-        group, (groups,); ``document_pages``, the page of each pair's document, -1 if it is not
-        known, (pairs,); and, if the data have them, ``teacher_scores``, (pairs,).
+        group, (groups,); ``keys``, a `GroupKeys`; and, if the data have them, ``teacher_scores``,
+        (pairs,).
         """
 
     def training_cost(self) -> TrainingCost:
@@ -213,34 +219,63 @@ class TrainableModel(Protocol):
         """
 
 
-def product_weights(module: nn.Module, leave_out: str = "\n") -> int:
-    """Count the weights of a module's matrix products.
+class TrainableBase(nn.Module):
+    """What models of all kinds have in common, which train one model of transformers that ranks.
 
     Args:
-        module: a model or a part of one.
-        leave_out: modules with this text in their names are not counted.
+        new_weights: names of the weights that were drawn at random because the checkpoint lacks
+            them.
+
+    Attributes:
+        is_packed: whether texts follow each other in a forward pass, without padding. At first it
+            is True if the architecture allows it (see `harp_plugin.models.packing.PACKED`).
     """
-    return sum(
-        part.weight.numel()
-        for name, part in module.named_modules()
-        if isinstance(part, nn.Linear) and leave_out not in name
-    )
+
+    main_input_name = "input_ids"
+
+    def __init__(self, ranking: PreTrainedModel, new_weights: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.new_weights = new_weights
+        self.is_packed = can_pack(ranking.config)
+
+    def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
+        """Return the model of transformers that ranks (see `TrainableModel`)."""
+        raise NotImplementedError
+
+    @property
+    def config(self):
+        """The configuration of the model that ranks, as it is saved."""
+        return self.ranking_model().config
+
+    @property
+    def max_length(self) -> int | None:
+        """The most tokens that the model reads; None if it sets no limit."""
+        return longest_input(self.ranking_model())
+
+    def activation_checkpointing_enable(self, **options: Any) -> None:
+        """Recompute activations in the backward pass, as transformers' models do."""
+        self.ranking_model().activation_checkpointing_enable(**options)
+
+    def gradient_checkpointing_enable(self, **options: Any) -> None:
+        """Do the same as `activation_checkpointing_enable`, under its older name."""
+        self.ranking_model().gradient_checkpointing_enable(**options)
 
 
-def scores_by_group(scores: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Arrange the scores of adjacent members in one row for each group.
+def group_scores(scores: Tensor, batch: Mapping[str, Any]) -> LossInputs:
+    """Arrange the scores of adjacent members in one row for each group, and a teacher's as well.
 
     Args:
         scores: (pairs,).
-        sizes: number of members of each group, (groups,).
-
-    Returns:
-        The scores, 0 where a group has no member, and a mask, True where a group has a member, both
-        (groups, members).
+        batch: with ``group_sizes`` and, if the data have them, ``teacher_scores``.
     """
-    members = torch.arange(int(sizes.max()), device=sizes.device)
-    mask = members < sizes[:, None]
-    return pad_to_mask(scores, mask), mask
+    sizes = batch["group_sizes"]
+    mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]
+    teacher = batch.get("teacher_scores")
+    return LossInputs(
+        pad_to_mask(scores, mask),
+        mask,
+        teacher_scores=None if teacher is None else pad_to_mask(teacher, mask),
+    )
 
 
 def pad_to_mask(values: Tensor, mask: Tensor) -> Tensor:

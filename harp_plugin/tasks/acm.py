@@ -39,11 +39,12 @@ class ACM:
         query = drawn_query(first, words, rng, source, options, page=first.page)
         if query is None:
             return None
+        relevant = pages_linked_with(first, second, source, options)
         pages = draw_negatives(
             rng,
             1,
             positive=second.page,
-            excluded=pages_linked_with(first, second, source, options),
+            excluded=relevant,
             queries=self.negative_queries,
             id=first.text_id,
             source=source,
@@ -51,7 +52,7 @@ class ACM:
             own=lambda excluded: unrelated_page(rng, first, excluded, source, options),
             unlike=[first.page],
         )
-        group = page_group("acm", query, [second.page, *pages], source, options)
+        group = page_group("acm", query, [second.page, *pages], source, options, relevant)
         if group is None or options.acm_negative_query != "redrawn":
             return group
         redrawn = drawn_query(first, words, rng, source, options, page=first.page) or query

@@ -47,14 +47,16 @@ class AnchorText:
         query: Query | None = anchored_query(anchor, (), source, options)
         if options.anchor_query == "context":
             query = context_query(anchor, rng, source, options)
+        relevant = source.text_targets(anchor.text_id) | source.pages_linked_by(anchor.sentence)
         pages = draw_negatives(
             rng,
             options.negatives_per_group or 1,
             positive=anchor.page,
-            excluded=source.text_targets(anchor.text_id) | source.pages_linked_by(anchor.sentence),
+            excluded=relevant,
             queries=self.negative_queries,
             id=anchor.text_id,
             source=source,
             options=options,
         )
-        return query and page_group("anchor", query, [anchor.page, *pages], source, options)
+        drawn = [anchor.page, *pages]
+        return query and page_group("anchor", query, drawn, source, options, relevant)

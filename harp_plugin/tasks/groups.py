@@ -86,12 +86,15 @@ class PairGroup:
         positive: the pair that must score higher.
         negatives: the pairs that must score lower.
         teacher_scores: a teacher's score of each member, where the data have such scores.
+        relevant: ids of other pages, or of other documents of a judged collection, that may be
+            relevant to the query. They are no negatives of it where those of other groups are used.
     """
 
     task: str
     positive: Pair
     negatives: tuple[Pair, ...]
     teacher_scores: tuple[float, ...] | None = None
+    relevant: frozenset[int | str] = frozenset()
 
     @property
     def members(self) -> tuple[Pair, ...]:

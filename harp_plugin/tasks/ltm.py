@@ -40,11 +40,12 @@ class LTM:
         """Draw one target, and documents that the article does not link."""
         targets = source.examples["ltm"].array(example, "targets").tolist()
         target = draw_item(rng, targets)
+        relevant = {example, *targets, *source.page_links(example).linked.tolist()}
         negatives = draw_negatives(
             rng,
             options.negatives_per_group or 1,
             positive=target,
-            excluded={example, *targets, *source.page_links(example).linked.tolist()},
+            excluded=relevant,
             queries=self.negative_queries,
             id=example,
             source=source,
@@ -53,4 +54,4 @@ class LTM:
         )
         query = Query(source.document(example, _ARTICLE), QueryOrigin(example))
         shown = replace(options, document_fields=options.document_fields or _ARTICLE)
-        return page_group("ltm", query, [target, *negatives], source, shown)
+        return page_group("ltm", query, [target, *negatives], source, shown, relevant)

@@ -53,4 +53,4 @@ class QDM:
             options=options,
             own=lambda _: other or draw_other_page(rng, anchor, source, options),
         )
-        return page_group("qdm", query, [anchor.page, *pages], source, options)
+        return page_group("qdm", query, [anchor.page, *pages], source, options, meant)

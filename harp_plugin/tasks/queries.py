@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,12 +42,22 @@ def page_pair(query: Query, page: int, source: BuildSource, fields: Sequence[str
 
 
 def page_group(
-    task: str, query: Query, pages: Sequence[int], source: BuildSource, options: DrawOptions
+    task: str,
+    query: Query,
+    pages: Sequence[int],
+    source: BuildSource,
+    options: DrawOptions,
+    relevant: Iterable[int] = (),
 ) -> PairGroup | None:
-    """Group a query with pages as documents, the positive first; None without a negative."""
+    """Group a query with pages as documents, the positive first; None without a negative.
+
+    Other pages that may be relevant to the query are named by ``relevant``.
+    """
     fields = options.document_fields
     positive, *negatives = (page_pair(query, page, source, fields) for page in pages)
-    return PairGroup(task, positive, tuple(negatives)) if negatives else None
+    if not negatives:
+        return None
+    return PairGroup(task, positive, tuple(negatives), relevant=frozenset(relevant))
 
 
 def section_pair(query: Query, page: int, section: Node) -> Pair:

@@ -34,12 +34,13 @@ class RDP:
             return None
         first, second = pair
         pages = [second.page]
+        relevant = source.pages_linked_by(example) | source.text_targets(first.text_id)
         if options.negatives != "task":
             pages = draw_negatives(
                 rng,
                 1,
                 positive=first.page,
-                excluded=source.pages_linked_by(example) | source.text_targets(first.text_id),
+                excluded=relevant,
                 queries=self.negative_queries,
                 id=example,
                 source=source,
@@ -47,4 +48,6 @@ class RDP:
                 own=lambda _: None,
             )
         query = Query(source.sentence(example), QueryOrigin(first.source, sentence=example))
-        return page_group("rdp", query, [first.page, *pages], source, options)
+        return page_group(
+            "rdp", query, [first.page, *pages], source, options, relevant - set(pages)
+        )

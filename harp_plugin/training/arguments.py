@@ -15,7 +15,7 @@ from ..limits import COUNT, MOST, NUMBER, SEED, Limits, check_limits
 from ..models.bi_encoder import TrainableBiEncoder
 from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.packing.products import multiplies_bfloat16
-from ..models.trainable import ModelDescription, TrainableModel
+from ..models.trainable import TrainableModel
 from ..option_names import other_names, takes_old_names
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .losses import checked_weights
@@ -47,6 +47,7 @@ _LOSSES_BY_PRESET = {
     "paper": {"hinge": 1.0, "mlm": 1.0},
     "released": {"softmax_margin": 1.0, "mlm": 1.0},
 }
+_KINDS = {"cross-encoder": TrainableCrossEncoder, "bi-encoder": TrainableBiEncoder}
 _DATA_LIMITS = {"groups_per_epoch": COUNT, **PAIR_LIMITS}
 _LARGE = 1e30
 _TRAINING_LIMITS = {
@@ -134,20 +135,18 @@ class HarpModelArguments:
         Raises:
             HarpError: it cannot be loaded, or an option is of the other kind of model.
         """
-        if self.model_kind == "bi-encoder":
-            return TrainableBiEncoder.load(
-                self.model, seed=seed, pooling=self.pooling, normalize=self.normalize
+        values = {"pooling": self.pooling, "normalize": self.normalize}
+        given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        if strange := [name for name in given if name not in self.kind.options]:
+            raise HarpError(
+                f"{strange[0]} is an option of a bi-encoder: add --model-kind bi-encoder"
             )
-        for name in ("pooling", "normalize"):
-            if getattr(self, name) is not None:
-                raise HarpError(f"{name} is an option of a bi-encoder: add --model-kind bi-encoder")
-        return TrainableCrossEncoder.load(self.model, seed=seed)
+        return self.kind.load(self.model, seed=seed, **given)
 
     @property
-    def description(self) -> ModelDescription:
-        """What the model card says about the kind of model."""
-        is_dense = self.model_kind == "bi-encoder"
-        return (TrainableBiEncoder if is_dense else TrainableCrossEncoder).description
+    def kind(self) -> type[TrainableCrossEncoder | TrainableBiEncoder]:
+        """The kind of model."""
+        return _KINDS[self.model_kind or "cross-encoder"]
 
 
 @takes_old_names

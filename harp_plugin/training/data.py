@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset, Sampler
 
 from ..errors import HarpError
-from ..models.trainable import Batch, PairBatches
-from ..sampling import generator
-from ..tasks import TASKS, Pair, PairGroup
+from ..models.trainable import Batch, GroupKeys, PairBatches
+from ..sampling import generator, stable_id
+from ..tasks import TASKS, DocumentOrigin, Pair, PairGroup
 
 __all__ = ["EpochSampler", "Example", "GroupCollator", "GroupDataset", "PairGroups", "query_limits"]
 
@@ -113,7 +114,8 @@ class GroupCollator:
 
         Returns:
             What the model reads; ``group_sizes`` and ``group_tasks``, (groups,); ``group_places``,
-            epoch and index of each group, (groups, 2); if the groups have them,
+            epoch and index of each group, (groups, 2); ``keys``, a `GroupKeys`; if the groups have
+            them,
             ``teacher_scores``, fp32, (pairs,); if tokens are masked, ``masked_groups``, the index
             in the batch of each masked token's group, (masked,).
         """
@@ -124,9 +126,7 @@ class GroupCollator:
         batch = self._batches(pairs, limits, self._mask_keys(examples))
         batch["group_sizes"] = sizes
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
-        batch["document_pages"] = torch.tensor(
-            [_page(pair) for group in groups for pair in group.members]
-        )
+        batch["keys"] = _keys(groups)
         batch["group_places"] = torch.tensor(
             [(example.epoch, example.index) for example in examples]
         )
@@ -150,10 +150,30 @@ class GroupCollator:
         ]
 
 
-def _page(pair: Pair) -> int:
-    """Return the page of a pair's document, -1 if it is not known."""
-    origin = pair.document_origin
-    return -1 if origin is None or origin.page is None else origin.page
+def _keys(groups: Sequence[PairGroup]) -> GroupKeys:
+    """Number the queries and documents of a batch, and what may be relevant to each query."""
+    relevant = [
+        (place, key)
+        for place, group in enumerate(groups)
+        for key in (*map(_source_key, group.relevant), *_document_keys(group.positive))
+    ]
+    return GroupKeys(
+        np.array([stable_id("query", group.positive.query) for group in groups]),
+        np.array([_document_keys(pair) for group in groups for pair in group.members]),
+        np.array(relevant),
+    )
+
+
+def _document_keys(pair: Pair) -> tuple[int, int]:
+    """Return a number of a document's text, and one of its source, the same where it has none."""
+    text = stable_id("text", pair.document)
+    origin = pair.document_origin or DocumentOrigin()
+    source = origin.page if origin.document_id is None else origin.document_id
+    return text, text if source is None else _source_key(source)
+
+
+def _source_key(source: int | str) -> int:
+    return stable_id("document" if isinstance(source, str) else "page", source)
 
 
 def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[str, int | None]:

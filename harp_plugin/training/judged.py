@@ -105,7 +105,9 @@ class JudgedGroups:
         )
         teacher = judged.teacher_scores
         scores = None if teacher is None else tuple(teacher[document] for document, _ in drawn)
-        return PairGroup(TASK, first, tuple(others), scores)
+        ids = judged.document_ids
+        relevant = judged.positives if ids is None else map(ids.get, judged.positives)
+        return PairGroup(TASK, first, tuple(others), scores, frozenset(filter(None, relevant)))
 
     def _shown(self, judged: JudgedQuery, text: str) -> str:
         return query_passage(judged.query, text) if self.passages == "matching" else text

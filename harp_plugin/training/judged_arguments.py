@@ -165,7 +165,7 @@ class FinetuneDataArguments(PairArguments):
                 error.
         """
         check_limits(self, _LIMITS)
-        distilling = self.weighted_sum().distilling
+        distilling = self.weighted_sum().reading("teacher_scores")
         _ = self.query_limits
         if bool(self.dataset) == bool(self.train_file):
             raise HarpError("name either a dataset or a train_file to learn from")
@@ -203,7 +203,7 @@ class FinetuneDataArguments(PairArguments):
             source = JsonLinesQueries(
                 self.train_file,
                 fields=self.fields or ("title", "text"),
-                teacher=bool(self.weighted_sum().distilling),
+                teacher=bool(self.weighted_sum().reading("teacher_scores")),
                 queries=self.queries,
                 query_ids=self.query_ids,
                 seed=seed,

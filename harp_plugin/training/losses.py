@@ -225,22 +225,16 @@ class WeightedSum:
     @property
     def needs_mlm(self) -> bool:
         """Whether a loss reads the predictions at masked tokens."""
-        return any("mlm_logits" in inputs for inputs in self._inputs.values())
+        return bool(self.reading("mlm_logits"))
 
     @property
     def needs_scores(self) -> bool:
         """Whether a loss reads the relevance scores."""
         return any(self.is_pair_loss(name) for name in self.weights)
 
-    @property
-    def distilling(self) -> list[str]:
-        """The names of the losses that read a teacher's scores."""
-        return [name for name, inputs in self._inputs.items() if "teacher_scores" in inputs]
-
-    @property
-    def in_batch(self) -> list[str]:
-        """The names of the losses that read scores of other groups' documents."""
-        return [name for name, inputs in self._inputs.items() if "batch_scores" in inputs]
+    def reading(self, field: str) -> list[str]:
+        """Return the names of the losses that read a field of `LossInputs`."""
+        return [name for name, inputs in self._inputs.items() if field in inputs]
 
     def is_pair_loss(self, name: str) -> bool:
         """Return whether the loss gives one value for each group, not for each masked token."""

@@ -115,9 +115,10 @@ def fit(
         raise HarpError("validation_dataset is named: call harp_plugin.evaluation.training instead")
     loss = data_args.weighted_sum()
     _check_kind(model_args, loss, training_args)
-    if loss.distilling and not getattr(groups, "has_teacher_scores", False):
+    distilling = loss.reading("teacher_scores")
+    if distilling and not getattr(groups, "has_teacher_scores", False):
         raise HarpError(
-            f"losses: {loss.distilling[0]!r} reads a teacher's scores, which these data do not "
+            f"losses: {distilling[0]!r} reads a teacher's scores, which these data do not "
             "have: leave it out, or learn from judged queries with `harp finetune`"
         )
     tasks = tuple(data_args.task_weights)
@@ -125,7 +126,7 @@ def fit(
     folder = RunFolder(
         training_args.output_dir,
         recipe=recipe(model_args, data_args, training_args),
-        description=model_args.description,
+        description=model_args.kind.description,
         processes=training_args.world_size,
         groups_per_epoch=len(groups),
         data=getattr(groups, "fingerprint", ""),
@@ -156,16 +157,10 @@ def _check_kind(
     model_args: HarpModelArguments, loss: WeightedSum, training_args: HarpTrainingArguments
 ) -> None:
     """Check that losses and validation are made for the kind of model."""
-    if model_args.model_kind != "bi-encoder":
-        if loss.in_batch:
-            raise HarpError(
-                f"losses: {loss.in_batch[0]!r} reads scores of other groups' documents, which a "
-                "cross-encoder does not compute: set model_kind to bi-encoder, or take lce"
-            )
-        return
-    if loss.needs_mlm:
-        raise HarpError("losses: a bi-encoder predicts no masked tokens: leave out mlm")
-    if training_args.validation_dataset is not None:
+    for field, reason in model_args.kind.cannot.items():
+        if names := loss.reading(field):
+            raise HarpError(f"losses: {names[0]!r} cannot be computed: {reason}")
+    if training_args.validation_dataset is not None and not model_args.kind.reranks:
         raise HarpError(
             "validation_dataset is reranked by a cross-encoder: leave it out for a bi-encoder, or "
             "name a validation_build_dir"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from accelerate import Accelerator
 
-from ..models.trainable import BatchSize, TrainingCost
+from ..models.training_cost import BatchSize, TrainingCost
 
 __all__ = ["PEAKS", "SPEEDS", "Speed", "peak_of"]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from harp_plugin.commands.adapt import plan
 from harp_plugin.commands.adapt.budget import (
     in_words,
     seconds_in,
     seconds_of_a_step,
     training_steps,
 )
+from harp_plugin.commands.adapt.options import AdaptOptions
+from harp_plugin.commands.adapt.training import Learner
 from harp_plugin.errors import HarpError
 
 RECIPE = {"per_device_train_batch_size": 16, "negatives_per_group": 3}
@@ -52,3 +55,38 @@ def test_steps():
     assert training_steps(1, of_a_step, RECIPE, groups=10_000) == 50
     assert training_steps(1e6, of_a_step, RECIPE, groups=1600) == 20 * 100
     assert 1.5 * seconds_of_a_step(100, RECIPE, bf16=True) < of_a_step
+
+
+@pytest.fixture
+def planned(tmp_path, monkeypatch):
+    """Plans for a cross-encoder and an encoder; 100 pairs are scored in a second."""
+    recipe = RECIPE | {"max_length": 32, "bf16": False}
+    folders = {"links": "links", "queries": "queries"}
+    learners = [
+        Learner("cross-encoder", recipe, folders),
+        Learner("encoder", recipe, {name: f"encoder-{name}" for name in folders}),
+    ]
+    monkeypatch.setattr(plan, "measured_speed", lambda *_: 100.0)
+    monkeypatch.setattr(plan, "training_data", lambda _: range(10_000))
+    monkeypatch.setattr(plan, "_query_count", lambda _, split: 8000 if split == "train" else 100)
+
+    def make(seconds):
+        return plan.make_plan(AdaptOptions(output_dir=str(tmp_path)), learners, seconds)
+
+    return make
+
+
+def test_a_plan(planned, capsys):
+    """Ranking 200 queries of 50 pairs takes 100 s, and nine tenths of 3,210 s are for training.
+
+    A step takes 3.2 s. The cross-encoder has 2,022 s and the encoder 867 s, half of it for queries.
+    """
+    found = planned(3310)
+    assert found == {"links": 315, "queries": 315, "encoder-links": 135, "encoder-queries": 135}
+    assert "about 48 min; then ranking, about 2 min" in capsys.readouterr().out
+    assert planned(10**6) == found
+
+
+def test_a_plan_for_too_little_time(planned, caplog):
+    assert set(planned(200).values()) == {50}
+    assert "training and ranking take longer than --budget 2h allows" in caplog.text

@@ -9,6 +9,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import CrossEncoderBatches
 from harp_plugin.models.masking import TokenMasker
 from harp_plugin.models.pairs import PackedPairs
+from harp_plugin.models.trainable import GroupKeys
 from harp_plugin.tasks import Pair, PairGroup
 from harp_plugin.training.data import (
     EpochSampler,
@@ -34,6 +35,8 @@ def rows(batch):
 
 
 def same(first, second):
+    if isinstance(first, GroupKeys):
+        return all(map(np.array_equal, dataclasses.astuple(first), dataclasses.astuple(second)))
     if isinstance(first, np.ndarray):
         return np.array_equal(first, second)
     return torch.equal(first, second)

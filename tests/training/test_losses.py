@@ -240,8 +240,9 @@ def test_sum_gives_each_loss_the_inputs_it_names():
     assert total.needs_mlm and total.is_pair_loss("hinge") and not total.is_pair_loss("mlm")
     assert not WeightedSum({"hinge": 1, "mlm": 0}).needs_mlm
     assert total.needs_scores and not WeightedSum({"mlm": 1}).needs_scores
-    assert total.distilling == []
-    assert WeightedSum({"lce": 1, "kl": 1, "margin_mse": 2}).distilling == ["kl", "margin_mse"]
+    assert total.reading("teacher_scores") == []
+    several = WeightedSum({"lce": 1, "kl": 1, "margin_mse": 2})
+    assert several.reading("teacher_scores") == ["kl", "margin_mse"]
 
 
 @pytest.mark.parametrize(

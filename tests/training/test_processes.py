@@ -97,14 +97,20 @@ def validate_on_the_first(rank: int, port: int, recipe: dict, watched: dict) -> 
 
 @pytest.mark.integration
 @pytest.mark.parametrize(
-    ("losses", "killed"), [({"hinge": 1, "mlm": 1}, True), ({"mlm": 1}, False), ({"lce": 1}, False)]
+    ("changes", "killed"),
+    [
+        ({"losses": {"hinge": 1, "mlm": 1}}, True),
+        ({"losses": {"mlm": 1}}, False),
+        ({"losses": {"lce": 1}}, False),
+        ({"losses": {"contrastive": {"temperature": 5}}, "model_kind": "bi-encoder"}, False),
+    ],
 )
 def test_two_processes_train_what_one_trains_with_the_same_global_batch(
-    losses, killed, options, still_bert, tmp_path
+    changes, killed, options, still_bert, tmp_path
 ):
     common = {
         "model": still_bert,
-        "losses": losses,
+        **changes,
         "max_steps": 8,
         "optim": "sgd",
         "learning_rate": 0.1,

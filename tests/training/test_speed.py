@@ -5,8 +5,8 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from harp_plugin.models.cross_encoder import CrossEncoderCost, TrainableCrossEncoder
-from harp_plugin.models.trainable import BatchSize
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
+from harp_plugin.models.training_cost import BatchSize, TrainingCost
 from harp_plugin.training.speed import SPEEDS, Speed, peak_of
 
 from .test_trainer import trainer_of
@@ -20,7 +20,7 @@ def model(tiny_bert):
 def test_weights_of_the_tiny_bert_by_hand(model):
     vocabulary = model.config.vocab_size
     # Hidden 32, two layers: four square matrices and two of 32 × 64 in each.
-    assert model.training_cost() == CrossEncoderCost(
+    assert model.training_cost() == TrainingCost(
         encoder=2 * (4 * 32 * 32 + 2 * 32 * 64),
         scoring_head=32 * 32 + 32,
         language_head=32 * 32 + 32 * vocabulary,

@@ -5,7 +5,7 @@ import torch
 from accelerate.data_loader import prepare_data_loader
 
 from harp_plugin.errors import HarpError
-from harp_plugin.models.trainable import scores_by_group
+from harp_plugin.models.trainable import group_scores
 from harp_plugin.training.run import build_trainer
 
 from .conftest import ManyNegatives, SentenceGroups
@@ -34,10 +34,12 @@ def without_dropout(trainer):
     return trainer
 
 
-def test_scores_by_group_puts_the_positive_first():
-    scores, mask = scores_by_group(torch.tensor([1.0, 2, 3, 4, 5]), torch.tensor([2, 3]))
-    assert scores.tolist() == [[1, 2, 0], [3, 4, 5]]
-    assert mask.tolist() == [[True, True, False], [True, True, True]]
+def test_group_scores_put_the_positive_first():
+    batch = {"group_sizes": torch.tensor([2, 3]), "teacher_scores": torch.arange(5)}
+    inputs = group_scores(torch.tensor([1.0, 2, 3, 4, 5]), batch)
+    assert inputs.scores.tolist() == [[1, 2, 0], [3, 4, 5]]
+    assert inputs.teacher_scores.tolist() == [[0, 1, 0], [2, 3, 4]]
+    assert inputs.mask.tolist() == [[True, True, False], [True, True, True]]
 
 
 def test_training_separates_positives_from_negatives(options):

@@ -61,18 +61,23 @@ def make_plan(
         if plan["asked"] == asked:
             return plan["steps"]
     first = learners[0].recipe
-    speed = measured_speed(training_data(first), options.model, first["max_length"], options.seed)
+    data = {learner.name: training_data(learner.recipe) for learner in learners}
+    speed = measured_speed(data[learners[0].name], options.model, first["max_length"], options.seed)
     ranking = DEPTH * sum(_query_count(options, split) for split in ("dev", "test")) / speed
     seconds = max((seconds_left - ranking) * _SHARE_OF_TRAINING, 0)
-    whole = sum(_SHARES[learner.name] for learner in learners)
+    seconds /= sum(_SHARES[learner.name] for learner in learners)
+    queries = _query_count(options, "train") if "queries" in options.learn_from else 0
+    shares = _shares_of_signals(options, queries)
     steps: dict[str, int] = {}
     takes = 0.0
     for learner in learners:
-        of_a_step = _seconds_of_a_step(learner, speed)
-        share = seconds * _SHARES[learner.name] / whole
-        of_learner = _steps(options, learner, share, of_a_step)
-        takes += sum(of_learner.values()) * of_a_step
-        steps |= of_learner
+        groups = {"links": len(data[learner.name]), "queries": queries}
+        of_a_step = seconds_of_a_step(speed, learner.recipe, bf16=_multiplies_in_bf16(learner))
+        for signal, share in shares.items():
+            time = seconds * _SHARES[learner.name] * share
+            count = training_steps(time, of_a_step, learner.recipe, groups[signal]) if share else 0
+            steps[learner.folders[signal]] = count
+            takes += count * of_a_step
     say(
         "plan",
         f"training steps: {', '.join(f'{name} {count:,}' for name, count in steps.items())}, about "
@@ -80,51 +85,33 @@ def make_plan(
     )
     if takes + ranking > seconds_left:
         logger.warning(
-            "this is more than --budget %s leaves: the fewest steps that make a model are taken",
+            "training and ranking take longer than --budget %s allows: the fewest steps that make "
+            "a model are taken",
             options.budget,
         )
     write_record(path, {"asked": asked, "pairs_per_second": speed, "steps": steps})
     return steps
 
 
-def _seconds_of_a_step(learner: Learner, speed: float) -> float:
+def _multiplies_in_bf16(learner: Learner) -> bool:
     from ...training.arguments import multiplies_in_bf16
 
-    recipe = learner.recipe
-    bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
-    return seconds_of_a_step(speed, recipe, bf16=bf16)
+    return multiplies_in_bf16(learner.recipe.get("bf16"), learner.recipe.get("use_cpu", False))
 
 
-def _steps(
-    options: AdaptOptions, learner: Learner, seconds: float, of_a_step: float
-) -> dict[str, int]:
-    """Work out the steps of a model on links and on queries, by the names of its folders."""
-    recipe = learner.recipe
-    queries = _query_count(options, "train") if "queries" in options.learn_from else 0
-    on_queries = _share_of_queries(options, queries)
-    parts = {
-        "links": (1 - on_queries, len(training_data(recipe))),
-        "queries": (on_queries, queries),
-    }
-    return {
-        learner.folders[name]: training_steps(seconds * share, of_a_step, recipe, groups)
-        if share
-        else 0
-        for name, (share, groups) in parts.items()
-    }
-
-
-def _share_of_queries(options: AdaptOptions, queries: int) -> float:
-    """The share of the time for training in which the model learns from queries."""
+def _shares_of_signals(options: AdaptOptions, queries: int) -> dict[str, float]:
+    """The shares of the time in which a model learns from links, and from so many queries."""
     learns_from_links = "links" in options.learn_from
     if queries >= FEWEST_TRAIN_QUERIES:
-        return _SHARE_OF_QUERIES if learns_from_links else 1.0
-    if learns_from_links:
-        return 0.0
-    raise HarpError(
-        f"the train split has {queries} queries, and {FEWEST_TRAIN_QUERIES} are needed to learn "
-        "from: add links to --learn-from"
-    )
+        on_queries = _SHARE_OF_QUERIES if learns_from_links else 1.0
+    elif learns_from_links:
+        on_queries = 0.0
+    else:
+        raise HarpError(
+            f"the train split has {queries} queries, and {FEWEST_TRAIN_QUERIES} are needed to "
+            "learn from: add links to --learn-from"
+        )
+    return {"links": 1 - on_queries, "queries": on_queries}
 
 
 def _query_count(options: AdaptOptions, split: str) -> int:

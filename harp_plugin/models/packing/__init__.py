@@ -3,22 +3,21 @@
 from .attention import Packing
 from .classifier import (
     PackedClassifier,
-    PackedEncoder,
     PackedOutput,
     PassThroughEncoder,
     without_encoder,
 )
-from .encoder import PACKED, can_pack, encode, prepare
+from .encoder import PACKED, can_pack, encode, packed_states, prepare
 
 __all__ = [
     "PACKED",
     "PackedClassifier",
-    "PackedEncoder",
     "PackedOutput",
     "Packing",
     "PassThroughEncoder",
     "can_pack",
     "encode",
+    "packed_states",
     "prepare",
     "without_encoder",
 ]

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from ...errors import HarpError
 from ..heads import outside_autocast
 from .attention import Packing
-from .encoder import PACKED, can_pack, encode, prepare
+from .encoder import encode, prepare
+from .order import PackedOrder
 
 __all__ = [
     "PackedClassifier",
-    "PackedEncoder",
     "PackedOutput",
     "PassThroughEncoder",
     "without_encoder",
@@ -54,7 +53,7 @@ class PackedClassifier:
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        _prepare(model)
+        prepare(model)
         self.model = model
 
     @torch.compiler.disable(recursive=False)
@@ -79,7 +78,7 @@ class PackedClassifier:
             ValueError: the lengths do not add up to the tokens, or there is an empty text.
         """
         device = self.model.device
-        order = _Order.of(ids, lengths, device)
+        order = PackedOrder.of(ids, lengths, device)
         packing, source = order.packing, order.source
         types = None if token_types is None else token_types.to(device)[source]
         states = self._states(packing, ids.to(device)[source], types)
@@ -108,81 +107,6 @@ class PackedClassifier:
         else:
             pooled = states[packing.bounds[:-1].long()]
         return outside_autocast(without_encoder(self.model), inputs_embeds=pooled[:, None]).logits
-
-
-class PackedEncoder:
-    """Runs a base model over texts without padding, as `PackedClassifier` does with a classifier.
-
-    Args:
-        model: a BERT-like base model. It is switched to packed attention.
-
-    Raises:
-        HarpError: its architecture is not in `PACKED`.
-    """
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        _prepare(model)
-        self.model = model
-
-    @torch.compiler.disable(recursive=False)
-    def __call__(self, ids: Tensor, lengths: np.ndarray | Sequence[int] | Tensor) -> Tensor:
-        """Return the last hidden states, (tokens, width).
-
-        Args:
-            ids: token ids of the texts, as in `PackedClassifier`, (tokens,).
-            lengths: number of tokens of each text, at least 1, on the CPU, (texts,).
-
-        Raises:
-            ValueError: the lengths do not add up to the tokens, or there is an empty text.
-        """
-        device = self.model.device
-        order = _Order.of(ids, lengths, device)
-        states = encode(self.model, order.packing, ids.to(device)[order.source])
-        return states[order.moved]
-
-
-class _Order(NamedTuple):
-    """The order in which texts are packed, the shortest first.
-
-    Attributes:
-        packing: of the texts in this order.
-        source: where each token was before, (tokens,).
-        rank: the place of each text, (texts,).
-    """
-
-    packing: Packing
-    source: Tensor
-    rank: Tensor
-
-    @classmethod
-    def of(
-        cls, ids: Tensor, lengths: np.ndarray | Sequence[int] | Tensor, device: torch.device
-    ) -> _Order:
-        sizes = np.asarray(lengths, dtype=np.int64)
-        if not len(sizes) or sizes.min() < 1 or sizes.sum() != len(ids):
-            raise ValueError(
-                f"{len(sizes)} texts of {sizes.sum()} tokens, but there are {len(ids)} token ids"
-            )
-        order = np.argsort(sizes, kind="stable")
-        packing = Packing.of(sizes[order], device)
-        first = torch.from_numpy((np.cumsum(sizes) - sizes)[order]).to(device)
-        source = first[packing.text] + packing.positions
-        return cls(packing, source, torch.from_numpy(np.argsort(order)).to(device))
-
-    @property
-    def moved(self) -> Tensor:
-        """The place of each token in this order, (tokens,)."""
-        places = torch.arange(len(self.source), device=self.source.device)
-        return torch.empty_like(self.source).scatter_(0, self.source, places)
-
-
-def _prepare(model: PreTrainedModel) -> None:
-    if not can_pack(model.config):
-        kinds = ", ".join(sorted(PACKED))
-        raise HarpError(
-            f"{model.config.model_type} cannot be packed: pad its inputs, or choose one of {kinds}"
-        )
-    prepare(model)
 
 
 class PassThroughEncoder(nn.Module):

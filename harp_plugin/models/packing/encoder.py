@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import sdpa_mask
 
+from ...errors import HarpError
 from .attention import Packing
+from .order import PackedOrder
 
-__all__ = ["PACKED", "can_pack", "encode", "prepare"]
+__all__ = ["PACKED", "can_pack", "encode", "packed_states", "prepare"]
 
 PACKED = frozenset(
     {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "modernbert"}
@@ -27,7 +31,16 @@ def can_pack(config) -> bool:
 
 
 def prepare(model: PreTrainedModel) -> None:
-    """Switch a loaded model to packed attention; padded inputs still use SDPA."""
+    """Switch a loaded model to packed attention; padded inputs still use SDPA.
+
+    Raises:
+        HarpError: its architecture is not in `PACKED`.
+    """
+    if not can_pack(model.config):
+        kinds = ", ".join(sorted(PACKED))
+        raise HarpError(
+            f"{model.config.model_type} cannot be packed: pad its inputs, or choose one of {kinds}"
+        )
     if model.config._attn_implementation != _ATTENTION_NAME:
         AttentionInterface.register(_ATTENTION_NAME, _attention)
         AttentionMaskInterface.register(_ATTENTION_NAME, sdpa_mask)
@@ -57,6 +70,25 @@ def encode(
         # Without this, the model makes a mask of all tokens by all tokens for its windows.
         inputs["attention_mask"] = dict.fromkeys(encoder.config.layer_types)
     return encoder(**inputs).last_hidden_state[0]
+
+
+def packed_states(
+    encoder: PreTrainedModel, ids: Tensor, lengths: np.ndarray | Sequence[int] | Tensor
+) -> Tensor:
+    """Return the last hidden states of texts in any order, (tokens, width).
+
+    Args:
+        encoder: a BERT-like base model. It is switched to packed attention.
+        ids: token ids of the texts, special tokens included, one text after the other, (tokens,).
+        lengths: number of tokens of each text, at least 1, on the CPU, (texts,).
+
+    Raises:
+        HarpError: its architecture is not in `PACKED`.
+        ValueError: the lengths do not add up to the tokens, or there is an empty text.
+    """
+    prepare(encoder)
+    order = PackedOrder.of(ids, lengths, encoder.device)
+    return encode(encoder, order.packing, ids.to(encoder.device)[order.source])[order.moved]
 
 
 @torch.compiler.disable
