@@ -21,6 +21,7 @@ from .masking import TokenMasker
 from .packing import packed_states
 from .padding import padded_inputs
 from .pairs import TextTemplate, tokenise
+from .pooling import pooled
 from .sentence_encoder import SentenceEncoderFiles
 from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
 from .training_cost import BatchSize, TrainingCost
@@ -194,7 +195,7 @@ class TrainableBiEncoder(TrainableBase):
             lengths: number of tokens of each text, on the CPU, (texts,).
         """
         states = self._packed if self.is_packed else self._padded
-        vectors = _pooled(states(input_ids, lengths).float(), lengths, self.files.pooling)
+        vectors = pooled(states(input_ids, lengths).float(), lengths, self.files.pooling)
         if self.files.normalize:
             vectors = F.normalize(vectors, dim=1)
         return BiEncoderOutput(vectors=vectors)
@@ -266,12 +267,3 @@ class TrainableBiEncoder(TrainableBase):
         copy = AutoModel.from_config(self.config, dtype=torch.float32)
         copy.load_state_dict({name.partition(".")[2]: value for name, value in weights.items()})
         return copy
-
-
-def _pooled(states: Tensor, lengths: np.ndarray, pooling: str) -> Tensor:
-    """Make one vector of the states of each text, (texts, width)."""
-    ends = torch.as_tensor(np.cumsum(lengths), device=states.device)
-    sizes = torch.as_tensor(lengths, device=states.device)
-    if pooling == "mean":
-        return torch.segment_reduce(states, "mean", lengths=sizes, axis=0)
-    return states[ends - sizes if pooling == "cls" else ends - 1]

@@ -9,20 +9,22 @@ from typing import Any
 
 from ..errors import HarpError
 from ..files.writing import write_text
+from .pooling import POOLINGS
 
-__all__ = ["POOLINGS", "SentenceEncoderFiles"]
+__all__ = ["SentenceEncoderFiles"]
 
-POOLINGS = {
-    "cls": "pooling_mode_cls_token",
-    "mean": "pooling_mode_mean_tokens",
-    "last": "pooling_mode_lasttoken",
-}
-"""How a vector is made of a text's tokens, with sentence-transformers' names."""
+Settings = dict[str, Any]
 _MODULES = "modules.json"
 _POOLING = "1_Pooling"
 _PACKAGE = "sentence_transformers.models"
 _SETTINGS = "config_sentence_transformers.json"
 _INPUT = "sentence_bert_config.json"
+_USUAL: dict[str, list[Any]] = {
+    "do_lower_case": [None, False],
+    "transformer_task": ["feature-extraction"],
+    "module_output_name": ["token_embeddings"],
+}
+"""Settings of the input with which a text's tokens alone make its vector."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,15 @@ class SentenceEncoderFiles:
         normalize: whether vectors have the length 1.
         prompts: what stands before each query, and before each document.
         longest: most tokens of a text, special tokens included; None if the folder says nothing.
+        is_plain: whether nothing else in the folder changes vectors, such as prompts that are left
+            out of the pooling, or a text that is put into lower case before its tokens are found.
     """
 
     pooling: str
     normalize: bool
     prompts: tuple[str, str] = ("", "")
     longest: int | None = None
+    is_plain: bool = True
 
     @classmethod
     def read(cls, name: str, pooling: str | None, normalize: bool | None) -> SentenceEncoderFiles:
@@ -57,23 +62,27 @@ class SentenceEncoderFiles:
         if pooling is not None and pooling not in POOLINGS:
             raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(POOLINGS)}")
         modules = _read(name, _MODULES)
-        kinds = [str(module["type"]).rpartition(".")[2] for module in modules or []]
+        kinds = [_kind(str(module["type"])) for module in modules or []]
         if strange := set(kinds) - {"Transformer", "Pooling", "Normalize"}:
             raise HarpError(
                 f"model {name} has a part {min(strange)}, which is not trained here: name an "
                 "encoder of Transformer, Pooling and Normalize"
             )
-        if modules and pooling is None:
-            pooling = _pooling(name, modules[kinds.index("Pooling")]["path"])
-        if modules and normalize is None:
-            normalize = "Normalize" in kinds
-        prompts = (_read(name, _SETTINGS) or {}).get("prompts") or {}
-        longest = (_read(name, _INPUT) or {}).get("max_seq_length")
+        of_pooling: Settings = {}
+        if modules:
+            path = modules[kinds.index("Pooling")]["path"]
+            of_pooling = _read(name, f"{path}/config.json") or {}
+            pooling = pooling or _pooling(name, of_pooling)
+            normalize = "Normalize" in kinds if normalize is None else normalize
+        settings: Settings = _read(name, _SETTINGS) or {}
+        inputs: Settings = _read(name, _INPUT) or {}
+        prompts: Settings = settings.get("prompts") or {}
         return cls(
             pooling or "mean",
             True if normalize is None else normalize,
             (prompts.get("query") or "", prompts.get("document") or ""),
-            longest,
+            inputs.get("max_seq_length"),
+            is_plain=_is_plain(inputs, of_pooling, settings),
         )
 
     def write(self, folder: Path, *, width: int, longest: int | None) -> None:
@@ -107,16 +116,29 @@ class SentenceEncoderFiles:
         return "cosine" if self.normalize else "dot"
 
 
-def _pooling(name: str, path: str) -> str:
-    """Read the pooling of an encoder.
+def _is_plain(inputs: Settings, pooling: Settings, settings: Settings) -> bool:
+    differing = {name for name, value in inputs.items() if value not in _USUAL.get(name, [None])}
+    if differing - {"max_seq_length", "modality_config", "unpad_inputs"}:
+        return False
+    return bool(pooling.get("include_prompt", True)) and not settings.get("default_prompt_name")
+
+
+def _kind(type: str) -> str:
+    """Return the class of a module of sentence-transformers, or the whole name of another."""
+    return type.rpartition(".")[2] if type.startswith("sentence_transformers.") else type
+
+
+def _pooling(name: str, settings: Settings) -> str:
+    """Return the pooling of an encoder.
 
     Raises:
         HarpError: it is none of `POOLINGS`.
     """
-    settings = _read(name, f"{path}/config.json") or {}
     mode = settings.get("pooling_mode")
     chosen = [
-        kind for kind, option in POOLINGS.items() if settings.get(option) or mode in (kind, option)
+        kind
+        for kind, option in POOLINGS.items()
+        if settings.get(option) or mode in (kind, option.removeprefix("pooling_mode_"))
     ]
     if len(chosen) != 1:
         raise HarpError(

@@ -21,7 +21,8 @@ from ..errors import HarpError
 from ..models.devices import choose_device
 from ..models.loading import load_tokenizer
 from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenise
-from .forward import Forward, scoring_lock
+from .batches import scoring_lock
+from .forward import Forward
 from .loading import load_cross_encoder
 from .options import check_scoring_options, default_of, names_of_part
 from .pairs import distinct, distinct_pairs

@@ -157,7 +157,7 @@ def test_several_threads_give_the_scores_of_one(tiny_bert):
 def test_batches_are_halved_when_memory_runs_out_and_stay_so(tiny_bert, monkeypatch, caplog):
     queries, documents = some_pairs(40)
     expected = Scorer(tiny_bert).score(queries, documents)
-    run = Forward._scores
+    run = Forward._outputs
     refused = []
 
     def scarce(self, batch):
@@ -166,7 +166,7 @@ def test_batches_are_halved_when_memory_runs_out_and_stay_so(tiny_bert, monkeypa
             raise torch.OutOfMemoryError("CUDA out of memory")
         return run(self, batch)
 
-    monkeypatch.setattr(Forward, "_scores", scarce)
+    monkeypatch.setattr(Forward, "_outputs", scarce)
     scorer = Scorer(tiny_bert)
     np.testing.assert_allclose(scorer.score(queries, documents), expected, atol=1e-6)
     assert refused and "out of memory" in caplog.text
@@ -179,9 +179,9 @@ def test_no_memory_for_one_pair_is_one_line_and_other_errors_pass(tiny_bert, mon
     def refuse(self, batch):
         raise error
 
-    monkeypatch.setattr(Forward, "_scores", refuse)
+    monkeypatch.setattr(Forward, "_outputs", refuse)
     error = torch.OutOfMemoryError("CUDA out of memory")
-    with pytest.raises(HarpError, match="does not take one pair of 5 tokens: lower max_length"):
+    with pytest.raises(HarpError, match="does not take one text of 5 tokens: lower max_length"):
         Scorer(tiny_bert).score(["a"], ["b"])
     error = RuntimeError("something else")
     with pytest.raises(RuntimeError, match="something else"):

@@ -139,7 +139,7 @@ def test_an_error_in_one_thread_breaks_nothing(telling_bert, monkeypatch, error)
     frame = results()
     reranker = HarpReranker(telling_bert, batch_tokens=64)
     expected = reranker(frame)["score"].to_numpy()
-    scores, calls = Forward._scores, []
+    scores, calls = Forward._outputs, []
 
     def failing(self, batch):
         calls.append(batch)
@@ -153,7 +153,7 @@ def test_an_error_in_one_thread_breaks_nothing(telling_bert, monkeypatch, error)
         except error:
             return None
 
-    monkeypatch.setattr(Forward, "_scores", failing)
+    monkeypatch.setattr(Forward, "_outputs", failing)
     found = [one for _ in range(3) for one in at_once(2, attempt)]
     assert any(one is None for one in found)
     monkeypatch.undo()

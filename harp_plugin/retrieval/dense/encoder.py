@@ -21,8 +21,10 @@ from ...models.folder import check_model_folder
 from ...models.loading import model_errors, model_fingerprint, resolve_model, without_notices
 from ...ranking.versions import scoring_versions
 from ...ranking.windows import DocumentWindows
+from .vectors import PackedVectors, PaddedVectors, Vectors
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
 __all__ = ["DTYPES", "Encoder", "WindowVectors"]
@@ -48,15 +50,16 @@ class Encoder:
     """An encoder with the pooling, the prompts and the longest input that its folder names.
 
     Any folder of sentence-transformers will do; one without ``modules.json`` gets the mean over all
-    tokens. Weights are loaded when the first text is encoded, from safetensors only, and no code of
-    the model is run.
+    tokens. Texts are packed where the architecture and the pooling allow it; else
+    sentence-transformers encodes them. Weights are loaded when the first text is encoded, from
+    safetensors only, and no code of the model is run.
 
     Args:
         model: a folder, a hub name, or ``package:NAME``.
         windows: which parts of a document that is longer than the model's input are encoded.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
-        batch_size: texts that are encoded at once.
+        batch_size: texts that are encoded at once where they are padded.
 
     Raises:
         HarpError: an argument makes no sense.
@@ -112,7 +115,8 @@ class Encoder:
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions), each of length 1."""
-        return self._encode(self._loaded.encode_query, texts)
+        with self._lock:
+            return self._loaded.queries(texts)
 
     def documents(self, texts: Sequence[str]) -> WindowVectors:
         """Encode documents."""
@@ -124,13 +128,8 @@ class Encoder:
         return WindowVectors(self._documents([text for part in parts for text in part]), starts)
 
     def _documents(self, texts: Sequence[str]) -> np.ndarray:
-        return self._encode(self._loaded.encode_document, texts)
-
-    def _encode(self, encode: Any, texts: Sequence[str]) -> np.ndarray:
-        options = {"normalize_embeddings": True, "show_progress_bar": False}
         with self._lock:
-            vectors = encode(list(texts), batch_size=self.batch_size, **options)
-        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
+            return self._loaded.documents(texts)
 
     def _cut(self, text: str) -> list[str]:
         """Cut a text into its windows; they begin and end with tokens of it."""
@@ -146,16 +145,20 @@ class Encoder:
     def _free_tokens(self) -> int:
         """How many tokens of a document fit beside special tokens and the prompt."""
         model = self._loaded
-        prompt = model.prompts.get("document") or ""
-        tokens = len(model.tokenizer(prompt)["input_ids"])
-        return max((model.max_seq_length or model.tokenizer.model_max_length) - tokens, 1)
+        tokens = len(model.tokenizer(model.prompts[1])["input_ids"])
+        return max(model.longest - tokens, 1)
 
     @cached_property
-    def _loaded(self) -> SentenceTransformer:
+    def _loaded(self) -> Vectors:
         with self._lock:
-            return self._load()
+            folder, device = Path(resolve_model(self.model)), choose_device(self.device)
+            if folder.is_dir():
+                check_model_folder(folder, weights=True)
+                _check_parts(folder)
+            packed = PackedVectors.load(self.model, device, self.dtype)
+            return packed or PaddedVectors(self._load(device), self.batch_size)
 
-    def _load(self) -> SentenceTransformer:
+    def _load(self, device: torch.device) -> SentenceTransformer:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -163,14 +166,10 @@ class Encoder:
                 f"sentence-transformers cannot be imported ({error}): run `pip install "
                 "'harp-plugin[dense]'`"
             ) from error
-        source = resolve_model(self.model)
-        if Path(source).is_dir():
-            check_model_folder(Path(source), weights=True)
-            _check_parts(Path(source))
         with without_notices(), model_errors(self.model, "sentence-transformers encoder"):
             model = SentenceTransformer(
-                source,
-                device=str(choose_device(self.device)),
+                resolve_model(self.model),
+                device=str(device),
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True, "dtype": self.dtype},
             )

@@ -54,7 +54,7 @@ class DenseCosine(ModelTransformer):
         passage_stride: tokens from one window's start to the next one's; by default half a window.
         vector_dtype: of the vectors on disk: ``float32``, or ``float16`` for half the space.
         num_results: results per query of a search.
-        batch_size: texts that are encoded at once.
+        batch_size: texts that are encoded at once where they are padded.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
         dtype: of the model: ``float32``, ``bfloat16`` or ``float16``.
         verbose: show a progress bar.

@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.windows import DocumentWindows
 from harp_plugin.retrieval.dense.encoder import Encoder
+from harp_plugin.retrieval.dense.vectors import PackedVectors, PaddedVectors
 
 TEXTS = ["a link leads on", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
 
@@ -28,6 +29,14 @@ def cls_encoder(tiny_bert, tmp_path_factory):
     )
     model.save(str(folder))
     return folder
+
+
+@pytest.fixture(params=["packed", "padded"], autouse=True)
+def way(request, monkeypatch):
+    """Texts are packed by us, or padded by sentence-transformers."""
+    if request.param == "padded":
+        monkeypatch.setattr(PackedVectors, "load", lambda *_: None)
+    return request.param
 
 
 def encoder(model, passages="first", length=None, stride=None, **options):
@@ -58,6 +67,39 @@ def test_pooling_prompt_and_longest_input_are_the_folders(cls_encoder):
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     expected = [by_hand(cls_encoder, f"find: {text}", "cls", 12) for text in TEXTS]
     np.testing.assert_allclose(encoder(cls_encoder).queries(TEXTS), expected, atol=1e-5)
+
+
+def changed(folder, file, **settings):
+    """Change a file of an encoder."""
+    path = folder / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "packs"),
+    [
+        ("sentence_bert_config.json", {"max_seq_length": 7}, True),
+        ("config_sentence_transformers.json", {"prompts": {"passage": "of links: "}}, True),
+        (
+            "config_sentence_transformers.json",
+            {"prompts": {"x": "all: "}, "default_prompt_name": "x"},
+            False,
+        ),
+        ("1_Pooling/config.json", {"include_prompt": False, "pooling_mode": "mean"}, False),
+        ("1_Pooling/config.json", {"pooling_mode": "max"}, False),
+        ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}, True),
+        ("sentence_bert_config.json", {"do_lower_case": True}, False),
+    ],
+)
+def test_every_setting_counts(cls_encoder, tmp_path, way, file, settings, packs):
+    folder = shutil.copytree(cls_encoder, tmp_path / "encoder")
+    changed(folder, file, **settings)
+    theirs, ours = SentenceTransformer(str(folder), device="cpu"), encoder(folder)
+    documents = ours.documents(TEXTS).vectors
+    np.testing.assert_allclose(documents, theirs.encode_document(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(ours.queries(TEXTS), theirs.encode_query(TEXTS), atol=1e-5)
+    expected = PackedVectors if packs and way == "packed" else PaddedVectors
+    assert isinstance(ours._loaded, expected)
 
 
 def test_windows_are_parts_of_the_text(cls_encoder):

@@ -1,0 +1,197 @@
+"""Run a model over batches in this process, in parts that fit into memory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain, islice
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from ..errors import HarpError
+from ..models.loading import longest_input
+from ..models.packing import can_pack, prepare
+from ..models.pairs import PackedPairs
+
+__all__ = ["BatchRunner", "scoring_lock"]
+
+_TOKENS_ON_CPU = 2048
+"""Tokens of a batch in float32; in 16 bits it has twice as many. A larger batch does not fit into a
+CPU's caches between two layers, and a smaller one is mostly overhead."""
+_SIZE_STEP = 64
+_LARGE_BATCH_TOKENS = 512
+_MOST_TOKENS = 131072
+"""Most tokens of a batch on a GPU: fewer keep it busy, and more only make the last batch wait."""
+_SHARE_OF_MEMORY = 0.6
+
+logger = logging.getLogger(__name__)
+
+_cpu_lock = threading.RLock()
+_model_locks: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary()
+
+
+class BatchRunner(ABC):
+    """Runs a model over batches on its device.
+
+    Texts are packed if the architecture allows it (see `harp_plugin.models.packing.PACKED`), and
+    padded otherwise. Calls from several threads wait for each other: all calls on the CPU, because
+    one call uses all of it, and all calls of one model on any device.
+
+    Args:
+        model: after each call its mode is as it was before.
+        batch_tokens: most tokens of a batch; None takes as many as free memory allows.
+
+    Attributes:
+        batch_tokens: most tokens of a batch; it is halved when memory runs out, and stays so.
+        max_length: the most tokens that the model reads; None if it sets no limit.
+        is_packed: whether texts are packed.
+    """
+
+    def __init__(self, model: PreTrainedModel, *, batch_tokens: int | None) -> None:
+        self.model = model
+        self.max_length = longest_input(model)
+        self.is_packed = can_pack(model.config)
+        self.batch_tokens = batch_tokens or self._default_batch_tokens()
+
+    @abstractmethod
+    def _outputs(self, batch: PackedPairs) -> np.ndarray:
+        """Compute the output of each text of a batch, in inference mode."""
+
+    def run(
+        self, batches: Iterable[tuple[np.ndarray, PackedPairs]]
+    ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
+        """Compute the outputs of batches.
+
+        The thread that begins to read the outputs must read all of them or close the generator.
+
+        Args:
+            batches: (indices, texts or pairs) of each batch.
+
+        Yields:
+            (indices, outputs) of each batch.
+        """
+        source = iter(batches)
+        with scoring_lock(self.model.device, self.model), self._evaluation_mode():
+            threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
+            first = list(islice(source, threads))
+            if len(first) < threads or threads == 1:
+                for indices, batch in chain(first, source):
+                    yield indices, self.outputs(batch)
+            else:
+                yield from self._run_in_threads(chain(first, source), threads)
+
+    def _run_in_threads(
+        self, batches: Iterable[tuple[np.ndarray, PackedPairs]], threads: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Run one batch in each thread, which is faster than all threads for one batch."""
+        waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
+        pool = ThreadPoolExecutor(threads, "score", torch.set_num_threads, (1,))
+        try:
+            for indices, batch in batches:
+                waiting.append((indices, pool.submit(self.outputs, batch)))
+                if len(waiting) > 2 * threads:
+                    indices, outputs = waiting.popleft()
+                    yield indices, outputs.result()
+            for indices, outputs in waiting:
+                yield indices, outputs.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(threads)
+
+    def outputs(self, batch: PackedPairs) -> np.ndarray:
+        """Compute the outputs of a batch, in halves if it has more tokens than allowed, or than
+        memory takes.
+
+        Raises:
+            HarpError: one text alone does not fit into memory.
+        """
+        if len(batch.ids) > self.batch_tokens and len(batch.lengths) > 1:
+            return np.concatenate([self.outputs(half) for half in batch.halves()])
+        try:
+            return self._outputs(batch)
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+        if len(batch.lengths) == 1:
+            raise HarpError(
+                f"memory of {self.model.device} does not take one text of {len(batch.ids)} tokens:"
+                " lower max_length, or choose another dtype or device"
+            )
+        self.batch_tokens = len(batch.ids) // 2
+        logger.warning(
+            "%s is out of memory: batches of %d tokens", self.model.device, self.batch_tokens
+        )
+        if self.model.device.type == "cuda":
+            torch.cuda.empty_cache()
+        return self.outputs(batch)
+
+    def _filler_tokens(self, tokens: int) -> int:
+        """Return the tokens of one more text, so that large batches have few different sizes.
+
+        oneDNN keeps compiled code for each size: hundreds of megabytes for thousands of sizes.
+        """
+        if self.model.device.type != "cpu" or tokens < _LARGE_BATCH_TOKENS:
+            return 0
+        count = -tokens % _SIZE_STEP
+        return 0 if self.max_length is not None and count > self.max_length else count
+
+    @contextmanager
+    def _evaluation_mode(self) -> Iterator[None]:
+        """Set the model to evaluation mode and packed attention; undo both after the block."""
+        training = self.model.training
+        attention = self.model.config._attn_implementation
+        self.model.eval()
+        try:
+            if self.is_packed:
+                prepare(self.model)
+            yield
+        finally:
+            self.model.train(training)
+            if self.model.config._attn_implementation != attention:
+                self.model.set_attn_implementation(attention)
+
+    def _default_batch_tokens(self) -> int:
+        """Return how many tokens of a batch fit into the free memory of the device."""
+        device = self.model.device
+        if device.type != "cuda":
+            return _TOKENS_ON_CPU * torch.float32.itemsize // self.model.dtype.itemsize
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free = torch.cuda.mem_get_info(device)[0] + unused
+        return int(np.clip(_SHARE_OF_MEMORY * free / self._bytes_per_token(), 512, _MOST_TOKENS))
+
+    def _bytes_per_token(self) -> int:
+        """Estimate the memory that one token needs in the widest layer."""
+        config = self.model.config
+        hidden = config.hidden_size
+        inner = getattr(config, "intermediate_size", None) or getattr(config, "hidden_dim", 0)
+        numbers = 10 * hidden + 3 * (inner or 4 * hidden)
+        if not self.is_packed:
+            numbers += 3 * config.num_attention_heads * (self.max_length or 512)
+        return numbers * self.model.dtype.itemsize
+
+
+def scoring_lock(
+    device: torch.device, model: PreTrainedModel | None = None
+) -> AbstractContextManager[Any]:
+    """Return the lock that a thread must hold while it scores.
+
+    On a CPU one lock is for all scoring, and also for loading: torch gives a new thread as many
+    cores as were set last, and that is one core while several threads score. On another device
+    each model has a lock.
+    """
+    if device.type == "cpu":
+        return _cpu_lock
+    return nullcontext() if model is None else _model_locks.setdefault(model, threading.RLock())
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -1,0 +1,170 @@
+"""Vectors of texts: packed, or by sentence-transformers where an encoder cannot be packed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from torch.nn.functional import normalize
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+
+from ...errors import HarpError
+from ...models.loading import (
+    load_pretrained,
+    load_tokenizer,
+    longest_input,
+    resolve_model,
+    without_notices,
+)
+from ...models.packing import can_pack, encode
+from ...models.packing.order import PackedOrder
+from ...models.pairs import PackedPairs, TextTemplate, tokenise
+from ...models.pooling import pooled
+from ...models.sentence_encoder import SentenceEncoderFiles
+from ...ranking.batches import BatchRunner
+from ...ranking.prepacked import can_prepack, prepack
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["PackedVectors", "PaddedVectors", "Vectors"]
+
+
+class Vectors(Protocol):
+    """Makes vectors of length 1.
+
+    Attributes:
+        tokenizer: the encoder's.
+        longest: most tokens of a text, special tokens included.
+        prompts: what stands before each query, and before each document.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    longest: int
+    prompts: tuple[str, str]
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions)."""
+
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode documents: float32 of shape (documents, dimensions)."""
+
+
+class PackedVectors(BatchRunner):
+    """Vectors of texts that follow each other in one row of tokens, without padding.
+
+    Args:
+        encoder: a base model on its device.
+        tokenizer: a fast tokenizer.
+        files: pooling, prompts and longest input of the encoder.
+    """
+
+    def __init__(
+        self,
+        encoder: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        files: SentenceEncoderFiles,
+    ) -> None:
+        super().__init__(encoder, batch_tokens=None)
+        self.tokenizer = tokenizer
+        self.prompts = files.prompts
+        limits = (files.longest, longest_input(encoder), tokenizer.model_max_length)
+        self.longest = min(limit for limit in limits if limit)
+        self._pooling = files.pooling
+        self._template = TextTemplate.of(tokenizer)
+
+    @classmethod
+    def load(cls, name: str, device: torch.device, dtype: str) -> PackedVectors | None:
+        """Load an encoder; None where only sentence-transformers can run it as it is meant.
+
+        Args:
+            name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
+            device: where it runs.
+            dtype: of its weights.
+        """
+        try:
+            files = SentenceEncoderFiles.read(resolve_model(name), None, None)
+        except HarpError:
+            return None
+        if not files.is_plain:
+            return None
+        with without_notices():
+            encoder = load_pretrained(AutoModel, name, dtype=getattr(torch, dtype))
+        tokenizer = load_tokenizer(name)
+        if not can_pack(encoder.config) or not tokenizer.is_fast:
+            return None
+        encoder = encoder.to(device).eval()
+        if device.type == "cpu" and can_prepack(encoder.dtype):
+            prepack(encoder)
+        return cls(encoder, tokenizer, files)
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions)."""
+        return self._encode(texts, self.prompts[0])
+
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode documents: float32 of shape (documents, dimensions)."""
+        return self._encode(texts, self.prompts[1])
+
+    def _encode(self, texts: Sequence[str], prompt: str) -> np.ndarray:
+        most = self.longest - self._template.length
+        parts = tokenise([prompt + text for text in texts], self.tokenizer, most)
+        ids = [self._template.around(part) for part in parts]
+        vectors = np.empty((len(ids), self.model.config.hidden_size), np.float32)
+        for places, found in self.run(self._batches(ids)):
+            vectors[places] = found
+        return vectors
+
+    def _batches(self, ids: Sequence[np.ndarray]) -> list[tuple[np.ndarray, PackedPairs]]:
+        """Put texts of similar length into batches of about ``batch_tokens``."""
+        lengths = np.array([len(text) for text in ids], dtype=np.int64)
+        order = np.argsort(lengths, kind="stable")
+        batch_of = (lengths[order].cumsum() - 1) // self.batch_tokens
+        parts = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1) if len(order) else []
+        return [(part, _packed([ids[place] for place in part])) for part in parts]
+
+    @torch.inference_mode()
+    def _outputs(self, batch: PackedPairs) -> np.ndarray:
+        filled = batch.filled(self._filler_tokens(len(batch.ids)))
+        ids = torch.from_numpy(filled.ids).to(self.model.device)
+        order = PackedOrder.of(ids, filled.lengths, self.model.device)
+        states = encode(self.model, order.packing, ids[order.source])
+        vectors = pooled(states.float(), order.packing.lengths, self._pooling)[order.rank]
+        return normalize(vectors, dim=1)[: len(batch.lengths)].cpu().numpy()
+
+
+def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
+    row = np.concatenate(ids)
+    return PackedPairs(row, np.zeros_like(row), np.array([len(text) for text in ids]))
+
+
+class PaddedVectors:
+    """Vectors as sentence-transformers makes them, for any encoder of its.
+
+    Args:
+        model: the encoder.
+        batch_size: texts that are encoded at once.
+    """
+
+    def __init__(self, model: SentenceTransformer, batch_size: int) -> None:
+        self._model = model
+        self._batch_size = batch_size
+        self.tokenizer = model.tokenizer
+        self.longest = model.max_seq_length or model.tokenizer.model_max_length
+        query, document = (model.prompts.get(kind) or "" for kind in ("query", "document"))
+        self.prompts = query, document
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions)."""
+        return self._encode(self._model.encode_query, texts)
+
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode documents: float32 of shape (documents, dimensions)."""
+        return self._encode(self._model.encode_document, texts)
+
+    def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
+        options = {"normalize_embeddings": True, "show_progress_bar": False}
+        vectors = encode(list(texts), batch_size=self._batch_size, **options)
+        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
