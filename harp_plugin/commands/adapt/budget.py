@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import islice
 from typing import Any
 
 from ...errors import HarpError
@@ -12,8 +13,10 @@ from ...sampling import generator
 from ...tasks import DrawOptions, PreTrainingData
 
 __all__ = [
+    "encoding_seconds",
     "in_words",
     "measured_speed",
+    "ranking_dtype",
     "seconds_in",
     "seconds_of_a_step",
     "training_data",
@@ -29,6 +32,7 @@ Runs of `harp adapt` on a busy machine gave ratios of 4 to 7 (``pairs_per_second
 and the time that training took). bf16 trains 1.85 times as many pairs.
 """
 _MEASURED_GROUPS = 48
+_MEASURED_DOCUMENTS = 100
 _FEWEST_STEPS = 50
 _MOST_EPOCHS = 20
 
@@ -65,7 +69,16 @@ def training_data(recipe: dict[str, Any]) -> PreTrainingData:
     return PreTrainingData(recipe["build_dir"], recipe["tasks"], seed=recipe["seed"], draw=draw)
 
 
-def measured_speed(data: PreTrainingData, model: str, max_length: int, seed: int) -> float:
+def ranking_dtype() -> str:
+    """Return the type of numbers that ranks fastest on this machine without other results."""
+    from ...training.arguments import multiplies_in_bf16
+
+    return "bfloat16" if multiplies_in_bf16("auto", use_cpu=False) else "float32"
+
+
+def measured_speed(
+    data: PreTrainingData, model: str, max_length: int, seed: int, dtype: str = "float32"
+) -> float:
     """Measure how many pairs of a build the model scores in a second on this machine.
 
     Args:
@@ -73,15 +86,39 @@ def measured_speed(data: PreTrainingData, model: str, max_length: int, seed: int
         model: the base model; its head may be untrained.
         max_length: tokens of a pair.
         seed: draws the pairs.
+        dtype: type of the numbers that it computes with.
     """
     places = generator(seed, "speed").integers(len(data), size=_MEASURED_GROUPS).tolist()
     pairs = [pair for place in places for pair in data.group(0, place).members]
     texts = [pair.query for pair in pairs], [pair.document for pair in pairs]
-    scorer = Scorer(model, max_length=max_length, allow_untrained=True)
+    scorer = Scorer(model, max_length=max_length, dtype=dtype, allow_untrained=True)
     scorer.score(*(side[:4] for side in texts))
     began = time.perf_counter()
     scorer.score(*texts)
     return len(pairs) / (time.perf_counter() - began)
+
+
+def encoding_seconds(dataset: str, model: str, dtype: str) -> float:
+    """Measure how long an encoder takes for all documents of a dataset on this machine.
+
+    Args:
+        dataset: id of the dataset.
+        model: the encoder.
+        dtype: type of the numbers that it computes with.
+    """
+    from ...collections.dataset import Dataset
+    from ...ranking.windows import DocumentWindows
+    from ...retrieval.dense.encoder import Encoder
+
+    documents = Dataset(dataset)
+    count = documents.document_count or sum(1 for _ in documents.documents())
+    step = max(count // _MEASURED_DOCUMENTS, 1)
+    texts = [text for _, text in islice(documents.documents(), 0, None, step)]
+    encoder = Encoder(model, DocumentWindows(), dtype=dtype)
+    encoder.documents(texts[:4])
+    began = time.perf_counter()
+    encoder.documents(texts)
+    return (time.perf_counter() - began) / len(texts) * count
 
 
 def seconds_of_a_step(pairs_per_second: float, recipe: dict[str, Any], *, bf16: bool) -> float:

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from ...collections.judged_dataset import JudgedDataset
 from ...errors import HarpError
 from ...files.records import read_record, write_record
+from ...tasks import PreTrainingData
 from ..steps import say
 from .budget import (
+    encoding_seconds,
     in_words,
     measured_speed,
+    ranking_dtype,
     seconds_of_a_step,
     training_data,
     training_steps,
@@ -63,7 +66,7 @@ def make_plan(
     first = learners[0].recipe
     data = {learner.name: training_data(learner.recipe) for learner in learners}
     speed = measured_speed(data[learners[0].name], options.model, first["max_length"], options.seed)
-    ranking = DEPTH * sum(_query_count(options, split) for split in ("dev", "test")) / speed
+    ranking = _ranking_seconds(options, data[learners[0].name], first["max_length"])
     seconds = max((seconds_left - ranking) * _SHARE_OF_TRAINING, 0)
     seconds /= sum(_SHARES[learner.name] for learner in learners)
     queries = _query_count(options, "train") if "queries" in options.learn_from else 0
@@ -91,6 +94,15 @@ def make_plan(
         )
     write_record(path, {"asked": asked, "pairs_per_second": speed, "steps": steps})
     return steps
+
+
+def _ranking_seconds(options: AdaptOptions, data: PreTrainingData, max_length: int) -> float:
+    """How long the cross-encoder takes for dev and test, and the cosine for all pages."""
+    dtype = ranking_dtype()
+    speed = measured_speed(data, options.model, max_length, options.seed, dtype)
+    pairs = DEPTH * sum(_query_count(options, split) for split in ("dev", "test"))
+    encoder = options.encoder or options.model
+    return pairs / speed + encoding_seconds(options.dataset("test"), encoder, dtype)
 
 
 def _multiplies_in_bf16(learner: Learner) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...files.records import read_record
 from ..steps import say
+from .budget import ranking_dtype
 from .options import AdaptOptions
 from .training import DEPTH
 
@@ -56,6 +57,7 @@ def rank(options: AdaptOptions, reranker: str, dense: str) -> Results:
             },
             depth=DEPTH,
             max_length=_MAX_LENGTH,
+            dtype=ranking_dtype(),
             measures=["RR@10", "nDCG@10"],
             baseline=_FIRST_STAGE,
             correction="holm",
@@ -83,14 +85,14 @@ def save_pipeline(options: AdaptOptions, reranker: str, dense: str) -> None:
 
     folder = options.folder
     record = read_record(folder / "evaluation" / "results.json")
-    index, dataset = folder / "index", options.dataset("test")
+    index, dataset, dtype = folder / "index", options.dataset("test"), ranking_dtype()
     chosen = {name: record["first_stage"][name] for name in ("weights", "k1", "b")}
     bm25 = FieldedBm25(FieldedIndex(dataset, index), **chosen, num_results=DEPTH)
     rerankers = {
         _RERANKER: HarpReranker(
-            reranker, dataset=dataset, passages="matching", max_length=_MAX_LENGTH
+            reranker, dataset=dataset, passages="matching", max_length=_MAX_LENGTH, dtype=dtype
         ),
-        "cosine": DenseCosine(dense, dataset=dataset, index_dir=index),
+        "cosine": DenseCosine(dense, dataset=dataset, index_dir=index, dtype=dtype),
     }
     weights = record["fusions"][FUSION]["learnt"][0]["weights"]
     systems = {_FIRST_STAGE: bm25} | {name: bm25 >> r for name, r in rerankers.items()}
