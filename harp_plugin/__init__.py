@@ -12,8 +12,9 @@ from .collections.registration import register_on_import
 
 if TYPE_CHECKING:
     from .ranking import HarpFusion, HarpPipeline, HarpReranker, Scorer
+    from .retrieval.dense import HarpRetriever
 
-__all__ = ["HarpFusion", "HarpPipeline", "HarpReranker", "Scorer", "__version__"]
+__all__ = ["HarpFusion", "HarpPipeline", "HarpReranker", "HarpRetriever", "Scorer", "__version__"]
 
 register_on_import()
 
@@ -23,6 +24,10 @@ def __getattr__(name: str) -> Any:
         from . import ranking
 
         return getattr(ranking, name)
+    if name == "HarpRetriever":
+        from .retrieval.dense import HarpRetriever
+
+        return HarpRetriever
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

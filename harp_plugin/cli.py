@@ -45,6 +45,7 @@ _BUILD = {"metavar": "DIR", "help": "Folder that `harp build` wrote."}
 _FOLDER = {"metavar": "DIR", "help": "Folder that a command wrote."}
 _SOURCES = {"metavar": "SOURCE", "nargs": "*", "help": "File, folder or irds:COLLECTION to read."}
 _RUN = {"metavar": "RUN", "help": "TREC run, which may end in .gz, or - for standard input."}
+_DATASET = {"metavar": "DATASET", "help": "ir_datasets id, such as vaswani or harp:FOLDER."}
 _COMMANDS: dict[str, _Command] = {}
 
 
@@ -280,6 +281,19 @@ def _collect(read: _Read) -> None:
     options, queries, engine, directory = read(CollectOptions, QueryOptions, EngineOptions)
     folder = collect(directory, options, queries, engine)
     _show(f"{summary(folder)}\ncollection: harp:{folder}")
+
+
+@_Command("index", "DATASET --model MODEL --output-dir DIR", _DATASET)
+def _index(read: _Read) -> None:
+    """Encode the documents of a dataset for a dense first stage.
+
+    The folder is an index of pyterrier_dr. HarpRetriever searches it, and `harp evaluate` takes it
+    as --first-stage dense:DIR. An interrupted command is continued.
+    """
+    from .commands.index import IndexOptions, index
+
+    options, dataset = read(IndexOptions)
+    _show(f"index: {index(dataset, options)}")
 
 
 @_Command("check", "DIR", _FOLDER)

@@ -12,7 +12,14 @@ PACKAGE = Path(harp_plugin.__file__).parent
 WITHOUT_NAMES = {"_version"}
 
 PUBLIC = {
-    "harp_plugin": ["HarpFusion", "HarpPipeline", "HarpReranker", "Scorer", "__version__"],
+    "harp_plugin": [
+        "HarpFusion",
+        "HarpPipeline",
+        "HarpReranker",
+        "HarpRetriever",
+        "Scorer",
+        "__version__",
+    ],
     "harp_plugin.tasks": [
         "DocumentOrigin",
         "DrawOptions",

@@ -15,9 +15,9 @@ import pyterrier as pt
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
 from ..files.hashes import file_hash
-from ..retrieval.dense import DenseCosine
+from ..retrieval.dense import DenseCosine, HarpRetriever
 from .fielded import FieldedFirstStage
-from .options import COSINE, FIELDED_BM25, ExperimentOptions
+from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions
 from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run
 
@@ -53,6 +53,11 @@ class FirstStage:
         elif options.cosine_model is not None:
             cosine = self._transformer = dense_cosine(options.cosine_model, options, collection)
             self.settings, self.versions = cosine.encoder.settings, cosine.encoder.versions
+        elif first_stage.startswith(DENSE):
+            dense = self._transformer = HarpRetriever(
+                first_stage.removeprefix(DENSE), num_results=options.depth, device=options.device
+            )
+            self.settings = dense.settings
         elif Path(first_stage).is_file():
             self.file = Path(first_stage)
             self.settings = {"run": file_hash(self.file)}
@@ -60,8 +65,8 @@ class FirstStage:
             self._transformer, self.settings = _call(first_stage, options)
         else:
             raise HarpError(
-                f"unknown first stage {first_stage!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, a "
-                "run that exists, or module:function"
+                f"unknown first stage {first_stage!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, "
+                f"{DENSE}FOLDER, a run that exists, or module:function"
             )
 
     @property

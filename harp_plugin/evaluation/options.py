@@ -25,6 +25,7 @@ from .fusion_options import check_first_stages, check_fusions
 
 __all__ = [
     "COSINE",
+    "DENSE",
     "FIELDED_BM25",
     "FIRST_STAGE",
     "EvaluationOptions",
@@ -40,6 +41,8 @@ FIRST_STAGE = "first stage"
 FIELDED_BM25 = "fielded-bm25"
 COSINE = "cosine:"
 """How the first stage of an encoder begins; the model's name follows."""
+DENSE = "dense:"
+"""How a first stage begins that searches an index of `harp index`; the folder follows."""
 _WINDOWS = {"passages": "first", "passage_length": None, "passage_stride": None}
 _FIRST_ROWS = {"bm25": "BM25", FIELDED_BM25: "fielded BM25"}
 _NOT_IN_SETTINGS = {
@@ -71,8 +74,9 @@ class ExperimentOptions:
         default="bm25",
         metadata={
             "help": "bm25 (PISA), fielded-bm25 (over fields with weights), cosine:MODEL (of a "
-            "sentence-transformers encoder), the path of a TREC run (.gz too), or module:function "
-            "that takes these options and returns a PyTerrier transformer."
+            "sentence-transformers encoder), dense:FOLDER (what `harp index` made), the path of a "
+            "TREC run (.gz too), or module:function that takes these options and returns a "
+            "PyTerrier transformer."
         },
     )
     depth: int = field(
@@ -278,7 +282,8 @@ class ExperimentOptions:
     @property
     def rows(self) -> list[str]:
         """Names of the table's rows: first stages, rerankers, fusions."""
-        default = FIRST_STAGE if self.cosine_model is None else "cosine"
+        kind = self.first_stage.partition(":")[0] + ":"
+        default = {COSINE: "cosine", DENSE: "dense"}.get(kind, FIRST_STAGE)
         first = _FIRST_ROWS.get(self.first_stage, default)
         return [first, *(self.first_stages or ()), *self.model_rows, *(self.fusions or ())]
 

@@ -1,5 +1,6 @@
-"""The cosine of an encoder of sentence-transformers: a first stage and a reranker."""
+"""First stages by an encoder of sentence-transformers, which rerank as well."""
 
+from .retriever import HarpRetriever
 from .transformer import DenseCosine
 
-__all__ = ["DenseCosine"]
+__all__ = ["DenseCosine", "HarpRetriever"]

@@ -37,8 +37,7 @@ class WindowVectors(NamedTuple):
     """The vectors of documents, one for each window.
 
     Attributes:
-        vectors: float32 of shape (windows, dimensions), each of length 1; those of a document
-            stand together.
+        vectors: float32 of shape (windows, dimensions); those of a document stand together.
         starts: (documents,) the place of each document's first window.
     """
 
@@ -60,6 +59,7 @@ class Encoder:
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         batch_size: texts that are encoded at once where they are padded.
+        normalize: whether vectors have the length 1; None for what the folder says.
 
     Raises:
         HarpError: an argument makes no sense.
@@ -73,6 +73,7 @@ class Encoder:
         device: str | None = None,
         dtype: str = "float32",
         batch_size: int = 16,
+        normalize: bool | None = True,
     ) -> None:
         if dtype not in DTYPES:
             raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
@@ -86,6 +87,7 @@ class Encoder:
         self.device = device
         self.dtype = dtype
         self.batch_size = batch_size
+        self.normalize = normalize
         self._lock = threading.RLock()
 
     @property
@@ -106,6 +108,7 @@ class Encoder:
             "model": self.fingerprint,
             "passages": [windows.passages, windows.length, windows.stride],
             "dtype": self.dtype,
+            **({} if self.normalize is True else {"normalize": self.normalize}),
         }
 
     @property
@@ -114,7 +117,7 @@ class Encoder:
         return {**scoring_versions(), **package_versions("sentence-transformers")}
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Encode queries: float32 of shape (queries, dimensions), each of length 1."""
+        """Encode queries: float32 of shape (queries, dimensions)."""
         with self._lock:
             return self._loaded.queries(texts)
 
@@ -155,8 +158,10 @@ class Encoder:
             if folder.is_dir():
                 check_model_folder(folder, weights=True)
                 _check_parts(folder)
-            packed = PackedVectors.load(self.model, device, self.dtype)
-            return packed or PaddedVectors(self._load(device), self.batch_size)
+            packed = PackedVectors.load(self.model, device, self.dtype, self.normalize)
+            if packed is not None:
+                return packed
+            return PaddedVectors(self._load(device), self.batch_size, self.normalize)
 
     def _load(self, device: torch.device) -> SentenceTransformer:
         try:

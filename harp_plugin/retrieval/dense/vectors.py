@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
-from torch.nn.functional import normalize
+import torch.nn.functional as F
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
@@ -33,7 +33,7 @@ __all__ = ["PackedVectors", "PaddedVectors", "Vectors"]
 
 
 class Vectors(Protocol):
-    """Makes vectors of length 1.
+    """Makes vectors.
 
     Attributes:
         tokenizer: the encoder's.
@@ -58,7 +58,8 @@ class PackedVectors(BatchRunner):
     Args:
         encoder: a base model on its device.
         tokenizer: a fast tokenizer.
-        files: pooling, prompts and longest input of the encoder.
+        files: pooling, prompts and longest input of the encoder, and whether its vectors have the
+            length 1.
     """
 
     def __init__(
@@ -72,20 +73,23 @@ class PackedVectors(BatchRunner):
         self.prompts = files.prompts
         limits = (files.longest, longest_input(encoder), tokenizer.model_max_length)
         self.longest = min(limit for limit in limits if limit)
-        self._pooling = files.pooling
+        self._files = files
         self._template = TextTemplate.of(tokenizer)
 
     @classmethod
-    def load(cls, name: str, device: torch.device, dtype: str) -> PackedVectors | None:
+    def load(
+        cls, name: str, device: torch.device, dtype: str, normalize: bool | None
+    ) -> PackedVectors | None:
         """Load an encoder; None where only sentence-transformers can run it as it is meant.
 
         Args:
             name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
             device: where it runs.
             dtype: of its weights.
+            normalize: whether vectors have the length 1; None for what the folder says.
         """
         try:
-            files = SentenceEncoderFiles.read(resolve_model(name), None, None)
+            files = SentenceEncoderFiles.read(resolve_model(name), None, normalize)
         except HarpError:
             return None
         if not files.is_plain:
@@ -131,8 +135,10 @@ class PackedVectors(BatchRunner):
         ids = torch.from_numpy(filled.ids).to(self.model.device)
         order = PackedOrder.of(ids, filled.lengths, self.model.device)
         states = encode(self.model, order.packing, ids[order.source])
-        vectors = pooled(states.float(), order.packing.lengths, self._pooling)[order.rank]
-        return normalize(vectors, dim=1)[: len(batch.lengths)].cpu().numpy()
+        vectors = pooled(states.float(), order.packing.lengths, self._files.pooling)[order.rank]
+        if self._files.normalize:
+            vectors = F.normalize(vectors, dim=1)
+        return vectors[: len(batch.lengths)].cpu().numpy()
 
 
 def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
@@ -146,10 +152,12 @@ class PaddedVectors:
     Args:
         model: the encoder.
         batch_size: texts that are encoded at once.
+        normalize: whether vectors have the length 1; None for what the model's modules do.
     """
 
-    def __init__(self, model: SentenceTransformer, batch_size: int) -> None:
+    def __init__(self, model: SentenceTransformer, batch_size: int, normalize: bool | None) -> None:
         self._model = model
+        self._normalize = normalize
         self._batch_size = batch_size
         self.tokenizer = model.tokenizer
         self.longest = model.max_seq_length or model.tokenizer.model_max_length
@@ -165,6 +173,6 @@ class PaddedVectors:
         return self._encode(self._model.encode_document, texts)
 
     def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
-        options = {"normalize_embeddings": True, "show_progress_bar": False}
+        options = {"normalize_embeddings": bool(self._normalize), "show_progress_bar": False}
         vectors = encode(list(texts), batch_size=self._batch_size, **options)
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)

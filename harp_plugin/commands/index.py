@@ -1,0 +1,88 @@
+"""`harp index`: the vectors of a dataset, for a dense first stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..files.made_from import OverwriteRules, keep_option, overwrite_option
+from ..limits import COUNT, check_limits
+
+__all__ = ["IndexOptions", "index"]
+
+
+@dataclass
+class IndexOptions:
+    """What encodes, and where the vectors are written."""
+
+    output_dir: str = field(metadata={"help": "Folder for the index."})
+    model: str = field(
+        metadata={
+            "help": "Encoder of sentence-transformers, or any base model: a folder, a name on the "
+            "Hugging Face hub, or package:NAME."
+        }
+    )
+    fields: list[str] | None = field(
+        default=None,
+        metadata={"help": "Fields of a document that are encoded (default: the dataset's text)."},
+    )
+    dtype: str = field(
+        default="float32",
+        metadata={
+            "help": "Type of the numbers that vectors are computed with. They are stored as "
+            "float32.",
+            "choices": ["float32", "bfloat16", "float16"],
+        },
+    )
+    device: str | None = field(
+        default=None,
+        metadata={"help": "Device that encodes, such as cpu or cuda:1 (default: a GPU if any)."},
+    )
+    batch_size: int = field(
+        default=16,
+        metadata={"help": "How many texts are encoded at once where they must be padded."},
+    )
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
+    overwrite: bool = overwrite_option("an index")
+    keep: bool = keep_option()
+
+    def __post_init__(self) -> None:
+        check_limits({"batch_size": self.batch_size}, {"batch_size": COUNT})
+
+
+def index(dataset: str, options: IndexOptions) -> Path:
+    """Encode all documents of a dataset, for `harp_plugin.HarpRetriever`.
+
+    The folder is an index of pyterrier_dr: its ``FlexIndex`` opens it too. A finished index is kept
+    as it is; one that was stopped or killed is continued.
+
+    Args:
+        dataset: an ir_datasets id, ``harp:FOLDER`` among them.
+        options: what encodes, and where the vectors are written.
+
+    Returns:
+        The folder.
+
+    Raises:
+        HarpError: the dataset or the model cannot be read, or the folder holds another index or
+            other files.
+    """
+    from ..collections.dataset import Dataset
+    from ..ranking.windows import DocumentWindows
+    from ..retrieval.dense.encoder import Encoder
+    from ..retrieval.dense.flex import FlexFolder
+
+    documents = Dataset(dataset, options.fields)
+    documents.check()
+    encoder = Encoder(
+        options.model,
+        DocumentWindows(),
+        device=options.device,
+        dtype=options.dtype,
+        batch_size=options.batch_size,
+        normalize=None,
+    )
+    rules = OverwriteRules(options.overwrite, options.keep)
+    folder = Path(options.output_dir)
+    FlexFolder(folder, documents, encoder, rules=rules, quiet=options.quiet).make()
+    return folder

@@ -1,0 +1,158 @@
+"""The vectors of a dataset in the index format of pyterrier_dr, with a record of the encoder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...collections.dataset import Dataset
+from ...errors import HarpError
+from ...files.hashes import changed_file, describe_files
+from ...files.locks import one_writer
+from ...files.made_from import MadeFrom, OverwriteRules
+from ...files.records import NOT_WRITTEN_BY_HARP, read_own_record, read_record, write_record
+from ...models.loading import resolve_model
+from .encoder import Encoder
+from .index import DenseIndex
+
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
+
+__all__ = ["FLEX_FILES", "FlexFolder", "open_flex_index"]
+
+FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
+"""The files of an index of pyterrier_dr, apart from what it derives from them."""
+_RECORD = "harp_index.json"
+_VECTORS = "vectors"
+
+
+class FlexFolder:
+    """A folder that is an index of pyterrier_dr, and knows which encoder made it.
+
+    Vectors are first written in shards, beside the index. A build that was stopped or killed goes
+    on behind the last finished shard.
+
+    Args:
+        folder: of the index.
+        dataset: what is encoded.
+        encoder: makes the vectors, one for each document.
+        rules: what may be replaced.
+        quiet: show no progress bar.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        dataset: Dataset,
+        encoder: Encoder,
+        *,
+        rules: OverwriteRules | None = None,
+        quiet: bool = True,
+    ) -> None:
+        self.folder = folder
+        self.dataset = dataset
+        self.encoder = encoder
+        self.rules = rules or OverwriteRules()
+        self.quiet = quiet
+
+    @property
+    def made_from(self) -> MadeFrom:
+        """The documents, the model and the settings."""
+        settings = {**self.dataset.documents_identity, **self.encoder.settings}
+        name = Path(resolve_model(self.encoder.model))
+        named = str(name.resolve()) if name.is_dir() and self._is_folder else self.encoder.model
+        return MadeFrom(settings | {"encoder": named}, self.encoder.versions)
+
+    @property
+    def _is_folder(self) -> bool:
+        return Path(self.encoder.model).expanduser().is_dir()
+
+    def make(self) -> bool:
+        """Make the index, unless it is there.
+
+        Returns:
+            Whether it was made now.
+
+        Raises:
+            HarpError: the folder holds another index or other files, a document cannot be encoded,
+                or pyterrier_dr is not installed.
+        """
+        flex = open_flex_index(self.folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise HarpError(f"{self.folder} is a file: name another {self.rules.output}")
+        if self._is_finished():
+            return False
+        with one_writer(self.folder):
+            self._remove()
+            vectors = DenseIndex(
+                self.dataset, self.folder / _VECTORS, self.encoder, quiet=self.quiet
+            )
+            vectors.make()
+            unfinished = self.folder / f"{_VECTORS}.flex"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            type(flex)(str(unfinished), verbose=False).index(_documents(vectors))
+            for name in FLEX_FILES:
+                (unfinished / name).replace(self.folder / name)
+            unfinished.rmdir()
+            self._write_record()
+            shutil.rmtree(self.folder / _VECTORS)
+        return True
+
+    def _is_finished(self) -> bool:
+        path = self.folder / _RECORD
+        if not path.exists():
+            if any((self.folder / name).exists() for name in FLEX_FILES):
+                raise HarpError(f"{self.folder} {NOT_WRITTEN_BY_HARP}: name another --output-dir")
+            return False
+        record = read_own_record(path, self.rules.output)
+        stored = MadeFrom(record["settings"], record["versions"])
+        same = self.made_from.can_use(self.folder, stored, self.rules)
+        return same and changed_file(self.folder, record["files"]) is None
+
+    def _remove(self) -> None:
+        for name in (_RECORD, *FLEX_FILES):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _write_record(self) -> None:
+        made = self.made_from
+        content = {"settings": made.settings, "versions": made.versions}
+        files = describe_files(self.folder, FLEX_FILES)
+        write_record(self.folder / _RECORD, content | {"files": files})
+
+    @staticmethod
+    def settings_of(folder: Path) -> dict[str, Any]:
+        """Read what an index was made from.
+
+        Raises:
+            HarpError: there is no such folder, or it is no finished index of harp's.
+        """
+        if not (folder / _RECORD).is_file():
+            raise HarpError(
+                f"{folder} is no finished index: make it with `harp index DATASET --model MODEL "
+                f"--output-dir {folder}`"
+            )
+        return read_record(folder / _RECORD)["settings"]
+
+
+def open_flex_index(folder: Path) -> FlexIndex:
+    """Open an index of pyterrier_dr, or name the place of one that is to be made.
+
+    Raises:
+        HarpError: pyterrier_dr is not installed.
+    """
+    try:
+        from pyterrier_dr import FlexIndex
+    except ImportError as error:
+        raise HarpError(
+            f"pyterrier_dr cannot be imported ({error}): run `pip install 'harp-plugin[dense]'`"
+        ) from error
+    return FlexIndex(str(folder), verbose=False)
+
+
+def _documents(vectors: DenseIndex) -> Iterator[dict[str, Any]]:
+    docnos = iter(vectors.docnos)
+    for shard in vectors.shards():
+        for vector in shard.content.vectors:
+            yield {"docno": next(docnos), "doc_vec": vector}
