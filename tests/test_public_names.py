@@ -57,7 +57,7 @@ PUBLIC = {
     ],
     "harp_plugin.evaluation.reranking.service": ["PAIRS_AT_ONCE", "rerank"],
     "harp_plugin.evaluation.reranking.options": ["RerankOptions"],
-    "harp_plugin.retrieval.dense": ["DenseCosine"],
+    "harp_plugin.retrieval.dense": ["DenseCosine", "HarpRetriever"],
     "harp_plugin.retrieval.fielded": [
         "FieldSettings",
         "FieldedBm25",

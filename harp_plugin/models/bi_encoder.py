@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
@@ -101,15 +102,20 @@ class TrainableBiEncoder(TrainableBase):
     documents of all other groups of the batch, of all processes (in-batch negatives), without those
     that may be relevant (see `in_batch_negatives`).
 
+    With ``texts_at_once``, activations of so many texts are in memory, and those of the others are
+    computed again in the backward pass: the gradients of a large batch in little memory, as
+    GradCache has them (Gao et al. 2021).
+
     Args:
         encoder: a base model.
         files: its pooling, normalisation, prompts and longest input.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
             them.
+        texts_at_once: most texts whose activations are in memory in training; None for all.
     """
 
     reranks: ClassVar[bool] = False
-    options: ClassVar[tuple[str, ...]] = ("pooling", "normalize")
+    options: ClassVar[tuple[str, ...]] = ("pooling", "normalize", "texts_at_once")
     cannot: ClassVar[Mapping[str, str]] = {
         "mlm_logits": "a bi-encoder predicts no masked tokens: leave out mlm"
     }
@@ -127,8 +133,10 @@ class TrainableBiEncoder(TrainableBase):
         encoder: PreTrainedModel,
         files: SentenceEncoderFiles,
         new_weights: tuple[str, ...] = (),
+        texts_at_once: int | None = None,
     ) -> None:
         super().__init__(encoder, new_weights)
+        self.texts_at_once = texts_at_once
         self.encoder = encoder
         self.files = files
 
@@ -140,6 +148,7 @@ class TrainableBiEncoder(TrainableBase):
         seed: int = 42,
         pooling: str | None = None,
         normalize: bool | None = None,
+        texts_at_once: int | None = None,
     ) -> TrainableBiEncoder:
         """Load an encoder of sentence-transformers, or any base model.
 
@@ -149,6 +158,7 @@ class TrainableBiEncoder(TrainableBase):
             pooling: ``cls``, ``mean`` or ``last``; None for what the model's folder says, or
                 ``mean`` where it says nothing.
             normalize: whether vectors have the length 1; None for what the folder says, or True.
+            texts_at_once: most texts whose activations are in memory in training; None for all.
 
         Raises:
             HarpError: there is no such model, its files are damaged, weights of its base are
@@ -156,7 +166,7 @@ class TrainableBiEncoder(TrainableBase):
         """
         files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
         encoder, new_weights = load_with_new_weights(AutoModel, name, seed)
-        return cls(encoder, files, tuple(sorted(new_weights)))
+        return cls(encoder, files, tuple(sorted(new_weights)), texts_at_once)
 
     def batches(
         self,
@@ -194,11 +204,22 @@ class TrainableBiEncoder(TrainableBase):
             input_ids: token ids of the texts, one text after the other, (tokens,).
             lengths: number of tokens of each text, on the CPU, (texts,).
         """
+        if self.texts_at_once is None or not torch.is_grad_enabled():
+            return BiEncoderOutput(vectors=self._vectors(input_ids, lengths))
+        places = range(self.texts_at_once, len(lengths), self.texts_at_once)
+        parts = np.split(lengths, places)
+        ids = input_ids.split([int(part.sum()) for part in parts])
+        vectors = [
+            checkpoint(self._vectors, *part, use_reentrant=False)
+            for part in zip(ids, parts, strict=True)
+        ]
+        return BiEncoderOutput(vectors=torch.cat(vectors))
+
+    def _vectors(self, input_ids: Tensor, lengths: np.ndarray) -> Tensor:
+        """Return the vectors of texts, (texts, width)."""
         states = self._packed if self.is_packed else self._padded
         vectors = pooled(states(input_ids, lengths).float(), lengths, self.files.pooling)
-        if self.files.normalize:
-            vectors = F.normalize(vectors, dim=1)
-        return BiEncoderOutput(vectors=vectors)
+        return F.normalize(vectors, dim=1) if self.files.normalize else vectors
 
     @torch.compiler.disable(recursive=False)
     def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:

@@ -126,6 +126,17 @@ class HarpModelArguments:
         },
     )
 
+    texts_at_once: int | None = field(
+        default=None,
+        metadata={
+            "help": "Most texts of a bi-encoder whose activations are in memory; those of the "
+            "others are computed twice. Default: all texts of a batch."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        check_limits({"texts_at_once": self.texts_at_once}, {"texts_at_once": COUNT})
+
     def load(self, seed: int) -> TrainableModel:
         """Load the model.
 
@@ -135,7 +146,7 @@ class HarpModelArguments:
         Raises:
             HarpError: it cannot be loaded, or an option is of the other kind of model.
         """
-        values = {"pooling": self.pooling, "normalize": self.normalize}
+        values = {name: getattr(self, name) for name in TrainableBiEncoder.options}
         given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
         if strange := [name for name in given if name not in self.kind.options]:
             raise HarpError(

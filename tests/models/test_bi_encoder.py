@@ -147,6 +147,23 @@ def test_loss_and_gradients_are_those_of_plain_torch(tiny_bert, tokenizer):
             torch.testing.assert_close(weight.grad, expected[name].grad, atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.parametrize("texts", [1, 3, 100])
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_gradients_in_parts_are_those_of_the_whole_batch(tiny_bert, tokenizer, texts, is_packed):
+    found = []
+    for texts_at_once in (None, texts):
+        model = TrainableBiEncoder.load(str(tiny_bert), texts_at_once=texts_at_once).eval()
+        model.is_packed = is_packed
+        terms = WeightedSum({"contrastive": 1}).terms(inputs_of(model, batch_of(model, tokenizer)))
+        terms["contrastive"].sum().backward()
+        gradients = {name: weight.grad for name, weight in model.named_parameters()}
+        found.append((terms["contrastive"], gradients))
+    (whole, expected), (parts, gradients) = found
+    torch.testing.assert_close(parts, whole, atol=1e-5, rtol=1e-5)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-4)
+
+
 def test_scores_of_a_groups_own_pairs(tiny_bert, tokenizer):
     model = TrainableBiEncoder.load(str(tiny_bert)).eval()
     found = inputs_of(model, batch_of(model, tokenizer))
