@@ -53,8 +53,9 @@ class BuildOptions:
     negatives: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "Hard negatives that are found for the tasks which draw other pages: those that"
-            " BM25 ranks high (bm25), or bm25's in the order of a cross-encoder (model).",
+            "help": "Hard negatives that are found for the tasks which draw other pages: those "
+            "that BM25 ranks high (bm25), bm25's in the order of a cross-encoder (model), or those "
+            "that an encoder finds (dense).",
             "choices": list(NEGATIVES),
         },
     )
@@ -91,7 +92,7 @@ class BuildOptions:
             HarpError: a task is unknown.
         """
         needed = needed_stages(self.tasks)
-        negatives = {"bm25", *self.negatives} if self.negatives else set()
+        negatives = {*self.negatives} | ({"bm25"} if "model" in self.negatives else set())
         chosen = self.stages or {*needed, *(f"{kind}_negatives" for kind in negatives)}
         return tuple(stage for stage in STAGES if stage in chosen)
 
@@ -242,6 +243,18 @@ def _model_negatives(request: _Request) -> _StageOfBuild:
     )
 
 
+def _dense_negatives(request: _Request) -> _StageOfBuild:
+    from ..retrieval.dense_negatives import build_dense_negatives, dense_negatives_stage
+    from ..retrieval.queries import needed_queries
+
+    arguments = (request.directory, needed_queries(request.options.tasks), request.negatives)
+    device = request.options.device
+    return _StageOfBuild(
+        partial(dense_negatives_stage, *arguments, device),
+        partial(build_dense_negatives, *arguments, device=device),
+    )
+
+
 _STAGES: dict[str, Callable[[_Request], _StageOfBuild]] = {
     "corpus": _corpus,
     "graph": _graph,
@@ -250,6 +263,7 @@ _STAGES: dict[str, Callable[[_Request], _StageOfBuild]] = {
     "examples": _examples,
     "bm25_negatives": _bm25_negatives,
     "model_negatives": _model_negatives,
+    "dense_negatives": _dense_negatives,
 }
 """How each stage of `STAGES` is described and run. What a stage needs is imported only then."""
 
@@ -308,6 +322,15 @@ def check(
             )
     if negatives.negatives_model and not options.stages and "model" not in options.negatives:
         raise HarpError("--negatives-model belongs to --negatives model: name both, or neither")
+    if negatives.negatives_encoder and not options.stages and "dense" not in options.negatives:
+        raise HarpError("--negatives-encoder belongs to --negatives dense: name both, or neither")
+    if "dense_negatives" in stages:
+        from ..retrieval.dense_negatives import check_encoder
+        from ..retrieval.queries import needed_queries
+
+        needed_queries(options.tasks)
+        check_encoder(negatives)
+        _check_device(options.device)
     if "model_negatives" in stages:
         from ..retrieval.model_negatives import check_model
 

@@ -130,6 +130,12 @@ def estimate(
             rate = _pairs_per_second(texts, negatives, options.device)
             seconds["model_negatives"] = pairs / rate / options.workers
             size += pairs * _RANKED_PAGE_BYTES
+        if "dense_negatives" in options.chosen_stages:
+            count, _ = _searches(directory, built, sample.fraction, options.tasks)
+            rows["texts searched by"] = count
+            encoded = count + rows["documents"]
+            seconds["dense_negatives"] = encoded / _vectors_per_second(texts, negatives, options)
+            size += count * negatives.negatives_depth * _RANKED_PAGE_BYTES
         return Estimate(sample.fraction, rows, seconds, round(size))
 
 
@@ -190,6 +196,23 @@ def _pairs_per_second(texts: list[str], negatives: NegativeOptions, device: str 
         started = time.perf_counter()
         scorer.score(chosen, chosen[::-1])
         return len(chosen) / (time.perf_counter() - started)
+
+
+def _vectors_per_second(
+    texts: list[str], negatives: NegativeOptions, options: BuildOptions
+) -> float:
+    """Encode 64 texts and measure the time; searching takes little beside it."""
+    from ..ranking.windows import DocumentWindows
+    from ..retrieval.dense.encoder import Encoder
+
+    step = max(1, len(texts) // _WEIGHED_TEXTS)
+    chosen = texts[::step][:_WEIGHED_TEXTS]
+    name = negatives.negatives_encoder or ""
+    encoder = Encoder(name, DocumentWindows(), device=options.device)
+    encoder.documents(chosen[:2])
+    started = time.perf_counter()
+    encoder.documents(chosen)
+    return len(chosen) / (time.perf_counter() - started)
 
 
 def report(expected: Estimate, output: Path) -> str:

@@ -9,7 +9,7 @@ from ..option_names import flag
 
 __all__ = ["NEGATIVES", "NegativeOptions"]
 
-NEGATIVES = ("bm25", "model")
+NEGATIVES = ("bm25", "model", "dense")
 """What finds hard negatives when a corpus is built."""
 
 
@@ -30,6 +30,13 @@ class NegativeOptions:
         metadata={
             "help": "Cross-encoder that ranks the pages for --negatives model: a folder, a name on "
             "the Hugging Face hub, or package:NAME."
+        },
+    )
+    negatives_encoder: str | None = field(
+        default=None,
+        metadata={
+            "help": "Encoder that finds the pages for --negatives dense, such as a bi-encoder of "
+            "`harp train`: a folder, a name on the Hugging Face hub, or package:NAME."
         },
     )
 

@@ -105,16 +105,23 @@ class BuildTexts:
 
 
 class BuildDocuments:
-    """The documents of a build, as PISA indexes them: in the order of their ids.
+    """The documents of a build, as they are indexed: in the order of their ids.
 
     Args:
         directory: the folder of the build.
+        only_latin: whether documents of another script are refused, which PISA does not read.
     """
 
     name = "documents"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, only_latin: bool = True) -> None:
         self._directory = directory
+        self._only_latin = only_latin
+
+    @property
+    def documents_identity(self) -> dict[str, Any]:
+        """The same as `identity`."""
+        return self.identity
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -137,7 +144,8 @@ class BuildDocuments:
             HarpError: most letters of the documents are of a script that PISA does not read.
         """
         ids = self._texts.documents
-        self._check_script(self._texts.document_texts(ids[:_CHECKED]))
+        if self._only_latin:
+            self._check_script(self._texts.document_texts(ids[:_CHECKED]))
         for first in range(0, len(ids), _BATCH):
             part = ids[first : first + _BATCH]
             yield from zip(map(str, part), self._texts.document_texts(part), strict=True)

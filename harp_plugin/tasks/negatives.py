@@ -47,8 +47,8 @@ def draw_negatives(
         id: id of the group's text among these.
         source: the build.
         options: ``negatives`` says which pages are drawn: ``task`` those of ``own``; ``in_links``
-            pages in proportion to their in-links; ``bm25`` and ``model`` uniformly those that a
-            search found for the text.
+            pages in proportion to their in-links; ``bm25``, ``model`` and ``dense`` uniformly those
+            that a search found for the text.
         own: draws one page by the task's own definition, outside a set of ids; None where there
             is none. Without it, pages are drawn uniformly from the documents.
         related: tells whether a page that is not excluded may be relevant for another reason.
@@ -61,7 +61,7 @@ def draw_negatives(
             return True
         return any(source.are_alike(page, other, options) for other in (positive, *unlike))
 
-    if options.negatives in ("bm25", "model"):
+    if options.negatives in ("bm25", "model", "dense"):
         ranked = source.hard_negatives(options.negatives, queries, id)
         pages = [page for page in ranked if page not in barred]
         shuffled = draw_items(rng, pages, None)

@@ -260,12 +260,13 @@ class DrawOptions:
     )
     negatives: str | None = _option(
         "Which pages tasks draw as negatives: those of the task's own definition (task), any in "
-        "proportion to their in-links, or those that BM25 or a model ranks high for the query's "
-        "text; these two need `harp build --negatives`.",
+        "proportion to their in-links, or those that BM25, a model or an encoder (dense) ranks "
+        "high for the query's text; these three need `harp build --negatives`.",
         "task",
         "in_links",
         "bm25",
         "model",
+        "dense",
     )
     alike_negatives: str | None = _option(
         "Whether a page can be a negative whose title is that of the positive page, or whose lead "

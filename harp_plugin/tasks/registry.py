@@ -57,6 +57,7 @@ STAGES = (
     "examples",
     "bm25_negatives",
     "model_negatives",
+    "dense_negatives",
 )
 """Stages of a build, in order."""
 

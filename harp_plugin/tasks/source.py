@@ -304,7 +304,7 @@ class BuildSource:
         """Look up the pages that a search found for a text, best first; none where it found none.
 
         Args:
-            kind: ``bm25`` or ``model``.
+            kind: ``bm25``, ``model`` or ``dense``.
             queries: which texts were searched by: ``anchor_texts``, ``sentences`` or ``pages``.
             id: the text's id in the table of this name.
 

@@ -73,6 +73,7 @@ def _build(
     budget: float,
 ) -> None:
     from ...graph import GraphOptions
+    from ...retrieval.options import NEGATIVES
     from ...weights.options import WeightOptions
     from ..build import BuildOptions, build, summary
 
@@ -81,7 +82,7 @@ def _build(
     building = BuildOptions(
         output_dir=str(options.folder / "build"),
         tasks=list(dict.fromkeys(task for recipe in recipes for task in recipe["tasks"])),
-        negatives=[kind for kind in ("bm25", "model") if kind in asked],
+        negatives=[kind for kind in NEGATIVES if kind in asked],
         sample_pages=_SAMPLE_PAGES,
         workers=options.workers,
         overwrite=options.overwrite,

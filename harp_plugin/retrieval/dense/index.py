@@ -6,20 +6,42 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from tqdm import tqdm
 
-from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...files.writing import remove_temporary, sync, whole_file, write_text
+from ...ranking.windows import DocumentWindows
 from ..folder import IndexFolder
+from ..ranks import best
 from .encoder import Encoder, WindowVectors
 
-__all__ = ["DenseIndex", "Shard"]
+__all__ = ["DenseIndex", "Documents", "Shard", "window_scores"]
 
 _DOCNOS = "docnos.txt"
+_DECIMALS = 6
+"""To which scores are rounded, so that the order does not depend on how a product is blocked."""
+
+
+class Documents(Protocol):
+    """What has documents, such as `harp_plugin.collections.dataset.Dataset`."""
+
+    @property
+    def name(self) -> Any:
+        """Its name."""
+
+    @property
+    def documents_identity(self) -> dict[str, Any]:
+        """What an index of the documents depends on; JSON types."""
+
+    @property
+    def document_count(self) -> int | None:
+        """How many documents there are, where that is known without reading them."""
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Give the id and the text of every document."""
 
 
 class Shard(NamedTuple):
@@ -55,7 +77,7 @@ class DenseIndex(IndexFolder):
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Documents,
         folder: Path,
         encoder: Encoder,
         *,
@@ -121,6 +143,34 @@ class DenseIndex(IndexFolder):
             sizes.append(len(vectors[-1]))
         return WindowVectors(np.concatenate(vectors), np.cumsum(sizes)[:-1])
 
+    def search(self, queries: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Compare queries with all documents.
+
+        Args:
+            queries: their vectors, (queries, dimensions).
+            count: how many documents are found for each.
+
+        Returns:
+            For each query the docnos (objects) and the scores (float64) of the best documents, best
+            first, and equal scores by docno.
+        """
+        numbers: list[list[np.ndarray]] = [[] for _ in queries]
+        scores: list[list[np.ndarray]] = [[] for _ in queries]
+        for shard in self.shards():
+            products = queries @ shard.content.vectors.astype(np.float32).T
+            for place, of_windows in enumerate(products):
+                found = window_scores(self.encoder.windows, of_windows, shard.content.starts)
+                documents = shard.first + np.arange(len(found))
+                chosen = best(found, self.places[documents], count)
+                numbers[place].append(documents[chosen])
+                scores[place].append(found[chosen])
+        results = []
+        for parts in zip(numbers, scores, strict=True):
+            documents, found = map(np.concatenate, parts)
+            chosen = best(found, self.places[documents], count)
+            results.append((self.docnos[documents[chosen]], found[chosen]))
+        return results
+
     def _build(self) -> None:
         unfinished = self.path.with_name(f"{self.path.name}.part")
         unfinished.mkdir(exist_ok=True)
@@ -163,6 +213,19 @@ class DenseIndex(IndexFolder):
     def __getstate__(self) -> dict[str, Any]:
         left_out = "docnos", "places", "numbers"
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
+
+def window_scores(
+    windows: DocumentWindows, of_windows: np.ndarray, starts: np.ndarray
+) -> np.ndarray:
+    """Make the score of each document of those of its windows, (documents,) float64.
+
+    Args:
+        windows: how they are made.
+        of_windows: the scores of windows, those of a document together, (windows,).
+        starts: the place of each document's first window, (documents,).
+    """
+    return np.round(windows.aggregate(of_windows.astype(np.float64), starts), _DECIMALS)
 
 
 def _paths(folder: Path, number: int) -> tuple[Path, Path]:

@@ -18,16 +18,13 @@ from ...ranking.frames import rerank_frame
 from ...ranking.model_transformer import ModelTransformer
 from ...ranking.pairs import distinct
 from ...ranking.windows import DocumentWindows
-from ..ranks import best
 from ..results import query_texts, result_frame, with_cutoff
 from .encoder import Encoder, WindowVectors
-from .index import DenseIndex
+from .index import DenseIndex, window_scores
 
 __all__ = ["DenseCosine"]
 
 _QUERIES_AT_ONCE = 64
-_DECIMALS = 6
-"""To which scores are rounded, so that the order does not depend on how a product is blocked."""
 _VECTOR_DTYPES = "float32", "float16"
 
 
@@ -165,32 +162,8 @@ class DenseCosine(ModelTransformer):
         starts = range(0, len(queries), _QUERIES_AT_ONCE)
         for first in pt.tqdm(starts, desc="DenseCosine", disable=not self.verbose):
             vectors = self.encoder.queries(queries[first : first + _QUERIES_AT_ONCE])
-            results += self._search_vectors(vectors)
+            results += self.index.search(vectors, self.num_results)
         return results
-
-    def _search_vectors(self, queries: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        index = self.index
-        numbers: list[list[np.ndarray]] = [[] for _ in queries]
-        scores: list[list[np.ndarray]] = [[] for _ in queries]
-        for shard in index.shards():
-            products = queries @ shard.content.vectors.astype(np.float32).T
-            for place, of_windows in enumerate(products):
-                found = self._scores(of_windows, shard.content.starts)
-                documents = shard.first + np.arange(len(found))
-                chosen = best(found, index.places[documents], self.num_results)
-                numbers[place].append(documents[chosen])
-                scores[place].append(found[chosen])
-        return [self._best(*map(np.concatenate, of)) for of in zip(numbers, scores, strict=True)]
-
-    def _best(self, numbers: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        chosen = best(scores, self.index.places[numbers], self.num_results)
-        return self.index.docnos[numbers[chosen]], scores[chosen]
-
-    def _scores(self, of_windows: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """(documents,) float64 scores from those of windows."""
-        return np.round(
-            self.encoder.windows.aggregate(of_windows.astype(np.float64), starts), _DECIMALS
-        )
 
     def _score(self, frame: pd.DataFrame) -> np.ndarray:
         """(rows,) the score of each row."""
@@ -205,7 +178,7 @@ class DenseCosine(ModelTransformer):
         sizes = np.array([len(of_row) for of_row in windows])
         rows = np.repeat(query_of, sizes)
         products = np.einsum("ij,ij->i", query_vectors[rows], vectors[np.concatenate(windows)])
-        return self._scores(products, np.cumsum(sizes) - sizes)
+        return window_scores(self.encoder.windows, products, np.cumsum(sizes) - sizes)
 
     def _documents(self, keys: list[str], frame: pd.DataFrame) -> WindowVectors:
         """Read the vectors of documents from the index, or encode their texts without one."""

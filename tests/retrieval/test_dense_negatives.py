@@ -1,0 +1,118 @@
+"""The stage ``dense_negatives`` on 150 real articles, beside sentence-transformers."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from harp_plugin.cli import main
+from harp_plugin.commands.check import check
+from harp_plugin.errors import HarpError
+from harp_plugin.retrieval import dense_negatives
+from harp_plugin.retrieval.dense.index import DenseIndex
+from harp_plugin.retrieval.dense_negatives import build_dense_negatives
+from harp_plugin.retrieval.options import NegativeOptions
+from harp_plugin.retrieval.queries import QUERIES, BuildTexts
+from harp_plugin.storage import read_table
+from harp_plugin.tasks import DrawOptions, PreTrainingData
+
+pytestmark = pytest.mark.integration
+
+DEPTH = 10
+
+
+def run(folder, encoder, queries=tuple(QUERIES), **options):
+    given = NegativeOptions(negatives_depth=DEPTH, negatives_encoder=str(encoder))
+    return build_dense_negatives(folder, queries, given, device="cpu", **options)
+
+
+@pytest.fixture
+def build(wiki, tmp_path):
+    for stage in ("corpus", "graph"):
+        shutil.copytree(wiki / stage, tmp_path / "build" / stage)
+    return tmp_path / "build"
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def test_pages_are_the_nearest_of_all(build, tiny_bert):
+    run(build, tiny_bert)
+    texts, theirs = (
+        BuildTexts(build, verify=True),
+        SentenceTransformer(str(tiny_bert), device="cpu"),
+    )
+    documents = theirs.encode(texts.document_texts(texts.documents), normalize_embeddings=True)
+    for queries in QUERIES:
+        ids = texts.ids(queries)
+        table = read_table(build / "dense_negatives" / queries).to_pylist()
+        assert [row["id"] for row in table] == ids.tolist()
+        asked = theirs.encode(texts.queries(queries, ids), normalize_embeddings=True)
+        for row, scores in zip(table, asked @ documents.T, strict=True):
+            assert len(row["pages"]) == DEPTH
+            np.testing.assert_allclose(row["scores"], np.sort(scores)[::-1][:DEPTH], atol=1e-5)
+            places = np.searchsorted(texts.documents, row["pages"])
+            np.testing.assert_allclose(row["scores"], scores[places], atol=1e-5)
+    assert not list((build / "mapped").glob("cosine*"))
+    assert not check(build).damages
+
+
+def test_a_stopped_stage_goes_on_to_the_same_bytes(build, tiny_bert, tmp_path, monkeypatch):
+    shutil.copytree(build, tmp_path / "whole")
+    monkeypatch.setattr(dense_negatives, "_QUERIES_PER_SHARD", 100)
+    run(tmp_path / "whole", tiny_bert)
+    search, calls = DenseIndex.search, []
+
+    def stopping(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return search(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DenseIndex, "search", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            run(build, tiny_bert)
+        patch.setattr(DenseIndex, "_fill", None)  # the vectors are there
+        run(build, tiny_bert)
+    found = files_of(build / "dense_negatives")
+    assert found == files_of(tmp_path / "whole" / "dense_negatives") and len(found) > 3
+    monkeypatch.setattr(DenseIndex, "make", None)
+    run(build, tiny_bert)
+
+
+def test_a_build_makes_them_and_a_task_draws_them(tiny_bert, shared_data, tmp_path, capsys):
+    build = str(tmp_path / "build")
+    simplewiki = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    flags = ["--tasks", "anchor", "--negatives", "dense", "--quiet", "--workers", "1"]
+    encoder = ["--negatives-encoder", str(tiny_bert)]
+    assert main(["build", str(simplewiki), "--output-dir", build, *flags, *encoder]) == 0
+    assert not (tmp_path / "build" / "bm25_negatives").exists()
+    sample = ["--output-dir", build, *flags, *encoder, "--dry-run"]
+    assert main(["build", str(simplewiki), *sample]) == 0
+    assert re.search(r"\n  dense_negatives +\d+ s\n", capsys.readouterr().out)
+    draw = DrawOptions(negatives="dense", negatives_per_group=3)
+    data = PreTrainingData(build, {"anchor": 1}, draw=draw)
+    table = data.source
+    for index in range(20):
+        group = data.group(0, index)
+        anchor = table.anchor(group.positive.query_origin.anchor)
+        ranked = table.hard_negatives("dense", "anchor_texts", anchor.text_id)
+        pages = [pair.document_origin.page for pair in group.negatives]
+        assert set(pages) <= set(ranked) - table.text_targets(anchor.text_id)
+    capsys.readouterr()
+    assert main(["build", str(simplewiki), "--output-dir", build, *flags]) == 2
+    assert "--negatives dense needs --negatives-encoder" in capsys.readouterr().err
+    flags = ["--tasks", "anchor", "--quiet", *encoder]
+    assert main(["build", str(simplewiki), "--output-dir", build, *flags]) == 2
+    assert "belongs to --negatives dense" in capsys.readouterr().err
+
+
+def test_another_encoder_needs_overwrite(build, tiny_bert, tmp_path):
+    run(build, tiny_bert)
+    other = shutil.copytree(tiny_bert, tmp_path / "other")
+    with pytest.raises(HarpError, match=r"encoder: .* give --overwrite"):
+        run(build, other)
