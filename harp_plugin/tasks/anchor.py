@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..graph.functional import FUNCTIONAL_ANCHORS
@@ -34,10 +36,13 @@ class AnchorText:
         return first.select("id", rank=ibis.row_number().over(by_page))
 
     @staticmethod
-    def select(examples: MappedTable, options: DrawOptions) -> np.ndarray:
+    def select(examples: MappedTable, options: DrawOptions, source: BuildSource) -> np.ndarray:
         """Select the ids of each page's first examples, as many as the options say."""
+        most, share = options.anchors_per_page or 1, options.query_like_share or 1
+        if share < 1:
+            return _query_like(examples.ids, source, share, most)
         ranks = examples.take(examples.rows(examples.ids), "rank").to_numpy(zero_copy_only=False)
-        return examples.ids[ranks < (options.anchors_per_page or 1)]
+        return examples.ids[ranks < most]
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
@@ -60,3 +65,23 @@ class AnchorText:
         )
         drawn = [anchor.page, *pages]
         return query and page_group("anchor", query, drawn, source, options, relevant)
+
+
+def _query_like(ids: np.ndarray, source: BuildSource, share: float, most: int) -> np.ndarray:
+    """Keep the examples of the texts that look most like queries, and of each page the first.
+
+    Args:
+        ids: of the examples, ascending.
+        source: the build.
+        share: of the distinct texts that are kept.
+        most: examples of a page.
+    """
+    texts, pages = source.texts_and_pages(ids)
+    distinct = np.unique(texts)
+    best = np.argsort(-source.query_likeness(distinct), kind="stable")
+    kept = np.isin(texts, distinct[best[: math.ceil(share * len(distinct))]])
+    ids, pages = ids[kept], pages[kept]
+    by_page = np.lexsort((ids, pages))
+    _, starts, sizes = np.unique(pages[by_page], return_index=True, return_counts=True)
+    ranks = np.arange(len(ids)) - np.repeat(starts, sizes)
+    return np.sort(ids[by_page][ranks < most])

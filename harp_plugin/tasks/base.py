@@ -28,9 +28,9 @@ class Task(Protocol):
     ``groups_per_example`` is the number of groups that an example gives in one epoch; without it,
     the number is 1. ``negative_queries`` names the texts by which a task that draws other pages
     finds hard negatives: ``anchor_texts``, ``sentences`` or ``pages``. ``select`` is a static
-    method that takes the table of the examples and the `DrawOptions`, and returns the ids of the
-    examples that are drawn from, ascending; without it, all are. ``citation`` is the key of the
-    task's paper in ``data/citations.bib``.
+    method that takes the table of the examples, the `DrawOptions` and the `BuildSource`, and
+    returns the ids of the examples that are drawn from, ascending; without it, all are.
+    ``citation`` is the key of the task's paper in ``data/citations.bib``.
     """
 
     @staticmethod

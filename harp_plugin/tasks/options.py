@@ -45,6 +45,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "negatives_per_group": 4,
         "anchor_query": "anchor",
         "anchors_per_page": 5,
+        "query_like_share": 1.0,
         "document_fields": None,
         "mixing": "uniform",
         "redraw_each_epoch": True,
@@ -286,6 +287,10 @@ class DrawOptions:
     anchors_per_page: int | None = _option(
         "anchor: how many distinct anchor texts that lead to a page are examples at most."
     )
+    query_like_share: float | None = _option(
+        "anchor: the share of anchor texts that are drawn from, those which look most like queries "
+        "(Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`."
+    )
     document_fields: list[str] | None = field(
         default=None,
         metadata={
@@ -333,6 +338,8 @@ class DrawOptions:
         ):
             if getattr(self, name) < least:
                 raise HarpError(f"{flag(name)} {getattr(self, name)}: give {least} or more")
+        if not 0 < (self.query_like_share or 0) <= 1:
+            raise HarpError(f"--query-like-share {self.query_like_share}: give a share up to 1")
         if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
             raise HarpError(
                 f"--prop-subsampling {self.prop_subsampling}: give 0, or a share below 1"

@@ -103,7 +103,7 @@ class PreTrainingData:
         """Ids of the examples that each task draws from, ascending."""
         tables, options = self.source.examples, self.draw_options
         return {
-            name: task.select(tables[name], options)
+            name: task.select(tables[name], options, self.source)
             if hasattr(task, "select")
             else tables[name].ids
             for name, task in self._drawers.items()

@@ -58,6 +58,7 @@ STAGES = (
     "bm25_negatives",
     "model_negatives",
     "dense_negatives",
+    "query_likeness",
 )
 """Stages of a build, in order."""
 
@@ -96,4 +97,6 @@ def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tupl
             names.add(f"{draw.negatives}_negatives")
         if "anchor" in tasks and draw.anchor_query == "context":
             names.add("weights")
+        if "anchor" in tasks and (draw.query_like_share or 1) < 1:
+            names.add("query_likeness")
     return tuple(stage for stage in STAGES if stage in names)

@@ -284,6 +284,24 @@ class BuildSource:
             return PageLinks(*(np.empty(0, dtype=np.int64) for _ in PageLinks._fields))
         return PageLinks(*(self._page_links.array(page, name) for name in PageLinks._fields))
 
+    def texts_and_pages(self, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Look up the ids of the texts and of the pages of anchors, each (anchors,)."""
+        rows = self._anchors.rows(anchors)
+        text_ids, pages = (
+            self._anchors.take(rows, name).to_numpy(zero_copy_only=False)
+            for name in ("text_id", "page")
+        )
+        return text_ids, pages
+
+    def query_likeness(self, texts: np.ndarray) -> np.ndarray:
+        """Look up how much anchor texts look like queries, by their ids, (texts,) float32.
+
+        Raises:
+            HarpError: the build has no such stage.
+        """
+        table = self._table("query_likeness", "anchor_texts")
+        return table.take(table.rows(texts), "score").to_numpy(zero_copy_only=False)
+
     def text_targets(self, text_id: int) -> set[int]:
         """Look up the pages that an anchor text leads to, by links that a filter drops as well.
 

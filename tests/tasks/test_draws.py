@@ -416,6 +416,7 @@ PRESET_TABLE = {
     "negatives_per_group": (4, 8, 8),
     "anchor_query": ("anchor", "anchor", "anchor"),
     "anchors_per_page": (5, 5, 5),
+    "query_like_share": (1.0, 1.0, 1.0),
     "document_fields": (None, None, None),
     "mixing": ("uniform", "uniform", "proportional"),
     "redraw_each_epoch": (True, False, False),
