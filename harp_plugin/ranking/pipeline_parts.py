@@ -72,6 +72,9 @@ PIPELINE_PARTS: Registry[PipelinePart] = Registry(
         "fielded-index": PipelinePart(
             "harp_plugin.retrieval.fielded:FieldedIndex", paths=("folder",), datasets=("dataset",)
         ),
+        "dense": PipelinePart(
+            "harp_plugin.retrieval.dense:HarpRetriever", ("model",), paths=("index",)
+        ),
         "cosine": PipelinePart(
             "harp_plugin.retrieval.dense:DenseCosine", ("model",), ("index_dir",), ("dataset",)
         ),

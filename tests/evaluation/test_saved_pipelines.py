@@ -8,10 +8,11 @@ import pyterrier as pt
 import pytest
 
 from harp_plugin import HarpFusion, HarpPipeline, HarpReranker
+from harp_plugin.commands.index import IndexOptions, index
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.files.records import read_record, write_record
-from harp_plugin.retrieval.dense import DenseCosine
+from harp_plugin.retrieval.dense import DenseCosine, HarpRetriever
 from harp_plugin.retrieval.fielded import FieldedBm25, FieldedIndex
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q3"], "query": ["inverted index", "hyperlinks & pages"]})
@@ -26,9 +27,11 @@ def pipeline(dataset, tiny_bert, tmp_path):
     fielded = FieldedBm25(FieldedIndex(dataset, here / "fields"), num_results=4)
     reranker = HarpReranker(here / "model", dataset=f"irds:{dataset}", passages="max")
     cosine = DenseCosine(here / "model", dataset=dataset, index_dir=here / "vectors")
-    rest = {"fielded": fielded % 3, "model": bm25 >> reranker, "cosine": cosine}
+    index(dataset, IndexOptions(str(here / "dense"), str(here / "model"), quiet=True))
+    dense = HarpRetriever(here / "dense", num_results=4)
+    rest = {"fielded": fielded % 3, "model": bm25 >> reranker, "cosine": cosine, "dense": dense}
     systems = {"BM25": bm25, **rest}
-    weights = {"BM25": 1, "fielded": 0.5, "model": 0.2, "cosine": 0.1}
+    weights = {"BM25": 1, "fielded": 0.5, "model": 0.2, "cosine": 0.1, "dense": 0.1}
     made = HarpPipeline(HarpFusion(systems, weights=weights, candidates="union") % 3)
     made(TOPICS)
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,6 @@ from ...files.hashes import changed_file, describe_files
 from ...files.locks import one_writer
 from ...files.made_from import MadeFrom, OverwriteRules
 from ...files.records import NOT_WRITTEN_BY_HARP, read_own_record, read_record, write_record
-from ...models.loading import resolve_model
 from .encoder import Encoder
 from .index import DenseIndex
 
@@ -59,15 +59,12 @@ class FlexFolder:
 
     @property
     def made_from(self) -> MadeFrom:
-        """The documents, the model and the settings."""
+        """The documents, the model and the settings; a model's folder is named from the index."""
         settings = {**self.dataset.documents_identity, **self.encoder.settings}
-        name = Path(resolve_model(self.encoder.model))
-        named = str(name.resolve()) if name.is_dir() and self._is_folder else self.encoder.model
-        return MadeFrom(settings | {"encoder": named}, self.encoder.versions)
-
-    @property
-    def _is_folder(self) -> bool:
-        return Path(self.encoder.model).expanduser().is_dir()
+        name, path = self.encoder.model, Path(self.encoder.model).expanduser()
+        if path.is_dir():
+            name = f"./{os.path.relpath(path.resolve(), self.folder.resolve())}"
+        return MadeFrom(settings | {"encoder": name}, self.encoder.versions)
 
     def make(self) -> bool:
         """Make the index, unless it is there.
@@ -133,7 +130,10 @@ class FlexFolder:
                 f"{folder} is no finished index: make it with `harp index DATASET --model MODEL "
                 f"--output-dir {folder}`"
             )
-        return read_record(folder / _RECORD)["settings"]
+        settings = read_record(folder / _RECORD)["settings"]
+        if settings["encoder"].startswith("."):
+            settings["encoder"] = os.path.normpath(folder.resolve() / settings["encoder"])
+        return settings
 
 
 def open_flex_index(folder: Path) -> FlexIndex:
