@@ -68,7 +68,7 @@ def test_training_and_ranking_read_the_same_tokens(tiny_bert, tokenizer, max_len
     scorer = Scorer.of(model.scorer, tokenizer, max_length=max_length)
     forward = scorer._forward
     monkeypatch.setattr(
-        forward, "scores", lambda batch: read.append(batch) or np.zeros(len(batch.lengths))
+        forward, "outputs", lambda batch: read.append(batch) or np.zeros(len(batch.lengths))
     )
     scorer.score([pair.query for pair in pairs], [pair.document for pair in pairs])
     ranked = [
