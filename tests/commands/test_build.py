@@ -19,7 +19,7 @@ from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.files.locks import LOCK
 from harp_plugin.graph import GraphOptions
-from harp_plugin.retrieval.options import NegativeOptions
+from harp_plugin.retrieval.options import NEGATIVES, NegativeOptions
 from harp_plugin.storage import read_manifest
 from harp_plugin.weights.options import WeightOptions
 
@@ -33,20 +33,23 @@ PAGES = {
     "Cider": "It is made of [[apple]]s.",
 }
 TASKS = ["rqp", "qdm", "rdp", "acm", "prop", "anchor"]
-"""Which need every stage, with hard negatives."""
+"""Which need every stage, with hard negatives and example queries."""
+QUERIES = Path(__file__).with_name("queries.txt")
+STAGES_OF_SMALL = STAGES[: STAGES.index("query_likeness")]
+"""The small source has too few anchor texts for a classifier."""
 
 
 def run(source, output, model, workers=1, pages_per_shard=40, **options):
     options = {"tasks": TASKS, "workers": workers, "device": "cpu", "quiet": True, **options}
-    options = {"negatives": ["model"], **options}
-    reranker = str(model) if "model" in options["negatives"] else None
+    options = {"negatives": ["model", "dense"], **options}
+    reranker, encoder = (str(model) if n in options["negatives"] else None for n in NEGATIVES[1:])
     return build(
         [source],
         BuildOptions(output_dir=str(output), **options),
         CorpusOptions(pages_per_shard=pages_per_shard),
         GraphOptions(min_words=0),
         WeightOptions(model=str(model)),
-        negatives=NegativeOptions(negatives_model=reranker),
+        negatives=NegativeOptions(negatives_model=reranker, negatives_encoder=encoder),
     )
 
 
@@ -73,7 +76,7 @@ def small(tmp_path_factory, tiny_bert):
 
 def test_small_build(small, tiny_bert):
     source, manifests, output = small
-    assert tuple(manifests) == STAGES
+    assert tuple(manifests) == STAGES_OF_SMALL
     # Apple: fruit, tree, it (of cider). Tree: fruit. Fruit: apple, pear. Pear: tree. Cider: apple.
     assert manifests["graph"]["rows"]["anchors"] == 8
     assert manifests["graph"]["drops"] == {"link to its own page": 1, "link to a missing page": 1}
@@ -90,7 +93,7 @@ def test_stages_one_by_one(small, tmp_path, tiny_bert):
     source, manifests, output = small
     with pytest.raises(HarpError, match=r"no finished stage in .*corpus"):
         run(source, tmp_path, tiny_bert, stages=["graph"])
-    for stage in STAGES:
+    for stage in STAGES_OF_SMALL:
         found = run(source, tmp_path, tiny_bert, pages_per_shard=2, stages=[stage])
         assert found == {stage: manifests[stage]}
     same(output, tmp_path)
@@ -163,22 +166,23 @@ def core(shared_data, tmp_path_factory, tiny_bert):
     """The source, and its uninterrupted build by one worker."""
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
     folder = tmp_path_factory.mktemp("core")
-    run(source, folder, tiny_bert)
+    run(source, folder, tiny_bert, query_examples=str(QUERIES))
     return source, folder
 
 
 def test_two_workers_give_the_same_bytes(core, tmp_path, tiny_bert):
     source, expected = core
-    run(source, tmp_path, tiny_bert, workers=2)
+    run(source, tmp_path, tiny_bert, workers=2, query_examples=str(QUERIES))
     assert len(list((tmp_path / "weights" / "page_weights").iterdir())) == 4
     same(expected, tmp_path)
 
 
 SCRIPT = """
 import sys
-from test_build import run
+from test_build import QUERIES, run
 if __name__ == "__main__":
-    run(*sys.argv[1:4], workers=int(sys.argv[4]), stages=[sys.argv[5]])
+    options = {"workers": int(sys.argv[4]), "stages": [sys.argv[5]]}
+    run(*sys.argv[1:4], **options, query_examples=str(QUERIES))
 """
 
 
@@ -211,6 +215,8 @@ SIGNS = {
     "examples": ("examples/*/*.duckdb", 0.2),
     "bm25_negatives": ("mapped/bm25-*", 0.3),
     "model_negatives": ("model_negatives/started.json", 1.0),
+    "dense_negatives": ("dense_negatives/started.json", 1.0),
+    "query_likeness": ("query_likeness/started.json", 0.5),
 }
 
 
@@ -236,7 +242,8 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
     with pytest.raises(HarpError, match="no finished stage"):
         read_manifest(output / stage)
     assert (output / stage).exists()
-    run(source, output, tiny_bert, workers=workers, stages=[stage])
+    options = {"workers": workers, "query_examples": str(QUERIES)}
+    run(source, output, tiny_bert, stages=[stage], **options)
     same(expected / stage, output / stage)
 
 

@@ -13,6 +13,7 @@ from test_build import run, tree
 
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError
+from harp_plugin.retrieval.options import NEGATIVES
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 
 pytestmark = pytest.mark.integration
@@ -47,7 +48,7 @@ def builds(tmp_path_factory, tiny_bert):
 def drawn(build: Path) -> str:
     """A hash of groups of all tasks: it reads every table that training reads."""
     digest = hashlib.sha256()
-    negatives = [*dict.fromkeys(TASKS, "task").items(), ("anchor", "bm25"), ("anchor", "model")]
+    negatives = [*dict.fromkeys(TASKS, "task").items(), *(("anchor", kind) for kind in NEGATIVES)]
     for task, kind in negatives:
         draw = DrawOptions(negatives=kind)
         data = PreTrainingData(build, {task: 1}, groups_per_epoch=6, draw=draw)
@@ -130,7 +131,7 @@ def test_copies_for_look_ups(builds):
     shutil.rmtree(build / "mapped")  # it has copies that only the build itself reads
     drawn(build)
     paths = sorted(p for p in (build / "mapped").iterdir() if p.suffix != ".lock")
-    names = [path.name for path in paths][::2]
+    names = [path.name for path in paths][::3]
     found: Counter[str] = Counter()
     rng = random.Random(7)
     for name in names:
