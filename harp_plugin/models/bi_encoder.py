@@ -20,6 +20,7 @@ from .in_batch import in_batch_scores
 from .loading import resolve_model
 from .masking import TokenMasker
 from .packing import packed_states
+from .packing.filling import with_filler
 from .padding import padded_inputs
 from .pairs import TextTemplate, tokenise
 from .pooling import pooled
@@ -224,7 +225,8 @@ class TrainableBiEncoder(TrainableBase):
     @torch.compiler.disable(recursive=False)
     def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the last hidden states, (tokens, width)."""
-        return packed_states(self.encoder, ids, lengths)
+        filled, sizes, _ = with_filler(ids, lengths, None, longest=self.max_length)
+        return packed_states(self.encoder, filled, sizes)[: len(ids)]
 
     @torch.compiler.disable(recursive=False)
     def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:

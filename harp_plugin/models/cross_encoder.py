@@ -24,6 +24,7 @@ from .checkpoint_weights import load_with_new_weights, read_weights, write_weigh
 from .heads import outside_autocast, with_exact_head
 from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder
+from .packing.filling import with_filler
 from .padding import padded_inputs
 from .pairs import PackedPairs, PairEncoder, TokenPairs
 from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
@@ -283,8 +284,9 @@ class TrainableCrossEncoder(TrainableBase):
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Return the scores, and the last hidden states at the masked tokens, (masked, width)."""
-        output = PackedClassifier(self.scorer)(ids, lengths, types, masked)
-        return output.logits[:, 0], output.hidden
+        filled = with_filler(ids, lengths, types, longest=self.max_length)
+        output = PackedClassifier(self.scorer)(*filled, masked)
+        return output.logits[: len(lengths), 0], output.hidden
 
     @torch.compiler.disable(recursive=False)
     def _score_padded(

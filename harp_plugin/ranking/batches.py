@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 from ..errors import HarpError
 from ..models.loading import longest_input
 from ..models.packing import can_pack, prepare
+from ..models.packing.filling import filler_tokens
 from ..models.pairs import PackedPairs
 
 __all__ = ["BatchRunner", "scoring_lock"]
@@ -28,7 +29,6 @@ _TOKENS_ON_CPU = 2048
 """Tokens of a batch in float32; in 16 bits it has twice as many. A larger batch does not fit into a
 CPU's caches between two layers, and a smaller one is mostly overhead."""
 _SIZE_STEP = 64
-_LARGE_BATCH_TOKENS = 512
 _MOST_TOKENS = 131072
 """Most tokens of a batch on a GPU: fewer keep it busy, and more only make the last batch wait."""
 _SHARE_OF_MEMORY = 0.6
@@ -135,14 +135,10 @@ class BatchRunner(ABC):
         return self.outputs(batch)
 
     def _filler_tokens(self, tokens: int) -> int:
-        """Return the tokens of one more text, so that large batches have few different sizes.
-
-        oneDNN keeps compiled code for each size: hundreds of megabytes for thousands of sizes.
-        """
-        if self.model.device.type != "cpu" or tokens < _LARGE_BATCH_TOKENS:
+        """Return the tokens of one more text, so that large batches have few different sizes."""
+        if self.model.device.type != "cpu":
             return 0
-        count = -tokens % _SIZE_STEP
-        return 0 if self.max_length is not None and count > self.max_length else count
+        return filler_tokens(tokens, _SIZE_STEP, self.max_length)
 
     @contextmanager
     def _evaluation_mode(self) -> Iterator[None]:
