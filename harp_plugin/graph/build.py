@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,14 @@ from .links import (
 )
 from .options import GraphOptions
 from .page_links import page_links
-from .pages import checked_pages, coded_pages, dropped_pages, near_duplicates
+from .pages import checked_pages, coded_pages, dropped_pages, near_duplicates, sites
 from .quality import counts, repeated_sentences
 from .redirects import dropped_redirects, title_steps
 from .see_also import dropped_see_also, resolved_see_also, see_also
 
 __all__ = ["build_graph", "graph_stage", "steps"]
+
+logger = logging.getLogger(__name__)
 
 
 def build_graph(
@@ -83,6 +86,10 @@ def build_graph(
     stage.start()
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
     figures = run_steps(stage, sources, steps(options), engine, workers=workers, quiet=quiet)
+    if figures.get("sites") == 0:
+        logger.warning(
+            "--same-site-links drop drops nothing: all pages are of one site, or no page has a URL"
+        )
     has_links = read_manifest(corpus)["rows"]["links"] > 0
     return stage.finish(needed="anchors" if has_links else "documents", counts=figures)
 
@@ -104,6 +111,7 @@ def steps(options: GraphOptions) -> list[Step]:
         Step("page_drops", dropped_pages, "drops"),
         *title_steps(),
         Step("redirect_drops", dropped_redirects, "drops"),
+        *([Step("sites", sites, "temporary")] if options.same_site_links == "drop" else []),
         Step("double_links", double_links, "temporary"),
         Step("resolved_links", partial(resolved_links, options=options), "temporary"),
         Step("link_drops", dropped_links, "drops"),
@@ -118,5 +126,5 @@ def steps(options: GraphOptions) -> list[Step]:
         Step("see_also_drops", dropped_see_also, "drops"),
         Step("see_also", see_also, order=("source", "target")),
         Step("repeated_sentences", repeated_sentences, "temporary"),
-        Step("counts", counts, "counts"),
+        Step("counts", partial(counts, options=options), "counts"),
     ]

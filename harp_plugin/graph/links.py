@@ -9,7 +9,7 @@ from ..corpus.pages import HATNOTE
 from .functional import FUNCTIONAL_ANCHORS
 from .held_out import is_held_out
 from .options import GraphOptions
-from .reasons import HELD_OUT, NO_DOCUMENT, NO_SOURCE, code_cases, count_reasons
+from .reasons import HELD_OUT, NO_DOCUMENT, NO_SOURCE, SAME_SITE, code_cases, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -52,6 +52,8 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
     target = tables["titles"].select("title", "page", "no_document")
     links = _numbered_links(tables).left_join(target, [("target", "title")])
     joined = links.inner_join(sources, "sentence").left_join(origin, "source")
+    if options.same_site_links == "drop":
+        joined = _with_sites(joined, tables["sites"])
     if options.title_anchors < 1:
         joined = joined.left_join(
             title_anchors(tables), [("page", "titled"), ("normalised", "title_text")]
@@ -65,7 +67,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         (_.page == _.source, "link to its own page"),
         *code_cases("link to ", _.no_document, NO_DOCUMENT),
         *code_cases("link from ", _.no_source, NO_SOURCE),
-        *_text_reasons(options),
+        *_link_reasons(options),
         *_held_out(options),
         else_=ibis.null("string"),
     )
@@ -74,11 +76,21 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
     )
 
 
-def _text_reasons(options: GraphOptions) -> list[tuple]:
-    """Return the cases that depend on the text of a link."""
+def _with_sites(links: ir.Table, sites: ir.Table) -> ir.Table:
+    """Add the columns ``site``, of the page that a link leads to, and ``source_site``."""
+    of_targets = sites.rename(site_page="page")
+    of_sources = sites.select(source_page="page", source_site="site")
+    joined = links.left_join(of_targets, [("page", "site_page")])
+    return joined.left_join(of_sources, [("source", "source_page")])
+
+
+def _link_reasons(options: GraphOptions) -> list[tuple]:
+    """Return the cases that depend on the sites and the text of a link."""
     from ibis import _
 
     cases: list[tuple] = []
+    if options.same_site_links == "drop":
+        cases.append((_.site == _.source_site, SAME_SITE))
     if options.functional_anchors == "drop":
         functional = _.normalised.isin(sorted(FUNCTIONAL_ANCHORS))
         cases.append((functional, "link whose text is functional"))

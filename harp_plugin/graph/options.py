@@ -10,7 +10,13 @@ from ..option_names import flag
 
 __all__ = ["FILTERS", "HELD_OUT_BY", "GraphOptions"]
 
-FILTERS = ("functional_anchors", "disambiguation_pages", "list_pages", "near_duplicate_leads")
+FILTERS = (
+    "functional_anchors",
+    "same_site_links",
+    "disambiguation_pages",
+    "list_pages",
+    "near_duplicate_leads",
+)
 """Options with the choices keep and drop."""
 _CHOICES = ("keep", "drop")
 HELD_OUT_BY = ("page", "text")
@@ -43,6 +49,9 @@ class GraphOptions:
         metadata={"help": "Share of the links to keep whose text is the title of their page."},
     )
     functional_anchors: str = _filter("links whose text is 'here', 'website' or the like")
+    same_site_links: str = _filter(
+        "links between two pages of one site, by their registrable domain"
+    )
     disambiguation_pages: str = _filter("disambiguation pages, as sources and as documents")
     list_pages: str = _filter("lists and set indices, as sources and as documents")
     near_duplicate_leads: str = _filter("documents whose lead nearly repeats another lead")
@@ -80,6 +89,7 @@ class GraphOptions:
 
     @property
     def deciding(self) -> dict[str, Any]:
-        """The options that decide the tables: those of held-out links only where there are any."""
-        options = asdict(self)
-        return {n: v for n, v in options.items() if self.held_out_links or n not in _HELD_OUT}
+        """The options that decide the tables: some only where they are not at their default."""
+        without_effect = set() if self.held_out_links else {*_HELD_OUT}
+        without_effect |= {"same_site_links"} if self.same_site_links == "keep" else set()
+        return {n: v for n, v in asdict(self).items() if n not in without_effect}

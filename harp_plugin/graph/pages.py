@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ..engine import Tables
 
-__all__ = ["checked_pages", "coded_pages", "dropped_pages", "near_duplicates"]
+__all__ = ["checked_pages", "coded_pages", "dropped_pages", "near_duplicates", "sites"]
 
 _KINDS = {2: "disambiguation", 3: "list"}
 
@@ -69,6 +69,19 @@ def coded_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
     joined = checked.left_join(repeating, [("id", "repeated")])
     no_document = ibis.cases((joined.repeated.notnull(), 5), else_=joined.no_document)
     return joined.select("id", "key", "no_source", no_document=no_document)
+
+
+def sites(tables: Tables) -> ir.Table:
+    """Return the site of each web page; no row where all pages have the same site.
+
+    Columns: page, site (the registrable domain).
+    """
+    pages = tables["pages"]
+    named = pages.filter(pages.domain.notnull()).group_by(page="id")
+    of_pages = named.aggregate(site=pages.domain.min())
+    number = of_pages.aggregate(number=of_pages.site.nunique())
+    joined = of_pages.cross_join(number)
+    return joined.filter(joined.number > 1).select("page", "site")
 
 
 def dropped_pages(tables: Tables) -> ir.Table:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .options import GraphOptions
+
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
@@ -29,7 +31,7 @@ def repeated_sentences(tables: Tables) -> ir.Table:
     return groups.semi_join(ids, "id")
 
 
-def counts(tables: Tables) -> ir.Table:
+def counts(tables: Tables, *, options: GraphOptions) -> ir.Table:
     """Return figures about the resolved anchors, as rows (name, count).
 
     - ``repeated anchors``: anchors that repeat the text and the target of another anchor on the
@@ -39,6 +41,8 @@ def counts(tables: Tables) -> ir.Table:
     - ``texts of several pages``: anchor texts that lead to two pages or more.
     - ``texts of very many pages``: anchor texts that lead to more than `MANY_PAGES` pages.
     - ``anchors of very many pages``: the occurrences of such texts.
+    - ``sites``: how many sites the pages are of, or 0 where it is one; only where links within a
+      site are dropped.
     """
     import ibis
 
@@ -53,6 +57,9 @@ def counts(tables: Tables) -> ir.Table:
         "texts of very many pages": texts.aggregate(count=many.sum()),
         "anchors of very many pages": texts.filter(many).aggregate(count=texts.occurrences.sum()),
     }
+    if options.same_site_links == "drop":
+        sites = tables["sites"]
+        figures["sites"] = sites.aggregate(count=sites.site.nunique())
     rows = [
         table.select(name=ibis.literal(name), count=table["count"].fill_null(0))
         for name, table in figures.items()

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["HELD_OUT", "NO_DOCUMENT", "NO_SOURCE", "code_cases", "count_reasons"]
+__all__ = [
+    "HELD_OUT",
+    "NO_DOCUMENT",
+    "NO_SOURCE",
+    "SAME_SITE",
+    "code_cases",
+    "count_reasons",
+]
 
 HELD_OUT = "link that is held out for queries"
 """Why a link is in the table ``held_out_links``."""
+SAME_SITE = "link between two pages of one site"
+"""Why Anchor-DR leaves out a link: within a site, most of them are for navigation."""
 NO_SOURCE = {
     1: "a page that is too short",
     2: "a disambiguation page",

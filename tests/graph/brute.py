@@ -105,6 +105,16 @@ def page_flaws(pages, options):
     return source, document
 
 
+def site_of_pages(pages, options):
+    """Page id to its registrable domain, if there are several of them and the filter is on."""
+    found = defaultdict(set)
+    for page in pages:
+        if page["domain"] is not None and options.same_site_links == "drop":
+            found[page["id"]].add(page["domain"])
+    least = {id: min(domains) for id, domains in found.items()}
+    return least if len(set(least.values())) > 1 else {}
+
+
 def text_flaw(link, titles, options):
     """Why a link is dropped for its text, if it is."""
     if options.functional_anchors == "drop" and link["normalised"] in FUNCTIONAL_ANCHORS:
@@ -129,6 +139,7 @@ def link_graph(pages, sentences, links, redirects, options):
     for page in pages:
         titles[page["id"]] |= set(page["title_anchors"])
     no_source, no_document = page_flaws(pages, options)
+    sites = site_of_pages(pages, options)
     final, drops = resolve_redirects(redirects, by_key)
     for flaw in no_document.values():
         if flaw not in ("", "short", "no lead"):
@@ -158,6 +169,8 @@ def link_graph(pages, sentences, links, redirects, options):
             drops[f"link to {TO[no_document[page]]}"] += 1
         elif no_source[source]:
             drops[f"link from {FROM[no_source[source]]}"] += 1
+        elif source in sites and sites[source] == sites.get(page):
+            drops["link between two pages of one site"] += 1
         elif flaw := text_flaw(link, titles[page], options):
             drops[flaw] += 1
         elif is_held_out(page if options.held_out_by == "page" else link["text_id"], options):
@@ -190,6 +203,8 @@ def link_graph(pages, sentences, links, redirects, options):
     texts = anchor_texts(anchors.values(), linked_by_text)
     pairs = see_also(pages, by_key, final, no_source, drops, options)
     counts = quality(anchors.values(), texts.values(), sentences)
+    if options.same_site_links == "drop":
+        counts["sites"] = len(set(sites.values()))
     on_pages = page_links(anchors.values(), linked_by_page)
     several = ambiguous_texts(anchors.values())
     return Graph(anchors, by_sentence, on_pages, documents, texts, several, pairs, +drops, counts)

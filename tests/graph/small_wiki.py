@@ -4,6 +4,7 @@ ALL = {
     "min_lead_words": 5,
     "title_anchors": 0.25,
     "functional_anchors": "drop",
+    "same_site_links": "drop",
     "disambiguation_pages": "drop",
     "list_pages": "drop",
     "near_duplicate_leads": "drop",
