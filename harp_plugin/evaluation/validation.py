@@ -11,7 +11,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..collections.judged_dataset import JudgedDataset
 from ..collections.query_ids import few_shot_order, read_query_ids
 from ..errors import HarpError
+from ..models.sentence_encoder import SentenceEncoderFiles
 from ..ranking import Scorer
+from ..ranking.pairs import distinct
+from ..retrieval.dense.vectors import TextVectors
 from ..training.validation import ValidationOptions
 from .first_stage import FirstStage
 from .options import EvaluationOptions
@@ -24,7 +27,8 @@ __all__ = ["RankingValidation"]
 class RankingValidation:
     """Reranks the best documents of a first stage for a few judged queries, and measures them.
 
-    The measures are those of `evaluate` for the same model, queries, depth and measures.
+    The measures are those of `evaluate` for the same model, queries, depth and measures. An encoder
+    reranks by the products of its vectors.
 
     Args:
         options: the dataset, the queries, the first stage and the measures.
@@ -85,15 +89,35 @@ class RankingValidation:
         self._pairs = pairs["query"].tolist(), pairs["text"].tolist()
 
     def __call__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        files: SentenceEncoderFiles | None = None,
     ) -> dict[str, float]:
-        """Compute the mean of each measure over the queries; one without results counts as 0."""
-        scores = Scorer.of(model, tokenizer, max_length=self.max_length).score(*self._pairs)
+        """Compute the mean of each measure over the queries; one without results counts as 0.
+
+        Args:
+            model: an encoder, or a model for sequence classification.
+            tokenizer: its tokenizer.
+            files: how an encoder makes vectors of texts; None for a model that reads pairs.
+        """
+        if files is None:
+            scores = Scorer.of(model, tokenizer, max_length=self.max_length).score(*self._pairs)
+        else:
+            scores = _products(TextVectors(model, tokenizer, files), *self._pairs)
         run = ranked(self._run.assign(score=scores.astype(np.float64)))
         measures = list(self.measures.values())
         per_query = measure_runs({"model": run}, self._topics, self._qrels, measures)
         means = averages(per_query)["model"]
         return {name: means[str(measure)] for name, measure in self.measures.items()}
+
+
+def _products(encoder: TextVectors, queries: list[str], documents: list[str]) -> np.ndarray:
+    """Return the product of the vectors of each pair."""
+    query_of, distinct_queries = distinct(queries)
+    document_of, distinct_documents = distinct(documents)
+    of_queries = encoder.queries(distinct_queries)[query_of]
+    return (of_queries * encoder.documents(distinct_documents)[document_of]).sum(axis=1)
 
 
 def _candidates(

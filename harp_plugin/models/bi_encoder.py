@@ -115,7 +115,6 @@ class TrainableBiEncoder(TrainableBase):
         texts_at_once: most texts whose activations are in memory in training; None for all.
     """
 
-    reranks: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ("pooling", "normalize", "texts_at_once")
     cannot: ClassVar[Mapping[str, str]] = {
         "mlm_logits": "a bi-encoder predicts no masked tokens: leave out mlm"

@@ -141,7 +141,7 @@ class TrainableCrossEncoder(TrainableBase):
             them.
     """
 
-    reranks: ClassVar[bool] = True
+    files = None
     options: ClassVar[tuple[str, ...]] = ()
     cannot: ClassVar[Mapping[str, str]] = {
         "batch_scores": "a cross-encoder does not score the documents of other groups: set "

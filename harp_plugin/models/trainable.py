@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .loading import longest_input
 from .masking import TokenMasker
 from .packing import can_pack
+from .sentence_encoder import SentenceEncoderFiles
 from .training_cost import BatchSize, TrainingCost
 
 __all__ = [
@@ -133,7 +134,6 @@ class TrainableModel(Protocol):
         options: names of the options of a recipe that this kind of model takes.
         cannot: fields of `LossInputs` that this kind of model does not have, each with the reason
             and what a recipe should do instead.
-        reranks: whether the trained model ranks pairs of a query and a document.
         inputs: names of the entries of a batch that `forward` takes.
         is_packed: whether pairs follow each other in a forward pass, without padding.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
@@ -143,7 +143,6 @@ class TrainableModel(Protocol):
     description: ClassVar[ModelDescription]
     options: ClassVar[tuple[str, ...]]
     cannot: ClassVar[Mapping[str, str]]
-    reranks: ClassVar[bool]
     inputs: ClassVar[tuple[str, ...]]
     is_packed: bool
     new_weights: tuple[str, ...]
@@ -151,6 +150,10 @@ class TrainableModel(Protocol):
     @property
     def max_length(self) -> int | None:
         """The most tokens that the model reads; None if it sets no limit."""
+
+    @property
+    def files(self) -> SentenceEncoderFiles | None:
+        """How an encoder makes vectors of texts; None for a model that reads pairs."""
 
     def batches(
         self,

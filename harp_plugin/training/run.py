@@ -114,7 +114,7 @@ def fit(
     if training_args.validation_dataset is not None and validation is None:
         raise HarpError("validation_dataset is named: call harp_plugin.evaluation.training instead")
     loss = data_args.weighted_sum()
-    _check_kind(model_args, loss, training_args)
+    _check_kind(model_args, loss)
     distilling = loss.reading("teacher_scores")
     if distilling and not getattr(groups, "has_teacher_scores", False):
         raise HarpError(
@@ -153,18 +153,11 @@ def fit(
     return folder.path
 
 
-def _check_kind(
-    model_args: HarpModelArguments, loss: WeightedSum, training_args: HarpTrainingArguments
-) -> None:
-    """Check that losses and validation are made for the kind of model."""
+def _check_kind(model_args: HarpModelArguments, loss: WeightedSum) -> None:
+    """Check that the losses are made for the kind of model."""
     for field, reason in model_args.kind.cannot.items():
         if names := loss.reading(field):
             raise HarpError(f"losses: {names[0]!r} cannot be computed: {reason}")
-    if training_args.validation_dataset is not None and not model_args.kind.reranks:
-        raise HarpError(
-            "validation_dataset is reranked by a cross-encoder: leave it out for a bi-encoder, or "
-            "name a validation_build_dir"
-        )
 
 
 def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingArguments) -> None:

@@ -20,6 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..limits import COUNT, check_limits
+from ..models.sentence_encoder import SentenceEncoderFiles
 from ..models.trainable import TrainableModel
 
 __all__ = ["Validation", "ValidationOptions", "measure_on_first_process", "restored_state"]
@@ -46,9 +47,18 @@ class Validation(Protocol):
         """The names of the measures."""
 
     def __call__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        files: SentenceEncoderFiles | None,
     ) -> dict[str, float]:
-        """Return each measure for a sequence-classification model in evaluation mode."""
+        """Return each measure for a model in evaluation mode.
+
+        Args:
+            model: an encoder, or a model for sequence classification.
+            tokenizer: its tokenizer.
+            files: how an encoder makes vectors of texts; None for a model that reads pairs.
+        """
 
 
 @dataclass
@@ -187,7 +197,7 @@ def measure_on_first_process(
         with restored_state(model.ranking_model()):
             ranking_model = model.ranking_model(weights)
             ranking_model.to(device)  # type: ignore[arg-type]
-            values = [validation(ranking_model.eval(), tokenizer)]
+            values = [validation(ranking_model.eval(), tokenizer, model.files)]
     broadcast_object_list(values)
     assert values[0] is not None
     return values[0]

@@ -6,6 +6,7 @@ from transformers import AutoModelForSequenceClassification
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.validation import RankingValidation
+from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.training.validation import ValidationOptions
 
@@ -55,6 +56,26 @@ def test_measures_are_those_of_an_evaluation(first_stage, bert, tiny_bert, tmp_p
         values = results.per_query["tiny"][measure]
         expected = sum(values[query] for query in validation.queries) / 8
         assert found[name] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_an_encoder_reranks_by_its_vectors(is_packed, tiny_bert, tmp_path, monkeypatch):
+    evaluation = EvaluationOptions(
+        dataset="harp-encyclopedia",
+        rerankers={"tiny": f"cosine:{tiny_bert}"},
+        depth=5,
+        measures=["nDCG@10"],
+        output_dir=str(tmp_path / "evaluation"),
+        quiet=True,
+    )
+    values = evaluate(evaluation).per_query["tiny"]["nDCG@10"]
+    if not is_packed:
+        monkeypatch.setattr("harp_plugin.ranking.batches.can_pack", lambda config: False)
+    model, tokenizer = TrainableBiEncoder.load(str(tiny_bert)), load_tokenizer(str(tiny_bert))
+    validation = validation_of(tmp_path, validation_measures=["nDCG@10"])
+    found = validation(model.ranking_model().eval(), tokenizer, model.files)
+    expected = sum(values[query] for query in validation.queries) / 8
+    assert found == {"nDCG@10": pytest.approx(expected, abs=1e-9)}
 
 
 def test_queries_are_drawn_by_the_seed_and_nest(tmp_path):

@@ -102,6 +102,29 @@ def test_what_was_validated_is_what_the_checkpoint_ranks(recipe, run_file, tmp_p
     assert metrics["eval_nDCG@10"] == pytest.approx(means["nDCG@10"], abs=1e-9)
 
 
+def test_a_bi_encoder_is_validated_as_its_cosine_reranks(
+    recipe, encyclopedia_build, run_file, tmp_path
+):
+    dense = {"model_kind": "bi-encoder", "tasks": {"rqp": 1}, "losses": {"contrastive": 1}}
+    path = recipe(
+        build_dir=str(encyclopedia_build), validation_queries=1000, learning_rate=1e-2, **dense
+    )
+    assert main(["train", path]) == 0
+    evaluation = EvaluationOptions(
+        dataset=NAME,
+        first_stage=run_file,
+        depth=8,
+        rerankers={"trained": f"cosine:{tmp_path / 'out'}"},
+        output_dir=str(tmp_path / "evaluation"),
+        quiet=True,
+    )
+    means = evaluate(evaluation).means["trained"]
+    log = json.loads((tmp_path / "out" / "training_log.json").read_text())
+    found = {line["step"]: line["eval_nDCG@10"] for line in log if "eval_nDCG@10" in line}
+    assert list(found) == [2, 4]
+    assert max(found.values()) == pytest.approx(means["nDCG@10"], abs=1e-9)
+
+
 def test_pre_training_validates_too_and_on_pairs_of_another_build(
     recipe, encyclopedia_build, tmp_path
 ):

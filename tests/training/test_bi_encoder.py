@@ -44,12 +44,8 @@ def test_losses_of_a_group_alone_train_it_too(options):
         ({**DENSE, "losses": {"lce": 1, "mlm": 1}}, "leave out mlm"),
         ({"pooling": "cls", "losses": {"lce": 1}}, "pooling is an option of a bi-encoder"),
         ({"normalize": True, "losses": {"lce": 1}}, "normalize is an option of a bi-encoder"),
-        (
-            {**DENSE, "validation_dataset": "vaswani", "eval_strategy": "steps"},
-            "reranked by a cross-encoder: leave it out for a bi-encoder",
-        ),
     ],
 )
 def test_options_of_the_other_kind(options, changes, said):
     with pytest.raises(HarpError, match=said):
-        fit(SentenceGroups(), *options(**changes), validation=object())
+        fit(SentenceGroups(), *options(**changes))

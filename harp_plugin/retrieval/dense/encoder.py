@@ -21,7 +21,7 @@ from ...models.folder import check_model_folder
 from ...models.loading import model_errors, model_fingerprint, resolve_model, without_notices
 from ...ranking.versions import scoring_versions
 from ...ranking.windows import DocumentWindows
-from .vectors import PackedVectors, PaddedVectors, Vectors
+from .vectors import LibraryVectors, TextVectors, Vectors
 
 if TYPE_CHECKING:
     import torch
@@ -158,10 +158,10 @@ class Encoder:
             if folder.is_dir():
                 check_model_folder(folder, weights=True)
                 _check_parts(folder)
-            packed = PackedVectors.load(self.model, device, self.dtype, self.normalize)
+            packed = TextVectors.load(self.model, device, self.dtype, self.normalize)
             if packed is not None:
                 return packed
-            return PaddedVectors(self._load(device), self.batch_size, self.normalize)
+            return LibraryVectors(self._load(device), self.batch_size, self.normalize)
 
     def _load(self, device: torch.device) -> SentenceTransformer:
         try:

@@ -1,4 +1,4 @@
-"""Vectors of texts: packed, or by sentence-transformers where an encoder cannot be packed."""
+"""Vectors of texts: by ourselves, or by sentence-transformers where an encoder needs it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
@@ -20,6 +21,7 @@ from ...models.loading import (
 )
 from ...models.packing import can_pack, encode
 from ...models.packing.order import PackedOrder
+from ...models.padding import padded_inputs
 from ...models.pairs import PackedPairs, TextTemplate, tokenise
 from ...models.pooling import pooled
 from ...models.sentence_encoder import SentenceEncoderFiles
@@ -29,7 +31,7 @@ from ...ranking.prepacked import can_prepack, prepack
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["PackedVectors", "PaddedVectors", "Vectors"]
+__all__ = ["LibraryVectors", "TextVectors", "Vectors"]
 
 
 class Vectors(Protocol):
@@ -52,8 +54,8 @@ class Vectors(Protocol):
         """Encode documents: float32 of shape (documents, dimensions)."""
 
 
-class PackedVectors(BatchRunner):
-    """Vectors of texts that follow each other in one row of tokens, without padding.
+class TextVectors(BatchRunner):
+    """Vectors of texts, which are packed if the architecture allows it, and padded otherwise.
 
     Args:
         encoder: a base model on its device.
@@ -79,8 +81,8 @@ class PackedVectors(BatchRunner):
     @classmethod
     def load(
         cls, name: str, device: torch.device, dtype: str, normalize: bool | None
-    ) -> PackedVectors | None:
-        """Load an encoder; None where only sentence-transformers can run it as it is meant.
+    ) -> TextVectors | None:
+        """Load an encoder; None where it cannot be packed, or has parts that are not known here.
 
         Args:
             name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
@@ -131,14 +133,23 @@ class PackedVectors(BatchRunner):
 
     @torch.inference_mode()
     def _outputs(self, batch: PackedPairs) -> np.ndarray:
-        filled = batch.filled(self._filler_tokens(len(batch.ids)))
+        filler = self._filler_tokens(len(batch.ids)) if self.is_packed else 0
+        filled = batch.filled(filler)
         ids = torch.from_numpy(filled.ids).to(self.model.device)
-        order = PackedOrder.of(ids, filled.lengths, self.model.device)
-        states = encode(self.model, order.packing, ids[order.source])
-        vectors = pooled(states.float(), order.packing.lengths, self._files.pooling)[order.rank]
+        vectors = (self._packed if self.is_packed else self._padded)(ids, filled.lengths)
         if self._files.normalize:
             vectors = F.normalize(vectors, dim=1)
         return vectors[: len(batch.lengths)].cpu().numpy()
+
+    def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        order = PackedOrder.of(ids, lengths, self.model.device)
+        states = encode(self.model, order.packing, ids[order.source])
+        return pooled(states.float(), order.packing.lengths, self._files.pooling)[order.rank]
+
+    def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        inputs, positions = padded_inputs(ids, lengths, None, self.model.config.pad_token_id or 0)
+        states = self.model(**inputs).last_hidden_state.flatten(0, 1)[positions]
+        return pooled(states.float(), lengths, self._files.pooling)
 
 
 def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
@@ -146,7 +157,7 @@ def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
     return PackedPairs(row, np.zeros_like(row), np.array([len(text) for text in ids]))
 
 
-class PaddedVectors:
+class LibraryVectors:
     """Vectors as sentence-transformers makes them, for any encoder of its.
 
     Args:

@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.windows import DocumentWindows
 from harp_plugin.retrieval.dense.encoder import Encoder
-from harp_plugin.retrieval.dense.vectors import PackedVectors, PaddedVectors
+from harp_plugin.retrieval.dense.vectors import LibraryVectors, TextVectors
 
 TEXTS = ["a link leads on", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
 
@@ -35,7 +35,7 @@ def cls_encoder(tiny_bert, tmp_path_factory):
 def way(request, monkeypatch):
     """Texts are packed by us, or padded by sentence-transformers."""
     if request.param == "padded":
-        monkeypatch.setattr(PackedVectors, "load", lambda *_: None)
+        monkeypatch.setattr(TextVectors, "load", lambda *_: None)
     return request.param
 
 
@@ -98,7 +98,7 @@ def test_every_setting_counts(cls_encoder, tmp_path, way, file, settings, packs)
     documents = ours.documents(TEXTS).vectors
     np.testing.assert_allclose(documents, theirs.encode_document(TEXTS), atol=1e-5)
     np.testing.assert_allclose(ours.queries(TEXTS), theirs.encode_query(TEXTS), atol=1e-5)
-    expected = PackedVectors if packs and way == "packed" else PaddedVectors
+    expected = TextVectors if packs and way == "packed" else LibraryVectors
     assert isinstance(ours._loaded, expected)
 
 
