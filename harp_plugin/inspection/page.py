@@ -43,6 +43,7 @@ def render(report: InspectionReport) -> str:
         audits={audit.task: audit for audit in report.audits},
         chart=Chart,
         explanations={row.task: explain(row.task) for row in report.rows},
+        likeness_rows=list(zip(*report.likeness[1:], strict=True)) if report.likeness else [],
         drawing=[
             (name, value, name in default and value != default[name])
             for name, value in asdict(report.draw).items()

@@ -12,6 +12,7 @@ from ..tasks import DrawOptions
 from .audit import TaskAudit, audit_path
 from .check import CheckResult, Level
 from .options import InspectOptions
+from .query_likeness import LikenessSamples
 from .samples import Sample
 from .table import PAPER_NOTE, TOKENS_NOTE, TaskRow, format_table
 
@@ -20,6 +21,7 @@ __all__ = ["NOT_RUN", "InspectionReport"]
 NOT_RUN = "The checks that need an encoder were not run:"
 
 _WIDTH = 80
+_TEXTS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class InspectionReport:
         samples: sample groups of each task.
         audits: one for each task that gives a group.
         not_run: why the checks that need an encoder were not run; empty where they were.
+        likeness: anchor texts by how much they look like queries; None where no classifier scored
+            them.
         draw: how the groups were drawn.
         options: how many groups were drawn.
         model: the model whose wordpieces are counted, and whose encoder checks the pairs.
@@ -47,6 +51,7 @@ class InspectionReport:
     samples: dict[str, list[Sample]]
     audits: list[TaskAudit]
     not_run: str
+    likeness: LikenessSamples | None
     draw: DrawOptions
     options: InspectOptions
     model: str
@@ -81,6 +86,7 @@ class InspectionReport:
                 *map(_wrapped, self.notes),
                 "",
                 *self._audit_lines(),
+                *self._likeness_lines(),
                 *dropped,
                 "",
                 f"Sample pairs: {self.path}",
@@ -104,6 +110,18 @@ class InspectionReport:
                 yield _audit_line("", "reads", each.best_baseline)
         if self.not_run:
             yield _wrapped(f"{NOT_RUN} {self.not_run}")
+        yield ""
+
+    def _likeness_lines(self) -> Iterator[str]:
+        """The anchor texts that look most and least like queries."""
+        if self.likeness is None:
+            return
+        best, worst = (
+            "; ".join(text for text, _ in texts[:_TEXTS_SHOWN])
+            for texts in (self.likeness.best, self.likeness.worst[::-1])
+        )
+        yield _wrapped(f"Anchor texts that look most like queries: {best}")
+        yield _wrapped(f"Anchor texts that look least like queries: {worst}")
         yield ""
 
 

@@ -25,6 +25,7 @@ from .measurements import AuditedGroups
 from .observations import Observation, observe, page_unit, query_units
 from .options import InspectOptions
 from .page import render
+from .query_likeness import likeness_samples
 from .report import InspectionReport
 from .samples import Sample, make_sample
 from .table import TaskRow, TokenCounter, most_frequent
@@ -77,6 +78,7 @@ def inspect(
         samples=inspector.samples,
         audits=inspector.audits,
         not_run=not_run,
+        likeness=likeness_samples(directory, draw),
         draw=draw,
         options=options,
         model=model,
