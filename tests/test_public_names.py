@@ -195,7 +195,6 @@ PUBLIC = {
         "TrainableBase",
         "TrainableModel",
         "group_scores",
-        "pad_to_mask",
     ],
     "harp_plugin.models.pairs": [
         "PackedPairs",

@@ -12,18 +12,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
-from .checkpoint_weights import load_with_new_weights, read_weights, write_weights
+from .checkpoint_weights import (
+    load_with_new_weights,
+    read_weights,
+    tied_names,
+    write_weights,
+)
 from .in_batch import in_batch_scores
-from .loading import resolve_model
+from .loading import load_pretrained, resolve_model
 from .masking import TokenMasker
 from .packing import packed_states
 from .packing.filling import with_filler
-from .padding import padded_inputs
 from .pairs import TextTemplate, tokenise
-from .pooling import pooled
+from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles
 from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
 from .training_cost import BatchSize, TrainingCost
@@ -139,6 +143,7 @@ class TrainableBiEncoder(TrainableBase):
         self.texts_at_once = texts_at_once
         self.encoder = encoder
         self.files = files
+        self._tied = tied_names(self)
 
     @classmethod
     def load(
@@ -155,17 +160,19 @@ class TrainableBiEncoder(TrainableBase):
         Args:
             name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
             seed: seed of the weights that the checkpoint lacks.
-            pooling: ``cls``, ``mean`` or ``last``; None for what the model's folder says, or
-                ``mean`` where it says nothing.
+            pooling: ``cls``, ``mean``, ``last``, or ``decoder``, T5's state at the first token of
+                its decoder; None for what the model's folder says, or ``mean`` where it says
+                nothing.
             normalize: whether vectors have the length 1; None for what the folder says, or True.
             texts_at_once: most texts whose activations are in memory in training; None for all.
 
         Raises:
             HarpError: there is no such model, its files are damaged, weights of its base are
-                missing, or it has parts that are not trained here.
+                missing, it has parts that are not trained here, or no decoder for the pooling.
         """
         files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
-        encoder, new_weights = load_with_new_weights(AutoModel, name, seed)
+        kind = encoder_class(load_pretrained(AutoConfig, name), files.pooling)
+        encoder, new_weights = load_with_new_weights(kind, name, seed)
         return cls(encoder, files, tuple(sorted(new_weights)), texts_at_once)
 
     def batches(
@@ -217,8 +224,11 @@ class TrainableBiEncoder(TrainableBase):
 
     def _vectors(self, input_ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the vectors of texts, (texts, width)."""
-        states = self._packed if self.is_packed else self._padded
-        vectors = pooled(states(input_ids, lengths).float(), lengths, self.files.pooling)
+        if self.is_packed:
+            states = self._packed(input_ids, lengths)
+            vectors = pooled(states.float(), lengths, self.files.pooling)
+        else:
+            vectors = self._padded(input_ids, lengths)
         return F.normalize(vectors, dim=1) if self.files.normalize else vectors
 
     @torch.compiler.disable(recursive=False)
@@ -229,9 +239,8 @@ class TrainableBiEncoder(TrainableBase):
 
     @torch.compiler.disable(recursive=False)
     def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        """Return the same as `_packed`, by a forward pass over padded texts."""
-        inputs, positions = padded_inputs(ids, lengths, None, self.config.pad_token_id or 0)
-        return self.encoder(**inputs).last_hidden_state.flatten(0, 1)[positions]
+        """Return the vectors of texts by a forward pass over padded texts, (texts, width)."""
+        return padded_vectors(self.encoder, ids, lengths, self.files.pooling)
 
     def loss_inputs(self, output: BiEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
         """Return the scores by group, and those of each group with the documents of the batch."""
@@ -269,7 +278,7 @@ class TrainableBiEncoder(TrainableBase):
             leave_out: names of weights that are not written.
         """
         weights = state_dict or self.state_dict()
-        write_weights(Path(folder), weights, leave_out)
+        write_weights(Path(folder), weights, leave_out, self._tied)
         self.config.architectures = [type(self.encoder).__name__]
         self.config.save_pretrained(folder)
         self.files.write(Path(folder), width=self.config.hidden_size, longest=self.max_length)
@@ -280,12 +289,13 @@ class TrainableBiEncoder(TrainableBase):
         Raises:
             HarpError: the file is missing, damaged, or of another model.
         """
-        read_weights(self, Path(folder), self.state_dict(), left_out)
+        read_weights(self, Path(folder), self.state_dict(), left_out, self._tied)
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
         """Return the encoder (see `TrainableModel`)."""
         if weights is None:
             return self.encoder
-        copy = AutoModel.from_config(self.config, dtype=torch.float32)
+        kind = encoder_class(self.config, self.files.pooling)
+        copy = kind.from_config(self.config, dtype=torch.float32)
         copy.load_state_dict({name.partition(".")[2]: value for name, value in weights.items()})
         return copy

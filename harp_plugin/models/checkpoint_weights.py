@@ -15,7 +15,7 @@ from ..errors import HarpError
 from .folder import WEIGHTS
 from .loading import load_pretrained, without_notices
 
-__all__ = ["load_with_new_weights", "read_weights", "write_weights"]
+__all__ = ["load_with_new_weights", "read_weights", "tied_names", "write_weights"]
 
 
 def load_with_new_weights(
@@ -101,6 +101,16 @@ def read_weights(
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise HarpError(f"cannot go on from {path}: {reason}") from error
+
+
+def tied_names(model: nn.Module) -> frozenset[str]:
+    """Return the names of weights that a module also has under an earlier name."""
+    seen: set[int] = set()
+    tied: set[str] = set()
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        tied.update({name} if id(weight) in seen else ())
+        seen.add(id(weight))
+    return frozenset(tied)
 
 
 def _name_in_file(name: str) -> str:

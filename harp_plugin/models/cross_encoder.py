@@ -20,7 +20,12 @@ from transformers import (
 from transformers.utils import ModelOutput
 
 from ..errors import HarpError
-from .checkpoint_weights import load_with_new_weights, read_weights, write_weights
+from .checkpoint_weights import (
+    load_with_new_weights,
+    read_weights,
+    tied_names,
+    write_weights,
+)
 from .heads import outside_autocast, with_exact_head
 from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder
@@ -178,7 +183,7 @@ class TrainableCrossEncoder(TrainableBase):
         setattr(language_model, prefix, PassThroughEncoder())
         self.scorer = scorer
         self.language_model = language_model
-        self._tied = _tied_names(self)
+        self._tied = tied_names(self)
 
     @classmethod
     def load(cls, name: str, *, seed: int = 42) -> TrainableCrossEncoder:
@@ -373,13 +378,3 @@ def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> 
 
 def _weight_shapes(module: nn.Module) -> dict[str, torch.Size]:
     return {name: weight.shape for name, weight in module.state_dict().items()}
-
-
-def _tied_names(model: nn.Module) -> frozenset[str]:
-    """Return the names of weights that a module also has under an earlier name."""
-    seen: set[int] = set()
-    tied: set[str] = set()
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        tied.update({name} if id(weight) in seen else ())
-        seen.add(id(weight))
-    return frozenset(tied)

@@ -248,8 +248,9 @@ def _check_implied_size(auto_class, name: str, source: str) -> None:
 def _check_layers(model: PreTrainedModel, unused: Iterable[str], name: str) -> None:
     """Check that the model has every stored layer; it may lack buffers of older releases."""
     layers = {match[1] for key in model.state_dict() if (match := _LAYER.search(key))}
+    has_decoder = hasattr(model, "decoder")
     for key in sorted(unused):
-        match = _LAYER.search(key)
+        match = None if key.startswith("decoder.") and not has_decoder else _LAYER.search(key)
         if match and match[1] not in layers:
             raise HarpError(
                 f"model {name} stores {key}, for which its config.json has no layer: restore "

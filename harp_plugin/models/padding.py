@@ -6,9 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .trainable import pad_to_mask
-
-__all__ = ["padded_inputs"]
+__all__ = ["pad_to_mask", "padded_inputs"]
 
 
 @torch.compiler.disable
@@ -37,3 +35,8 @@ def padded_inputs(
     if types is not None:
         inputs["token_type_ids"] = pad_to_mask(types, attended)
     return inputs, attended.flatten().nonzero()[:, 0]
+
+
+def pad_to_mask(values: Tensor, mask: Tensor) -> Tensor:
+    """Write the values, in their order, where the mask is True, and 0 where it is False."""
+    return values.new_zeros(mask.shape).masked_scatter(mask, values)

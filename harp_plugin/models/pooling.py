@@ -1,12 +1,19 @@
-"""One vector of the tokens of each text."""
+"""One vector of each text, of the states of its tokens."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import AutoModel, AutoModelForTextEncoding, PreTrainedConfig, PreTrainedModel
 
-__all__ = ["POOLINGS", "pooled"]
+from ..errors import HarpError
+from .padding import padded_inputs
+
+__all__ = ["DECODER", "POOLINGS", "encoder_class", "padded_vectors", "pooled"]
+
+DECODER = "decoder"
+"""The state of a decoder at its first token, which attends to the whole text (Anchor-DR's T5)."""
 
 POOLINGS = {
     "cls": "pooling_mode_cls_token",
@@ -14,6 +21,46 @@ POOLINGS = {
     "last": "pooling_mode_lasttoken",
 }
 """How a vector is made of a text's tokens, with sentence-transformers' names."""
+
+
+def encoder_class(config: PreTrainedConfig, pooling: str):
+    """Return the class of transformers that loads a model for a pooling.
+
+    Args:
+        config: of the model.
+        pooling: one of `POOLINGS`, or `DECODER`.
+
+    Raises:
+        HarpError: the pooling needs a decoder, and the model has none.
+    """
+    has_decoder = getattr(config, "is_encoder_decoder", False)
+    if pooling == DECODER and not has_decoder:
+        raise HarpError(
+            f"pooling decoder needs a model with an encoder and a decoder, such as T5: "
+            f"{config.model_type} has no decoder; take cls, mean or last"
+        )
+    return AutoModelForTextEncoding if has_decoder and pooling != DECODER else AutoModel
+
+
+def padded_vectors(
+    model: PreTrainedModel, ids: Tensor, lengths: np.ndarray, pooling: str
+) -> Tensor:
+    """Make one vector of each text by a forward pass over padded texts, fp32, (texts, width).
+
+    Args:
+        model: of the class that `encoder_class` names.
+        ids: token ids of the texts, one text after the other, (tokens,).
+        lengths: number of tokens of each text, on the CPU, (texts,).
+        pooling: one of `POOLINGS`, or `DECODER`.
+    """
+    padding = model.config.pad_token_id or 0
+    inputs, positions = padded_inputs(ids, lengths, None, padding)
+    if pooling == DECODER:
+        start = getattr(model.config, "decoder_start_token_id", None)
+        first = ids.new_full((len(lengths), 1), padding if start is None else start)
+        return model(**inputs, decoder_input_ids=first).last_hidden_state[:, 0].float()
+    states = model(**inputs).last_hidden_state.flatten(0, 1)[positions]
+    return pooled(states.float(), lengths, pooling)
 
 
 def pooled(states: Tensor, lengths: np.ndarray, pooling: str) -> Tensor:

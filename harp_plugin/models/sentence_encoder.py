@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import HarpError
 from ..files.writing import write_text
-from .pooling import POOLINGS
+from .pooling import DECODER, POOLINGS
 
 __all__ = ["SentenceEncoderFiles"]
 
@@ -32,7 +32,7 @@ class SentenceEncoderFiles:
     """What the folder of an encoder says beside its weights.
 
     Attributes:
-        pooling: ``cls``, ``mean`` or ``last``.
+        pooling: ``cls``, ``mean``, ``last``, or ``decoder``, which sentence-transformers lacks.
         normalize: whether vectors have the length 1.
         prompts: what stands before each query, and before each document.
         longest: most tokens of a text, special tokens included; None if the folder says nothing.
@@ -59,8 +59,9 @@ class SentenceEncoderFiles:
             HarpError: the pooling is unknown, a file is damaged, or the encoder has parts that are
                 not trained here.
         """
-        if pooling is not None and pooling not in POOLINGS:
-            raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(POOLINGS)}")
+        known = *POOLINGS, DECODER
+        if pooling is not None and pooling not in known:
+            raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(known)}")
         modules = _read(name, _MODULES)
         kinds = [_kind(str(module["type"])) for module in modules or []]
         if strange := set(kinds) - {"Transformer", "Pooling", "Normalize"}:
@@ -86,7 +87,7 @@ class SentenceEncoderFiles:
         )
 
     def write(self, folder: Path, *, width: int, longest: int | None) -> None:
-        """Write the files.
+        """Write the files. With ``decoder``, sentence-transformers refuses the folder.
 
         Args:
             folder: where the encoder is saved.
@@ -102,7 +103,8 @@ class SentenceEncoderFiles:
                 for place, (kind, path) in enumerate(modules)
             ],
         )
-        modes = {name: kind == self.pooling for kind, name in POOLINGS.items()}
+        modes: Settings = {name: kind == self.pooling for kind, name in POOLINGS.items()}
+        modes = {"pooling_mode": DECODER} if self.pooling == DECODER else modes
         (folder / _POOLING).mkdir(exist_ok=True)
         _write(folder / _POOLING / "config.json", {"word_embedding_dimension": width, **modes})
         query, document = self.prompts
@@ -135,6 +137,8 @@ def _pooling(name: str, settings: Settings) -> str:
         HarpError: it is none of `POOLINGS`.
     """
     mode = settings.get("pooling_mode")
+    if mode == DECODER:
+        return DECODER
     chosen = [
         kind
         for kind, option in POOLINGS.items()

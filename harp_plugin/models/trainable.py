@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .loading import longest_input
 from .masking import TokenMasker
 from .packing import can_pack
+from .padding import pad_to_mask
 from .sentence_encoder import SentenceEncoderFiles
 from .training_cost import BatchSize, TrainingCost
 
@@ -27,7 +28,6 @@ __all__ = [
     "TrainableBase",
     "TrainableModel",
     "group_scores",
-    "pad_to_mask",
 ]
 
 Batch = dict[str, Any]
@@ -279,8 +279,3 @@ def group_scores(scores: Tensor, batch: Mapping[str, Any]) -> LossInputs:
         mask,
         teacher_scores=None if teacher is None else pad_to_mask(teacher, mask),
     )
-
-
-def pad_to_mask(values: Tensor, mask: Tensor) -> Tensor:
-    """Write the values, in their order, where the mask is True, and 0 where it is False."""
-    return values.new_zeros(mask.shape).masked_scatter(mask, values)

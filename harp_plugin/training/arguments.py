@@ -111,11 +111,11 @@ class HarpModelArguments:
             "makes a vector of each text, for dense retrieval. Default: cross-encoder."
         },
     )
-    pooling: Literal["cls", "mean", "last"] | None = field(
+    pooling: Literal["cls", "mean", "last", "decoder"] | None = field(
         default=None,
         metadata={
-            "help": "How a bi-encoder makes a vector of a text's tokens. Default: as the model's "
-            "folder says, or mean."
+            "help": "How a bi-encoder makes a vector of a text's tokens; decoder is T5's state at "
+            "the first token of its decoder. Default: as the model's folder says, or mean."
         },
     )
     normalize: bool | None = field(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
 from ...models.loading import (
@@ -21,9 +21,8 @@ from ...models.loading import (
 )
 from ...models.packing import can_pack, encode
 from ...models.packing.order import PackedOrder
-from ...models.padding import padded_inputs
 from ...models.pairs import PackedPairs, TextTemplate, tokenise
-from ...models.pooling import pooled
+from ...models.pooling import DECODER, encoder_class, padded_vectors, pooled
 from ...models.sentence_encoder import SentenceEncoderFiles
 from ...ranking.batches import BatchRunner
 from ...ranking.prepacked import can_prepack, prepack
@@ -82,7 +81,7 @@ class TextVectors(BatchRunner):
     def load(
         cls, name: str, device: torch.device, dtype: str, normalize: bool | None
     ) -> TextVectors | None:
-        """Load an encoder; None where it cannot be packed, or has parts that are not known here.
+        """Load an encoder; None where sentence-transformers is to run it.
 
         Args:
             name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
@@ -96,13 +95,15 @@ class TextVectors(BatchRunner):
             return None
         if not files.is_plain:
             return None
-        with without_notices():
-            encoder = load_pretrained(AutoModel, name, dtype=getattr(torch, dtype))
-        tokenizer = load_tokenizer(name)
-        if not can_pack(encoder.config) or not tokenizer.is_fast:
+        config, tokenizer = load_pretrained(AutoConfig, name), load_tokenizer(name)
+        is_ours = can_pack(config) or files.pooling == DECODER
+        if not is_ours or not tokenizer.is_fast:
             return None
+        with without_notices():
+            kind = encoder_class(config, files.pooling)
+            encoder = load_pretrained(kind, name, dtype=getattr(torch, dtype))
         encoder = encoder.to(device).eval()
-        if device.type == "cpu" and can_prepack(encoder.dtype):
+        if device.type == "cpu" and can_pack(config) and can_prepack(encoder.dtype):
             prepack(encoder)
         return cls(encoder, tokenizer, files)
 
@@ -147,9 +148,7 @@ class TextVectors(BatchRunner):
         return pooled(states.float(), order.packing.lengths, self._files.pooling)[order.rank]
 
     def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        inputs, positions = padded_inputs(ids, lengths, None, self.model.config.pad_token_id or 0)
-        states = self.model(**inputs).last_hidden_state.flatten(0, 1)[positions]
-        return pooled(states.float(), lengths, self._files.pooling)
+        return padded_vectors(self.model, ids, lengths, self._files.pooling)
 
 
 def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
