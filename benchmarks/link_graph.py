@@ -2,15 +2,18 @@
 
     python benchmarks/link_graph.py --pages 1000000 --links 10000000 --memory 4GB --workers 2
     python benchmarks/link_graph.py --pages 1000000 --links 10000000 --engine spark
+    python benchmarks/link_graph.py --pages 100000 --links 1000000 --engine spark --shuffle
 
 Writes the wiki's tables once under ``--directory``, then prints one row of a table. A run with
 ``--compare DIR`` also says whether every Parquet file has the same bytes as the run kept in DIR.
+``--shuffle`` prints what Spark's tasks read, and what they exchange with each other.
 """
 
 from __future__ import annotations
 
 import argparse
 import filecmp
+import json
 import os
 import resource
 import shutil
@@ -86,6 +89,31 @@ def _processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def log_events(folder: Path) -> None:
+    """Have each Spark that is started from now on write its events to a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    settings = {"enabled": "true", "compress": "false", "rolling.enabled": "false"}
+    settings["dir"] = folder.resolve().as_uri()
+    lines = [f"spark.eventLog.{name} {value}\n" for name, value in settings.items()]
+    (folder / "spark-defaults.conf").write_text("".join(lines))
+    os.environ["SPARK_CONF_DIR"] = str(folder.resolve())
+
+
+def exchanged(folder: Path) -> dict[str, float]:
+    """Sum up what the tasks of all Sparks read, exchanged and spilled, in bytes, and their time."""
+    sums = dict.fromkeys(("read", "shuffled", "spilled to disk", "processor seconds"), 0.0)
+    for log in folder.glob("local-*"):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            metrics = json.loads(line).get("Task Metrics")
+            if metrics:
+                sums["read"] += metrics["Input Metrics"]["Bytes Read"]
+                sums["shuffled"] += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+                sums["spilled to disk"] += metrics["Disk Bytes Spilled"]
+                sums["processor seconds"] += metrics["Executor CPU Time"] / 1e9
+    return sums
+
+
 def same_bytes(one: Path, two: Path) -> list[str]:
     """Names of Parquet files that differ or stand in one folder only."""
     names = {str(p.relative_to(f)) for f in (one, two) for p in f.rglob("*.parquet")}
@@ -104,6 +132,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--min-words", type=int, default=0)
     parser.add_argument("--directory", type=Path, default=Path("harp-output/link-graph"))
+    parser.add_argument("--shuffle", action="store_true", help="of Spark")
     parser.add_argument("--compare", type=Path, help="a run's folder under --directory")
     found = parser.parse_args()
     wiki = Wiki(found.pages, found.links, found.pages // 5)
@@ -115,6 +144,9 @@ def main() -> None:
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir()
     (output / "corpus").symlink_to((tables / "corpus").resolve())
+    events = found.directory / "events"
+    if found.shuffle:
+        log_events(events)
     engine = EngineOptions(found.memory, found.engine, found.spark_master)
     times, processor, peaks = [], [], []
     for name in ("graph", "examples"):
@@ -135,6 +167,9 @@ def main() -> None:
     row += [f"{watch.memory / _GIGABYTE:.2f}" for watch in peaks]
     print(_HEAD)
     print(f"| {' | '.join(row)} | {disk:.2f} |")
+    if found.shuffle:
+        for name, total in exchanged(events).items():
+            print(f"{name}: {total:,.0f}, {total / wiki.links:,.3f} for each link")
     if found.compare:
         different = same_bytes(output, found.compare)
         print("different: " + ", ".join(different) if different else "the same bytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -10,7 +11,7 @@ from contextlib import nullcontext
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 from .errors import HarpError, one_line
@@ -18,7 +19,10 @@ from .failures import user_message
 from .files.temporary import folder_of_workers
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
 
-__all__ = ["console", "main"]
+if TYPE_CHECKING:
+    from .options import OptionsParser
+
+__all__ = ["console", "main", "parsers"]
 
 _Read = Callable[..., tuple[Any, ...]]
 
@@ -40,7 +44,11 @@ _SAID = {
 }
 
 
-_RECIPE = {"metavar": "RECIPE", "help": "JSON file, or the name of a recipe of the package."}
+_RECIPE = {
+    "metavar": "RECIPE",
+    "nargs": "?",
+    "help": "JSON or YAML file, or the name of a recipe of the package; flags can say all instead.",
+}
 _BUILD = {"metavar": "DIR", "help": "Folder that `harp build` wrote."}
 _FOLDER = {"metavar": "DIR", "help": "Folder that a command wrote."}
 _SOURCES = {"metavar": "SOURCE", "nargs": "*", "help": "File, folder or irds:COLLECTION to read."}
@@ -93,10 +101,7 @@ class _Command:
         Raises:
             HarpError: an argument or a key of the recipe is unknown or has a wrong value.
         """
-        from .options import OptionsParser
-
-        shown_now = None if "--help-all" in argv else shown
-        parser = OptionsParser(dataclasses, f"harp {self.name}", self.help, self.usage, shown_now)
+        parser = self._parser(dataclasses, None if "--help-all" in argv else shown)
         if shown is not None:
             parser.add_argument("--help-all", action="help", help="Show every option and exit.")
         if self.positional is not None:
@@ -104,10 +109,36 @@ class _Command:
         if self.positional is _RECIPE:
             recipe = argv[0] if argv and not argv[0].startswith("-") else None
         else:
-            parser.add_argument("--recipe", help="JSON file with any of these options.")
+            parser.add_argument("--recipe", help="JSON or YAML file with any of these options.")
             recipe = parser.value_of("--recipe", argv)
         *options, rest = parser.read(argv, recipe)
         return (*options, rest.positional) if self.positional else tuple(options)
+
+    @property
+    def parser(self) -> OptionsParser:
+        """What reads the command's options."""
+        try:
+            self.run(_asked)
+        except _Asked as asked:
+            return self._parser(asked.dataclasses, asked.shown)
+        raise AssertionError(f"harp {self.name} reads no options")
+
+    def _parser(self, dataclasses: Sequence[Any], shown: frozenset[str] | None) -> OptionsParser:
+        from .options import OptionsParser
+
+        return OptionsParser(dataclasses, f"harp {self.name}", self.help, self.usage, shown)
+
+
+class _Asked(Exception):
+    """Carries what a command's function asks for, out of it."""
+
+    def __init__(self, dataclasses: tuple[type, ...], shown: frozenset[str] | None) -> None:
+        self.dataclasses = dataclasses
+        self.shown = shown
+
+
+def _asked(*dataclasses: type, shown: frozenset[str] | None = None) -> Any:
+    raise _Asked(dataclasses, shown)
 
 
 @_Command("quickstart", trains=True)
@@ -178,7 +209,7 @@ def _inspect(read: _Read) -> None:
     _show(inspect(directory, inspection, draw))
 
 
-@_Command("train", "RECIPE", _RECIPE, trains=True)
+@_Command("train", "[RECIPE]", _RECIPE, trains=True)
 def _train(read: _Read) -> None:
     """Pre-train a reranker by a recipe, through Tevatron's trainer.
 
@@ -193,7 +224,7 @@ def _train(read: _Read) -> None:
     _show(f"checkpoint: {train(*options)}")
 
 
-@_Command("finetune", "RECIPE", _RECIPE, trains=True)
+@_Command("finetune", "[RECIPE]", _RECIPE, trains=True)
 def _finetune(read: _Read) -> None:
     """Train a reranker on judged queries by a recipe.
 
@@ -208,7 +239,7 @@ def _finetune(read: _Read) -> None:
     _show(f"checkpoint: {finetune(*options)}")
 
 
-@_Command("evaluate", "RECIPE", _RECIPE)
+@_Command("evaluate", "[RECIPE]", _RECIPE)
 def _evaluate(read: _Read) -> None:
     """Rerank a first stage, measure the rankings and print a table.
 
@@ -221,7 +252,7 @@ def _evaluate(read: _Read) -> None:
     _show(evaluate(options))
 
 
-@_Command("cross-validate", "RECIPE", _RECIPE, trains=True)
+@_Command("cross-validate", "[RECIPE]", _RECIPE, trains=True)
 def _cross_validate(read: _Read) -> None:
     """Fine-tune and measure by folds and numbers of queries.
 
@@ -309,6 +340,24 @@ def _check(read: _Read) -> int:
     checked = check(directory, options)
     _show(checked)
     return 2 if checked.damages else 0
+
+
+@_Command("schema")
+def _schema(read: _Read) -> None:
+    """Print the JSON schema of recipes, for editors.
+
+    An editor that knows it completes the options of a recipe, in JSON or YAML, and checks them.
+    """
+    from .commands.reference import recipe_schema
+
+    read()
+    _show(json.dumps(recipe_schema(parsers()), indent=1, ensure_ascii=False))
+
+
+def parsers() -> dict[str, OptionsParser]:
+    """Return what reads the options of each command that has any, by its name."""
+    every = {name: command.parser for name, command in _COMMANDS.items()}
+    return {name: parser for name, parser in every.items() if parser.options}
 
 
 def console() -> int:

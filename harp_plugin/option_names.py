@@ -62,6 +62,11 @@ class OptionNames:
         """The present name of an option, which may be given under another one."""
         return self._present.get(name, name)
 
+    def others(self, name: str) -> tuple[str, ...]:
+        """The further names of an option."""
+        present = (other for other, own in self._present.items() if own == name)
+        return tuple(present)
+
     def shown_flag(self, argument: str) -> str:
         """A flag in any spelling as a person reads it: its present name with dashes."""
         return flag(self.present(_name(argument))) if argument.startswith("--") else argument

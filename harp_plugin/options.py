@@ -1,11 +1,9 @@
-"""Options of a command: dataclasses read from flags, from one JSON recipe, or from both."""
+"""Options of a command: dataclasses read from flags, from a recipe, or from both."""
 
 from __future__ import annotations
 
 import difflib
-import json
 import math
-import re
 from argparse import (
     SUPPRESS,
     Action,
@@ -18,24 +16,19 @@ from argparse import (
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from enum import Enum
-from importlib.resources import files
 from itertools import takewhile
-from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from transformers.hf_argparser import HfArgumentParser, string_to_bool
 
 from .errors import HarpError
 from .option_names import OptionNames, flag
+from .recipe_files import ABOUT, read_recipe
 
-__all__ = ["ABOUT", "OptionsParser", "read_recipe", "recipe_folder"]
+__all__ = ["Option", "OptionsParser"]
 
-ABOUT = "about"
-"""Key of a recipe for a remark to its reader."""
-_LONGEST_RECIPE = 16 << 20
 _LARGEST = 2**63
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _WORDS: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -43,6 +36,28 @@ _WORDS: dict[Any, str] = {
     str: "a text",
     type(None): "null",
 }
+
+
+class Option(NamedTuple):
+    """One option of a command.
+
+    Attributes:
+        name: as a recipe has it.
+        names: the further names under which it is accepted.
+        kind: the type of its value in a recipe.
+        choices: the values that a text may be; empty for any.
+        help: what it does, with its default.
+        shown: whether ``--help`` shows it, and not ``--help-all`` alone.
+        required: whether the command needs it.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    kind: Any
+    choices: tuple[Any, ...]
+    help: str
+    shown: bool
+    required: bool
 
 
 class OptionsParser(HfArgumentParser):
@@ -83,6 +98,7 @@ class OptionsParser(HfArgumentParser):
             formatter_class=_Formatter,
             allow_abbrev=False,
         )
+        self._help = {action.dest: action.help or "" for action in self._actions}
         for action in self._actions:
             if action.type is float:
                 action.type = _number
@@ -100,6 +116,23 @@ class OptionsParser(HfArgumentParser):
         shown = map(self._option_names.shown_flag, action.option_strings)
         action.option_strings = list(dict.fromkeys(shown))
         return action
+
+    @property
+    def options(self) -> list[Option]:
+        """The options that a recipe may have, in the order of their dataclasses."""
+        return [
+            Option(
+                action.dest,
+                self._option_names.others(action.dest),
+                self._types[action.dest],
+                tuple(action.choices or ()),
+                _with_default(action, self._help[action.dest]).replace("%%", "%"),
+                action.help is not SUPPRESS,
+                action.required,
+            )
+            for action in self._actions
+            if action.dest in self._types
+        ]
 
     def error(self, message: str) -> Any:
         """Turn a usage error into a `HarpError`."""
@@ -188,13 +221,7 @@ class _Formatter(HelpFormatter):
         super().__init__(prog, max_help_position=28)
 
     def _get_help_string(self, action: Action) -> str | None:
-        """Add the default as it is written after the flag."""
-        default = action.default
-        if default in (None, [], "", SUPPRESS) or "efault" in (action.help or ""):
-            return action.help
-        values = default if isinstance(default, list) else [default]
-        words = " ".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values)
-        return f"{action.help} (default: {words.replace('%', '%%')})"
+        return _with_default(action, action.help or "")
 
     def _format_action_invocation(self, action: Action) -> str:
         """Show ``--min-words VALUE``, and a choice's values in place of ``VALUE``."""
@@ -206,6 +233,16 @@ class _Formatter(HelpFormatter):
         more = " ..." if action.nargs in ("+", "*") else ""
         value = "true|false" if action.nargs == "?" else "VALUE"
         return f"{name} {action.metavar or value}{more}"
+
+
+def _with_default(action: Action, text: str) -> str:
+    """Add the default of an option to its help, as it is written after the flag."""
+    default = action.default
+    if default in (None, [], "", SUPPRESS) or "efault" in text:
+        return text
+    values = default if isinstance(default, list) else [default]
+    words = " ".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values)
+    return f"{text} (default: {words.replace('%', '%%')})"
 
 
 class _NoNumber(ArgumentTypeError, ValueError):
@@ -302,67 +339,3 @@ def _words(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(str(member.value) for member in kind)
     return _WORDS.get(kind, "left out")
-
-
-def read_recipe(name: str) -> dict[str, Any]:
-    """Read a recipe: a JSON file, or the name of one that the package carries.
-
-    Raises:
-        HarpError: there is none, or it is no JSON object.
-    """
-    path = Path(name)
-    try:
-        if not path.is_file():
-            path = recipe_folder() / f"{path.name.removesuffix('.json')}.json"
-        if not path.is_file():
-            known = sorted(recipe.stem for recipe in recipe_folder().glob("*.json"))
-            raise HarpError(f"no recipe {name}: name a JSON file, or one of {', '.join(known)}")
-        if path.stat().st_size > _LONGEST_RECIPE:
-            raise HarpError(f"{name} is over {_LONGEST_RECIPE >> 20} MiB: name a recipe")
-        return _parsed(path.read_text(encoding="utf-8-sig"))
-    except RecursionError as error:
-        raise HarpError(f"{name} is nested too deeply: mend it") from error
-    except OSError as error:
-        raise HarpError(f"{name} cannot be read ({error.strerror}): check it") from error
-    except ValueError as error:
-        raise HarpError(f"{name} is no recipe ({error}): mend it") from error
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    """One JSON object, in which nothing stands that would be used in silence.
-
-    Raises:
-        ValueError: it is none, or a key stands twice, a number is not finite or too large, or a
-            text holds what no file name can.
-        RecursionError: it is nested too deeply.
-    """
-    recipe = json.loads(
-        text, object_pairs_hook=_object, parse_constant=_number, parse_float=_number
-    )
-    if not isinstance(recipe, dict):
-        raise ValueError("it must be one JSON object of options")
-    _check_texts(recipe)
-    return recipe
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r:.60} stands in it twice")
-    return found
-
-
-def _check_texts(value: Any) -> None:
-    if isinstance(value, str) and _NO_TEXT.search(value):
-        raise ValueError(f"{value!r:.60} holds a NUL character or half a surrogate pair")
-    for part in value if isinstance(value, list | dict) else ():
-        _check_texts(part)
-        if isinstance(value, dict):
-            _check_texts(value[part])
-
-
-def recipe_folder() -> Path:
-    """Where the package's recipes lie."""
-    return Path(str(files("harp_plugin"))) / "recipes"

@@ -19,6 +19,12 @@ def pytest_unconfigure():
     _HOME.cleanup()
 
 
+def pytest_collection_modifyitems(items):
+    """Put the files with long tests first, so that two workers end at the same time."""
+    long = {item.path for item in items if item.get_closest_marker("integration")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real inputs: ``$HARP_SHARED_DATA``, else ``../shared/data``."""

@@ -20,9 +20,11 @@ COMMANDS = [
     "evaluate",
     "export",
     "finetune",
+    "index",
     "inspect",
     "quickstart",
     "rerank",
+    "schema",
     "train",
 ]
 

@@ -132,6 +132,7 @@ PUBLIC = {
         "PACKAGES",
         "Step",
         "Tables",
+        "map_shards",
         "memory_bytes",
         "run_steps",
     ],

@@ -11,7 +11,8 @@ from transformers import get_scheduler
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
-from harp_plugin.options import OptionsParser, read_recipe, recipe_folder
+from harp_plugin.options import OptionsParser
+from harp_plugin.recipe_files import ABOUT, read_recipe, recipe_names
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.arguments import (
     HarpDataArguments,
@@ -66,13 +67,62 @@ def test_wrong_recipes(tmp_path, recipe):
         read(tmp_path, recipe)
 
 
+YAML = """\
+# A remark.
+about: why
+number: 1e0
+words: [no, "2001-01-01"]
+loud: true
+"""
+
+
+@pytest.mark.parametrize("ending", [".yaml", ".yml", ".YAML"])
+def test_a_recipe_may_be_yaml(tmp_path, ending):
+    path = tmp_path / f"recipe{ending}"
+    path.write_text(YAML)
+    options = OptionsParser((Options,), "harp test", "").read([], str(path))[0]
+    assert options == Options(1, ["no", "2001-01-01"], "red", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("number: 1\nnumber: 2", "duplicate key"),
+        ("words: [a\nnumber: 1", "line 2"),
+        ("colour: 2001-01-01", "quotation marks"),
+        ("number: .nan", "no finite number"),
+        ("- number", "one object of options"),
+        ("", "one object of options"),
+        ("colour: !!python/object:os.system x", "constructor"),
+        ("colour: &a [*a]", "is no recipe"),
+        ("colour: \t@", "is no recipe"),
+        ("colour: 'a\x00b'", "is no recipe"),
+    ],
+)
+def test_wrong_yaml_is_an_error_that_says_where(tmp_path, text, said):
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(HarpError, match=said):
+        read_recipe(str(path))
+
+
 def test_unknown_recipe_lists_those_there_are():
     with pytest.raises(HarpError, match="quickstart"):
         read_recipe("no-such-recipe")
+    with pytest.raises(HarpError, match=r"no recipe tral/anchor: did you mean trial/anchor\?"):
+        read_recipe("tral/anchor")
+
+
+def test_a_recipe_of_the_package_is_found_with_any_folder_before_its_name():
+    every = "trial/anchor", "recipes/trial/anchor.json", "/elsewhere/recipes/trial/anchor"
+    assert {read_recipe(name)["output_dir"] for name in every} == {"harp-output/trial/anchor"}
+    assert read_recipe("recipes/quickstart") == read_recipe("quickstart")
+    with pytest.raises(HarpError, match="no recipe anchor"):
+        read_recipe("anchor")  # there are others of that name
 
 
 def recipes(start):
-    return sorted(path.stem for path in recipe_folder().glob(f"{start}*.json"))
+    return [name for name in recipe_names() if name.startswith(start)]
 
 
 OTHERS = ("cross-validate-", "evaluate-", "finetune-")
@@ -95,7 +145,7 @@ def test_training_recipes_parse(name):
     model, data, training = train_options(name)
     data.check()
     recipe = read_recipe(name)
-    assert len(recipe.pop("about")) > 20
+    assert len(recipe.pop(ABOUT)) > 20
     assert data.task_weights == recipe["tasks"] and set(recipe["tasks"]) <= set(TASKS)
     losses = {
         n: v.get("weight", 1) if isinstance(v, dict) else v for n, v in recipe["losses"].items()
@@ -124,7 +174,7 @@ def test_training_recipes_are_flat_and_keyed_as_tevatrons(name):
         for arguments in (ModelArguments, DenseTrainingArguments)
         for option in fields(arguments)
     }
-    assert recipe.keys() - ours <= theirs | {"about"}
+    assert recipe.keys() - ours <= theirs | {ABOUT}
     assert {"model", "per_device_train_batch_size", "learning_rate"} <= recipe.keys()
 
 
@@ -161,7 +211,7 @@ def test_each_row_of_the_ablations_lacks_one_task(parent, tasks, without):
 
 def test_no_other_ablations_than_the_papers_rows():
     names = {f"{parent}-without-{task}" for parent, _, task in ABLATIONS}
-    assert {n for n in TRAINING if "-without-" in n} == names | {f"{HARP}-without-mlm"}
+    assert {n for n in WIKIPEDIA if "-without-" in n} == names | {f"{HARP}-without-mlm"}
     assert difference(f"{HARP}-without-mlm", HARP) == {"losses": {"hinge": 1}}
 
 

@@ -14,17 +14,20 @@ from typing import Any, NamedTuple
 from ..corpus.options import CorpusOptions
 from ..engine import EngineOptions
 from ..errors import HarpError
-from ..files.locks import one_writer
+from ..files.locks import one_of_several_writers, one_writer
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..graph import GraphOptions
 from ..models.loading import model_fingerprint
 from ..option_names import old_names, takes_old_names
 from ..retrieval.options import NEGATIVES, NegativeOptions
-from ..storage import Stage
+from ..storage import Share, Stage, rank_option, world_option
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
 
 __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
+
+_SHARED_STAGES = ("weights", "model_negatives")
+"""What several hosts can share."""
 
 
 @takes_old_names
@@ -81,6 +84,10 @@ class BuildOptions:
             " (default: a GPU if there is one)."
         },
     )
+    rank: int | None = rank_option(
+        "the stages weights and model_negatives", "Where --stages names these only,"
+    )
+    world: int | None = world_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
     dry_run: bool = field(
         default=False,
@@ -108,6 +115,22 @@ class BuildOptions:
         further |= {"query_likeness"} if self.query_examples else set()
         chosen = self.stages or {*needed, *further}
         return tuple(stage for stage in STAGES if stage in chosen)
+
+    @property
+    def share(self) -> Share:
+        """The share of this host in the work.
+
+        Raises:
+            HarpError: there is no such rank, or a stage cannot be shared.
+        """
+        named = Share.of(self.rank, self.world)
+        others = [stage for stage in self.chosen_stages if stage not in _SHARED_STAGES]
+        if named.world > 1 and others:
+            raise HarpError(
+                f"hosts cannot share the stage {others[0]}: let one host build it, and name "
+                f"--stages {' or '.join(_SHARED_STAGES)} with --rank and --world"
+            )
+        return named if self.rank is not None or others else Share.of_environment()
 
 
 def build(
@@ -145,10 +168,13 @@ def build(
     stages = {name: _STAGES[name](request) for name in options.chosen_stages}
     _check_stages(stages, options.rules)
     manifests = {}
-    with one_writer(options.output_dir):
+    share = options.share
+    writer = one_of_several_writers if share.world > 1 else one_writer
+    with writer(options.output_dir):
         for name, stage in stages.items():
+            shared = {"share": share} if name in _SHARED_STAGES else {}
             manifests[name] = stage.run(
-                workers=options.workers, quiet=options.quiet, rules=options.rules
+                workers=options.workers, quiet=options.quiet, rules=options.rules, **shared
             )
             if name == "graph" and "examples" in stages and not manifests[name]["rows"]["anchors"]:
                 _check_tasks_without_links(request)
@@ -179,6 +205,19 @@ class _Request(NamedTuple):
     def directory(self) -> Path:
         return Path(self.options.output_dir)
 
+    @property
+    def device(self) -> str | None:
+        """Where models compute; in the executors of Spark on the CPU, whatever this host has."""
+        if self.engine is None or not self.engine.is_spark:
+            return self.options.device
+        if self.options.device not in (None, "cpu"):
+            raise HarpError(
+                f"--device {self.options.device}: Spark computes on CPUs; for GPUs, build the "
+                "stages before with Spark, and then weights and model_negatives by hosts with "
+                "--rank and --world"
+            )
+        return "cpu"
+
 
 class _StageOfBuild(NamedTuple):
     """One stage of a build with its arguments.
@@ -196,7 +235,9 @@ def _corpus(request: _Request) -> _StageOfBuild:
     from ..corpus.build import build_corpus, corpus_stage
 
     arguments = (request.sources, request.directory, request.corpus)
-    return _StageOfBuild(partial(corpus_stage, *arguments), partial(build_corpus, *arguments))
+    return _StageOfBuild(
+        partial(corpus_stage, *arguments), partial(build_corpus, *arguments, request.engine)
+    )
 
 
 def _graph(request: _Request) -> _StageOfBuild:
@@ -220,7 +261,7 @@ def _words(request: _Request) -> _StageOfBuild:
 def _weights(request: _Request) -> _StageOfBuild:
     from ..weights.build import build_weights, weights_stage
 
-    arguments, device = (request.directory, request.weights), request.options.device
+    arguments, device = (request.directory, request.weights), request.device
     return _StageOfBuild(
         partial(weights_stage, *arguments, device),
         partial(build_weights, *arguments, request.engine, device=device),
@@ -242,17 +283,18 @@ def _bm25_negatives(request: _Request) -> _StageOfBuild:
 
     arguments = (request.directory, needed_queries(request.options.tasks), request.negatives)
     return _StageOfBuild(
-        partial(bm25_negatives_stage, *arguments), partial(build_bm25_negatives, *arguments)
+        partial(bm25_negatives_stage, *arguments),
+        partial(build_bm25_negatives, *arguments, request.engine),
     )
 
 
 def _model_negatives(request: _Request) -> _StageOfBuild:
     from ..retrieval.model_negatives import build_model_negatives, model_negatives_stage
 
-    arguments, device = (request.directory, request.negatives), request.options.device
+    arguments, device = (request.directory, request.negatives), request.device
     return _StageOfBuild(
         partial(model_negatives_stage, *arguments, device),
-        partial(build_model_negatives, *arguments, device=device),
+        partial(build_model_negatives, *arguments, request.engine, device=device),
     )
 
 
@@ -323,6 +365,7 @@ def check(
             or lies inside one.
     """
     stages = options.chosen_stages
+    _ = options.share
     if options.workers < 1:
         raise HarpError(f"--workers {options.workers}: give 1 or more")
     if "corpus" in stages:

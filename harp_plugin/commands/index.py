@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..limits import COUNT, check_limits
+from ..storage import Share, rank_option, world_option
 
 __all__ = ["IndexOptions", "index"]
 
@@ -42,19 +43,32 @@ class IndexOptions:
         default=16,
         metadata={"help": "How many texts are encoded at once where they must be padded."},
     )
+    rank: int | None = rank_option("the encoding", "Without it,")
+    world: int | None = world_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
     overwrite: bool = overwrite_option("an index")
     keep: bool = keep_option()
 
     def __post_init__(self) -> None:
         check_limits({"batch_size": self.batch_size}, {"batch_size": COUNT})
+        _ = self.share
+
+    @property
+    def share(self) -> Share:
+        """The share of this host in the encoding.
+
+        Raises:
+            HarpError: there is no such rank.
+        """
+        named = Share.of(self.rank, self.world)
+        return named if self.rank is not None else Share.of_environment()
 
 
 def index(dataset: str, options: IndexOptions) -> Path:
     """Encode all documents of a dataset, for `harp_plugin.HarpRetriever`.
 
     The folder is an index of pyterrier_dr: its ``FlexIndex`` opens it too. A finished index is kept
-    as it is; one that was stopped or killed is continued.
+    as it is; one that was stopped or killed is continued. Hosts that see the folder share the work.
 
     Args:
         dataset: an ir_datasets id, ``harp:FOLDER`` among them.
@@ -84,5 +98,7 @@ def index(dataset: str, options: IndexOptions) -> Path:
     )
     rules = OverwriteRules(options.overwrite, options.keep)
     folder = Path(options.output_dir)
-    FlexFolder(folder, documents, encoder, rules=rules, quiet=options.quiet).make()
+    FlexFolder(
+        folder, documents, encoder, rules=rules, quiet=options.quiet, share=options.share
+    ).make()
     return folder

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..option_names import old_names, takes_old_names
-from ..options import read_recipe
+from ..recipe_files import ABOUT, read_recipe
 from .steps import output_folder, say, training_arguments
 
 __all__ = ["RECIPES", "QuickstartOptions", "quickstart"]
@@ -119,6 +119,6 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
 def _evaluate(recipe: dict[str, Any], options: QuickstartOptions):
     from ..evaluation import EvaluationOptions, evaluate
 
-    recipe.pop("about", None)
+    recipe.pop(ABOUT, None)
     recipe |= {"overwrite": options.overwrite, "keep": options.keep, "quiet": options.quiet}
     return evaluate(EvaluationOptions(**recipe))

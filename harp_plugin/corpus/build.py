@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from tqdm import tqdm
 
+from ..engine import EngineOptions, map_shards
 from ..errors import HarpError
 from ..files.hashes import file_hash
 from ..files.made_from import OverwriteRules
-from ..storage import ShardFile, Stage, read_manifest, shard_map, write_table
+from ..storage import ShardFile, Stage, read_manifest, write_table
 from .options import CorpusOptions
 from .readers import (
     READERS,
@@ -85,6 +86,7 @@ def build_corpus(
     source_names: Sequence[str | Path],
     directory: Path,
     options: CorpusOptions,
+    engine: EngineOptions | None = None,
     *,
     workers: int = 1,
     quiet: bool = False,
@@ -99,6 +101,7 @@ def build_corpus(
         source_names: files, folders, and collections such as ``irds:kilt``.
         directory: the folder of the build.
         options: how sources are read.
+        engine: Spark parses in its executors; this process reads.
         workers: the number of processes that parse; one more process reads.
         quiet: whether to show no progress bar.
         rules: what may be done with other work in the folder.
@@ -121,7 +124,8 @@ def build_corpus(
     total = sum(source.size for run in runs for source in run.sources)
     with tqdm(total=total or None, unit="B", unit_scale=True, desc="corpus", disable=quiet) as bar:
         pages = 0
-        for position, count in shard_map(write_shard, _shards(runs, options, stage), workers):
+        shards = _shards(runs, options, stage)
+        for position, count in map_shards(write_shard, shards, engine, workers):
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
             bar.update(position - bar.n)

@@ -40,6 +40,11 @@ class EngineOptions:
         },
     )
 
+    @property
+    def is_spark(self) -> bool:
+        """Whether Spark computes."""
+        return self.engine == "spark"
+
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise HarpError(f"--engine {self.engine}: give one of {', '.join(ENGINES)}")

@@ -1,12 +1,17 @@
-"""Runs Ibis expressions on Apache Spark, on a cluster or on a local master."""
+"""Runs Ibis expressions and functions of shards on Apache Spark, a cluster or a local master."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow.parquet as pq
 
@@ -19,7 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Spark"]
+__all__ = ["Spark", "spark_map"]
+
+S = TypeVar("S")
+R = TypeVar("R")
 
 _BYTES_PER_PARTITION = 16_000_000
 _SETTINGS = {
@@ -50,19 +58,12 @@ class Spark:
 
     def __init__(self, scratch: Path, options: EngineOptions, workers: int, size: int) -> None:
         self.scratch = scratch
-        master = options.spark_master
-        local = master.startswith("local")
         settings = {
-            **_SETTINGS,
             "spark.local.dir": str(scratch / "spilled"),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.sql.shuffle.partitions": str(8 + size // _BYTES_PER_PARTITION),
-            f"spark.{'driver' if local else 'executor'}.memory": _heap(options.memory),
         }
-        if local:
-            settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        _redirect_errors(scratch / "spark.log")
-        self.session = _start(master.replace("[*]", f"[{workers}]"), settings, scratch)
+        self.session = _start(scratch, options, workers, settings)
         import ibis
 
         self.connection = ibis.pyspark.connect(self.session)
@@ -103,7 +104,98 @@ class Spark:
         return self.session.read.parquet(folder)
 
 
-def _start(master: str, settings: dict[str, str], scratch: Path) -> SparkSession:
+def spark_map(
+    fn: Callable[[S], R], shards: Iterable[S], options: EngineOptions, workers: int
+) -> Iterator[R]:
+    """Apply ``fn`` to every shard, in order, in the executors of Spark.
+
+    Where an executor is lost, Spark computes its shards in flight again. All nodes see the folders
+    of the shards under the same path, and have this package (``PYSPARK_PYTHON`` names their Python,
+    if it is not that of this process).
+
+    Args:
+        fn: a picklable function.
+        shards: the shards, read lazily.
+        options: the master, and the memory of the driver (local masters) or of each executor.
+        workers: how many shards are computed at once, at least; as many as there are cores, if
+            there are more.
+
+    Raises:
+        HarpError: PySpark or Java is missing, Spark does not start, or ``fn`` raises an error or
+            ends its process again and again.
+    """
+    with _own_errors(), tempfile.TemporaryDirectory() as scratch:
+        session = _start(Path(scratch), options, workers)
+    context, guarded = session.sparkContext, _Guarded(fn)
+
+    def compute(shard: S) -> R:
+        try:
+            (result,) = context.parallelize([shard], 1).map(guarded).collect()
+        except Exception as error:
+            raise HarpError(f"Spark: {_reason(error)} (finished shards are kept)") from error
+        if isinstance(result, HarpError):
+            raise result
+        return result
+
+    at_once = max(workers, context.defaultParallelism)
+    waiting: deque[Future[R]] = deque()
+    threads = ThreadPoolExecutor(2 * at_once)
+    try:
+        for shard in shards:
+            waiting.append(threads.submit(compute, shard))
+            if len(waiting) >= 2 * at_once:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+        session.stop()
+
+
+class _Guarded:
+    """A function in an executor, where relative paths are those of the process that started Spark.
+
+    It returns an error of ours, so that this keeps its one line on the way back.
+    """
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self._fn = fn
+        self._folder = Path.cwd()
+
+    def __call__(self, shard: Any) -> Any:
+        with suppress(OSError):  # there may be no such folder, where all paths are absolute
+            os.chdir(self._folder)
+        try:
+            return self._fn(shard)
+        except HarpError as error:
+            return error
+
+
+def _reason(error: Exception) -> str:
+    """Return the line in which Python names the error of an executor, or the first of Java's."""
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    named = (line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line))
+    return next((line for line in named if "org.apache" not in line), lines[0])[:300]
+
+
+def _start(
+    scratch: Path, options: EngineOptions, workers: int, more: dict[str, str] | None = None
+) -> SparkSession:
+    """Start a session; what Spark writes to the error output goes to a file."""
+    local = options.spark_master.startswith("local")
+    settings = {
+        **_SETTINGS,
+        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        f"spark.{'driver' if local else 'executor'}.memory": _heap(options.memory),
+        **(more or {}),
+    }
+    if local:
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    _redirect_errors(scratch / "spark.log")
+    return _session(options.spark_master.replace("[*]", f"[{workers}]"), settings, scratch)
+
+
+def _session(master: str, settings: dict[str, str], scratch: Path) -> SparkSession:
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -123,6 +215,19 @@ def _start(master: str, settings: dict[str, str], scratch: Path) -> SparkSession
             f"Spark does not start ({reason[:200]}): install Java 17 or newer, such as "
             "openjdk-17-jre-headless, and name it by JAVA_HOME; or use --engine duckdb"
         ) from error
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Give this process its error output back at the end of the block."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _redirect_errors(log: Path) -> None:

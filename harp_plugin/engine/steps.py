@@ -165,7 +165,7 @@ def _child(
 
 
 def _start_engine(scratch: Path, options: EngineOptions, workers: int, size: int) -> Engine:
-    if options.engine == "spark":
+    if options.is_spark:
         from .spark import Spark
 
         return Spark(scratch, options, workers, size)

@@ -71,5 +71,5 @@ def ranking_validation(
             seed=training_args.seed,
             max_length=max_length,
             index_dir=Path(str(training_args.output_dir)).parent / "index",
-            quiet=bool(training_args.disable_tqdm),
+            quiet=bool(training_args.disable_tqdm) or training_args.process_index > 0,
         )

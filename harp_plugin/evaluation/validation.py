@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..collections.judged_dataset import JudgedDataset
@@ -61,6 +63,7 @@ class RankingValidation:
     ) -> None:
         self.dataset = options.validation_dataset or ""
         self.max_length = max_length
+        self.quiet = quiet
         self.measures = dict(
             zip(
                 options.validation_measures,
@@ -102,7 +105,8 @@ class RankingValidation:
             files: how an encoder makes vectors of texts; None for a model that reads pairs.
         """
         if files is None:
-            scores = Scorer.of(model, tokenizer, max_length=self.max_length).score(*self._pairs)
+            scorer = Scorer.of(model, tokenizer, max_length=self.max_length)
+            scores = scorer.score(*self._pairs, verbose=not self.quiet, progress=_bar)
         else:
             scores = _products(TextVectors(model, tokenizer, files), *self._pairs)
         run = ranked(self._run.assign(score=scores.astype(np.float64)))
@@ -110,6 +114,11 @@ class RankingValidation:
         per_query = measure_runs({"model": run}, self._topics, self._qrels, measures)
         means = averages(per_query)["model"]
         return {name: means[str(measure)] for name, measure in self.measures.items()}
+
+
+def _bar(**options: Any) -> tqdm:
+    """Make the bar of a validation, which leaves its line to the bar of the training."""
+    return tqdm(**options | {"desc": "validate", "leave": False})
 
 
 def _products(encoder: TextVectors, queries: list[str], documents: list[str]) -> np.ndarray:

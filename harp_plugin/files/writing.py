@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from zlib import crc32
 
 __all__ = [
     "TEMPORARY",
@@ -70,8 +72,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def temporary_path(path: Path) -> Path:
-    """Name the place where this process writes a file or folder before it gets its name."""
-    return path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY}")
+    """Name the place where this process writes a file or folder before it gets its name.
+
+    Processes of several hosts may write in one folder, and have the same number.
+    """
+    return path.with_name(f"{path.name}.{os.getpid()}{crc32(platform.node().encode())}{TEMPORARY}")
 
 
 def write_text(path: Path, text: str) -> None:

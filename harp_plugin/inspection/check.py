@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from ..tasks import TASKS
 from .measurements import AuditedGroups, Measurement
 
 __all__ = [
@@ -159,7 +160,8 @@ class Check:
             opposite.
         reversed_advice: advice where the opposite is judged, if it is not the same.
         reversed_task_advice: the same for a task, by the task's name.
-        by_design: why it says nothing against a task, by the task's name; it is green there.
+        by_design: why it says nothing against a task, by the task's name; it is green there. A
+            task may say so itself, in its attribute ``by_design``.
         is_baseline: tells whether the check is a baseline for a task's groups, which is judged by
             `baseline_limits`, and only its opposite by the limits; without it, it is none.
         baseline_limits: of a baseline's accuracy.
@@ -191,6 +193,9 @@ class Check:
         kind = Kind.SHARE if measured.interval is None else Kind.RULE
         if kind is Kind.RULE and self.is_baseline(groups):
             kind = Kind.BASELINE
+        design = self.by_design.get(groups.task) or _own_design(groups.task, name)
+        if design:
+            return CheckResult(name, self.label, measured, Level.GREEN, design, is_reversed, kind)
         level, advice = self._judge(groups.task, measured, kind, is_reversed)
         return CheckResult(name, self.label, measured, level, advice, is_reversed, kind)
 
@@ -198,8 +203,6 @@ class Check:
         self, task: str, measured: Measurement, kind: Kind, is_reversed: bool
     ) -> tuple[Level, str]:
         judged = measured.value if measured.judged is None else measured.judged
-        if task in self.by_design:
-            return Level.GREEN, self.by_design[task]
         if kind is Kind.BASELINE and not is_reversed:
             level = self.baseline_limits.level(judged)
             return level, NOTHING_TO_DO if level is Level.GREEN else _TOO_EASY
@@ -217,3 +220,9 @@ class Check:
         if is_reversed:
             return self.reversed_task_advice.get(task) or self.reversed_advice or advice
         return advice
+
+
+def _own_design(task: str, check: str) -> str | None:
+    """Return what a task says of a check that is no fault of it."""
+    declared = getattr(TASKS[task], "by_design", {}) if task in TASKS else {}
+    return declared.get(check)

@@ -61,7 +61,8 @@ class InspectionReport:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know to understand the table."""
-        return TOKENS_NOTE.format(model=self.model), PAPER_NOTE
+        has_paper = any(row.paper for row in self.rows)
+        return (TOKENS_NOTE.format(model=self.model), *[PAPER_NOTE] * has_paper)
 
     @property
     def audit_path(self) -> Path:

@@ -16,6 +16,7 @@ __all__ = [
     "ScoringOption",
     "check_scoring_options",
     "default_of",
+    "dtype_name",
     "names_of_part",
     "scoring_option",
     "with_present_names",
@@ -29,6 +30,9 @@ _TYPES_IN_WORDS = {
     str: "a text",
     list: "a list of numbers",
 }
+
+
+_SHORT_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +156,12 @@ SCORING_OPTIONS = {
 def default_of(name: str) -> Any:
     """The value that a scoring option has when it is not named."""
     return SCORING_OPTIONS[name].default
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a type of numbers that may be written ``bf16`` or ``torch.bfloat16`` as well."""
+    name = str(dtype).removeprefix("torch.")
+    return _SHORT_DTYPES.get(name, name)
 
 
 def names_of_part(part: Part, *, only_if_changes_scores: bool = False) -> list[str]:

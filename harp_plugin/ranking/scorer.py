@@ -24,7 +24,7 @@ from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenise
 from .batches import scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
-from .options import check_scoring_options, default_of, names_of_part
+from .options import check_scoring_options, default_of, dtype_name, names_of_part
 from .pairs import distinct, distinct_pairs
 from .tokens import LazyTokens, prefetch, tokenizer_key
 from .workers import Workers
@@ -91,6 +91,7 @@ class Scorer:
         seed: int = default_of("seed"),
     ) -> None:
         # What max_length may be depends on the model, and is checked in `limit`.
+        dtype = dtype_name(dtype)
         check_scoring_options({"dtype": dtype, "batch_tokens": batch_tokens, "seed": seed})
         self.model = fspath(model)
         self.device = device if device is None or isinstance(device, str) else tuple(device)

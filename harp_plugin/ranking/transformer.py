@@ -9,18 +9,21 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
+from ..limits import COUNT, check_limits
 from ..models.loading import model_fingerprint
 from .cache import ScoreCache
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
 from .model_transformer import ModelTransformer
-from .options import default_of, names_of_part, with_present_names
+from .options import default_of, dtype_name, names_of_part, with_present_names
 from .rows import score_rows
 from .scorer import Scorer
 from .versions import scoring_versions
 from .windows import DocumentWindows
 
 __all__ = ["HarpReranker"]
+
+_TOKENS_OF_A_PAIR = 512
 
 
 class HarpReranker(ModelTransformer):
@@ -52,8 +55,11 @@ class HarpReranker(ModelTransformer):
             query and the text (needs pyterrier-caching).
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
             several, each gets a process of its own.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` on a CPU; see `Scorer`.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` on a CPU; see `Scorer`. Also
+            ``bf16`` and the like, or a type of torch.
         batch_tokens: how many tokens a batch may hold; found from the free memory by default.
+        batch_size: so many of the longest pairs in place of ``batch_tokens``, as other rerankers
+            have it.
         max_length: tokens of a pair; by default as many as the model allows.
         verbose: show a progress bar.
         allow_untrained: score with random weights where the checkpoint has none.
@@ -79,6 +85,7 @@ class HarpReranker(ModelTransformer):
         device: str | Sequence[str] | None = None,
         dtype: str = default_of("dtype"),
         batch_tokens: int | None = None,
+        batch_size: int | None = None,
         max_length: int | None = None,
         verbose: bool = False,
         allow_untrained: bool = default_of("allow_untrained"),
@@ -90,8 +97,12 @@ class HarpReranker(ModelTransformer):
         self.passage_stride = passage_stride
         self.cache = cache
         self.device = device if isinstance(device, str | None) else tuple(device)
-        self.dtype = dtype
+        self.dtype = dtype_name(dtype)
+        check_limits({"batch_size": batch_size}, {"batch_size": COUNT})
+        if batch_size is not None and batch_tokens is None:
+            batch_tokens = batch_size * (max_length or _TOKENS_OF_A_PAIR)
         self.batch_tokens = batch_tokens
+        self.batch_size = None  # batch_tokens says it
         self.max_length = max_length
         self.verbose = verbose
         self.allow_untrained = allow_untrained

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..engine import EngineOptions
 from ..errors import HarpError
 from ..files.made_from import OverwriteRules
 from ..storage import Stage, read_content, read_manifest
@@ -89,6 +90,7 @@ def build_bm25_negatives(
     directory: Path,
     queries: Sequence[str],
     options: NegativeOptions,
+    engine: EngineOptions | None = None,
     *,
     workers: int = 1,
     queries_per_shard: int = 5_000,
@@ -106,6 +108,7 @@ def build_bm25_negatives(
         directory: build folder with finished corpus and graph stages.
         queries: the tables to make, of `harp_plugin.retrieval.queries.QUERIES`.
         options: how many pages are kept.
+        engine: Spark retrieves in its executors, from an index that this process makes.
         workers: the number of processes; the bytes are the same for any.
         queries_per_shard: the most queries of a shard.
         quiet: show no progress bar.
@@ -128,7 +131,7 @@ def build_bm25_negatives(
     shards = _shards(stage, directory, options.negatives_depth, queries_per_shard)
     index.make()
     try:
-        over_shards(_retrieve_shard, shards, stage, workers, quiet)
+        over_shards(_retrieve_shard, shards, stage, workers, quiet, engine=engine)
     finally:
         _opened.cache_clear()
     _check_found(*stage.counts())

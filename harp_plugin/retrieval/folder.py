@@ -15,7 +15,7 @@ from filelock import FileLock
 from ..errors import HarpError
 from ..files.hashes import changed_file, describe_files
 from ..files.records import read_record, write_record
-from ..files.writing import remove_temporary_of, whole_folder
+from ..files.writing import TEMPORARY, remove_temporary_of, whole_folder
 
 __all__ = ["IndexFolder"]
 
@@ -124,6 +124,10 @@ class IndexFolder(ABC):
 
     def _write_record(self, folder: Path) -> None:
         unlisted = {_RECORD, *self.unlisted}
-        names = [path.name for path in folder.iterdir() if path.name not in unlisted]
+        names = [
+            path.name
+            for path in folder.iterdir()
+            if path.name not in unlisted and path.suffix != TEMPORARY
+        ]
         record = {"made_from": self._made_from, "files": describe_files(folder, names)}
         write_record(folder / _RECORD, record)

@@ -10,12 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..engine import EngineOptions
 from ..errors import HarpError
 from ..files.made_from import OverwriteRules
 from ..models.devices import choose_device
 from ..models.loading import model_fingerprint
 from ..ranking.scorer import Scorer
-from ..storage import ShardFile, Stage, read_batches, read_content, read_manifest, table_files
+from ..storage import (
+    ALONE,
+    ShardFile,
+    Share,
+    Stage,
+    read_batches,
+    read_content,
+    read_manifest,
+    table_files,
+)
 from ..weights.attention import default_dtype
 from ..weights.options import DTYPES
 from ..weights.workers import one_thread, own_device, take_device, worker_devices
@@ -41,11 +51,13 @@ class _Shard(NamedTuple):
 def build_model_negatives(
     directory: Path,
     options: NegativeOptions,
+    engine: EngineOptions | None = None,
     *,
     device: str | None = None,
     workers: int = 1,
     quiet: bool = True,
     rules: OverwriteRules | None = None,
+    share: Share = ALONE,
 ) -> dict[str, Any]:
     """Score the pages of the stage ``bm25_negatives`` by a model, and rank them by this score.
 
@@ -57,11 +69,13 @@ def build_model_negatives(
     Args:
         directory: build folder whose stage ``bm25_negatives`` is finished.
         options: the model.
+        engine: Spark scores in its executors.
         device: as for the stage ``weights``: a name such as ``cpu`` or ``cuda:1``; ``cuda`` is all
             GPUs; None takes GPUs where there are any.
         workers: the number of processes on a CPU.
         quiet: show no progress bar.
         rules: what may be done with other work in the folder.
+        share: of this host, where several share the work.
 
     Returns:
         The stage's manifest.
@@ -74,7 +88,7 @@ def build_model_negatives(
     stage = model_negatives_stage(directory, options, device, rules)
     if stage.is_finished():
         return read_manifest(stage.folder)
-    stage.start()
+    share.start(stage)
     devices = worker_devices(choose_device(device), workers)
     shards = {
         f"{queries}-{file.path.stem}": _Shard(queries, file, directory, stage, devices[0])
@@ -87,8 +101,12 @@ def build_model_negatives(
     free = multiprocessing.get_context("spawn").SimpleQueue()
     for name in devices:
         free.put(name)
-    over_shards(_score_shard, shards, stage, len(devices), quiet, take_device, free)
-    return stage.finish()
+    over_shards(
+        *(_score_shard, shards, stage, len(devices), quiet, take_device, free),
+        engine=engine,
+        share=share,
+    )
+    return share.finish(stage)
 
 
 def model_negatives_stage(

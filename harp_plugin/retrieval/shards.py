@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from ..storage import Stage, shard_map, write_table
+from ..engine import EngineOptions, map_shards
+from ..storage import ALONE, Share, Stage, write_table
 
 __all__ = ["Ranking", "over_shards", "rank", "write_rankings"]
 
@@ -73,11 +74,14 @@ def over_shards(
     quiet: bool,
     begin: Callable[..., None] | None = None,
     *arguments: Any,
+    engine: EngineOptions | None = None,
+    share: Share = ALONE,
 ) -> None:
-    """Apply ``fn`` to the shards, by name, that the stage has not finished; see `shard_map`."""
-    unfinished = [shard for name, shard in shards.items() if not stage.shard_done(name)]
+    """Apply ``fn`` to the shards, by name, that the stage has not finished; see `map_shards`."""
+    count = sum(not stage.shard_done(name) for name in shards)
     with tqdm(total=len(shards), unit="shard", desc=stage.kind, disable=quiet) as bar:
-        bar.update(len(shards) - len(unfinished))
-        workers = min(workers, len(unfinished))
-        for _ in shard_map(fn, unfinished, workers, begin, *arguments):
+        bar.update(len(shards) - count)
+        unfinished = share.unfinished(stage, shards)
+        workers = min(workers, count)
+        for _ in map_shards(fn, unfinished, engine, workers, begin, *arguments):
             bar.update()

@@ -12,15 +12,19 @@ from .parquet import (
     write_table,
 )
 from .shards import shard_map
+from .sharing import ALONE, Share, rank_option, world_option
 from .stage import EmptyStageError, Stage
 
 __all__ = [
+    "ALONE",
     "EmptyStageError",
     "MappedTable",
     "ShardFile",
+    "Share",
     "Stage",
     "open_table",
     "parquet_files",
+    "rank_option",
     "read_batches",
     "read_content",
     "read_manifest",
@@ -30,5 +34,6 @@ __all__ = [
     "table_bytes",
     "table_files",
     "verify_tables",
+    "world_option",
     "write_table",
 ]

@@ -75,7 +75,7 @@ class ShardRecords:
         for path in self._paths():
             if damage := self._damage(path):
                 logger.warning("%s: its shard is made anew", damage)
-                path.unlink()
+                path.unlink(missing_ok=True)
 
     def _damage(self, path: Path) -> str | None:
         record = record_or_none(path)

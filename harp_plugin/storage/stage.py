@@ -126,13 +126,19 @@ class Stage:
         stored = self._read_stored()
         return stored is not None and self._agrees_with(stored) and self.is_whole
 
-    def start(self) -> None:
+    def start(self, *, with_others: bool = False) -> None:
         """Make the folder ready: keep the finished shards of the same work, clear other work.
+
+        Args:
+            with_others: other hosts may be at work in the folder; what they are writing, or have
+                finished by now, is left as it is.
 
         Raises:
             HarpError: as `check` does.
         """
         self.check()
+        if with_others and self.is_whole:
+            return
         stored = self._read_stored()
         if stored is None or not self._agrees_with(stored):
             clear_folder(self.folder)
@@ -142,7 +148,8 @@ class Stage:
             started = {name: stored[name] for name in self._record()}
             write_record(self.folder / STARTED, started)
         (self.folder / MANIFEST).unlink(missing_ok=True)
-        remove_temporary(self.folder, recursive=True)
+        if not with_others:
+            remove_temporary(self.folder, recursive=True)
         self._shards.forget_damaged()
 
     def shard_done(self, name: str) -> bool:
@@ -174,11 +181,16 @@ class Stage:
         """List the files of a table that the finished shards wrote, in order."""
         return shard_files(self.folder, self._shards.files(), table=name)
 
-    def finish(self, *, needed: str | None = None, **more: Any) -> dict[str, Any]:
+    def finish(
+        self, *, needed: str | None = None, with_others: bool = False, **more: Any
+    ) -> dict[str, Any]:
         """Write the manifest, which commits the stage, and remove its temporary tables.
+
+        What executors of Spark left unfinished when they were killed is removed as well.
 
         Args:
             needed: a table that must not be empty; None for any.
+            with_others: other hosts may be at work in the folder, as in `start`.
             more: further entries of the manifest.
 
         Raises:
@@ -187,6 +199,8 @@ class Stage:
         rows, drops = self.counts()
         if not (rows[needed] if needed else any(rows.values())):
             raise EmptyStageError(self._nothing_written(drops))
+        if not with_others:
+            remove_temporary(self.folder, recursive=True)
         kept = {
             name: entry
             for name, entry in self._shards.files().items()
@@ -244,12 +258,16 @@ class Stage:
 
     def _refuse_unknown(self) -> None:
         """Refuse a folder in which no record tells what it holds, unless nothing is there."""
-        if any((self.folder / name).exists() for name in (MANIFEST, STARTED)):
-            raise HarpError(
-                f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not written "
-                "by harp: move the folder away, or name another --output-dir"
-            )
-        refuse_strange_files(self.folder, (), has_started=False)
+        try:
+            if any((self.folder / name).exists() for name in (MANIFEST, STARTED)):
+                raise HarpError(
+                    f"{self.folder} has a {MANIFEST} or {STARTED} that is damaged or was not "
+                    "written by harp: move the folder away, or name another --output-dir"
+                )
+            refuse_strange_files(self.folder, (), has_started=False)
+        except HarpError:
+            if self._read_stored() is None:  # another host may have started it just now
+                raise
 
     def _listed(self) -> set[str]:
         manifest = record_or_none(self.folder / MANIFEST) or {}

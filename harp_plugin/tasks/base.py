@@ -23,14 +23,15 @@ _MOST_PAGES = 1000
 class Task(Protocol):
     """A pre-training task: which examples there are, and how a group is drawn from one.
 
-    A class may also have five attributes. ``stages`` names the stages of a build that a draw reads
+    A class may also have six attributes. ``stages`` names the stages of a build that a draw reads
     beside the corpus and the link graph; without it, they are ``("weights",)``.
     ``groups_per_example`` is the number of groups that an example gives in one epoch; without it,
     the number is 1. ``negative_queries`` names the texts by which a task that draws other pages
     finds hard negatives: ``anchor_texts``, ``sentences`` or ``pages``. ``select`` is a static
     method that takes the table of the examples, the `DrawOptions` and the `BuildSource`, and
     returns the ids of the examples that are drawn from, ascending; without it, all are.
-    ``citation`` is the key of the task's paper in ``data/citations.bib``.
+    ``citation`` is the key of the task's paper in ``data/citations.bib``. ``by_design`` says of
+    checks of `harp inspect`, by their names, why they are no fault of this task.
     """
 
     @staticmethod

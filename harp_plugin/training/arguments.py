@@ -285,6 +285,17 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         default_factory=torch.cuda.is_available,
         metadata={"help": "Keep batches in pinned memory (default: if there is a GPU)."},
     )
+    license: str | None = field(
+        default=None,
+        metadata={
+            "help": "Licence of the model, for its card: a name that the hub knows, such as "
+            "apache-2.0."
+        },
+    )
+    language: str | None = field(
+        default=None,
+        metadata={"help": "Language of the model, for its card: a code of ISO 639, such as en."},
+    )
     quiet: bool = field(default=False, metadata={"help": "Show no progress bar and no log lines."})
     disable_tqdm: bool | None = field(
         default=False, metadata={"help": "The same as --quiet; this is its name in transformers."}

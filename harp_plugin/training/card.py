@@ -8,12 +8,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCard, ModelCardData
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from ..models.loading import PACKAGE_PREFIX
 from ..models.trainable import ModelDescription
 from ..tasks import TASKS
 from .losses import CITATIONS, WeightedSum
+from .validation import ValidationOptions
 
 __all__ = ["CARD", "HARP", "bibtex", "cited", "is_on_the_hub", "model_card"]
 
@@ -42,16 +43,23 @@ def model_card(manifest: Mapping[str, Any], description: ModelDescription) -> Mo
     ranks = loss.needs_scores or not manifest["untrained_weights"]
     name = recipe["model"]
     is_finetuned = "build_dir" not in recipe
+    title = description.finetuned_title if is_finetuned else description.pretrained_title
+    measured = list(_measured(manifest, description.pipeline_tag)) or None
     data = ModelCardData(
+        language=recipe.get("language"),
+        license=recipe.get("license"),
         base_model=name if is_on_the_hub(name) else None,
         library_name="transformers",
         pipeline_tag=description.pipeline_tag if ranks else "fill-mask",
         tags=list(description.tags),
+        datasets=_on_the_hub(recipe.get("dataset")),
+        model_name=title if measured else None,
+        eval_results=measured,
     )
     return ModelCard.from_template(
         data,
         template_str=(files("harp_plugin") / "data" / description.template).read_text("utf-8"),
-        title=description.finetuned_title if is_finetuned else description.pretrained_title,
+        title=title,
         base=f"`{name}`",
         mlm=loss.needs_mlm,
         ranks=ranks,
@@ -72,6 +80,29 @@ def is_on_the_hub(name: str) -> bool:
     """Return whether a name is of a model on the hub, not of a folder or a package."""
     is_path = name.startswith((".", "/", "~")) or name.count("/") > 1 or Path(name).exists()
     return not is_path and not name.startswith(PACKAGE_PREFIX)
+
+
+def _on_the_hub(dataset: str | None) -> list[str] | None:
+    """Name a dataset of ir_datasets as the hub does."""
+    if dataset is None or dataset.startswith("harp"):
+        return None
+    return ["irds/" + dataset.removeprefix("irds:").replace("/", "_")]
+
+
+def _measured(manifest: Mapping[str, Any], task: str) -> Iterable[EvalResult]:
+    """Yield what was measured on the queries of ``validation_dataset``, for the model index."""
+    recipe = manifest["recipe"]
+    dataset = recipe.get("validation_dataset")
+    for measure in recipe.get("validation_measures") or ValidationOptions().validation_measures:
+        value = manifest["metrics"].get(f"eval_{measure}")
+        if dataset and value is not None:
+            yield EvalResult(
+                task_type=task,
+                dataset_type=dataset,
+                dataset_name=f"{dataset}, queries for validation",
+                metric_type=measure,
+                metric_value=value,
+            )
 
 
 def _origin(recipe: Mapping[str, Any], *, is_finetuned: bool) -> str:

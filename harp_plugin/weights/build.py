@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from tqdm import tqdm
 
-from ..engine import PACKAGES, EngineOptions
+from ..engine import PACKAGES, EngineOptions, map_shards
+from ..errors import HarpError
 from ..files.made_from import OverwriteRules
 from ..models.devices import choose_device
 from ..models.loading import model_fingerprint
 from ..storage import (
+    ALONE,
     ShardFile,
+    Share,
     Stage,
     read_batches,
     read_content,
     read_manifest,
-    shard_map,
     table_files,
     write_table,
 )
@@ -33,6 +35,7 @@ from .collection import COLLECTION, COUNTED, Collection, WordCounts, add_up_coun
 from .contrast import Contrast, attention_to_words, saturated, shares_in_texts
 from .language_model import LanguageModelWeigher
 from .options import DTYPES, SATURATION, WeightOptions
+from .progress import TextCount, count_texts, shown, take_place
 from .tables import (
     PAGE_ATTENTION,
     TABLES,
@@ -72,6 +75,7 @@ def build_weights(
     workers: int = 1,
     quiet: bool = False,
     rules: OverwriteRules | None = None,
+    share: Share = ALONE,
 ) -> dict[str, Any]:
     """Weigh the texts of a corpus, shard by shard.
 
@@ -83,21 +87,28 @@ def build_weights(
     Args:
         directory: build folder with finished corpus and graph stages.
         options: weighting, model and units.
-        engine: adds up the counts of words.
+        engine: weighs, if it is Spark, and adds up the counts of words.
         device: a name such as ``cpu`` or ``cuda:1``; ``cuda`` is all GPUs; None takes GPUs where
             there are any.
         workers: the number of processes on a CPU.
         quiet: show no progress bar.
         rules: what may be done with other work in the folder.
+        share: of this host, where several share the work.
 
     Returns:
         The stage's manifest; its ``heads`` is the model's number of attention heads.
 
     Raises:
-        HarpError: the model cannot be loaded, an earlier stage is unfinished or damaged, or the
-            folder holds other work or other files.
+        HarpError: the model cannot be loaded, an earlier stage is unfinished or damaged, the
+            folder holds other work or other files, or hosts share what counts words first.
     """
+    if share.world > 1 and options.weighting != "attention":
+        raise HarpError(
+            f"--weighting {options.weighting} counts the words of all pages first: let one host "
+            "do it, without --rank and --world"
+        )
     read_content(directory, "corpus", "graph")
+    engine = engine or EngineOptions()
     stage = weights_stage(directory, options, device, rules)
     if stage.is_finished():
         stage.remove_temporary_tables()
@@ -107,7 +118,7 @@ def build_weights(
     if options.needs_model:
         weigher = load_weigher(options, device)
         heads, devices = weigher.heads, worker_devices(weigher.device, workers)
-    stage.start()
+    share.start(stage)
     graph_tables(directory, verify=True)
     files = zip(
         *(table_files(directory / "corpus", t) for t in ("pages", "sentences")), strict=True
@@ -118,7 +129,7 @@ def build_weights(
     ]
     more: dict[str, Any] = {}
     if options.weighting != "attention":
-        _over_shards(_count_shard, shards, devices, "words", quiet)
+        _over_shards(_count_shard, shards, devices, "words", quiet, engine)
         texts = add_up_counts(stage, engine, workers)
         cache = directory / "mapped" / "weights-collection"
         collection = Collection.open(stage.table(COLLECTION), texts, cache)
@@ -126,8 +137,8 @@ def build_weights(
         more["collection"] = {"texts": collection.texts, "words": collection.sums["occurrences"]}
         if options.weighting == "language-model":
             more["collection"]["dirichlet_mu"] = _mu(options, collection)
-    _over_shards(_write_shard, shards, devices, "weights", quiet)
-    return stage.finish(heads=heads, **more)
+    _over_shards(_write_shard, shards, devices, "weights", quiet, engine, share)
+    return share.finish(stage, heads=heads, **more)
 
 
 def weights_stage(
@@ -174,18 +185,57 @@ def _with_dtypes(options: WeightOptions, device: str | None) -> list[WeightOptio
 
 
 def _over_shards(
-    fn: Callable[[_Shard], None], shards: list[_Shard], devices: list[str], what: str, quiet: bool
+    fn: Callable[[_Shard], None],
+    shards: list[_Shard],
+    devices: list[str],
+    what: str,
+    quiet: bool,
+    engine: EngineOptions,
+    share: Share = ALONE,
 ) -> None:
     """Apply ``fn`` to the shards that it has not finished."""
-    unfinished = [shard for shard in shards if not shard.stage.shard_done(_mark(what, shard))]
-    with tqdm(total=len(shards), unit="shard", desc=what, disable=quiet) as bar:
-        bar.update(len(shards) - len(unfinished))
+    stage, by_mark = shards[0].stage, {_mark(what, shard): shard for shard in shards}
+    unfinished = sum(not stage.shard_done(mark) for mark in by_mark)
+    workers = min(len(devices), unfinished)
+    in_this_process = engine.is_spark or workers <= 1
+    count = TextCount(0 if in_this_process else workers)
+    texts = _texts(shards[0].directory, what)
+    bar = tqdm(
+        total=texts,
+        initial=texts * (len(shards) - unfinished) // len(shards),
+        unit="text",
+        desc=what,
+        disable=quiet,
+    )
+    with bar, shown(count, bar):
         free_devices = multiprocessing.get_context("spawn").SimpleQueue()
         for name in devices:
             free_devices.put(name)
-        workers = min(len(devices), len(unfinished))
-        for _ in shard_map(fn, unfinished, workers, take_device, free_devices):
-            bar.update()
+        if in_this_process:
+            take_place(count.counts, count.places)
+        for _ in map_shards(
+            fn,
+            share.unfinished(stage, by_mark),
+            engine,
+            workers,
+            _begin,
+            free_devices,
+            count.counts,
+            count.places,
+        ):
+            if engine.is_spark:
+                count_texts(texts // len(shards))
+
+
+def _begin(free_devices: Any, counts: Any, places: Any) -> None:
+    take_device(free_devices)
+    take_place(counts, places)
+
+
+def _texts(directory: Path, what: str) -> int:
+    """Return how many texts are weighed, or a few more: pages without in-links are left out."""
+    rows = read_manifest(directory / "graph")["rows"]
+    return rows["documents"] + (rows["sentence_anchors"] if what == "weights" else 0)
 
 
 def _mark(what: str, shard: _Shard) -> str:
@@ -238,6 +288,7 @@ def _count_attention(
             mass = shares_in_texts(mass, words)
         counts.add(len(weighed), words, mass)
         batches.append(attention_batch(chunk.ids, weighed))
+        count_texts(len(chunk.texts))
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
     kept = shard.stage.folder / _PAGE_ATTENTION / counted.name
     return [write_table(kept, PAGE_ATTENTION, batches), counts.write(counted)]
@@ -260,6 +311,7 @@ def _write_shard(shard: _Shard) -> None:
         drops["anchor without a token"] += int((outside & ~in_cut).sum())
         batches["sentence_weights"].append(text_batch(chunk.ids, weighed))
         batches["anchor_weights"].append(anchor_batch(chunk.anchors, weighed))
+        count_texts(len(chunk.texts))
     leads = lead_chunks(shard.pages, tables)
     pages = (
         _contrasted(weigher, leads, shard.stage.folder / _PAGE_ATTENTION / file)
@@ -270,6 +322,7 @@ def _write_shard(shard: _Shard) -> None:
         drops[f"page cut at {limit}"] += int(weighed.words.cut.sum())
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
+        count_texts(len(chunk.texts))
     files = {
         name: write_table(shard.stage.folder / name / file, schema, batches[name])
         for name, schema in TABLES.items()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from ..engine import PACKAGES, EngineOptions
+from ..engine import PACKAGES, EngineOptions, map_shards
 from ..files.made_from import OverwriteRules
-from ..storage import Stage, open_table, read_content, read_manifest, shard_map, table_files
+from ..storage import Stage, open_table, read_content, read_manifest, table_files
 from .collection import COLLECTION, COUNTED, Collection, add_up_counts, count_words
 
 __all__ = ["build_words", "open_words", "words_stage"]
@@ -56,7 +56,7 @@ def build_words(
     with tqdm(total=len(shards), unit="shard", desc="words", disable=quiet) as bar:
         bar.update(len(shards) - len(unfinished))
         count = partial(_count_shard, directory=directory, stage=stage)
-        for _ in shard_map(count, unfinished, workers):
+        for _ in map_shards(count, unfinished, engine, workers):
             bar.update()
     texts = add_up_counts(stage, engine, workers)
     return stage.finish(needed=COLLECTION, texts=texts)

@@ -89,6 +89,29 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
+@pytest.mark.integration
+def test_in_a_short_budget_the_encoder_learns_alone(command, short_training, capsys, caplog):
+    arguments, folder = command
+    alone = folder.with_name("short")
+    arguments = [str(alone) if word == str(folder) else word for word in arguments]
+    arguments.remove("--train-encoder")
+    assert main(arguments) == 0
+    assert "the encoder learns alone" in caplog.text
+    output = capsys.readouterr().out
+    assert "\nfielded BM25 + cosine " in output and "cross-encoder" not in output
+    assert (alone / "encoder-links" / "model.safetensors").is_file()
+    assert not (alone / "links").exists()
+    dataset = JudgedDataset(f"harp:{alone / 'collection'}/test")
+    found = HarpPipeline.load(alone).transform(dataset.topics)
+    expected = read_run(alone / "evaluation" / "runs" / "fielded-bm25-+-cosine.run")
+    both = found.merge(expected, on=["qid", "docno"], suffixes=("", "_expected"))
+    assert len(both) == len(expected) == len(found)
+    assert both["score"].tolist() == pytest.approx(both["score_expected"].tolist(), abs=1e-5)
+    decided = (alone / "plan.json").read_bytes()
+    assert main(arguments) == 0
+    assert (alone / "plan.json").read_bytes() == decided
+
+
 def test_a_wrong_budget_is_refused_at_once(tmp_path, capsys):
     assert main(["adapt", "docs", "--output-dir", str(tmp_path / "x"), "--budget", "2 weeks"]) == 2
     assert "--budget '2 weeks' is no duration" in capsys.readouterr().err

@@ -59,20 +59,23 @@ def test_steps():
 
 @pytest.fixture
 def planned(tmp_path, monkeypatch):
-    """Plans for a cross-encoder and an encoder; 100 pairs are scored in a second."""
+    """Plans for a cross-encoder and an encoder; 100 of their pairs are scored in a second."""
     recipe = RECIPE | {"max_length": 32, "bf16": False}
     folders = {"links": "links", "queries": "queries"}
     learners = [
         Learner("cross-encoder", recipe, folders),
-        Learner("encoder", recipe, {name: f"encoder-{name}" for name in folders}),
+        Learner("encoder", {**recipe, "of": "encoder"}, {n: f"encoder-{n}" for n in folders}),
     ]
-    monkeypatch.setattr(plan, "measured_speed", lambda *_: 100.0)
+    speeds = {"encoder": 100.0}
+    monkeypatch.setattr(plan, "measured_speed", lambda data, *_: speeds.get(data[-1], 100.0))
     monkeypatch.setattr(plan, "encoding_seconds", lambda *_: 200.0)
-    monkeypatch.setattr(plan, "training_data", lambda _: range(10_000))
+    monkeypatch.setattr(plan, "training_data", lambda r: [0] * 9_999 + [r.get("of")])
     monkeypatch.setattr(plan, "_query_count", lambda _, split: 8000 if split == "train" else 100)
 
-    def make(seconds):
-        return plan.make_plan(AdaptOptions(output_dir=str(tmp_path)), learners, seconds)
+    def make(seconds, train_encoder=True, speed_of_encoder=100.0):
+        speeds["encoder"] = speed_of_encoder
+        options = AdaptOptions(output_dir=str(tmp_path), train_encoder=train_encoder)
+        return plan.make_plan(options, learners, seconds)
 
     return make
 
@@ -89,6 +92,30 @@ def test_a_plan(planned, capsys):
     assert planned(10**6) == found
 
 
+def test_each_model_has_the_speed_of_its_own_texts(planned):
+    found = planned(3510, speed_of_encoder=50.0)
+    assert found == {"links": 315, "queries": 315, "encoder-links": 67, "encoder-queries": 67}
+
+
 def test_a_plan_for_too_little_time(planned, caplog):
     assert set(planned(200).values()) == {50}
     assert "training and ranking take longer than --budget 2h allows" in caplog.text
+
+
+def test_a_plan_for_one_model(planned):
+    """Of 3,210 s nine tenths are for training: 2,889 s, half of them for queries."""
+    assert planned(3510, train_encoder=False) == {
+        **{"links": 451, "queries": 451},
+        **{"encoder-links": 0, "encoder-queries": 0},
+    }
+
+
+def test_a_plan_without_a_cross_encoder(planned, caplog):
+    """1,300 s leave 1,000 beside ranking: 140 steps of 3.2 s, too few for a cross-encoder.
+
+    Without one, no pairs are scored, and nine tenths of 1,100 s are for the encoder.
+    """
+    found = planned(1300, train_encoder=False)
+    assert found == {"links": 0, "queries": 0, "encoder-links": 154, "encoder-queries": 154}
+    assert "too short for a cross-encoder" in caplog.text
+    assert planned(10**6, train_encoder=False) == found

@@ -131,7 +131,7 @@ def test_copies_for_look_ups(builds):
     shutil.rmtree(build / "mapped")  # it has copies that only the build itself reads
     drawn(build)
     paths = sorted(p for p in (build / "mapped").iterdir() if p.suffix != ".lock")
-    names = [path.name for path in paths][::3]
+    names = [path.name for path in paths][::6]
     found: Counter[str] = Counter()
     rng = random.Random(7)
     for name in names:
@@ -141,7 +141,7 @@ def test_copies_for_look_ups(builds):
             if data is not None:
                 path.write_bytes(data)
             found[outcome(build, expected)] += 1
-    assert found.total() >= 40 and set(found) == {"the same"}
+    assert found.total() >= 20 and set(found) == {"the same"}
 
 
 def test_foreign_shards(builds):

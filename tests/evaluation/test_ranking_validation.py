@@ -20,7 +20,7 @@ def bert(tiny_bert):
     return model.eval(), load_tokenizer(str(tiny_bert))
 
 
-def validation_of(tmp_path, query_ids=None, seed=42, **changes):
+def validation_of(tmp_path, query_ids=None, seed=42, quiet=True, **changes):
     options = {
         "validation_dataset": "harp-encyclopedia",
         "validation_queries": 8,
@@ -33,7 +33,16 @@ def validation_of(tmp_path, query_ids=None, seed=42, **changes):
         seed=seed,
         max_length=48,
         index_dir=tmp_path / "index",
+        quiet=quiet,
     )
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_bar_shows_what_a_validation_scores(bert, tmp_path, capsys, quiet):
+    validation = validation_of(tmp_path, quiet=quiet)
+    capsys.readouterr()
+    validation(*bert)
+    assert ("validate" in capsys.readouterr().err) == (not quiet)
 
 
 @pytest.mark.parametrize("first_stage", ["bm25", "run"])

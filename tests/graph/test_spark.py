@@ -1,5 +1,6 @@
 """Spark gives the same bytes as DuckDB; without Java it says what to do."""
 
+import math
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from synthetic import synthetic_wiki
 
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.engine import EngineOptions, Step, run_steps
+from harp_plugin.engine import EngineOptions, Step, map_shards, memory_bytes, run_steps
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.storage import Stage
@@ -49,8 +50,10 @@ def build(wiki, folder, engine, **options):
 
 @pytest.mark.integration
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
-def test_the_same_bytes(tmp_path, capfd):
+def test_the_same_bytes(tmp_path, capfd, monkeypatch):
     """With all filters, the examples of all tasks, and a source that is read twice."""
+    # The heavier compiler of Java does not pay for a run of a minute.
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     wiki = synthetic_wiki.Wiki(pages=600, links=6_000, redirects=120)
     synthetic_wiki.write_dump(wiki, tmp_path / "wiki.xml", quiet=True)
     small = write_dump(tmp_path / "small.xml", PAGES)
@@ -69,6 +72,20 @@ def test_the_same_bytes(tmp_path, capfd):
     assert parquet_bytes(tmp_path / "spark") == expected
     leftovers = {p.suffix for p in (tmp_path / "spark").rglob("*") if p.is_file()}
     assert leftovers == {".parquet", ".json"}
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
+def test_shards_in_order_and_their_errors_in_one_line(monkeypatch, capfd):
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    sizes = map_shards(memory_bytes, iter(["3GB", "1GB", "2KiB"]), SPARK, workers=2)
+    assert list(sizes) == [3 * 10**9, 10**9, 2048]
+    with pytest.raises(HarpError, match=r"^--memory four: give a number"):
+        list(map_shards(memory_bytes, ["1GB", "four"], SPARK, workers=2))
+    with pytest.raises(HarpError, match=r"^Spark: ValueError: math domain error \(finished .*\)$"):
+        list(map_shards(math.sqrt, [-1], SPARK, workers=2))
+    assert list(map_shards(math.sqrt, [], SPARK)) == []
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

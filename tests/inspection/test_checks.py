@@ -22,7 +22,7 @@ from harp_plugin.inspection.checks import CHECKS
 from harp_plugin.inspection.histograms import histograms
 from harp_plugin.inspection.measurements import AuditedGroups, Measurement, accuracy
 from harp_plugin.inspection.observations import Observation
-from harp_plugin.tasks import DrawOptions
+from harp_plugin.tasks import TASKS, DrawOptions
 
 
 def measured(
@@ -318,6 +318,18 @@ def test_what_a_task_is_speaks_not_against_it():
     rdp, other = (result_of("negative_linked", groups, task) for task in ("rdp", "acm"))
     assert (rdp.level, other.level) == (Level.GREEN, Level.RED)
     assert rdp.advice.startswith("This is the task")
+
+
+def test_a_task_says_itself_which_check_is_no_fault():
+    @TASKS.register("some")
+    class Some:
+        by_design = {"longer_query": "Its positives ask more."}  # noqa: RUF012
+
+    groups = [observed(("a b", "d"), ("a", "d"))] * 30
+    found = result_of("longer_query", groups)
+    TASKS.unregister("some")
+    assert (found.level, found.advice) == (Level.GREEN, Some.by_design["longer_query"])
+    assert result_of("longer_query", groups).level is Level.RED
 
 
 def test_the_worst_check_has_the_level_of_the_task():

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+import torch
 
-from harp_plugin import HarpReranker
+from harp_plugin import HarpFusion, HarpReranker
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking import Scorer
 
@@ -166,3 +167,59 @@ def test_progress_is_shown_when_asked(tiny_bert, results, capsys):
 def test_fit_in_a_pipeline_of_records(rerank, results):
     records = list(rerank(results.to_dict(orient="records")))
     assert [record["score"] for record in records] == list(rerank(results)["score"])
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "bfloat16", torch.bfloat16])
+def test_a_dtype_has_its_short_name_and_that_of_torch(tiny_bert, dtype):
+    reranker = HarpReranker(tiny_bert, dtype=dtype, allow_untrained=True)
+    assert reranker.dtype == reranker.scorer.dtype == "bfloat16"
+    assert Scorer(tiny_bert, dtype=dtype).dtype == "bfloat16"
+    assert reranker == HarpReranker(tiny_bert, dtype="bfloat16", allow_untrained=True)
+
+
+def test_batch_size_is_a_number_of_tokens(tiny_bert, results):
+    named = HarpReranker(tiny_bert, batch_size=4, max_length=64, allow_untrained=True)
+    plain = HarpReranker(tiny_bert, batch_tokens=256, max_length=64, allow_untrained=True)
+    assert named == plain and named.scorer.batch_tokens == plain.scorer.batch_tokens == 256
+    assert HarpReranker(tiny_bert, batch_size=2).batch_tokens == 1024
+    assert HarpReranker(tiny_bert, batch_size=2, batch_tokens=99).batch_tokens == 99
+    assert named.transform(results).equals(plain.transform(results))
+    with pytest.raises(HarpError, match="batch_size"):
+        HarpReranker(tiny_bert, batch_size=0)
+
+
+def test_grid_search_chooses_the_weights_of_a_fusion():
+    """PyTerrier's GridSearch and KFoldGridSearch find the weights that a plain loop finds."""
+    topics = pd.DataFrame({"qid": ["1", "2", "3", "4"], "query": ["a", "b", "c", "d"]})
+    qrels = pd.DataFrame({"qid": topics["qid"], "docno": ["x", "y", "x", "y"], "label": 1})
+
+    def system(scores):
+        rows = [(q, d, s) for q, of in scores.items() for d, s in of.items()]
+        run = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+        return pt.Transformer.from_df(pt.model.add_ranks(run.merge(topics, on="qid")))
+
+    wrong = {"x": 1.0, "y": 2.0, "z": 0.0}
+    first = system({"1": wrong, "2": wrong, "3": wrong, "4": wrong})
+    right = {"x": 3.0, "y": 0.0, "z": 0.0}
+    second = system({"1": right, "2": right, "3": right, "4": right})
+    fusion = HarpFusion({"first": first, "second": second})
+    grid = [{"first": 1, "second": weight} for weight in (0, 0.5, 3)]
+
+    def value(weights, part):
+        table = pt.Experiment(
+            [HarpFusion({"first": first, "second": second}, weights=weights)],
+            topics[topics["qid"].isin(part)],
+            qrels,
+            ["recip_rank"],
+        )
+        return table["recip_rank"][0]
+
+    part = topics[topics["qid"].isin(["1", "3"])]
+    tuned = pt.GridSearch(fusion, {fusion: {"weights": grid}}, part, qrels, "recip_rank")
+    assert tuned.weights == max(grid, key=lambda weights: value(weights, ["1", "3"]))
+    folds = [topics[topics["qid"].isin(["1", "3"])], topics[topics["qid"].isin(["2", "4"])]]
+    _, chosen = pt.KFoldGridSearch(fusion, {fusion: {"weights": grid}}, folds, qrels, "recip_rank")
+    assert [setting[0][2] for setting in chosen] == [
+        max(grid, key=lambda weights: value(weights, ["2", "4"])),
+        max(grid, key=lambda weights: value(weights, ["1", "3"])),
+    ]

@@ -55,8 +55,9 @@ def test_every_checkpoint_says_what_it_is(options):
 
 
 def test_the_hub_reads_the_header(options):
-    out = fit(SentenceGroups(), *options(max_steps=2))
+    out = fit(SentenceGroups(), *options(max_steps=2, license="cc-by-sa-4.0", language="en"))
     card = ModelCard.load(out / CARD)
+    assert (card.data.license, card.data.language) == ("cc-by-sa-4.0", "en")
     assert metadata_load(out / CARD) == card.data.to_dict()
     assert card.data.pipeline_tag == "text-ranking" and card.data.library_name == "transformers"
     assert card.data.base_model is None
@@ -90,6 +91,27 @@ def test_scoring_head_that_nothing_trained_is_told():
     assert "**Its scoring head was not trained:**" in card.text
     assert re.findall(r"@\w+{(\w+),", card.text) == ["ma2021harp", "su2024wikiformer"]
     assert '| fields | ["a\\|b"] |' in card.text
+
+
+def test_measures_of_validation_stand_in_the_model_index():
+    manifest = {
+        "recipe": {
+            **{"model": "bert-base-uncased", "dataset": "msmarco-passage/train"},
+            **{"losses": {"lce": 1.0}, "validation_dataset": "vaswani"},
+        },
+        **{"untrained_weights": [], "seed": 1, "counts": {}, "groups_per_epoch": 9, "steps": 3},
+        **{"best_step": None, "processes": 1, "versions": {"torch": "2"}, "citations": [HARP]},
+        "metrics": {"loss": 0.5, "eval_loss": 0.1, "eval_nDCG@10": 0.25, "step": 3},
+    }
+    card = model_card(manifest, TrainableCrossEncoder.description)
+    (result,) = card.data.eval_results
+    assert (result.metric_type, result.metric_value) == ("nDCG@10", 0.25)
+    assert (result.task_type, result.dataset_type) == ("text-ranking", "vaswani")
+    assert card.data.datasets == ["irds/msmarco-passage_train"]
+    header = card.data.to_dict()["model-index"][0]
+    assert header["name"] == card.text.partition("# ")[2].partition("\n")[0]
+    folded = card.text.partition("<details>")[2].partition("</details>")[0]
+    assert "## Options" in folded and "## Versions" in folded and "## Use" not in folded
 
 
 def test_a_fine_tuned_card_names_its_data(tiny_bert, tmp_path):

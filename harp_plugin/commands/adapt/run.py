@@ -52,16 +52,16 @@ def adapt(
     """
     began, budget = time.monotonic(), seconds_in(options.budget)
     with output_folder(options.folder):
-        learners = [cross_encoder(options), *([encoder(options)] if options.train_encoder else [])]
+        learners = [cross_encoder(options), encoder(options)]
         _build(sources, options, corpus, learners, budget)
         _collect(options, budget)
         steps = make_plan(options, learners, budget - (time.monotonic() - began))
         for learner in learners:
             train(learner, options, steps)
-        models = {learner.name: learner.trained(options, steps) for learner in learners}
-        dense = models.get("encoder", options.encoder or options.model)
-        results = rank(options, models["cross-encoder"], dense)
-        save_pipeline(options, models["cross-encoder"], dense)
+        reranker, dense = (learner.trained(options, steps) for learner in learners)
+        dense = dense or options.encoder or options.model
+        results = rank(options, reranker, dense)
+        save_pipeline(options, reranker, dense)
         return results
 
 

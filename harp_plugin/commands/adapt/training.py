@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import HarpError
-from ...options import read_recipe
+from ...recipe_files import read_recipe
 from ..steps import say, training_arguments
 from .options import AdaptOptions
 
@@ -28,7 +28,7 @@ class Learner:
     Attributes:
         name: what it is, for messages.
         recipe: of the training on links.
-        folders: where the model is after each part of its training, by `SIGNALS`.
+        folders: where the model is after each part of its training, by `SIGNALS` in their order.
         finetuning: options of the second part.
     """
 
@@ -37,10 +37,10 @@ class Learner:
     folders: Mapping[str, str]
     finetuning: dict[str, Any] = field(default_factory=dict)
 
-    def trained(self, options: AdaptOptions, steps: Mapping[str, int]) -> str:
-        """Name the folder of the model after all steps."""
-        last = "queries" if steps[self.folders["queries"]] else "links"
-        return str(options.folder / self.folders[last])
+    def trained(self, options: AdaptOptions, steps: Mapping[str, int]) -> str | None:
+        """Name the folder of the model after all steps; None if it is not trained."""
+        folders = [folder for folder in self.folders.values() if steps[folder]]
+        return str(options.folder / folders[-1]) if folders else None
 
 
 def cross_encoder(options: AdaptOptions) -> Learner:

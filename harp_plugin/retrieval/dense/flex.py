@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
 
 from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...files.hashes import changed_file, describe_files
-from ...files.locks import one_writer
+from ...files.locks import one_of_several_writers, one_writer
 from ...files.made_from import MadeFrom, OverwriteRules
 from ...files.records import NOT_WRITTEN_BY_HARP, read_own_record, read_record, write_record
+from ...storage import ALONE, Share
 from .encoder import Encoder
 from .index import DenseIndex
 
@@ -40,6 +44,7 @@ class FlexFolder:
         encoder: makes the vectors, one for each document.
         rules: what may be replaced.
         quiet: show no progress bar.
+        share: of this host, where several encode; whoever ends last finds the index finished.
     """
 
     def __init__(
@@ -50,12 +55,14 @@ class FlexFolder:
         *,
         rules: OverwriteRules | None = None,
         quiet: bool = True,
+        share: Share = ALONE,
     ) -> None:
         self.folder = folder
         self.dataset = dataset
         self.encoder = encoder
         self.rules = rules or OverwriteRules()
         self.quiet = quiet
+        self.share = share
 
     @property
     def made_from(self) -> MadeFrom:
@@ -81,21 +88,45 @@ class FlexFolder:
             raise HarpError(f"{self.folder} is a file: name another {self.rules.output}")
         if self._is_finished():
             return False
-        with one_writer(self.folder):
-            self._remove()
-            vectors = DenseIndex(
-                self.dataset, self.folder / _VECTORS, self.encoder, quiet=self.quiet
-            )
+        vectors = DenseIndex(
+            self.dataset,
+            self.folder / _VECTORS,
+            self.encoder,
+            quiet=self.quiet,
+            share=self.share,
+        )
+        with self._writer():
+            with self._turn():
+                if not self._is_finished():
+                    self._remove()
             vectors.make()
-            unfinished = self.folder / f"{_VECTORS}.flex"
-            shutil.rmtree(unfinished, ignore_errors=True)
-            type(flex)(str(unfinished), verbose=False).index(_documents(vectors))
-            for name in FLEX_FILES:
-                (unfinished / name).replace(self.folder / name)
-            unfinished.rmdir()
-            self._write_record()
-            shutil.rmtree(self.folder / _VECTORS)
-        return True
+            with self._turn():
+                is_made = not self._is_finished()
+                if is_made:
+                    self._write(type(flex), vectors)
+            if self.share.world == 1:
+                self._clean()
+        return is_made
+
+    def _writer(self) -> AbstractContextManager[None]:
+        if self.share.world == 1:
+            return one_writer(self.folder)
+        return one_of_several_writers(self.folder, self._clean)
+
+    def _clean(self) -> None:
+        shutil.rmtree(self.folder / _VECTORS, ignore_errors=True)
+
+    def _turn(self) -> FileLock:
+        return FileLock(self.folder / f".{_VECTORS}.lock")
+
+    def _write(self, flex: type[FlexIndex], vectors: DenseIndex) -> None:
+        unfinished = self.folder / f"{_VECTORS}.flex"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        flex(str(unfinished), verbose=False).index(_documents(vectors))
+        for name in FLEX_FILES:
+            (unfinished / name).replace(self.folder / name)
+        unfinished.rmdir()
+        self._write_record()
 
     def _is_finished(self) -> bool:
         path = self.folder / _RECORD

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from tqdm import tqdm
 from ...errors import HarpError
 from ...files.writing import remove_temporary, sync, whole_file, write_text
 from ...ranking.windows import DocumentWindows
+from ...storage import ALONE, Share
 from ..folder import IndexFolder
 from ..ranks import best
 from .encoder import Encoder, WindowVectors
@@ -68,6 +70,9 @@ class DenseIndex(IndexFolder):
         vector_dtype: of the vectors on disk, ``float32`` or ``float16``.
         documents_per_shard: the most documents of a shard.
         quiet: show no progress bar.
+        share: of this host, where several make the index. Each reads all documents, and encodes its
+            own shards; then those that nobody has encoded yet, the later half of them first, so
+            that it does not meet the host whose they are.
 
     Raises:
         HarpError: the dataset has no id.
@@ -84,6 +89,7 @@ class DenseIndex(IndexFolder):
         vector_dtype: str = "float32",
         documents_per_shard: int = 1000,
         quiet: bool = True,
+        share: Share = ALONE,
     ) -> None:
         if not isinstance(dataset.name, str):
             raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
@@ -93,6 +99,7 @@ class DenseIndex(IndexFolder):
         self.vector_dtype = vector_dtype
         self.documents_per_shard = documents_per_shard
         self.quiet = quiet
+        self.share = share
 
     @property
     def made_from(self) -> dict[str, Any]:
@@ -171,18 +178,55 @@ class DenseIndex(IndexFolder):
             results.append((self.docnos[documents[chosen]], found[chosen]))
         return results
 
+    def make(self) -> None:
+        """Build the index as `IndexFolder.make` does; hosts that share it encode all at once."""
+        if self.share.world > 1:
+            try:
+                self._encode_shared()
+            except FileNotFoundError:  # another host has finished the index meanwhile
+                if not self.path.exists():
+                    raise
+        super().make()
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.part")
+
+    def _encode_shared(self) -> None:
+        rank, world = self.share
+        chosen: Container[int] = range(rank, sys.maxsize, world)
+        while not self.path.exists():
+            count = self._encode(chosen)
+            left = [number for number in range(count) if not self._is_encoded(number)]
+            if not left:
+                break
+            chosen = left[len(left) // 2 :]
+
     def _build(self) -> None:
-        unfinished = self.path.with_name(f"{self.path.name}.part")
-        unfinished.mkdir(exist_ok=True)
-        remove_temporary(unfinished)
-        self._fill(unfinished)
-        self._write_record(unfinished)
-        unfinished.rename(self.path)
+        self._unfinished.mkdir(exist_ok=True)
+        if self.share.world == 1:
+            remove_temporary(self._unfinished)
+        self._fill(self._unfinished)
+        self._write_record(self._unfinished)
+        self._unfinished.rename(self.path)
         sync(self.folder)
 
     def _fill(self, temporary: Path) -> None:
-        documents = self.dataset.documents()
         docnos: list[str] = []
+        self._encode(range(sys.maxsize), docnos)
+        if not docnos:
+            raise HarpError(f"{self.dataset.name} has no documents: name another dataset")
+        _check(docnos)
+        write_text(temporary / _DOCNOS, "".join(f"{docno}\n" for docno in docnos))
+
+    def _encode(self, chosen: Container[int], docnos: list[str] | None = None) -> int:
+        """Encode the documents of some shards, if that is not done; return how many there are.
+
+        Args:
+            chosen: numbers of shards.
+            docnos: gets the docnos of all documents.
+        """
+        documents, count = self.dataset.documents(), 0
         bar = tqdm(
             desc=f"encode {self.dataset.name}",
             unit="doc",
@@ -191,19 +235,20 @@ class DenseIndex(IndexFolder):
         )
         with bar:
             while part := list(islice(documents, self.documents_per_shard)):
-                number = len(docnos) // self.documents_per_shard
-                docnos += (docno for docno, _ in part)
-                if not all(path.exists() for path in _paths(temporary, number)):
-                    self._write(temporary, number, self.encoder.documents([t for _, t in part]))
+                if docnos is not None:
+                    docnos += (docno for docno, _ in part)
+                if count in chosen and not self._is_encoded(count):
+                    self._write(count, self.encoder.documents([text for _, text in part]))
                 bar.update(len(part))
-        if not docnos:
-            raise HarpError(f"{self.dataset.name} has no documents: name another dataset")
-        _check(docnos)
-        write_text(temporary / _DOCNOS, "".join(f"{docno}\n" for docno in docnos))
+                count += 1
+        return count
 
-    def _write(self, folder: Path, number: int, content: WindowVectors) -> None:
+    def _is_encoded(self, number: int) -> bool:
+        return all(path.exists() for path in _paths(self._unfinished, number))
+
+    def _write(self, number: int, content: WindowVectors) -> None:
         for path, values in zip(
-            _paths(folder, number),
+            _paths(self._unfinished, number),
             (content.starts, content.vectors.astype(self.vector_dtype)),
             strict=True,
         ):

@@ -14,6 +14,7 @@ from harp_plugin.ranking.windows import DocumentWindows
 from harp_plugin.retrieval.dense import DenseCosine
 from harp_plugin.retrieval.dense.encoder import Encoder
 from harp_plugin.retrieval.dense.index import DenseIndex
+from harp_plugin.storage import Share
 
 WORDS = [
     "link",
@@ -164,6 +165,30 @@ def test_a_stopped_build_goes_on_where_it_was(dataset, tiny_bert, tmp_path, monk
     assert names == sorted(path.name for path in stopped.iterdir()) and len(names) == 12
     for name in names:
         assert (whole / name).read_bytes() == (stopped / name).read_bytes()
+
+
+def test_hosts_that_end_at_the_same_time(dataset, tiny_bert, tmp_path, monkeypatch):
+    """One finishes the index while another writes a shard a second time."""
+    encoder = Encoder(tiny_bert, DocumentWindows(), device="cpu")
+
+    def index(rank):
+        documents, share = Dataset(dataset, ["text"]), Share(rank, 2)
+        return DenseIndex(documents, tmp_path, encoder, documents_per_shard=5, share=share)
+
+    fast, late = index(0), index(1)
+    unfinished = late.path.with_name(f"{late.path.name}.part")
+
+    def write_late(number, content):
+        unfinished.mkdir()
+        (unfinished / "vectors-00001.npy.7.harp-tmp").touch()
+        fast.make()
+        raise FileNotFoundError(unfinished / "vectors-00001.npy.7.harp-tmp")
+
+    monkeypatch.setattr(late, "_write", write_late)
+    late.make()
+    record = json.loads((late.path / "harp_index.json").read_text())
+    assert len(record["files"]) == 11 and not any("harp-tmp" in name for name in record["files"])
+    assert len(index(1).docnos) == 23
 
 
 def test_a_damaged_index_is_built_anew(cosine, caplog):

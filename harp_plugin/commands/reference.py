@@ -1,0 +1,135 @@
+"""The options of all commands as a JSON schema of recipes, and as pages of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from ..options import Option, OptionsParser
+from ..recipe_files import ABOUT, FOR_EDITORS
+
+__all__ = ["options_page", "recipe_schema"]
+
+_DRAFT = "http://json-schema.org/draft-07/schema#"
+_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+
+
+def recipe_schema(commands: Mapping[str, OptionsParser]) -> dict[str, Any]:
+    """Describe what recipes may hold, for editors that complete and check JSON and YAML.
+
+    Args:
+        commands: the parser of each command, by its name.
+
+    Returns:
+        A JSON schema of draft 7, which most editors know. A recipe fits it if it fits one command.
+        Options that several commands have alike stand in it once.
+    """
+    shared: dict[str, dict[str, Any]] = {}
+    branches = []
+    for command, parser in commands.items():
+        properties: dict[str, Any] = {name: {"type": "string"} for name in (ABOUT, FOR_EDITORS)}
+        for option in parser.options:
+            place = _shared(option, shared)
+            for name in (option.name, *option.names):
+                properties[name] = {"$ref": f"#/definitions/{place}"}
+        branches.append(
+            {
+                "title": f"harp {command}",
+                "type": "object",
+                "properties": properties,
+                "additionalProperties": False,
+            }
+        )
+    return {
+        "$schema": _DRAFT,
+        "title": "A recipe of harp",
+        "anyOf": branches,
+        "definitions": shared,
+    }
+
+
+def _shared(option: Option, shared: dict[str, dict[str, Any]]) -> str:
+    """Return the name under which an option's schema stands among all; it is added if missing."""
+    own = _schema(option)
+    place, number = option.name, 1
+    while shared.setdefault(place, own) != own:
+        number += 1
+        place = f"{option.name}_{number}"
+    return place
+
+
+def _schema(option: Option) -> dict[str, Any]:
+    kind = _schema_of_type(option.kind)
+    if option.choices and not any(isinstance(choice, Enum) for choice in option.choices):
+        kind = _with_choices(kind, list(option.choices))
+    return {"description": option.help, **kind} if option.help else kind
+
+
+def _with_choices(kind: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
+    """Narrow the texts of a type to the choices."""
+    if "anyOf" in kind:
+        return {"anyOf": [_with_choices(one, choices) for one in kind["anyOf"]]}
+    if kind.get("type") == "array":
+        return {**kind, "items": _with_choices(kind.get("items", {}), choices)}
+    return {"enum": choices} if kind.get("type") == "string" else kind
+
+
+def _schema_of_type(kind: Any) -> dict[str, Any]:
+    """Describe a type of Python as JSON has it."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        alternatives = [_schema_of_type(one) for one in inner]
+        return {"anyOf": [one for n, one in enumerate(alternatives) if one not in alternatives[:n]]}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if list in (origin, kind):
+        return {"type": "array", **({"items": _schema_of_type(inner[0])} if inner else {})}
+    if dict in (origin, kind):
+        values = {"additionalProperties": _schema_of_type(inner[1])} if inner else {}
+        return {"type": "object", **values}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"enum": [member.value for member in kind]}
+    return {"type": _NAMES[kind]} if kind in _NAMES else {}
+
+
+def options_page(command: str, parser: OptionsParser) -> str:
+    """Write what a command does and its options as Markdown.
+
+    Args:
+        command: its name.
+        parser: of its options.
+
+    Returns:
+        A section in MyST with a table of the options that ``--help`` shows, and one of all others,
+        folded.
+    """
+    lines = [f"## harp {command}", "", f"`{parser.usage}`", "", parser.description or ""]
+    shown = [option for option in parser.options if option.shown]
+    further = [option for option in parser.options if not option.shown]
+    lines += ["", *_table(shown)] if shown else []
+    if further:
+        title = f"{len(further)} further options, those of Tevatron and transformers among them"
+        lines += ["", f":::{{dropdown}} {title}", "", *_table(further), "", ":::"]
+    return "\n".join(lines) + "\n"
+
+
+def _table(options: list[Option]) -> list[str]:
+    rows = ["| option | value | what it does |", "|---|---|---|"]
+    for option in options:
+        values = ", ".join(map(str, option.choices)) or _type_in_words(option.kind)
+        cells = (f"`{option.name}`", values, option.help)
+        rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
+    return rows
+
+
+def _type_in_words(kind: Any) -> str:
+    schema = _schema_of_type(kind)
+    alternatives = schema.get("anyOf", [schema])
+    names = [str(one.get("type") or one.get("enum") or "any") for one in alternatives]
+    return " or ".join(name for name in names if name != "null")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
