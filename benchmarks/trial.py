@@ -14,8 +14,10 @@ cranfield (BM25). `--train-queries 10 50 all` fine-tunes it on so many queries o
 train, and measures it again on test. A method whose recipe names another build, such as b-prop,
 reads it from DIR/CORPUS under that name.
 
-Each cell is a folder DIR/CORPUS/METHOD-SEED with its recipe, its model, its runs and the values of
-each query. A finished cell is left as it is, and one that was stopped goes on.
+Each cell is a folder DIR/CORPUS/METHOD-SEED with its recipe, its model and its runs. Its values of
+each query, alone and added to the first stage, are kept in `--results`, which is all that the
+report needs. A cell whose values are kept there is left as it is, on any machine, and one that was
+stopped goes on.
 
 `--report` trains nothing. It says which cells are missing and prints a table for each corpus and
 collection: each ranking alone and added to the first stage, both scaled to 0 … 1 for each query.
@@ -49,7 +51,7 @@ from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.folds import draw_parts
 from harp_plugin.evaluation.rerankers import rerank
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
-from harp_plugin.evaluation.runs import frame_text, ranked, read_run
+from harp_plugin.evaluation.runs import frame_text, ranked
 from harp_plugin.files.locks import one_writer
 from harp_plugin.files.records import read_record, write_record
 from harp_plugin.files.writing import write_text
@@ -68,6 +70,8 @@ from harp_plugin.training.arguments import (
 
 PerQuery = dict[str, dict[str, float]]
 """Measure → qid → value."""
+Values = dict[str, list[float]]
+"""Measure → values of all queries, in the order of their ids."""
 
 TRIAL = "trial/"
 METHODS = [name.removeprefix(TRIAL) for name in recipe_names() if name.startswith(TRIAL)]
@@ -76,8 +80,9 @@ GENERAL = ("vaswani", "cranfield")
 FIRST_STAGE = "BM25"
 BASELINES = (FIRST_STAGE, "cosine")
 UNTRAINED = "nothing"
-MEASURES = ["nDCG@10", "RR@10", "AP"]
-SHOWN = MEASURES[:2]
+MEASURES = ["nDCG@10", "RR@10"]
+ALONE, ADDED = "alone", "added"
+DIGITS = 4
 FOLDS = 5
 WEIGHTS = [round(step / 20, 2) for step in range(21)]
 GROUPS_COUNTED = 200
@@ -95,10 +100,17 @@ FEWEST_STEPS, MOST_STEPS, EPOCHS = 20, 100, 6
 
 
 class Cell(NamedTuple):
-    """A corpus and a ranking: a baseline, or a method with a seed."""
+    """A corpus and a ranking: a baseline, or a method with a seed.
+
+    Attributes:
+        corpus: the folder with the build and the collection.
+        name: of the ranking.
+        results: the folder where values are kept.
+    """
 
     corpus: Path
     name: str
+    results: Path
 
     @property
     def folder(self) -> Path:
@@ -114,6 +126,16 @@ class Cell(NamedTuple):
     def seed(self) -> int:
         """The seed of a method."""
         return int(self.name.rpartition("-")[2])
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What is kept of it: by the name of what is measured, and the minutes that it took."""
+        return json.loads(self.path.read_text()) if self.path.is_file() else {}
+
+    @property
+    def path(self) -> Path:
+        """Where its values are kept."""
+        return self.results / self.corpus.name / f"{self.name}.json"
 
     def collection(self, measured: str) -> str:
         """Return the id of a collection; fine-tuned models are measured on the own queries."""
@@ -136,23 +158,25 @@ def main() -> None:
 def _check_settings(options: argparse.Namespace) -> None:
     """Refuse to mix cells that were made with other options."""
     settings = {name: getattr(options, name) for name in SETTINGS}
-    path = options.folder / "settings.json"
+    path = options.results / "settings.json"
     if not path.exists():
         write_record(path, settings)
     if read_record(path) != settings:
-        sys.exit(f"{path} says {read_record(path)}: name another folder, or the same options")
+        sys.exit(f"{path} says {read_record(path)}: name another --results, or the same options")
 
 
 def _cells(options: argparse.Namespace) -> Iterator[Cell]:
     """Yield the cells, all corpora and methods with one seed before the next seed."""
     corpora = [options.folder / name for name in options.corpora] or sorted(
-        path.parent for path in options.folder.glob("*/build")
+        {path.parent for path in options.folder.glob("*/build")}
+        | {options.folder / path.name for path in options.results.iterdir() if path.is_dir()}
     )
     for corpus in corpora:
-        yield from (Cell(corpus, name) for name in BASELINES)
+        yield from (Cell(corpus, name, options.results) for name in BASELINES)
     for seed in options.seeds:
         for corpus in corpora:
-            yield from (Cell(corpus, f"{method}-{seed}") for method in options.methods)
+            names = (f"{method}-{seed}" for method in options.methods)
+            yield from (Cell(corpus, name, options.results) for name in names)
 
 
 def _measured(cell: Cell, options: argparse.Namespace) -> list[str]:
@@ -163,31 +187,49 @@ def _measured(cell: Cell, options: argparse.Namespace) -> list[str]:
 
 def _try(cell: Cell, options: argparse.Namespace) -> bool:
     """Make a cell; say how long it took, or why it failed."""
-    missing = [
-        name for name in _measured(cell, options) if not (cell.folder / f"{name}.json").is_file()
-    ]
-    started = time.monotonic()
+    missing = [name for name in _measured(cell, options) if name not in cell.kept]
     try:
         for measured in missing:
+            started = time.monotonic()
             with one_writer(cell.folder):
-                _measure(cell, measured, options)
+                values = _measure(cell, measured, options)
+            minutes = round((time.monotonic() - started) / 60, 2)
+            _keep(cell, measured, values | {"minutes": minutes})
+            print(f"{cell.folder}, {measured}: {minutes:.1f} minutes", flush=True)
     except Exception as error:  # the other cells are made all the same
         print(f"{cell.folder}: {type(error).__name__}: {error}", flush=True)
         return False
-    if missing:
-        print(f"{cell.folder}: {time.monotonic() - started:.0f} s", flush=True)
     return True
 
 
-def _measure(cell: Cell, measured: str, options: argparse.Namespace) -> None:
-    """Write a run and its values of each query."""
+def _keep(cell: Cell, measured: str, values: dict[str, Any]) -> None:
+    content = {**cell.kept, measured: values}
+    lines = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(content[name])}" for name in sorted(content)
+    )
+    write_text(cell.path, f"{{\n{lines}\n}}\n")
+
+
+def _measure(cell: Cell, measured: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Write a run; return its values, alone and added to the first stage."""
     collection = JudgedDataset(cell.collection(measured))
-    run = _first_stage(cell.corpus, collection.name, options)
-    if cell.name != FIRST_STAGE:
-        ranker = _ranker(cell, measured, options)
-        run = rerank(run, collection, ranker, cell.name, quiet=True)
+    first = _first_stage(cell.corpus, collection.name, options)
+    if cell.name == FIRST_STAGE:
+        return {ALONE: _in_order(_per_query({"run": first}, collection)["run"])}
+    run = rerank(first, collection, _ranker(cell, measured, options), cell.name, quiet=True)
     write_text(cell.folder / f"{measured}.run", frame_text(run, cell.name))
-    write_record(cell.folder / f"{measured}.json", _per_query({"run": run}, collection)["run"])
+    return {
+        ALONE: _in_order(_per_query({"run": run}, collection)["run"]),
+        ADDED: _in_order(_added_to_first_stage(first, run, collection)),
+    }
+
+
+def _in_order(values: PerQuery) -> Values:
+    """Leave the ids of queries out; all rankings of a collection have the same ones."""
+    return {
+        measure: [round(by_query[qid], DIGITS) for qid in sorted(by_query)]
+        for measure, by_query in values.items()
+    }
 
 
 def _first_stage(corpus: Path, dataset: str, options: argparse.Namespace) -> pd.DataFrame:
@@ -314,14 +356,14 @@ def _report(options: argparse.Namespace) -> None:
         f"{cell.corpus.name}/{cell.name} ({name})"
         for cell in cells
         for name in _measured(cell, options)
-        if not (cell.folder / f"{name}.json").is_file()
+        if name not in cell.kept
     ]
     print(f"Missing: {', '.join(missing) or 'nothing'}.")
     gains = {}
     for corpus in dict.fromkeys(cell.corpus for cell in cells):
         of_corpus = [cell for cell in cells if cell.corpus == corpus]
         for name in dict.fromkeys(n for cell in of_corpus for n in _measured(cell, options)):
-            found = [cell for cell in of_corpus if (cell.folder / f"{name}.json").is_file()]
+            found = [cell for cell in of_corpus if name in cell.kept]
             if found and found[0].name == FIRST_STAGE:
                 gains[f"{corpus.name}, {name}"] = _report_collection(found, name)
             elif found:
@@ -332,60 +374,60 @@ def _report(options: argparse.Namespace) -> None:
 
 def _report_collection(cells: list[Cell], measured: str) -> dict[str, list[float]]:
     """Print a table; return what each method adds to the first stage, by seed."""
-    corpus = cells[0].corpus
-    collection = JudgedDataset(cells[0].collection(measured))
-    alone: dict[str, list[PerQuery]] = {}
-    added: dict[str, list[PerQuery]] = {}
-    for cell in cells:
-        alone.setdefault(cell.method, []).append(read_record(cell.folder / f"{measured}.json"))
-        if cell.name != FIRST_STAGE:
-            values = _added_to_first_stage(cell, measured, collection)
-            added.setdefault(cell.method, []).append(values)
+    alone, added = (_by_method(cells, measured, kind) for kind in (ALONE, ADDED))
     p_values = _tests(alone, added)
-    print(f"\n## {corpus.name}: {measured}, {len(collection.topics)} queries\n")
-    sums = [f"{m}, with {FIRST_STAGE} | p" for m in SHOWN]
-    print(f"| method | seeds | {' | '.join(SHOWN)} | {' | '.join(sums)} |")
-    print("|---" * (2 + 3 * len(SHOWN)) + "|")
+    queries = len(alone[FIRST_STAGE][0][MEASURES[0]])
+    print(f"\n## {cells[0].corpus.name}: {measured}, {queries} queries\n")
+    sums = [f"{m}, with {FIRST_STAGE} | p" for m in MEASURES]
+    print(f"| method | seeds | {' | '.join(MEASURES)} | {' | '.join(sums)} |")
+    print("|---" * (2 + 3 * len(MEASURES)) + "|")
     for method, by_seed in alone.items():
-        row = [_over_seeds(by_seed, measure) for measure in SHOWN]
-        for measure in SHOWN:
+        row = [_over_seeds(by_seed, measure) for measure in MEASURES]
+        for measure in MEASURES:
             p = p_values.get(method, {}).get(measure)
             row += [_over_seeds(added.get(method, []), measure), "–" if p is None else f"{p:.2g}"]
         print(f"| {method} | {len(by_seed)} | {' | '.join(row)} |")
-    first = mean(alone[FIRST_STAGE][0][SHOWN[0]].values())
+    first = mean(alone[FIRST_STAGE][0][MEASURES[0]])
     return {
-        method: [mean(values[SHOWN[0]].values()) - first for values in by_seed]
+        method: [mean(values[MEASURES[0]]) - first for values in by_seed]
         for method, by_seed in added.items()
     }
 
 
 def _report_fine_tuned(cells: list[Cell], measured: str) -> None:
-    rows: dict[str, list[PerQuery]] = {}
-    for cell in cells:
-        rows.setdefault(cell.method, []).append(read_record(cell.folder / f"{measured}.json"))
     print(f"\n## {cells[0].corpus.name}: fine-tuned, {measured}\n")
-    print(f"| method | seeds | {' | '.join(SHOWN)} |")
-    print("|---" * (2 + len(SHOWN)) + "|")
-    for method, by_seed in rows.items():
-        row = [_over_seeds(by_seed, measure) for measure in SHOWN]
+    print(f"| method | seeds | {' | '.join(MEASURES)} |")
+    print("|---" * (2 + len(MEASURES)) + "|")
+    for method, by_seed in _by_method(cells, measured, ALONE).items():
+        row = [_over_seeds(by_seed, measure) for measure in MEASURES]
         print(f"| {method} | {len(by_seed)} | {' | '.join(row)} |")
 
 
-def _over_seeds(by_seed: list[PerQuery], measure: str) -> str:
+def _by_method(cells: list[Cell], measured: str, kind: str) -> dict[str, list[Values]]:
+    """Collect values by method, one for each seed."""
+    found: dict[str, list[Values]] = {}
+    for cell in cells:
+        if kind in cell.kept[measured]:
+            found.setdefault(cell.method, []).append(cell.kept[measured][kind])
+    return found
+
+
+def _over_seeds(by_seed: list[Values], measure: str) -> str:
     """Write the mean over seeds of the mean over queries, and its standard deviation."""
-    means = [mean(values[measure].values()) for values in by_seed]
+    means = [mean(values[measure]) for values in by_seed]
     if not means:
         return "–"
     return f"{mean(means):.3f}" + (f" ± {stdev(means):.3f}" if len(means) > 1 else "")
 
 
-def _added_to_first_stage(cell: Cell, measured: str, collection: JudgedDataset) -> PerQuery:
-    """Add a cell's scores to the first stage's, by weights that are chosen on other queries."""
-    first, model = (
-        _scaled(read_run(folder / f"{measured}.run"))
-        for folder in (cell.corpus / FIRST_STAGE, cell.folder)
+def _added_to_first_stage(
+    first: pd.DataFrame, run: pd.DataFrame, collection: JudgedDataset
+) -> PerQuery:
+    """Add a run's scores to the first stage's, by weights that are chosen on other queries."""
+    scores = (_scaled(frame[["qid", "docno", "score"]]) for frame in (first, run))
+    both = next(scores).merge(
+        next(scores), on=["qid", "docno"], suffixes=("", "_model"), validate="1:1"
     )
-    both = first.merge(model, on=["qid", "docno"], suffixes=("", "_model"), validate="1:1")
     runs = {
         str(weight): ranked(
             both.assign(score=(1 - weight) * both["score"] + weight * both["score_model"])
@@ -414,7 +456,7 @@ def _scaled(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tests(
-    alone: dict[str, list[PerQuery]], added: dict[str, list[PerQuery]]
+    alone: dict[str, list[Values]], added: dict[str, list[Values]]
 ) -> dict[str, dict[str, float | None]]:
     """Compare each sum with the first stage alone."""
     rows = {name: _mean_over_seeds(by_seed) for name, by_seed in added.items()}
@@ -422,12 +464,13 @@ def _tests(
     return corrected(paired_tests(rows, FIRST_STAGE), "holm")
 
 
-def _mean_over_seeds(by_seed: list[PerQuery]) -> PerQuery:
+def _mean_over_seeds(by_seed: list[Values]) -> PerQuery:
     return {
         measure: {
-            qid: mean(values[measure][qid] for values in by_seed) for qid in by_seed[0][measure]
+            str(query): mean(values)
+            for query, values in enumerate(zip(*(v[measure] for v in by_seed), strict=True))
         }
-        for measure in SHOWN
+        for measure in MEASURES
     }
 
 
@@ -447,7 +490,7 @@ def _draw(gains: dict[str, dict[str, list[float]]], path: Path) -> None:
                 panel.plot(points, [place] * len(points), "k.", markersize=4)
         panel.axvline(0, color="black", linewidth=0.8)
         panel.set_title(title, fontsize=9)
-        panel.set_xlabel(f"{SHOWN[0]} added to BM25's", fontsize=8)
+        panel.set_xlabel(f"{MEASURES[0]} added to BM25's", fontsize=8)
         panel.tick_params(labelsize=8)
         panel.locator_params(axis="x", nbins=4)
     panels[0].set_yticks(range(len(methods)), methods)
@@ -458,6 +501,12 @@ def _draw(gains: dict[str, dict[str, list[float]]], path: Path) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, metavar="DIR", help="has a folder for each corpus")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path(__file__).parent / "trial",
+        help="where values are kept (default: %(default)s)",
+    )
     parser.add_argument("--corpora", nargs="*", default=[], help="default: all that have a build")
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44, 45, 46])
@@ -477,6 +526,7 @@ def _options() -> argparse.Namespace:
     )
     options = parser.parse_args()
     options.folder = options.folder.absolute()
+    options.results.mkdir(parents=True, exist_ok=True)
     return options
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 from .errors import HarpError, one_line
 from .failures import user_message
+from .files.store_names import copied_back
+from .files.store_paths import with_urls
 from .files.temporary import folder_of_workers
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
 
@@ -408,8 +410,8 @@ def _run(arguments: list[str]) -> int:
         raise HarpError(f"unknown command {name!r}: known are {', '.join(sorted(_COMMANDS))}")
     _calm()
     command = _COMMANDS[name]
-    with folder_of_workers() if command.trains else nullcontext():
-        return command.run(partial(command.read, argv)) or 0
+    with folder_of_workers() if command.trains else nullcontext(), copied_back(argv) as local:
+        return command.run(partial(command.read, local)) or 0
 
 
 def _failed(error: Exception) -> int:
@@ -417,13 +419,13 @@ def _failed(error: Exception) -> int:
     message = user_message(error)
     if message is None:
         raise error
-    print(f"harp: error: {one_line(message)}", file=sys.stderr)
+    print(f"harp: error: {one_line(with_urls(message))}", file=sys.stderr)
     return 2
 
 
 def _show(result: object) -> None:
     """Print a result whose lines may hold names and texts of sources."""
-    text = "\n".join(map(one_line, str(result).split("\n")))
+    text = "\n".join(map(one_line, with_urls(str(result)).split("\n")))
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
 

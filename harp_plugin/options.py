@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from transformers.hf_argparser import HfArgumentParser, string_to_bool
 
 from .errors import HarpError
+from .files.store_names import local_values
 from .option_names import OptionNames, flag
 from .recipe_files import ABOUT, read_recipe
 
@@ -149,7 +150,7 @@ class OptionsParser(HfArgumentParser):
                 given under two names, or the values do not go together.
         """
         if recipe is not None:
-            values = read_recipe(recipe)
+            values = local_values(read_recipe(recipe))
             self._take(self._option_names.values(values, f"{recipe}: "), recipe)
         arguments = self._option_names.arguments(argv)
         self._refuse_unknown(arguments)

@@ -10,6 +10,7 @@ from ir_datasets.formats import TrecQrels, TsvQueries
 from ir_datasets.util import LocalDownload
 
 from ..errors import HarpError
+from ..files.store_names import local_name
 from .json_lines_documents import JsonLinesDocuments
 
 __all__ = [
@@ -63,13 +64,13 @@ def dataset(id: str) -> Dataset:
 
     Args:
         id: ``harp:FOLDER`` for the documents, or ``harp:FOLDER/SPLIT`` with the queries and
-            judgements of a split.
+            judgements of a split. FOLDER is a path, or a URL in an object store.
 
     Raises:
         UnknownCollection: there is no such folder, or it holds no collection or no such split.
     """
     name = id.removeprefix(PREFIX)
-    path = Path(name).expanduser()
+    path = Path(local_name(name)).expanduser()
     if (path / DOCUMENTS).is_file():
         return Dataset(_documents(path))
     folder = path.parent

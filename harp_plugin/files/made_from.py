@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
+from .store_paths import with_urls
 
 __all__ = ["MadeFrom", "OverwriteRules", "keep_option", "overwrite_option", "refuse_changed"]
 
@@ -153,7 +154,7 @@ def _named(inputs: Mapping[str, str | None]) -> dict[str, str | None]:
 
 
 def _difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    then, now = json.loads(json.dumps([then, now]))
+    then, now = with_urls(json.loads(json.dumps([then, now])))
     names = [name for name in sorted({*then, *now}) if _entry(then, name) != _entry(now, name)]
     shown = [
         f"{name}: {_shown(then, name)} then, {_shown(now, name)} now"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
+from .store_paths import with_urls
 from .writing import write_text
 
 __all__ = ["CHECKSUM", "NOT_WRITTEN_BY_HARP", "read_own_record", "read_record", "write_record"]
@@ -20,8 +21,11 @@ NOT_WRITTEN_BY_HARP = "was not written by harp, which leaves it as it is"
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a JSON object together with its checksum, whole or not at all."""
-    content = json.loads(json.dumps(record))
+    """Write a JSON object together with its checksum, whole or not at all.
+
+    What has a URL in an object store stands in it by its URL, not by the path of its local copy.
+    """
+    content = with_urls(json.loads(json.dumps(record)))
     content[CHECKSUM] = _checksum(content)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
     write_text(path, text + "\n")

