@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import HarpError
 from ..files.locks import one_writer
 from ..files.made_from import OverwriteRules
+from ..files.store_paths import with_urls
 from ..files.with_record import FolderWithRecord
 from ..files.writing import remove_temporary
 from ..options import OptionsParser
@@ -53,7 +54,8 @@ def training_arguments(
     Returns:
         One object for each of the first three dataclasses.
     """
-    FolderWithRecord(path.parent, rules).write(path, json.dumps(recipe, indent=2) + "\n")
+    text = json.dumps(with_urls(recipe), indent=2)
+    FolderWithRecord(path.parent, rules).write(path, f"{text}\n")
     given = (("--overwrite", rules.overwrite), ("--keep", rules.keep))
     flags = [*flags, *(flag for flag, is_given in given if is_given)]
     return OptionsParser(dataclasses, "harp", "").read(flags, str(path))[:3]

@@ -52,6 +52,8 @@ class _Copies:
 
     def _path(self, url: str, option: str) -> str:
         option = option.replace("-", "_").strip("_")
+        if any(path_of(url).is_relative_to(copy.path) for copy in self._outputs):
+            return str(path_of(url))  # what the command itself writes there
         if url not in self._copies:
             self._copies[url] = self._copied(url, option)
         if option.startswith(_OUTPUT) and self._copies[url] not in self._outputs:

@@ -267,3 +267,10 @@ def test_outputs_are_copied_while_a_command_runs(url, store, monkeypatch):
         assert (store / "build" / "here").read_text() == "from here"
         assert (path_of(url) / "there").read_text() == "from another host"
         assert local[1] == str(path_of(url))
+
+
+def test_what_a_command_writes_itself_is_not_looked_for_in_the_store(url):
+    with copied_back(["--output-dir", url]):
+        path = path_of(f"{url}/not/yet/pushed")
+        path.mkdir(parents=True)
+        assert local_values({"build_dir": f"{url}/not/yet/pushed"}) == {"build_dir": str(path)}

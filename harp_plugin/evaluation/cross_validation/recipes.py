@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import HarpError
+from ...files.store_paths import with_urls
 from ...files.with_record import FolderWithRecord
 from ...options import OptionsParser
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
@@ -73,9 +74,8 @@ class Recipes:
     def write(self, recipe: Recipe) -> None:
         """Write a recipe beside the folder of its checkpoint."""
         folder = Path(recipe["output_dir"])
-        self._files.write(
-            folder.with_name(f"{folder.name}.json"), json.dumps(recipe, indent=2) + "\n"
-        )
+        text = json.dumps(with_urls(recipe), indent=2)
+        self._files.write(folder.with_name(f"{folder.name}.json"), f"{text}\n")
 
     def _check_folds(self, system: str, folds: Sequence[Fold]) -> list[TrainingQueries]:
         condition = Condition(system, None, self._options.seeds[0])
