@@ -71,6 +71,14 @@ class StoreCopy:
             self._write_index(index)
         return bool(stored)
 
+    def check_writable(self) -> None:
+        """Check that the store can be written, before long work begins.
+
+        Raises:
+            HarpError: it cannot.
+        """
+        self._store.check_writable()
+
     def push(self) -> None:
         """Copy what is here and not in the store; remove there what was removed here.
 

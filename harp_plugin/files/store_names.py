@@ -66,6 +66,7 @@ class _Copies:
     def _copied(self, url: str, option: str) -> StoreCopy:
         if option.startswith(_OUTPUT):
             copy = StoreCopy(url, is_file=option == _OUTPUT)
+            copy.check_writable()
             copy.pull()
             return copy
         # The queries of a collection need the documents beside their folder.
@@ -77,14 +78,18 @@ class _Copies:
 
     def _send(self) -> None:
         """Copy outputs back every few seconds; what fails is copied the next time."""
+        fails = False
         while not self._ended.wait(_SECONDS_BETWEEN):
             try:
                 for copy in list(self._outputs):
                     copy.push()
                     if self._is_shared:
                         copy.pull()
+                fails = False
             except (HarpError, OSError) as error:
-                logger.warning("not yet copied: %s", error)
+                if not fails:
+                    logger.warning("not yet copied, and tried again: %s", error)
+                fails = True
 
     def end(self) -> None:
         """Copy outputs back a last time."""

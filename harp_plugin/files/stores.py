@@ -20,6 +20,7 @@ _VERSIONS = ("ETag", "etag", "md5Hash", "mtime", "modificationTime", "LastModifi
 _SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST_SECRET = 4
 _NO_SECOND_TRY = (PermissionError, ImportError, ValueError)
+_PROBE = ".harp-can-write"
 
 R = TypeVar("R")
 
@@ -39,7 +40,7 @@ class Store:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.username is not None or parts.password is not None:
+        if parts.password is not None:
             shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
             raise HarpError(
                 f"the URL of {shown} has credentials in it: leave them out, and give them by the "
@@ -73,7 +74,7 @@ class Store:
         return {
             name: _version(info)
             for name, info in names.items()
-            if info.get("type") != "directory" and not name.endswith("/")
+            if info.get("type") != "directory" and not name.endswith(("/", _PROBE))
         }
 
     def download(self, name: str, path: Path) -> None:
@@ -92,14 +93,26 @@ class Store:
             HarpError: the store cannot be written.
         """
         target = self._path(name)
-        if self._root.startswith("/"):
+        if self._root.startswith("/"):  # a file system, not a store of objects
             self._tried(self._files.makedirs, target.rpartition("/")[0], exist_ok=True)
-        if isinstance(content, bytes):
-            self._tried(self._files.pipe_file, target, content)
-        elif not content.is_file():
-            raise FileNotFoundError(content)
-        else:
-            self._tried(self._files.put_file, str(content), target)
+        try:
+            if isinstance(content, bytes):
+                self._tried(self._files.pipe_file, target, content)
+            else:
+                self._tried(self._files.put_file, str(content), target)
+        except FileNotFoundError as error:
+            if isinstance(content, Path) and not content.exists():
+                raise
+            raise HarpError(self._message(error)) from None
+
+    def check_writable(self) -> None:
+        """Write a file of a few bytes, and remove it.
+
+        Raises:
+            HarpError: the store cannot be written.
+        """
+        self.upload(b"harp", _PROBE)
+        self.remove([_PROBE])
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files of the folder; that one is missing is no error.
@@ -135,7 +148,10 @@ class Store:
         for name, value in os.environ.items():
             if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET:
                 reason = reason.replace(value, "...")
-        return f"{self.url}: {reason} ({type(error).__name__}): check the URL and the credentials"
+        advice = "check the URL and the credentials"
+        if isinstance(error, ImportError):
+            advice = "install what reads such URLs; for s3://, run `pip install 'harp-plugin[s3]'`"
+        return f"{self.url}: {reason} ({type(error).__name__}): {advice}"
 
 
 def _opened(url: str) -> Any:

@@ -245,3 +245,5 @@ def test_what_cannot_be_read_is_one_line(server, bucket, capsys, monkeypatch):
     line = ["rerank", "x.run", "--dataset", "vaswani", "--output", "out.run"]
     assert main([*line, "--model", "s3://harp-no-such-bucket/model"]) == 2
     assert "nothing lies at s3://harp-no-such-bucket/model" in capsys.readouterr().err
+    assert main(["build", "x.xml", "--output-dir", "s3://harp-no-such-bucket/build"]) == 2
+    assert capsys.readouterr().err.startswith("harp: error: s3://harp-no-such-bucket/build: ")
