@@ -5,7 +5,8 @@
 
 The first builds corpus and graph once, then has each number of "hosts" make the stage: processes
 with a rank each, which share the cores. One host has as many workers as there are cores. With
-``--stage index`` they share the encoding of the pages of ``--dataset``. The second makes the whole
+``--stage index`` they share the encoding of the pages of ``--dataset``. With ``--store URL`` each
+host has a folder of its own, and they meet in an object store only. The second makes the whole
 build (`anchor` with BM25 negatives, and HARP's four tasks with ``--model``) with each engine.
 Each row says whether the bytes are those of the first.
 """
@@ -20,6 +21,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from harp_plugin.files.store_copies import StoreCopy
+from harp_plugin.files.store_paths import COPIES
 
 HARP = (sys.executable, "-m", "harp_plugin.cli")
 
@@ -39,28 +43,41 @@ def main() -> None:
 
 def _with_hosts(options: argparse.Namespace):
     """Make one stage by several numbers of hosts."""
-    linked = options.folder / "linked"
-    if options.stage != "index":
-        _run(_build(options, linked, "--stages", "corpus", "graph"))
     for hosts in options.hosts:
-        folder = options.folder / f"hosts-{hosts}"
-        shutil.rmtree(folder, ignore_errors=True)
+        output = f"{options.store or options.folder}/hosts-{hosts}"
+        if not options.store:
+            shutil.rmtree(output, ignore_errors=True)
         if options.stage != "index":
-            shutil.copytree(linked, folder)
+            _run(_build(options, output, "--stages", "corpus", "graph"))
         workers = max(1, options.cores // hosts)
-        lines = [_share(options, folder, rank, hosts, workers) for rank in range(hosts)]
-        seconds = _run(*lines, threads=workers if options.stage == "index" else 1)
-        result = folder if options.stage == "index" else folder / options.stage
+        lines = [_share(options, output, rank, hosts, workers) for rank in range(hosts)]
+        seconds = _run(
+            *lines,
+            threads=workers if options.stage == "index" else 1,
+            copies=options.folder / f"copies-{hosts}",
+        )
+        result = _result(options, output, hosts)
+        result = result if options.stage == "index" else result / options.stage
         yield f"{hosts} hosts, {workers} workers each", result, seconds
 
 
+def _result(options: argparse.Namespace, output: str, hosts: int) -> Path:
+    """Return the folder that hosts have made, fetched from the store if it is there."""
+    if not options.store:
+        return Path(output)
+    os.environ[COPIES] = str(options.folder / f"result-{hosts}")
+    copy = StoreCopy(output)
+    copy.pull()
+    return copy.path
+
+
 def _share(
-    options: argparse.Namespace, folder: Path, rank: int, hosts: int, workers: int
+    options: argparse.Namespace, folder: str, rank: int, hosts: int, workers: int
 ) -> list[str]:
     share = ["--rank", str(rank), "--world", str(hosts)] if hosts > 1 else []
     if options.stage == "index":
         line = [*HARP, "index", options.dataset, "--model", options.model]
-        return [*line, "--output-dir", str(folder), "--quiet", *share]
+        return [*line, "--output-dir", folder, "--quiet", *share]
     stages = ["--stages", options.stage, "--workers", str(workers)]
     return [*_build(options, folder, *stages), *share]
 
@@ -71,23 +88,30 @@ def _with_engines(options: argparse.Namespace):
     for engine in options.engines:
         folder = options.folder / engine
         shutil.rmtree(folder, ignore_errors=True)
-        line = _build(options, folder, "--tasks", *tasks, "--negatives", "bm25")
+        line = _build(options, str(folder), "--tasks", *tasks, "--negatives", "bm25")
         line += ["--engine", engine, "--workers", str(options.cores)]
         yield engine, folder, _run([*line, "--spark-master", options.spark_master])
 
 
-def _build(options: argparse.Namespace, folder: Path, *more: str) -> list[str]:
-    line = [*HARP, "build", str(options.source), "--output-dir", str(folder), "--quiet"]
+def _build(options: argparse.Namespace, folder: str, *more: str) -> list[str]:
+    line = [*HARP, "build", str(options.source), "--output-dir", folder, "--quiet"]
     if options.model:
         line += ["--model", options.model]
     return [*line, "--pages-per-shard", str(options.pages_per_shard), *more]
 
 
-def _run(*lines: list[str], threads: int = 1) -> float:
-    """Run commands at the same time; return the seconds until the last has ended."""
+def _run(*lines: list[str], threads: int = 1, copies: Path | None = None) -> float:
+    """Run commands at the same time; return the seconds until the last has ended.
+
+    Each has a folder of its own, below ``copies``, for what it copies from a store.
+    """
     started = time.monotonic()
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    running = [subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL) for line in lines]
+    running = []
+    for number, line in enumerate(lines):
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+        if copies is not None:
+            environment[COPIES] = str(copies / f"host-{number}")
+        running.append(subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL))
     codes = [process.wait() for process in running]
     if any(codes):
         sys.exit("a run failed")
@@ -113,6 +137,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("source", type=Path, help="such as simplewiki.xml.bz2")
     parser.add_argument("folder", type=Path, metavar="DIR", help="for the builds")
     parser.add_argument("--hosts", type=int, nargs="+", default=[], help="such as 1 2 4")
+    parser.add_argument("--store", help="URL of a new folder, such as s3://bucket/hosts")
     parser.add_argument("--stage", default="weights", choices=["weights", "index"])
     parser.add_argument("--engines", nargs="+", default=["duckdb", "spark"])
     parser.add_argument("--spark-master", default="local[*]")

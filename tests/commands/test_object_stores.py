@@ -57,6 +57,8 @@ def server():
         patch.setenv(name, value)
     patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.port}")
     patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    patch.setenv("NO_PROXY", "127.0.0.1")
+    patch.setenv("no_proxy", "127.0.0.1")
     yield application
     patch.undo()
     server.shutdown()
