@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 
 import pytest
 from test_build import tree
@@ -72,7 +73,7 @@ def bucket(server, monkeypatch, tmp_path):
 
     monkeypatch.setenv("HARP_STORE_COPIES", str(tmp_path / "copies"))
     store = s3fs.S3FileSystem(skip_instance_cache=True)
-    name = f"bucket{random.randrange(1 << 40)}"
+    name = f"bucket-{uuid.uuid4()}"  # training seeds the generator of `random`
     store.mkdir(name)
     return Bucket(store, name)
 
