@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentTypeError
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, Literal
@@ -383,7 +384,9 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     def _choose_precision(self) -> None:
         """Make ``bf16`` true or false, as transformers has it."""
         use_cpu = bool(vars(self)["use_cpu"])
-        without_gpu = self.bf16 == "auto" and not torch.accelerator.is_available()
+        # transformers joins processes on CPUs only where it is told that they use CPUs.
+        asks = self.bf16 == "auto" or "LOCAL_RANK" in os.environ
+        without_gpu = asks and not torch.accelerator.is_available()
         self.bf16 = multiplies_in_bf16(self.bf16, use_cpu)  # type: ignore[assignment]
         self.use_cpu = use_cpu or without_gpu
 
