@@ -27,6 +27,13 @@ class IndexOptions:
         default=None,
         metadata={"help": "Fields of a document that are encoded (default: the dataset's text)."},
     )
+    max_length: int | None = field(
+        default=None,
+        metadata={
+            "help": "Most tokens of a document or a query, with special tokens; longer texts are "
+            "cut (default: what the model's folder says)."
+        },
+    )
     dtype: str = field(
         default="float32",
         metadata={
@@ -50,7 +57,7 @@ class IndexOptions:
     keep: bool = keep_option()
 
     def __post_init__(self) -> None:
-        check_limits({"batch_size": self.batch_size}, {"batch_size": COUNT})
+        check_limits(self, {"batch_size": COUNT, "max_length": COUNT})
         _ = self.share
 
     @property
@@ -95,6 +102,7 @@ def index(dataset: str, options: IndexOptions) -> Path:
         dtype=options.dtype,
         batch_size=options.batch_size,
         normalize=None,
+        max_length=options.max_length,
     )
     rules = OverwriteRules(options.overwrite, options.keep)
     folder = Path(options.output_dir)

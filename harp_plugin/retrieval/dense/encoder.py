@@ -60,9 +60,12 @@ class Encoder:
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         batch_size: texts that are encoded at once where they are padded.
         normalize: whether vectors have the length 1; None for what the folder says.
+        max_length: most tokens of a query, or of a window, with special tokens and the prompt; None
+            for what the folder says.
 
     Raises:
-        HarpError: an argument makes no sense.
+        HarpError: an argument makes no sense. Whether the encoder can read texts of ``max_length``
+            is checked when it is loaded.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Encoder:
         dtype: str = "float32",
         batch_size: int = 16,
         normalize: bool | None = True,
+        max_length: int | None = None,
     ) -> None:
         if dtype not in DTYPES:
             raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
@@ -88,6 +92,7 @@ class Encoder:
         self.dtype = dtype
         self.batch_size = batch_size
         self.normalize = normalize
+        self.max_length = max_length
         self._lock = threading.RLock()
 
     @property
@@ -109,6 +114,7 @@ class Encoder:
             "passages": [windows.passages, windows.length, windows.stride],
             "dtype": self.dtype,
             **({} if self.normalize is True else {"normalize": self.normalize}),
+            **({} if self.max_length is None else {"max_length": self.max_length}),
         }
 
     @property
@@ -158,10 +164,11 @@ class Encoder:
             if folder.is_dir():
                 check_model_folder(folder, weights=True)
                 _check_parts(folder)
-            packed = TextVectors.load(self.model, device, self.dtype, self.normalize)
+            options = self.normalize, self.max_length
+            packed = TextVectors.load(self.model, device, self.dtype, *options)
             if packed is not None:
                 return packed
-            return LibraryVectors(self._load(device), self.batch_size, self.normalize)
+            return LibraryVectors(self._load(device), self.batch_size, *options)
 
     def _load(self, device: torch.device) -> SentenceTransformer:
         try:

@@ -149,6 +149,7 @@ class HarpRetriever(ComparedTransformer):
                 device=self.device,
                 dtype=made_from["dtype"],
                 normalize=None,
+                max_length=made_from.get("max_length"),
             )
             if encoder.fingerprint != made_from["model"]:
                 raise HarpError(

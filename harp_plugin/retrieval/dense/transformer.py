@@ -39,7 +39,7 @@ class DenseCosine(ModelTransformer):
 
     Args:
         model: an encoder of sentence-transformers: a folder, a hub name, or ``package:NAME``. Its
-            pooling, prompts and longest input are kept.
+            pooling and prompts are kept.
         dataset: where texts are looked up: an ir_datasets id such as ``irds:vaswani``, or a
             PyTerrier or ir_datasets dataset.
         index_dir: holds the vectors of all documents, one index for each collection, model and
@@ -50,6 +50,8 @@ class DenseCosine(ModelTransformer):
         passage_length: tokens of a window; by default, and at most, what the model reads.
         passage_stride: tokens from one window's start to the next one's; by default half a window.
         vector_dtype: of the vectors on disk: ``float32``, or ``float16`` for half the space.
+        max_length: most tokens of a query, or of a document or its window, with special tokens; by
+            default what the model's folder says.
         num_results: results per query of a search.
         batch_size: texts that are encoded at once where they are padded.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
@@ -74,6 +76,7 @@ class DenseCosine(ModelTransformer):
         passage_length: int | None = None,
         passage_stride: int | None = None,
         vector_dtype: str = "float32",
+        max_length: int | None = None,
         num_results: int = 1000,
         batch_size: int = 16,
         device: str | None = None,
@@ -86,12 +89,13 @@ class DenseCosine(ModelTransformer):
         self.passage_length = passage_length
         self.passage_stride = passage_stride
         self.vector_dtype = vector_dtype
+        self.max_length = max_length
         self.num_results = num_results
         self.batch_size = batch_size
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
-        counts = {"num_results": num_results, "batch_size": batch_size}
+        counts = {"num_results": num_results, "batch_size": batch_size, "max_length": max_length}
         check_limits(counts, dict.fromkeys(counts, COUNT))
         if vector_dtype not in _VECTOR_DTYPES:
             raise HarpError(f"vector_dtype is {vector_dtype!r:.40}: choose float32 or float16")
@@ -129,7 +133,7 @@ class DenseCosine(ModelTransformer):
         """The encoder of the present attributes; the same object until one is changed."""
         windows = DocumentWindows(self.passages, self.passage_length, self.passage_stride)
         options: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
-        options["batch_size"] = self.batch_size
+        options |= {"batch_size": self.batch_size, "max_length": self.max_length}
         key = fspath(self.model), windows, *options.values()
         return self._make_once("encoder", key, lambda: Encoder(self.model, windows, **options))
 
@@ -190,6 +194,6 @@ class DenseCosine(ModelTransformer):
         texts = self.texts
         index_dir = None if self.index_dir is None else fspath(self.index_dir)
         windows = self.encoder.windows
-        names = "vector_dtype", "num_results", "batch_size", "device", "dtype"
+        names = "vector_dtype", "max_length", "num_results", "batch_size", "device", "dtype"
         options = (getattr(self, name) for name in names)
         return fspath(self.model), texts.name, texts.fields, index_dir, windows, *options

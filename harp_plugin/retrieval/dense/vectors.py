@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
+from ...limits import MOST
 from ...models.loading import (
     load_pretrained,
     load_tokenizer,
@@ -61,6 +62,10 @@ class TextVectors(BatchRunner):
         tokenizer: a fast tokenizer.
         files: pooling, prompts and longest input of the encoder, and whether its vectors have the
             length 1.
+        max_length: most tokens of a text, special tokens included; None for what the files say.
+
+    Raises:
+        HarpError: the encoder cannot read texts of ``max_length``.
     """
 
     def __init__(
@@ -68,18 +73,23 @@ class TextVectors(BatchRunner):
         encoder: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         files: SentenceEncoderFiles,
+        max_length: int | None = None,
     ) -> None:
         super().__init__(encoder, batch_tokens=None)
         self.tokenizer = tokenizer
         self.prompts = files.prompts
-        limits = (files.longest, longest_input(encoder), tokenizer.model_max_length)
-        self.longest = min(limit for limit in limits if limit)
+        self.longest = _longest(encoder, tokenizer, files.longest, max_length)
         self._files = files
         self._template = TextTemplate.of(tokenizer)
 
     @classmethod
     def load(
-        cls, name: str, device: torch.device, dtype: str, normalize: bool | None
+        cls,
+        name: str,
+        device: torch.device,
+        dtype: str,
+        normalize: bool | None,
+        max_length: int | None,
     ) -> TextVectors | None:
         """Load an encoder; None where sentence-transformers is to run it.
 
@@ -88,6 +98,10 @@ class TextVectors(BatchRunner):
             device: where it runs.
             dtype: of its weights.
             normalize: whether vectors have the length 1; None for what the folder says.
+            max_length: most tokens of a text; None for what the folder says.
+
+        Raises:
+            HarpError: the encoder cannot read texts of ``max_length``.
         """
         try:
             files = SentenceEncoderFiles.read(resolve_model(name), None, normalize)
@@ -105,7 +119,7 @@ class TextVectors(BatchRunner):
         encoder = encoder.to(device).eval()
         if device.type == "cpu" and can_pack(config) and can_prepack(encoder.dtype):
             prepack(encoder)
-        return cls(encoder, tokenizer, files)
+        return cls(encoder, tokenizer, files, max_length)
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
@@ -163,14 +177,27 @@ class LibraryVectors:
         model: the encoder.
         batch_size: texts that are encoded at once.
         normalize: whether vectors have the length 1; None for what the model's modules do.
+        max_length: most tokens of a text; None for what the model says.
+
+    Raises:
+        HarpError: the encoder cannot read texts of ``max_length``.
     """
 
-    def __init__(self, model: SentenceTransformer, batch_size: int, normalize: bool | None) -> None:
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        batch_size: int,
+        normalize: bool | None,
+        max_length: int | None = None,
+    ) -> None:
         self._model = model
         self._normalize = normalize
         self._batch_size = batch_size
         self.tokenizer = model.tokenizer
-        self.longest = model.max_seq_length or model.tokenizer.model_max_length
+        encoder, usual = getattr(model[0], "auto_model", None), model.max_seq_length
+        self.longest = _longest(encoder, model.tokenizer, usual, max_length)
+        if max_length is not None:
+            model.max_seq_length = max_length
         query, document = (model.prompts.get(kind) or "" for kind in ("query", "document"))
         self.prompts = query, document
 
@@ -186,3 +213,20 @@ class LibraryVectors:
         options = {"normalize_embeddings": bool(self._normalize), "show_progress_bar": False}
         vectors = encode(list(texts), batch_size=self._batch_size, **options)
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
+
+
+def _longest(
+    encoder: PreTrainedModel | None,
+    tokenizer: PreTrainedTokenizerBase,
+    usual: int | None,
+    asked: int | None,
+) -> int:
+    """Return the most tokens of a text: as many as are asked for, or what an encoder says."""
+    of_tokenizer = min(tokenizer.model_max_length, MOST)
+    most = (None if encoder is None else longest_input(encoder)) or of_tokenizer
+    if asked is None:
+        return min(usual or most, of_tokenizer, most)
+    least = tokenizer.num_special_tokens_to_add() + 1
+    if not least <= asked <= most:
+        raise HarpError(f"max_length is {asked}: this encoder takes {least} to {most}")
+    return asked

@@ -69,6 +69,22 @@ def test_pooling_prompt_and_longest_input_are_the_folders(cls_encoder):
     np.testing.assert_allclose(encoder(cls_encoder).queries(TEXTS), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("longest", [6, 40])
+def test_the_longest_input_may_be_chosen(cls_encoder, longest):
+    ours = encoder(cls_encoder, max_length=longest)
+    expected = [by_hand(cls_encoder, text, "cls", longest) for text in TEXTS]
+    np.testing.assert_allclose(ours.documents(TEXTS).vectors, expected, atol=1e-5)
+    expected = [by_hand(cls_encoder, f"find: {text}", "cls", longest) for text in TEXTS]
+    np.testing.assert_allclose(ours.queries(TEXTS), expected, atol=1e-5)
+    assert ours.settings != encoder(cls_encoder).settings
+
+
+@pytest.mark.parametrize("longest", [2, 100_000])
+def test_a_longest_input_that_the_model_does_not_take(cls_encoder, longest):
+    with pytest.raises(HarpError, match=rf"max_length is {longest}: this encoder takes 3 to \d+"):
+        encoder(cls_encoder, max_length=longest).documents(TEXTS)
+
+
 def changed(folder, file, **settings):
     """Change a file of an encoder."""
     path = folder / file

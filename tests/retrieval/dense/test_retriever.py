@@ -169,6 +169,17 @@ def test_other_settings_need_overwrite(dataset, model, index, tmp_path, capsys):
     assert "was not written by harp" in capsys.readouterr().err
 
 
+def test_queries_are_cut_as_the_documents(dataset, model, tmp_path):
+    assert make(dataset, model, tmp_path / "short", "--max-length", "4") == 0
+    theirs = SentenceTransformer(str(model), device="cpu")
+    theirs.max_seq_length = 4
+    texts = dict(Dataset(dataset, ["text"]).documents())
+    products = theirs.encode_query(TOPICS["query"].tolist()) @ theirs.encode(list(texts.values())).T
+    found = HarpRetriever(tmp_path / "short", num_results=5)(TOPICS)
+    for qid, expected in zip(TOPICS["qid"], np.sort(products)[:, :-6:-1], strict=True):
+        np.testing.assert_allclose(found[found["qid"] == qid]["score"], expected, atol=1e-5)
+
+
 def test_the_encoder_must_be_the_one_that_made_the_index(index, model, tiny_bert, tmp_path):
     moved = shutil.copytree(model, tmp_path / "moved")
     assert len(HarpRetriever(index, model=moved, num_results=3)(TOPICS)) == 6
