@@ -26,7 +26,7 @@ from ..weights.options import WeightOptions
 
 __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
 
-_SHARED_STAGES = ("weights", "model_negatives")
+_SHARED_STAGES = ("weights", "model_negatives", "dense_negatives")
 """What several hosts can share."""
 
 
@@ -85,7 +85,8 @@ class BuildOptions:
         },
     )
     rank: int | None = rank_option(
-        "the stages weights and model_negatives", "Where --stages names these only,"
+        "the stages weights, model_negatives and dense_negatives",
+        "Where --stages names these only,",
     )
     world: int | None = world_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})

@@ -23,6 +23,8 @@ _OPENERS = (".harp_unfinished", "harp_run.json", "started.json")
 _MANIFEST = "manifest.json"
 _MAPPED = "mapped"
 """Name of the folder in a build with the copies that readers make for themselves."""
+_VECTORS = f"{_MAPPED}/cosine-"
+"""What the names of vectors begin with, which hosts that mine negatives share."""
 _AT_ONCE = 8
 
 
@@ -152,7 +154,8 @@ def _in_order(names: list[str]) -> list[list[str]]:
 def _stays_here(name: str) -> bool:
     """Tell whether a file is of use here only: unfinished, a lock, or a reader's copy."""
     is_lock = name.endswith((".lock", ".lock.by"))
-    return TEMPORARY in name or is_lock or name.startswith(f"{_MAPPED}/")
+    is_copy = name.startswith(f"{_MAPPED}/") and not name.startswith(_VECTORS)
+    return TEMPORARY in name or is_lock or is_copy
 
 
 def _state(path: Path) -> list[int]:

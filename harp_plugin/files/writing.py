@@ -27,13 +27,18 @@ TEMPORARY = ".harp-tmp"
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, new_folder: bool = True) -> Iterator[Path]:
     """Give a temporary path to write to, which becomes ``path`` at the end of the block.
 
     The content is on the disk before the name is: after a power cut the file is whole or absent.
     After an error, nothing is left.
+
+    Args:
+        path: of the file.
+        new_folder: whether to make the folder of the file, if there is none.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if new_folder:
+        path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
         yield temporary

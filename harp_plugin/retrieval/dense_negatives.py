@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import HarpError
 from ..files.made_from import OverwriteRules
 from ..ranking.windows import DocumentWindows
-from ..storage import Stage, read_content, read_manifest
+from ..storage import ALONE, Share, Stage, read_content, read_manifest
 from ..weights.attention import default_dtype
 from .dense.encoder import Encoder
 from .dense.index import DenseIndex
@@ -40,6 +40,7 @@ def build_dense_negatives(
     workers: int = 1,
     quiet: bool = True,
     rules: OverwriteRules | None = None,
+    share: Share = ALONE,
 ) -> dict[str, Any]:
     """Find the nearest documents of each query by which tasks draw hard negatives.
 
@@ -56,6 +57,7 @@ def build_dense_negatives(
         workers: has no effect: the threads of torch share the work.
         quiet: show no progress bar.
         rules: what may be done with other work in the folder.
+        share: of this host, where several share the encoding and the search.
 
     Returns:
         The stage's manifest.
@@ -72,22 +74,35 @@ def build_dense_negatives(
         directory / "mapped",
         _encoder(options, device, stage.options["dtype"]),
         quiet=quiet,
+        share=share,
+        is_needed=lambda: not stage.is_whole,
     )
     if not stage.is_finished():
-        stage.start()
-        index.make()
-        texts = BuildTexts(directory, verify=True)
-        shards = {f"{shard.queries}-{shard.name}": shard for shard in _shards(texts, queries)}
-
-        def find(shard: _Shard) -> None:
-            asked = texts.queries(shard.queries, shard.ids)
-            found = _rankings(index, asked, options.negatives_depth)
-            write_rankings(stage, shard.queries, shard.name, shard.ids, found, {})
-
-        over_shards(find, shards, stage, 1, quiet)
-        stage.finish()
+        share.start(stage)
+        try:
+            _find(stage, index, BuildTexts(directory, verify=True), options, quiet)
+        except FileNotFoundError:  # another host has finished the stage and removed the vectors
+            if not stage.is_whole:
+                raise
+        share.finish(stage)
     index.remove()
     return read_manifest(stage.folder)
+
+
+def _find(
+    stage: Stage, index: DenseIndex, texts: BuildTexts, options: NegativeOptions, quiet: bool
+) -> None:
+    shards = {
+        f"{shard.queries}-{shard.name}": shard for shard in _shards(texts, stage.options["queries"])
+    }
+
+    def find(shard: _Shard) -> None:
+        asked = texts.queries(shard.queries, shard.ids)
+        found = _rankings(index, asked, options.negatives_depth)
+        write_rankings(stage, shard.queries, shard.name, shard.ids, found, {})
+
+    index.make()
+    over_shards(find, shards, stage, 1, quiet, share=index.share)
 
 
 def dense_negatives_stage(

@@ -15,7 +15,7 @@ from filelock import FileLock
 from ..errors import HarpError
 from ..files.hashes import changed_file, describe_files
 from ..files.records import read_record, write_record
-from ..files.writing import TEMPORARY, remove_temporary_of, whole_folder
+from ..files.writing import TEMPORARY, remove_temporary, remove_temporary_of, whole_folder
 
 __all__ = ["IndexFolder"]
 
@@ -62,7 +62,7 @@ class IndexFolder(ABC):
                 index.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / f".{self.path.name}.lock"):
+        with self._one_at_a_time():
             if self.path.is_symlink() or self.path.exists():
                 self._remove_if_damaged()
             if not self.path.exists():
@@ -74,9 +74,15 @@ class IndexFolder(ABC):
         Raises:
             HarpError: its folder holds something else.
         """
-        remove_temporary_of(self.path)
-        if self.path.exists():
-            self._remove_files(self._read_record())
+        if not self.folder.is_dir():
+            return
+        with self._one_at_a_time():
+            remove_temporary_of(self.path)
+            if self.path.exists():
+                self._remove_files(self._read_record())
+
+    def _one_at_a_time(self) -> FileLock:
+        return FileLock(self.folder / f".{self.path.name}.lock")
 
     @cached_property
     def _made_from(self) -> dict[str, Any]:
@@ -89,6 +95,7 @@ class IndexFolder(ABC):
             self._remove_files(record)
 
     def _remove_files(self, record: dict[str, Any]) -> None:
+        remove_temporary(self.path)
         for name in (*record["files"], _RECORD, *self.unlisted):
             (self.path / name).unlink(missing_ok=True)
         try:

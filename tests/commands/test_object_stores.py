@@ -220,20 +220,24 @@ def test_a_store_that_fails_one_request_in_twenty(server, bucket, dump, tiny_ber
 
 
 def test_hosts_with_folders_of_their_own(bucket, dump, tiny_bert, tmp_path, monkeypatch):
-    """They share the weights through the store alone; one dies, and the others make its shards."""
-    line = build_line(dump, f"{bucket.url}/build", tiny_bert)
-    alone = build_line(dump, f"{bucket.url}/alone", tiny_bert)
+    """They share stages through the store alone; one dies, and the others make its shards."""
+    mining = ["--negatives", "dense", "--negatives-encoder", str(tiny_bert)]
+    line = [*build_line(dump, f"{bucket.url}/build", tiny_bert), *mining]
+    alone = [*build_line(dump, f"{bucket.url}/alone", tiny_bert), *mining]
     for words in (alone, [*line, "--stages", "corpus", "graph"]):
         finish(start(words))
-    hosts = []
-    for rank in range(3):
+
+    def start_host(rank, stage, world):
         monkeypatch.setenv("HARP_STORE_COPIES", str(tmp_path / f"host{rank}"))
-        more = ["--stages", "weights", "--rank", str(rank), "--world", "3"]
-        hosts.append(start([*line, *more]))
+        return start([*line, "--stages", stage, "--rank", str(rank), "--world", str(world)])
+
+    hosts = [start_host(rank, "weights", 3) for rank in range(3)]
     time.sleep(5)
     os.killpg(hosts[0].pid, signal.SIGKILL)
     hosts[0].communicate()
     for host in hosts[1:]:
+        finish(host)
+    for host in [start_host(rank, "dense_negatives", 2) for rank in range(2)]:
         finish(host)
     finish(start(line))
     assert bucket.tree("build") == bucket.tree("alone")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -90,6 +90,7 @@ class DenseIndex(IndexFolder):
         documents_per_shard: int = 1000,
         quiet: bool = True,
         share: Share = ALONE,
+        is_needed: Callable[[], bool] = lambda: True,
     ) -> None:
         if not isinstance(dataset.name, str):
             raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
@@ -100,6 +101,7 @@ class DenseIndex(IndexFolder):
         self.documents_per_shard = documents_per_shard
         self.quiet = quiet
         self.share = share
+        self._is_needed = is_needed
 
     @property
     def made_from(self) -> dict[str, Any]:
@@ -184,7 +186,7 @@ class DenseIndex(IndexFolder):
             try:
                 self._encode_shared()
             except FileNotFoundError:  # another host has finished the index meanwhile
-                if not self.path.exists():
+                if not self.path.exists() and self._is_needed():
                     raise
         super().make()
 
@@ -193,9 +195,13 @@ class DenseIndex(IndexFolder):
         return self.path.with_name(f"{self.path.name}.part")
 
     def _encode_shared(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._one_at_a_time():
+            if not self.path.exists() and self._is_needed():
+                self._unfinished.mkdir(exist_ok=True)
         rank, world = self.share
         chosen: Container[int] = range(rank, sys.maxsize, world)
-        while not self.path.exists():
+        while not self.path.exists() and self._is_needed():
             count = self._encode(chosen)
             left = [number for number in range(count) if not self._is_encoded(number)]
             if not left:
@@ -203,6 +209,8 @@ class DenseIndex(IndexFolder):
             chosen = left[len(left) // 2 :]
 
     def _build(self) -> None:
+        if not self._is_needed():
+            return
         self._unfinished.mkdir(exist_ok=True)
         if self.share.world == 1:
             remove_temporary(self._unfinished)
@@ -237,7 +245,7 @@ class DenseIndex(IndexFolder):
             while part := list(islice(documents, self.documents_per_shard)):
                 if docnos is not None:
                     docnos += (docno for docno, _ in part)
-                if count in chosen and not self._is_encoded(count):
+                if count in chosen and not self._is_encoded(count) and self._is_needed():
                     self._write(count, self.encoder.documents([text for _, text in part]))
                 bar.update(len(part))
                 count += 1
@@ -252,7 +260,7 @@ class DenseIndex(IndexFolder):
             (content.starts, content.vectors.astype(self.vector_dtype)),
             strict=True,
         ):
-            with whole_file(path) as temporary, temporary.open("wb") as file:
+            with whole_file(path, new_folder=False) as temporary, temporary.open("wb") as file:
                 np.save(file, values)
 
     def __getstate__(self) -> dict[str, Any]:

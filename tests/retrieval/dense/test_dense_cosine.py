@@ -179,7 +179,6 @@ def test_hosts_that_end_at_the_same_time(dataset, tiny_bert, tmp_path, monkeypat
     unfinished = late.path.with_name(f"{late.path.name}.part")
 
     def write_late(number, content):
-        unfinished.mkdir()
         (unfinished / "vectors-00001.npy.7.harp-tmp").touch()
         fast.make()
         raise FileNotFoundError(unfinished / "vectors-00001.npy.7.harp-tmp")
