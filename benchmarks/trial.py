@@ -362,13 +362,13 @@ def _report(options: argparse.Namespace) -> None:
         if name not in cell.kept
     ]
     print(f"Missing: {', '.join(missing) or 'nothing'}.")
-    gains = {}
+    gains: dict[tuple[str, str], dict[str, list[float]]] = {}
     for corpus in dict.fromkeys(cell.corpus for cell in cells):
         of_corpus = [cell for cell in cells if cell.corpus == corpus]
         for name in dict.fromkeys(n for cell in of_corpus for n in _measured(cell, options)):
             found = [cell for cell in of_corpus if name in cell.kept]
             if found and found[0].name == FIRST_STAGE:
-                gains[f"{corpus.name}, {name}"] = _report_collection(found, name)
+                gains[corpus.name, name] = _report_collection(found, name)
             elif found:
                 _report_fine_tuned(found, name)
     if options.report:
@@ -477,27 +477,33 @@ def _mean_over_seeds(by_seed: list[Values]) -> PerQuery:
     }
 
 
-def _draw(gains: dict[str, dict[str, list[float]]], path: Path) -> None:
-    """Draw a point for each seed and a bar for their mean, one panel for each collection."""
+def _draw(gains: dict[tuple[str, str], dict[str, list[float]]], path: Path) -> None:
+    """Draw a point for each seed and a bar for their mean: a row of panels for each corpus."""
     from matplotlib.figure import Figure
 
     methods = list(dict.fromkeys(method for panel in gains.values() for method in panel))
     methods.sort(key=lambda name: mean(g for p in gains.values() for g in p.get(name, [0.0])))
-    figure = Figure(figsize=(2.4 + 2.4 * len(gains), 1.2 + 0.28 * len(methods)))
-    panels = figure.subplots(1, len(gains), sharey=True, squeeze=False)[0]
-    for panel, (title, by_method) in zip(panels, gains.items(), strict=True):
-        for place, method in enumerate(methods):
-            points = by_method.get(method, [])
-            if points:
-                panel.barh(place, mean(points), color="tab:blue" if mean(points) > 0 else "0.6")
-                panel.plot(points, [place] * len(points), "k.", markersize=4)
-        panel.axvline(0, color="black", linewidth=0.8)
-        panel.set_title(title, fontsize=9)
-        panel.set_xlabel(f"{MEASURES[0]} added to BM25's", fontsize=8)
-        panel.tick_params(labelsize=8)
-        panel.locator_params(axis="x", nbins=4)
-    panels[0].set_yticks(range(len(methods)), methods)
-    figure.tight_layout()
+    corpora = list(dict.fromkeys(corpus for corpus, _ in gains))
+    height = (0.8 + 0.24 * len(methods)) * len(corpora)
+    figure = Figure(figsize=(9.6, height), layout="constrained")
+    panels = figure.subplots(
+        len(corpora), 1 + len(GENERAL), sharex="col", sharey=True, squeeze=False
+    )
+    for row, corpus in zip(panels, corpora, strict=True):
+        for panel, measured in zip(row, (OWN, *GENERAL), strict=True):
+            for place, method in enumerate(methods):
+                points = gains.get((corpus, measured), {}).get(method, [])
+                if points:
+                    color = "tab:blue" if mean(points) > 0 else "0.6"
+                    panel.barh(place, mean(points), color=color)
+                    panel.plot(points, [place] * len(points), "k.", markersize=4)
+            panel.axvline(0, color="black", linewidth=0.8)
+            queries = "its own queries" if measured == OWN else measured
+            panel.set_title(f"{corpus}: {queries}", fontsize=9)
+            panel.tick_params(labelsize=8, labelbottom=True)
+            panel.locator_params(axis="x", nbins=4)
+    panels[0][0].set_yticks(range(len(methods)), methods)
+    figure.supxlabel(f"{MEASURES[0]} of the sum with BM25, minus that of BM25", fontsize=9)
     figure.savefig(path, dpi=150)
 
 
