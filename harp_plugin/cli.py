@@ -70,18 +70,26 @@ class _Command:
         usage: the arguments that it needs.
         positional: the one of them that has no flag, as `add_argument` takes it.
         trains: whether it starts processes that load data for training.
+        written: gives the names of the files that it writes where its option ``output`` names one.
     """
 
     run: Callable[[_Read], int | None]
     help: str
 
     def __init__(
-        self, name: str, usage: str = "", positional: Any = None, *, trains: bool = False
+        self,
+        name: str,
+        usage: str = "",
+        positional: Any = None,
+        *,
+        trains: bool = False,
+        written: Callable[[str], list[str]] | None = None,
     ) -> None:
         self.name = name
         self.usage = f"{usage} " if usage else ""
         self.positional = positional
         self.trains = trains
+        self.written = written
 
     def __call__(self, run: Callable[[_Read], int | None]) -> None:
         self.run, self.help = run, cleandoc(run.__doc__ or "")
@@ -129,6 +137,18 @@ class _Command:
         from .options import OptionsParser
 
         return OptionsParser(dataclasses, f"harp {self.name}", self.help, self.usage, shown)
+
+
+def _run_files(run: str) -> list[str]:
+    """The run, its record, and both while they are written."""
+    return [f"{run}{end}" for end in ("", ".json", ".part", ".part.json")]
+
+
+def _page_files(page: str) -> list[str]:
+    """The page of an inspection, and the audit."""
+    from .inspection.audit import audit_path
+
+    return [page, audit_path(Path(page)).name]
 
 
 class _Asked(Exception):
@@ -198,7 +218,7 @@ def _build(read: _Read) -> None:
         _show(summary(build(sources, *options)))
 
 
-@_Command("inspect", "DIR", _BUILD)
+@_Command("inspect", "DIR", _BUILD, written=_page_files)
 def _inspect(read: _Read) -> None:
     """Count what was built and show its pairs on an HTML page.
 
@@ -269,7 +289,7 @@ def _cross_validate(read: _Read) -> None:
     _show(f"{results}\n\nplot: {results.path / 'plot.png'}")
 
 
-@_Command("rerank", "RUN --dataset ID --model MODEL", _RUN)
+@_Command("rerank", "RUN --dataset ID --model MODEL", _RUN, written=_run_files)
 def _rerank(read: _Read) -> None:
     """Rerank a TREC run of any engine, a few queries at a time.
 
@@ -410,7 +430,8 @@ def _run(arguments: list[str]) -> int:
         raise HarpError(f"unknown command {name!r}: known are {', '.join(sorted(_COMMANDS))}")
     _calm()
     command = _COMMANDS[name]
-    with folder_of_workers() if command.trains else nullcontext(), copied_back(argv) as local:
+    folder = folder_of_workers() if command.trains else nullcontext()
+    with folder, copied_back(argv, written=command.written) as local:
         return command.run(partial(command.read, local)) or 0
 
 

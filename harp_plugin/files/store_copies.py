@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock
 
@@ -18,7 +21,7 @@ from .writing import TEMPORARY, whole_file
 __all__ = ["StoreCopy"]
 
 _INDEX = ".index"
-_OPENERS = (".harp_unfinished", "harp_run.json", "started.json")
+_OPENERS = (".harp_unfinished", "harp_files.json", "harp_run.json", "started.json")
 """Records that say whose a folder is: they stand in the store before what they speak of."""
 _MANIFEST = "manifest.json"
 _MAPPED = "mapped"
@@ -26,6 +29,10 @@ _MAPPED = "mapped"
 _VECTORS = f"{_MAPPED}/cosine-"
 """What the names of vectors begin with, which hosts that mine negatives share."""
 _AT_ONCE = 8
+_SECONDS_BETWEEN_INDEXES = 30
+
+
+T = TypeVar("T")
 
 
 class StoreCopy:
@@ -36,41 +43,44 @@ class StoreCopy:
     that list them, and manifests last. Nothing is renamed there.
 
     Args:
-        url: of the folder; or of a file, with ``is_file``.
-        is_file: whether to copy only the files in its folder whose names begin with its name.
+        url: of the folder; or of a file, with ``names``.
+        names: of files; only these are copied, from and to the folder in which the URL is.
     """
 
-    def __init__(self, url: str, *, is_file: bool = False) -> None:
+    def __init__(self, url: str, names: Sequence[str] | None = None) -> None:
         self.path = path_of(url)
-        self._prefix = self.path.name if is_file else ""
-        self._folder = self.path.parent if is_file else self.path
-        self._store = Store(url.rstrip("/").rpartition("/")[0] if is_file else url)
+        self._folder = self.path if names is None else self.path.parent
+        self._names = names
+        self._store = Store(url if names is None else url.rstrip("/").rpartition("/")[0])
         self.url = self._store.url
-        key = hashlib.sha256(f"{self.url}\0{self._prefix}".encode()).hexdigest()[:24]
-        self._index_path = copies_folder() / _INDEX / f"{key}.json"
+        key = f"{self.url}\0{'' if names is None else self.path.name}"
+        digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+        self._index_path = copies_folder() / _INDEX / f"{digest}.json"
 
-    def pull(self) -> bool:
+    def pull(self, *, is_in_use: bool = False) -> bool:
         """Copy what is in the store and not here; return whether anything is in the store.
+
+        Args:
+            is_in_use: a command is at work here; what it has removed here is not copied again, and
+                what others have removed in the store stays until all that is new is here.
 
         Raises:
             HarpError: the store cannot be read.
         """
-        with self._one_at_a_time():
-            stored = {n: v for n, v in self._store.files().items() if n.startswith(self._prefix)}
-            index = self._read_index()
-            for name in index.keys() - stored.keys():
-                self._local(name).unlink(missing_ok=True)
-                del index[name]
+        with self._one_at_a_time(), self._index() as index:
+            stored = self._stored()
             missing = [
                 name
                 for name, version in stored.items()
-                if index.get(name, [""])[0] != version or not self._local(name).is_file()
+                if index.get(name, [""])[0] != version
+                or not (is_in_use or self._local(name).is_file())
             ]
             for names in _in_order(missing):
-                with ThreadPoolExecutor(_AT_ONCE) as threads:
-                    for name, state in zip(names, threads.map(self._download, names), strict=True):
-                        index[name] = [stored[name], state]
-            self._write_index(index)
+                for name, state in self._each(self._download, names, index):
+                    index[name] = [stored[name], state]
+            for name in index.keys() - stored.keys():
+                self._local(name).unlink(missing_ok=True)
+                del index[name]
         return bool(stored)
 
     def check_writable(self) -> None:
@@ -87,25 +97,25 @@ class StoreCopy:
         Raises:
             HarpError: the store cannot be written.
         """
-        with self._one_at_a_time():
-            index = self._read_index()
+        with self._one_at_a_time(), self._index() as index:
             states = self._states()
             changed = [n for n, state in states.items() if index.get(n, [0, None])[1] != state]
-            gone = index.keys() - states.keys()
-            if not changed and not gone:
-                return
+            gone = index.keys() - states.keys() if self._folder.is_dir() else set()
             records = {n: self._local(n).read_bytes() for n in changed if n.endswith(".json")}
-            self._store.remove(name for name in gone if name.endswith(".json"))
+            first = {n for n in gone if n.endswith(".json") and not n.startswith(_VECTORS)}
+            self._store.remove(first)
             self._store.remove(n for n in changed if n in index and n.endswith(_MANIFEST))
+
+            def send(name: str) -> str:
+                self._store.upload(records.get(name, self._local(name)), name)
+                return self._store.files([name]).get(name, "")
+
             for names in _in_order(changed):
-                contents = [records.get(name, self._local(name)) for name in names]
-                with ThreadPoolExecutor(_AT_ONCE) as threads:
-                    list(threads.map(self._store.upload, contents, names))
-            self._store.remove(name for name in gone if not name.endswith(".json"))
-            stored = self._store.files()
-            kept = {name: entry for name, entry in index.items() if name not in gone}
-            sent = {name: [stored.get(name, ""), states[name]] for name in changed}
-            self._write_index(kept | sent)
+                for name, version in self._each(send, names, index):
+                    index[name] = [version, states[name]]
+            self._store.remove(sorted(gone - first, key=lambda name: not name.endswith(".json")))
+            for name in gone:
+                del index[name]
 
     def _download(self, name: str) -> list[int]:
         path = self._local(name)
@@ -116,21 +126,50 @@ class StoreCopy:
     def _local(self, name: str) -> Path:
         return self._folder / name if name else self._folder
 
+    def _stored(self) -> dict[str, str]:
+        """The versions of the files in the store that belong here."""
+        stored = self._store.files(self._names)
+        return {name: version for name, version in stored.items() if not _stays_here(name)}
+
     def _states(self) -> dict[str, list[int]]:
         """Size and time of each file that belongs into the store."""
-        if self._prefix:
-            paths = [p for p in self._folder.glob(f"{self._prefix}*") if p.is_file()]
-        else:
-            paths = [p for p in self._folder.rglob("*") if p.is_file()]
+        found = self._folder.rglob("*") if self._names is None else map(self._local, self._names)
+        paths = [path for path in found if path.is_file()]
         names = {path.relative_to(self._folder).as_posix(): path for path in paths}
         return {name: _state(path) for name, path in names.items() if not _stays_here(name)}
 
-    def _read_index(self) -> dict[str, Any]:
-        """Read the version in the store, and size and time here, of each file that was copied."""
+    def _each(
+        self, do: Callable[[str], T], names: list[str], index: dict[str, Any]
+    ) -> Iterator[tuple[str, T]]:
+        """Do something with many files, a few at once; the index is written now and then."""
+        written = time.monotonic()
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            try:
+                for name, result in zip(names, threads.map(do, names), strict=True):
+                    yield name, result
+                    if time.monotonic() - written > _SECONDS_BETWEEN_INDEXES:
+                        self._write_index(index)
+                        written = time.monotonic()
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
+
+    @contextmanager
+    def _index(self) -> Iterator[dict[str, Any]]:
+        """Give the version in the store, and size and time here, of each file that was copied.
+
+        What is done when the block ends, by an error too, need not be done again.
+        """
         try:
-            return read_record(self._index_path)
+            index = read_record(self._index_path)
         except HarpError:
-            return {}
+            index = {}
+        before = dict(index)
+        try:
+            yield index
+        finally:
+            if index != before:
+                self._write_index(index)
 
     def _write_index(self, index: dict[str, Any]) -> None:
         write_record(self._index_path, index)
@@ -143,10 +182,12 @@ class StoreCopy:
 def _in_order(names: list[str]) -> list[list[str]]:
     """Put names in groups: what opens a folder, files, records, manifests."""
     groups: list[list[str]] = [[], [], [], []]
+    files = set(names)
     for name in sorted(names):
         file = name.rpartition("/")[2]
         is_record = file.endswith(".json")
-        group = 0 if file in _OPENERS else 1 + is_record + file.endswith(_MANIFEST)
+        opens = file in _OPENERS or (is_record and name.removesuffix(".json") in files)
+        group = 0 if opens else 1 + is_record + file.endswith(_MANIFEST)
         groups[group].append(name)
     return groups
 

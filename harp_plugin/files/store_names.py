@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,12 @@ __all__ = ["copied_back", "local_name", "local_values"]
 _URL = re.compile(rf"\b(?:{'|'.join(SCHEMES)})://[^\"]+")
 _OUTPUT = "output"
 _SPLIT = re.compile(r"/(train|dev|test)$")
+_COLLECTION = "harp:"
 _COUNTS_OF_HOSTS = ("SLURM_ARRAY_TASK_COUNT", "SLURM_NTASKS", "WORLD_SIZE")
 _SECONDS_BETWEEN = 5.0
+
+Written = Callable[[str], list[str]]
+"""Gives the names of a file and of those that are written beside it."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +35,13 @@ class _Copies:
 
     Args:
         is_shared: whether other hosts write outputs too, and what they write is copied here.
+        written: gives the names of the files that are written where the option ``output`` names a
+            file; None where that is an old name of ``output_dir``.
     """
 
-    def __init__(self, *, is_shared: bool = False) -> None:
+    def __init__(self, *, is_shared: bool = False, written: Written | None = None) -> None:
         self._is_shared = is_shared
+        self._written = written
         self._copies: dict[str, StoreCopy] = {}
         self._outputs: list[StoreCopy] = []
         self._ended = threading.Event()
@@ -48,14 +55,19 @@ class _Copies:
                 JSON with URLs in it.
             option: the name of the option whose value it is.
         """
-        return _URL.sub(lambda match: self._path(match[0], option), text)
 
-    def _path(self, url: str, option: str) -> str:
+        def path(match: re.Match[str]) -> str:
+            is_collection = text[: match.start()].endswith(_COLLECTION)
+            return self._path(match[0], option, is_collection=is_collection)
+
+        return _URL.sub(path, text)
+
+    def _path(self, url: str, option: str, *, is_collection: bool) -> str:
         option = option.replace("-", "_").strip("_")
         if any(path_of(url).is_relative_to(copy.path) for copy in self._outputs):
             return str(path_of(url))  # what the command itself writes there
         if url not in self._copies:
-            self._copies[url] = self._copied(url, option)
+            self._copies[url] = self._copied(url, option, is_collection=is_collection)
         if option.startswith(_OUTPUT) and self._copies[url] not in self._outputs:
             self._outputs.append(self._copies[url])
             if self._thread is None:
@@ -63,14 +75,16 @@ class _Copies:
                 self._thread.start()
         return str(path_of(url))
 
-    def _copied(self, url: str, option: str) -> StoreCopy:
+    def _copied(self, url: str, option: str, *, is_collection: bool) -> StoreCopy:
         if option.startswith(_OUTPUT):
-            copy = StoreCopy(url, is_file=option == _OUTPUT)
+            written = self._written if option == _OUTPUT else None
+            copy = StoreCopy(url, written and written(path_of(url).name))
             copy.check_writable()
             copy.pull()
             return copy
         # The queries of a collection need the documents beside their folder.
-        for folder in dict.fromkeys((_SPLIT.sub("", url), url)):
+        whole = _SPLIT.sub("", url) if is_collection else url
+        for folder in dict.fromkeys((whole, url)):
             copy = StoreCopy(folder)
             if copy.pull():
                 return copy
@@ -84,7 +98,7 @@ class _Copies:
                 for copy in list(self._outputs):
                     copy.push()
                     if self._is_shared:
-                        copy.pull()
+                        copy.pull(is_in_use=True)
                 fails = False
             except (HarpError, OSError) as error:
                 if not fails:
@@ -100,7 +114,8 @@ class _Copies:
             copy.push()
 
 
-_copies = [_Copies()]
+_copies: list[_Copies] = []
+"""The copies of the commands that run; in Python there is none, and each URL is read anew."""
 
 
 def local_name(name: str) -> str:
@@ -115,7 +130,7 @@ def local_name(name: str) -> str:
     url = with_urls(name)
     if not is_url(url) or (url != name and Path(name).exists()):
         return name
-    return _copies[-1].local(url)
+    return _present().local(url)
 
 
 def local_values(values: Any, option: str = "") -> Any:
@@ -132,11 +147,17 @@ def local_values(values: Any, option: str = "") -> Any:
         return {name: local_values(value, option or name) for name, value in values.items()}
     if isinstance(values, list):
         return [local_values(value, option) for value in values]
-    return _copies[-1].local(values, option) if isinstance(values, str) else values
+    return _present().local(values, option) if isinstance(values, str) else values
+
+
+def _present() -> _Copies:
+    return _copies[-1] if _copies else _Copies()
 
 
 @contextmanager
-def copied_back(arguments: Sequence[str] = ()) -> Iterator[list[str]]:
+def copied_back(
+    arguments: Sequence[str] = (), *, written: Written | None = None
+) -> Iterator[list[str]]:
     """Give a command's arguments with local paths in place of URLs.
 
     Outputs, those that a recipe names too, are copied into their stores every few seconds of the
@@ -144,11 +165,15 @@ def copied_back(arguments: Sequence[str] = ()) -> Iterator[list[str]]:
 
     Args:
         arguments: without the name of the command.
+        written: gives the names of the files that are written where the option ``output`` names a
+            file.
 
     Raises:
         HarpError: nothing lies at a URL, or a store cannot be read or, at the end, be written.
     """
-    copies = _Copies(is_shared="--world" in arguments or _are_several_hosts())
+    flags = {argument.partition("=")[0] for argument in arguments}
+    is_shared = "--world" in flags or _are_several_hosts()
+    copies = _Copies(is_shared=is_shared, written=written)
     _copies.append(copies)
     try:
         yield _local_arguments(arguments, copies)

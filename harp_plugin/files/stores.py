@@ -6,17 +6,20 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from ..errors import HarpError, folded
+from .writing import TEMPORARY, temporary_path
 
 __all__ = ["Store"]
 
 _WAITS = (0.1, 0.5, 2.0, 5.0)
 """Seconds before a request that failed is made again."""
 _VERSIONS = ("ETag", "etag", "md5Hash", "mtime", "modificationTime", "LastModified")
+_CREDENTIALS = re.compile(r"(?!hdfs|webhdfs)\w+://[^/@]*:[^@]*@|\w+://[^/@]*:(?!\d+/)[^@]*@")
+"""What a URL begins with that has a password in it, which may have slashes; a port is none."""
 _SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST_SECRET = 4
 _NO_SECOND_TRY = (PermissionError, ImportError, ValueError)
@@ -39,12 +42,11 @@ class Store:
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.password is not None:
-            shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        if _CREDENTIALS.match(url):
+            shown = f"{url.partition('://')[0]}://{url.rpartition('@')[2]}"
             raise HarpError(
-                f"the URL of {shown} has credentials in it: leave them out, and give them by the "
-                "environment, as the store's own tools read them"
+                f"the URL of {shown} has credentials in it: leave "
+                "them out, and give them by the environment, as the store's own tools read them"
             )
         self.url = url.rstrip("/")
         self._files, self._root = self._tried(_opened, self.url)
@@ -52,8 +54,8 @@ class Store:
         if not self._root:
             raise HarpError(f"{url} names no folder: write one behind the name of the store")
 
-    def files(self) -> dict[str, str]:
-        """List the files of the folder.
+    def files(self, names: Iterable[str] | None = None) -> dict[str, str]:
+        """List the files of the folder, or those that are named.
 
         Returns:
             A text for each that changes with its content, by its path in the folder; of a file
@@ -63,18 +65,21 @@ class Store:
             HarpError: the store cannot be read.
         """
         self._files.invalidate_cache()
-        try:
-            found = self._tried(self._files.find, self._root, detail=True)
-        except FileNotFoundError:
-            return {}
+        found: dict[str, Any] = {}
+        with suppress(FileNotFoundError):
+            if names is None:
+                found = self._tried(self._files.find, self._root, detail=True)
+        for name in names or ():
+            with suppress(FileNotFoundError):
+                found[self._path(name)] = self._tried(self._files.info, self._path(name))
         start = len(self._root) + 1
-        names = {self._files._strip_protocol(path)[start:]: info for path, info in found.items()}
-        if outside := [name for name in names if ".." in name.split("/")]:
+        named = {self._files._strip_protocol(path)[start:]: info for path, info in found.items()}
+        if outside := [name for name in named if ".." in name.split("/")]:
             raise HarpError(f"{self.url} holds a file {outside[0]!r}: remove it from the store")
         return {
             name: _version(info)
-            for name, info in names.items()
-            if info.get("type") != "directory" and not name.endswith(("/", _PROBE))
+            for name, info in named.items()
+            if info.get("type") != "directory" and not name.endswith(("/", _PROBE, TEMPORARY))
         }
 
     def download(self, name: str, path: Path) -> None:
@@ -92,14 +97,19 @@ class Store:
             FileNotFoundError: there is no such file here.
             HarpError: the store cannot be written.
         """
-        target = self._path(name)
+        target = final = self._path(name)
         if self._root.startswith("/"):  # a file system, not a store of objects
             self._tried(self._files.makedirs, target.rpartition("/")[0], exist_ok=True)
+        is_local = "file" in self._files.protocol
+        if is_local:
+            target = str(temporary_path(Path(final)))
         try:
             if isinstance(content, bytes):
                 self._tried(self._files.pipe_file, target, content)
             else:
                 self._tried(self._files.put_file, str(content), target)
+            if is_local:
+                Path(target).replace(final)
         except FileNotFoundError as error:
             if isinstance(content, Path) and not content.exists():
                 raise

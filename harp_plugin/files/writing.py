@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,9 +80,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
 def temporary_path(path: Path) -> Path:
     """Name the place where this process writes a file or folder before it gets its name.
 
-    Processes of several hosts may write in one folder, and have the same number.
+    Processes of several hosts may write in one folder, and have the same number; and the threads of
+    a process write the same file where one copies what another host has written.
     """
-    return path.with_name(f"{path.name}.{os.getpid()}{crc32(platform.node().encode())}{TEMPORARY}")
+    writer = f"{os.getpid()}{crc32(platform.node().encode())}{threading.get_ident()}"
+    return path.with_name(f"{path.name}.{writer}{TEMPORARY}")
 
 
 def write_text(path: Path, text: str) -> None:

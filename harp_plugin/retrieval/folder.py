@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from ..files.hashes import changed_file, describe_files
 from ..files.records import read_record, write_record
 from ..files.writing import TEMPORARY, remove_temporary, remove_temporary_of, whole_folder
 
-__all__ = ["IndexFolder"]
+__all__ = ["RECORD", "IndexFolder"]
 
-_RECORD = "harp_index.json"
+RECORD = "harp_index.json"
+"""Name of the record of an index, in its folder."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +65,9 @@ class IndexFolder(ABC):
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._one_at_a_time():
-            if self.path.is_symlink() or self.path.exists():
+            if self._is_there():
                 self._remove_if_damaged()
-            if not self.path.exists():
+            if not self._is_there():
                 self._build()
 
     def remove(self) -> None:
@@ -79,7 +81,11 @@ class IndexFolder(ABC):
         with self._one_at_a_time():
             remove_temporary_of(self.path)
             if self.path.exists():
-                self._remove_files(self._read_record())
+                self._remove_files(self._read_record()["files"])
+
+    def _is_there(self) -> bool:
+        """Tell whether the index, or something else, is in its place."""
+        return self.path.is_symlink() or self.path.exists()
 
     def _one_at_a_time(self) -> FileLock:
         return FileLock(self.folder / f".{self.path.name}.lock")
@@ -92,11 +98,11 @@ class IndexFolder(ABC):
         record = self._read_record()
         if damage := changed_file(self.path, record["files"]):
             logger.warning("%s: the index is built anew", damage)
-            self._remove_files(record)
+            self._remove_files(record["files"])
 
-    def _remove_files(self, record: dict[str, Any]) -> None:
+    def _remove_files(self, names: Iterable[str]) -> None:
         remove_temporary(self.path)
-        for name in (*record["files"], _RECORD, *self.unlisted):
+        for name in (*names, RECORD, *self.unlisted):
             (self.path / name).unlink(missing_ok=True)
         try:
             self.path.rmdir()
@@ -112,10 +118,10 @@ class IndexFolder(ABC):
             HarpError: harp did not build it, or the record is damaged.
         """
         advice = "it is no index of harp's, or damaged: move it away or delete it"
-        if self.path.is_symlink() or not (self.path / _RECORD).is_file():
+        if self.path.is_symlink() or not (self.path / RECORD).is_file():
             raise HarpError(f"{self.path}: {advice}")
         try:
-            record = read_record(self.path / _RECORD)
+            record = read_record(self.path / RECORD)
         except HarpError as error:
             raise HarpError(f"{error}: {advice}") from error
         if record.get("made_from") != json.loads(json.dumps(self._made_from)):
@@ -130,11 +136,11 @@ class IndexFolder(ABC):
             self._write_record(temporary)
 
     def _write_record(self, folder: Path) -> None:
-        unlisted = {_RECORD, *self.unlisted}
+        unlisted = {RECORD, *self.unlisted}
         names = [
             path.name
             for path in folder.iterdir()
             if path.name not in unlisted and path.suffix != TEMPORARY
         ]
         record = {"made_from": self._made_from, "files": describe_files(folder, names)}
-        write_record(folder / _RECORD, record)
+        write_record(folder / RECORD, record)

@@ -47,7 +47,7 @@ def write_rankings(
     rankings: Sequence[Ranking],
     drops: Mapping[str, int],
 ) -> None:
-    """Write a shard, a row for each query, and commit it.
+    """Write a shard, a row for each query, and commit it, unless another host has done so.
 
     Args:
         stage: the stage of the shard.
@@ -57,13 +57,16 @@ def write_rankings(
         rankings: one for each query.
         drops: the numbers of queries with a reason why nothing is retrieved for them.
     """
+    name = f"{table}-{part}"
+    if stage.shard_done(name):
+        return
     offsets = np.cumsum([0, *(len(ranking.pages) for ranking in rankings)]).astype(np.int32)
     empty = Ranking(np.zeros(0, np.int64), np.zeros(0, np.float32))
     columns = (np.concatenate(column) for column in zip(*rankings, empty, strict=True))
     lists = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(column)) for column in columns]
     batch = pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), *lists], schema=_SCHEMA)
     file = write_table(stage.folder / table / f"{part}.parquet", _SCHEMA, [batch])
-    stage.finish_shard(f"{table}-{part}", {table: len(ids)}, drops, [file])
+    stage.finish_shard(name, {table: len(ids)}, drops, [file])
 
 
 def over_shards(

@@ -17,11 +17,16 @@ from .stage import Stage
 __all__ = ["ALONE", "Share", "rank_option", "world_option"]
 
 _ENVIRONMENT = (
-    ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"),
-    ("SLURM_PROCID", "SLURM_NTASKS", None),
-    ("RANK", "WORLD_SIZE", None),
+    (
+        "SLURM_ARRAY_TASK_ID",
+        "SLURM_ARRAY_TASK_COUNT",
+        "SLURM_ARRAY_TASK_MIN",
+        "SLURM_ARRAY_TASK_STEP",
+    ),
+    ("SLURM_PROCID", "SLURM_NTASKS", None, None),
+    ("RANK", "WORLD_SIZE", None, None),
 )
-"""Where Slurm and torchrun write the rank, the number of hosts, and the lowest rank."""
+"""Where Slurm and torchrun write the rank, the number of hosts, the lowest rank and the step."""
 
 T = TypeVar("T")
 
@@ -58,11 +63,16 @@ class Share(NamedTuple):
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Share:
-        """Read the share of this task of a Slurm array, of `srun` or of `torchrun`."""
-        for rank, world, lowest in _ENVIRONMENT:
-            numbers = [environment.get(name or "", "0") for name in (rank, world, lowest)]
+        """Read the share of this task of a Slurm array, of `srun` or of `torchrun`.
+
+        Of an array of some numbers only, such as ``3,7``, two tasks may get the same rank. Both
+        work then, and none of the shards is left out.
+        """
+        for names in _ENVIRONMENT:
+            numbers = [environment.get(name or "", "0") for name in names]
             if all(number.isdecimal() for number in numbers) and int(numbers[1]) > 1:
-                return cls.of(int(numbers[0]) - int(numbers[2]), int(numbers[1]))
+                task, world, lowest, step = map(int, numbers)
+                return cls((task - lowest) // max(step, 1) % world, world)
         return cls()
 
     def order(self, shards: Sequence[T]) -> list[T]:

@@ -135,13 +135,16 @@ class Stage:
                 finished by now, is left as it is.
 
         Raises:
-            HarpError: as `check` does.
+            HarpError: as `check` does; or, with others, one of them has other settings or package
+                versions.
         """
         self.check()
         if with_others and self.is_whole:
             return
         stored = self._read_stored()
         if stored is None or not self._agrees_with(stored):
+            if stored and with_others and self._made_from.has_inputs_of(_made_from(stored)):
+                self._made_from.refuse_replacing(self.folder, _made_from(stored), self.rules)
             clear_folder(self.folder)
             stored = self._record()
         (self.folder / SHARDS).mkdir(parents=True, exist_ok=True)
@@ -171,7 +174,16 @@ class Stage:
             rows: written, by table.
             drops: of input, by reason.
             files: all that the shard wrote.
+
+        Raises:
+            HarpError: another process has started other work in the folder meanwhile.
         """
+        started = record_or_none(self.folder / STARTED)
+        if started is not None and not self._agrees_with(started):
+            raise HarpError(
+                f"another process has started other work in {self.folder}: start all hosts with "
+                "the same options and package versions, and give --overwrite"
+            )
         self._shards.write(name, rows, drops, files)
 
     def counts(self) -> tuple[Counter[str], Counter[str]]:

@@ -323,6 +323,8 @@ def _write_shard(shard: _Shard) -> None:
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
         count_texts(len(chunk.texts))
+    if shard.stage.shard_done(shard.name):  # another host was faster
+        return
     files = {
         name: write_table(shard.stage.folder / name / file, schema, batches[name])
         for name, schema in TABLES.items()

@@ -1,25 +1,27 @@
 """Copies of folders in a store, by the scheme ``file``, which needs no server."""
 
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 
-from harp_plugin.cli import main
+from harp_plugin.cli import _page_files, _run_files, main
 from harp_plugin.errors import HarpError
-from harp_plugin.files import store_names
+from harp_plugin.files import store_copies, store_names
 from harp_plugin.files.made_from import MadeFrom
 from harp_plugin.files.records import read_record, write_record
 from harp_plugin.files.store_copies import StoreCopy
 from harp_plugin.files.store_names import copied_back, local_name, local_values
 from harp_plugin.files.store_paths import COPIES, copies_folder, is_url, path_of, with_urls
-from harp_plugin.files.stores import Store
+from harp_plugin.files.stores import _CREDENTIALS, Store
 
 
 @pytest.fixture(autouse=True)
 def copies(tmp_path, monkeypatch):
     folder = tmp_path / "copies"
     monkeypatch.setenv(COPIES, str(folder))
-    monkeypatch.setattr(store_names, "_copies", [store_names._Copies()])
+    monkeypatch.setattr(store_names, "_copies", [])
     return folder
 
 
@@ -134,6 +136,65 @@ def test_a_record_that_changes_while_files_are_copied_is_as_it_was_before_them(u
     assert (store / "build" / "corpus" / "shard.json").read_text() == "the second, longer"
 
 
+def test_a_file_comes_into_the_store_after_the_record_that_says_whose_it_is(url, monkeypatch):
+    sent = []
+    monkeypatch.setattr(Store, "upload", lambda self, content, name: sent.append(name))
+    copy = StoreCopy(url)
+    copy.path.mkdir(parents=True)
+    for name in ("table.md", "a.run", "a.run.json", "harp_files.json"):
+        (copy.path / name).write_text(name)
+    copy.push()
+    assert sent[:2] == ["a.run.json", "harp_files.json"]
+
+
+def test_what_was_copied_before_an_error_is_not_copied_again(url, store, monkeypatch):
+    for name in "abcdef":
+        (store / "build" / name).write_text(name)
+    download, copied = Store.download, []
+
+    def fails_at_e(self, name, path):
+        if name == "e" and not copied.count("e"):
+            copied.append(name)
+            raise HarpError("the line is cut")
+        copied.append(name)
+        download(self, name, path)
+
+    monkeypatch.setattr(Store, "download", fails_at_e)
+    monkeypatch.setattr(store_copies, "_AT_ONCE", 1)
+    with pytest.raises(HarpError, match="the line is cut"):
+        StoreCopy(url).pull()
+    assert StoreCopy(url).pull()
+    assert sorted(set(copied)) == ["a", "b", "c", "corpus/manifest.json", "d", "e", "f"]
+    assert copied.count("e") == 2 and copied.count("a") == 1
+
+
+def test_while_a_command_runs_what_it_removed_is_not_copied_again(url, store):
+    copy = StoreCopy(url)
+    copy.pull()
+    (copy.path / "corpus" / "manifest.json").unlink()
+    (store / "build" / "of another host").write_text("new")
+    copy.pull(is_in_use=True)
+    assert names(copy.path) == ["of another host"]
+    copy.pull()
+    assert names(copy.path) == ["corpus/manifest.json", "of another host"]
+
+
+def test_what_others_removed_stays_until_all_that_is_new_is_here(url, store, monkeypatch):
+    copy = StoreCopy(url)
+    copy.pull()
+    (store / "build" / "corpus" / "manifest.json").rename(store / "build" / "new")
+    download, seen = Store.download, []
+
+    def noting(self, name, path):
+        seen.append(names(copy.path))
+        download(self, name, path)
+
+    monkeypatch.setattr(Store, "download", noting)
+    copy.pull(is_in_use=True)
+    assert seen == [["corpus/manifest.json"]]
+    assert names(copy.path) == ["new"]
+
+
 def test_arguments_and_recipes_get_local_paths(url, copies, store):
     path = path_of(url)
     assert path == copies / "file" / str(store).strip("/") / "build"
@@ -179,13 +240,53 @@ def test_outputs_are_copied_back_at_the_end_and_after_an_error(url, store):
 
 
 def test_an_output_file_is_copied_with_its_records_and_nothing_else(url, store):
-    with copied_back(["--output", f"{url}/out.run"]) as (_, output):
+    with copied_back(["--output", f"{url}/out.run"], written=_run_files) as (_, output):
         folder = path_of(url)
         folder.mkdir(parents=True)
         assert output == str(folder / "out.run")
         for name in ("out.run", "out.run.json", "another"):
             (folder / name).write_text(name)
     assert names(store / "build") == ["corpus/manifest.json", "out.run", "out.run.json"]
+
+
+def test_files_of_others_beside_an_output_stay_in_the_store(url, store, copies):
+    """Names that begin alike, locks of other programs, and folders that only begin alike."""
+    beside = ["out.run", "out.run2", "out.runs/gold.run", "uv.lock", "mapped/x"]
+    for name in beside:
+        (store / "build" / name).parent.mkdir(exist_ok=True)
+        (store / "build" / name).write_text(name)
+    before = names(store)
+    with copied_back(["--output", f"{url}/out.run"], written=_run_files):
+        assert names(path_of(url)) == ["out.run"]
+    for line in (["--output", url], ["--output-dir", url]):  # the first is an old name
+        with copied_back(line):
+            assert "out.runs/gold.run" in names(path_of(url))
+    assert names(store) == before
+    with copied_back(["--output-dir", url]):
+        shutil.rmtree(copies / "file")  # a person makes room on the disk meanwhile
+    assert names(store) == before
+
+
+def test_an_inspection_is_copied_with_its_audit(url, store):
+    with copied_back(["--output", f"{url}/page.html"], written=_page_files):
+        for name in ("page.html", "page-audit.json", "another"):
+            path_of(url).mkdir(parents=True, exist_ok=True)
+            (path_of(url) / name).write_text(name)
+    assert names(store / "build") == ["corpus/manifest.json", "page-audit.json", "page.html"]
+
+
+def test_only_a_collection_is_copied_with_what_lies_beside_its_split(url, store):
+    (store / "build" / "test").mkdir()
+    (store / "build" / "test" / "config.json").write_text("{}")
+    local_arguments(["--model", f"{url}/test"])
+    assert names(path_of(url)) == ["test/config.json"]
+
+
+def test_in_python_a_url_is_read_anew(url, store):
+    path = store / "build" / "corpus" / "manifest.json"
+    for content in ("{}", '{"trained": "again"}'):
+        path.write_text(content)
+        assert (Path(local_name(url)) / "corpus" / "manifest.json").read_text() == content
 
 
 def test_inputs_are_not_copied_back(url, store):
@@ -206,9 +307,11 @@ def test_records_and_comparisons_name_urls(url, tmp_path):
 def test_errors_say_what_to_do(url, store, capsys, monkeypatch):
     with pytest.raises(HarpError, match=r"nothing lies at .*/missing: check the URL"):
         local_arguments([f"{url}/missing"])
-    with pytest.raises(HarpError, match=r"the URL of s3://bucket/x has credentials in it") as error:
-        StoreCopy("s3://id:secret@bucket/x")
-    assert "secret" not in str(error.value)
+    for secret in ("secret", "sec/ret", "1/secret"):
+        with pytest.raises(HarpError, match=r"the URL of s3://bucket/x has credentials") as error:
+            StoreCopy(f"s3://id:{secret}@bucket/x")
+        assert "ret" not in str(error.value) and "id" not in str(error.value).split()
+    assert not _CREDENTIALS.match("hdfs://name-node:8020/folder/of@a/person")
     assert main(["inspect", f"{url}/corpus"]) == 2
     assert f"{url}/corpus" in capsys.readouterr().err
 

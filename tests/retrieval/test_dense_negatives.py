@@ -162,7 +162,7 @@ def test_hosts_share_the_stage_and_one_that_dies_is_replaced(build, start, tmp_p
     finish(start(alone))
     wanted = files_of(alone / "dense_negatives")
     dying = start(build, 2, 3)
-    while not any(build.glob("mapped/cosine-*.part/vectors-*.npy")):
+    while not any(build.glob("mapped/cosine-*/vectors-*.npy")):
         assert dying.poll() is None
         time.sleep(0.005)
     dying.kill()

@@ -9,6 +9,7 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.files.locks import LOCK, one_of_several_writers, one_writer
+from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.storage import ALONE, Share, Stage
 
 
@@ -51,6 +52,22 @@ def test_who_joins_leaves_what_others_write(tmp_path):
     assert stage.is_whole and Share(0, 2).finish(stage) == manifest
 
 
+def test_hosts_of_other_settings_are_refused_before_any_shard_is_finished(tmp_path):
+    bf16, fp32 = (
+        Stage(tmp_path / "stage", {"dtype": dtype}, {}, rules=OverwriteRules(overwrite=overwrite))
+        for dtype, overwrite in (("bfloat16", False), ("float32", True))
+    )
+    Share(0, 2).start(bf16)
+    careful = Stage(tmp_path / "stage", {"dtype": "float32"}, {})
+    with pytest.raises(HarpError, match="dtype: bfloat16 then, float32 now"):
+        Share(1, 2).start(careful)
+    bf16.finish_shard("a", {"table": 1}, {})
+    Share(1, 2).start(fp32)
+    assert not fp32.shard_done("a")
+    with pytest.raises(HarpError, match="another process has started other work"):
+        bf16.finish_shard("b", {"table": 1}, {})
+
+
 @pytest.mark.parametrize("world", [1, 2])
 def test_who_is_alone_removes_what_killed_workers_left(tmp_path, world):
     stage, share = Stage(tmp_path / "stage", {}, {}), Share(0, world)
@@ -76,6 +93,20 @@ def test_who_is_alone_removes_what_killed_workers_left(tmp_path, world):
                 **{"SLURM_ARRAY_TASK_MIN": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"},
             },
             Share(4, 8),
+        ),
+        *(
+            (
+                {
+                    **{"SLURM_ARRAY_TASK_ID": task, "SLURM_ARRAY_TASK_COUNT": count},
+                    **{"SLURM_ARRAY_TASK_MIN": least, "SLURM_ARRAY_TASK_STEP": step},
+                },
+                share,
+            )
+            for task, count, least, step, share in (
+                ("30", "16", "0", "2", Share(15, 16)),  # --array=0-30:2
+                ("3", "2", "3", "1", Share(0, 2)),  # --array=3,7
+                ("7", "2", "3", "1", Share(0, 2)),
+            )
         ),
     ],
 )

@@ -17,6 +17,7 @@ from ...files.hashes import changed_file, describe_files
 from ...files.locks import one_of_several_writers, one_writer
 from ...files.made_from import MadeFrom, OverwriteRules
 from ...files.records import NOT_WRITTEN_BY_HARP, read_own_record, read_record, write_record
+from ...files.writing import TEMPORARY
 from ...storage import ALONE, Share
 from .encoder import Encoder
 from .index import DenseIndex
@@ -94,19 +95,30 @@ class FlexFolder:
             self.encoder,
             quiet=self.quiet,
             share=self.share,
+            is_needed=lambda: not (self.folder / _RECORD).exists(),
         )
         with self._writer():
             with self._turn():
-                if not self._is_finished():
+                if (self.folder / _RECORD).exists() and not self._is_finished():
                     self._remove()
-            vectors.make()
-            with self._turn():
-                is_made = not self._is_finished()
-                if is_made:
-                    self._write(type(flex), vectors)
+            is_made = self._made_of(vectors, type(flex))
             if self.share.world == 1:
                 self._clean()
         return is_made
+
+    def _made_of(self, vectors: DenseIndex, flex: type[FlexIndex]) -> bool:
+        """Make the index of vectors; return False if another host has done so meanwhile."""
+        try:
+            vectors.make()
+            with self._turn():
+                if self._is_finished():
+                    return False
+                self._write(flex, vectors)
+                return True
+        except FileNotFoundError:
+            if not self._is_finished():
+                raise
+            return False
 
     def _writer(self) -> AbstractContextManager[None]:
         if self.share.world == 1:
@@ -120,7 +132,7 @@ class FlexFolder:
         return FileLock(self.folder / f".{_VECTORS}.lock")
 
     def _write(self, flex: type[FlexIndex], vectors: DenseIndex) -> None:
-        unfinished = self.folder / f"{_VECTORS}.flex"
+        unfinished = self.folder / f"{_VECTORS}.flex{TEMPORARY}"
         shutil.rmtree(unfinished, ignore_errors=True)
         flex(str(unfinished), verbose=False).index(_documents(vectors))
         for name in FLEX_FILES:
@@ -131,7 +143,8 @@ class FlexFolder:
     def _is_finished(self) -> bool:
         path = self.folder / _RECORD
         if not path.exists():
-            if any((self.folder / name).exists() for name in FLEX_FILES):
+            is_at_work = self.share.world > 1 and (self.folder / _VECTORS).is_dir()
+            if not is_at_work and any((self.folder / name).exists() for name in FLEX_FILES):
                 raise HarpError(f"{self.folder} {NOT_WRITTEN_BY_HARP}: name another --output-dir")
             return False
         record = read_own_record(path, self.rules.output)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -13,16 +15,18 @@ import numpy as np
 from tqdm import tqdm
 
 from ...errors import HarpError
-from ...files.writing import remove_temporary, sync, whole_file, write_text
+from ...files.writing import TEMPORARY, remove_temporary, whole_file, write_text
 from ...ranking.windows import DocumentWindows
 from ...storage import ALONE, Share
-from ..folder import IndexFolder
+from ..folder import RECORD, IndexFolder
 from ..ranks import best
 from .encoder import Encoder, WindowVectors
 
 __all__ = ["DenseIndex", "Documents", "Shard", "window_scores"]
 
 _DOCNOS = "docnos.txt"
+_OWN = re.compile(rf"(starts|vectors)-\d+\.npy|{re.escape(_DOCNOS)}|{re.escape(RECORD)}")
+"""Names of the files of an index."""
 _DECIMALS = 6
 """To which scores are rounded, so that the order does not depend on how a product is blocked."""
 
@@ -61,7 +65,8 @@ class Shard(NamedTuple):
 class DenseIndex(IndexFolder):
     """The vectors of the documents of a dataset, made when they are first read.
 
-    They are written in shards. A build that was stopped goes on behind the last finished shard.
+    They are written in shards. A build that was stopped goes on behind the last finished shard. The
+    record comes last and commits the whole: nothing is renamed, for stores cannot.
 
     Args:
         dataset: what is encoded.
@@ -186,22 +191,49 @@ class DenseIndex(IndexFolder):
             try:
                 self._encode_shared()
             except FileNotFoundError:  # another host has finished the index meanwhile
-                if not self.path.exists() and self._is_needed():
+                if self._is_open():
                     raise
         super().make()
 
-    @property
-    def _unfinished(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.part")
+    def remove(self) -> None:
+        """Remove the vectors, finished or not, if they are there.
+
+        Where hosts share them, one that writes a shard at this moment removes it when it ends.
+
+        Raises:
+            HarpError: their folder holds something else.
+        """
+        if not self.path.is_dir() or self.path.is_symlink():
+            return
+        with self._one_at_a_time(), suppress(FileNotFoundError):
+            try:
+                self._remove_files(self._own_files())
+            except HarpError:
+                if self.share.world == 1 or self._is_there():
+                    raise
+
+    def _own_files(self) -> list[str]:
+        return [path.name for path in self.path.iterdir() if _OWN.fullmatch(path.name)]
+
+    def _is_there(self) -> bool:
+        """The record comes last, so that vectors without one are unfinished."""
+        if not super()._is_there() or (self.path / RECORD).is_file():
+            return super()._is_there()
+        names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else [""]
+        return self.path.is_symlink() or not all(
+            _OWN.fullmatch(name) or name.endswith(TEMPORARY) for name in names
+        )
+
+    def _is_open(self) -> bool:
+        return not self._is_there() and self._is_needed()
 
     def _encode_shared(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         with self._one_at_a_time():
-            if not self.path.exists() and self._is_needed():
-                self._unfinished.mkdir(exist_ok=True)
+            if self._is_open():
+                self.path.mkdir(parents=True, exist_ok=True)
         rank, world = self.share
         chosen: Container[int] = range(rank, sys.maxsize, world)
-        while not self.path.exists() and self._is_needed():
+        while self._is_open():
             count = self._encode(chosen)
             left = [number for number in range(count) if not self._is_encoded(number)]
             if not left:
@@ -211,13 +243,11 @@ class DenseIndex(IndexFolder):
     def _build(self) -> None:
         if not self._is_needed():
             return
-        self._unfinished.mkdir(exist_ok=True)
+        self.path.mkdir(exist_ok=True)
         if self.share.world == 1:
-            remove_temporary(self._unfinished)
-        self._fill(self._unfinished)
-        self._write_record(self._unfinished)
-        self._unfinished.rename(self.path)
-        sync(self.folder)
+            remove_temporary(self.path)
+        self._fill(self.path)
+        self._write_record(self.path)
 
     def _fill(self, temporary: Path) -> None:
         docnos: list[str] = []
@@ -245,18 +275,20 @@ class DenseIndex(IndexFolder):
             while part := list(islice(documents, self.documents_per_shard)):
                 if docnos is not None:
                     docnos += (docno for docno, _ in part)
-                if count in chosen and not self._is_encoded(count) and self._is_needed():
-                    self._write(count, self.encoder.documents([text for _, text in part]))
+                if count in chosen and not self._is_encoded(count) and self._is_open():
+                    content = self.encoder.documents([text for _, text in part])
+                    if self._is_open():
+                        self._write(count, content)
                 bar.update(len(part))
                 count += 1
         return count
 
     def _is_encoded(self, number: int) -> bool:
-        return all(path.exists() for path in _paths(self._unfinished, number))
+        return all(path.exists() for path in _paths(self.path, number))
 
     def _write(self, number: int, content: WindowVectors) -> None:
         for path, values in zip(
-            _paths(self._unfinished, number),
+            _paths(self.path, number),
             (content.starts, content.vectors.astype(self.vector_dtype)),
             strict=True,
         ):

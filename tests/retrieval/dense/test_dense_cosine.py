@@ -152,7 +152,7 @@ def test_a_stopped_build_goes_on_where_it_was(dataset, tiny_bert, tmp_path, monk
     monkeypatch.setattr(encoder, "documents", stopping)
     with pytest.raises(KeyboardInterrupt):
         index("stopped").make()
-    assert not index("stopped").path.exists()
+    assert not (index("stopped").path / "harp_index.json").exists()
     encoded.clear()
     encoded.append(0)
     with pytest.raises(KeyboardInterrupt):
@@ -176,18 +176,42 @@ def test_hosts_that_end_at_the_same_time(dataset, tiny_bert, tmp_path, monkeypat
         return DenseIndex(documents, tmp_path, encoder, documents_per_shard=5, share=share)
 
     fast, late = index(0), index(1)
-    unfinished = late.path.with_name(f"{late.path.name}.part")
+    encode = encoder.documents
 
-    def write_late(number, content):
-        (unfinished / "vectors-00001.npy.7.harp-tmp").touch()
+    def encode_late(texts):
+        (late.path / "vectors-00001.npy.7.harp-tmp").touch()
+        monkeypatch.setattr(encoder, "documents", encode)
         fast.make()
-        raise FileNotFoundError(unfinished / "vectors-00001.npy.7.harp-tmp")
+        return encode(texts)
 
-    monkeypatch.setattr(late, "_write", write_late)
+    monkeypatch.setattr(encoder, "documents", encode_late)
+    monkeypatch.setattr(late, "_write", lambda *_: pytest.fail("the index is finished"))
     late.make()
     record = json.loads((late.path / "harp_index.json").read_text())
     assert len(record["files"]) == 11 and not any("harp-tmp" in name for name in record["files"])
     assert len(index(1).docnos) == 23
+
+
+def test_vectors_without_a_record_are_unfinished_and_others_are_left(dataset, tiny_bert, tmp_path):
+    """What killed hosts left is removed or gone on with; what a person put there is neither."""
+    encoder = Encoder(tiny_bert, DocumentWindows(), device="cpu")
+    index = DenseIndex(Dataset(dataset, ["text"]), tmp_path, encoder, documents_per_shard=5)
+    index.make()
+    files = {path.name: path.read_bytes() for path in index.path.iterdir()}
+    (index.path / "harp_index.json").unlink()
+    (index.path / "vectors-00002.npy").unlink()
+    index.make()
+    assert {path.name: path.read_bytes() for path in index.path.iterdir()} == files
+    (index.path / "harp_index.json").unlink()
+    index.remove()
+    assert not index.path.exists()
+    index.path.mkdir()
+    (index.path / "mine").write_text("a person's")
+    with pytest.raises(HarpError, match="no index of harp's"):
+        index.make()
+    with pytest.raises(HarpError, match="harp has not written"):
+        index.remove()
+    assert (index.path / "mine").exists()
 
 
 def test_a_damaged_index_is_built_anew(cosine, caplog):
