@@ -33,8 +33,8 @@ _SHARE_OF_QUERIES = 0.5
 """Of the time for training, where there are queries enough to learn from."""
 _SHARE_OF_TRAINING = 0.9
 """The rest of the budget, after ranking, is kept for what is not foreseen."""
-_FEWEST_STEPS_OF_A_CROSS_ENCODER = 200
-"""On links, and on queries. On the documentation of C++, 50 made one that ranks badly, 505 a good
+_FEWEST_STEPS_OF_A_CROSS_ENCODER = 150
+"""On links, and on queries. On the documentation of C++, 50 made one that ranks badly, 150 a good
 one."""
 _SHARES = {"cross-encoder": 0.7, "encoder": 0.3}
 """Of the time for training, where both learn."""
