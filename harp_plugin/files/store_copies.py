@@ -21,7 +21,10 @@ from .writing import TEMPORARY, whole_file
 __all__ = ["StoreCopy"]
 
 _INDEX = ".index"
-_OPENERS = (".harp_unfinished", "harp_files.json", "harp_run.json", "started.json")
+_UNFINISHED = ".harp_unfinished"
+"""Marks a checkpoint in which files are being written; its content lists files of others."""
+_MODEL_MANIFEST = "harp_manifest.json"
+_OPENERS = (_UNFINISHED, "harp_files.json", "harp_run.json", "started.json")
 """Records that say whose a folder is: they stand in the store before what they speak of."""
 _MANIFEST = "manifest.json"
 _MAPPED = "mapped"
@@ -105,6 +108,10 @@ class StoreCopy:
             first = {n for n in gone if n.endswith(".json") and not n.startswith(_VECTORS)}
             self._store.remove(first)
             self._store.remove(n for n in changed if n in index and n.endswith(_MANIFEST))
+            models = (n for n in changed if n.endswith(_MODEL_MANIFEST) and n not in index)
+            marks = {n.removesuffix(_MODEL_MANIFEST) + _UNFINISHED for n in models} - states.keys()
+            for mark in sorted(marks):
+                self._store.upload(b"[]", mark)
 
             def send(name: str) -> str:
                 self._store.upload(records.get(name, self._local(name)), name)
@@ -113,6 +120,7 @@ class StoreCopy:
             for names in _in_order(changed):
                 for name, version in self._each(send, names, index):
                     index[name] = [version, states[name]]
+            self._store.remove(marks)
             self._store.remove(sorted(gone - first, key=lambda name: not name.endswith(".json")))
             for name in gone:
                 del index[name]
