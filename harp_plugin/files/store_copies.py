@@ -23,7 +23,9 @@ __all__ = ["StoreCopy"]
 _INDEX = ".index"
 _UNFINISHED = ".harp_unfinished"
 """Marks a checkpoint in which files are being written; its content lists files of others."""
-_MODEL_MANIFEST = "harp_manifest.json"
+_NO_OTHERS = b"[]"
+_CHECKPOINT = "harp_manifest.json"
+"""The manifest of a checkpoint, which comes last."""
 _OPENERS = (_UNFINISHED, "harp_files.json", "harp_run.json", "started.json")
 """Records that say whose a folder is: they stand in the store before what they speak of."""
 _MANIFEST = "manifest.json"
@@ -103,15 +105,12 @@ class StoreCopy:
         with self._one_at_a_time(), self._index() as index:
             states = self._states()
             changed = [n for n, state in states.items() if index.get(n, [0, None])[1] != state]
-            gone = index.keys() - states.keys() if self._folder.is_dir() else set()
             records = {n: self._local(n).read_bytes() for n in changed if n.endswith(".json")}
+            self._mark_checkpoints(changed, states, index)
+            gone = index.keys() - states.keys() if self._folder.is_dir() else set()
             first = {n for n in gone if n.endswith(".json") and not n.startswith(_VECTORS)}
             self._store.remove(first)
             self._store.remove(n for n in changed if n in index and n.endswith(_MANIFEST))
-            models = (n for n in changed if n.endswith(_MODEL_MANIFEST) and n not in index)
-            marks = {n.removesuffix(_MODEL_MANIFEST) + _UNFINISHED for n in models} - states.keys()
-            for mark in sorted(marks):
-                self._store.upload(b"[]", mark)
 
             def send(name: str) -> str:
                 self._store.upload(records.get(name, self._local(name)), name)
@@ -120,10 +119,21 @@ class StoreCopy:
             for names in _in_order(changed):
                 for name, version in self._each(send, names, index):
                     index[name] = [version, states[name]]
-            self._store.remove(marks)
             self._store.remove(sorted(gone - first, key=lambda name: not name.endswith(".json")))
             for name in gone:
                 del index[name]
+
+    def _mark_checkpoints(
+        self, changed: list[str], states: dict[str, Any], index: dict[str, Any]
+    ) -> None:
+        """Mark the checkpoints that are copied as unfinished in the store.
+
+        The marks are in the index and not here, so that `push` removes them at its end.
+        """
+        folders = (name.removesuffix(_CHECKPOINT) for name in changed if name.endswith(_CHECKPOINT))
+        for mark in sorted({f"{folder}{_UNFINISHED}" for folder in folders} - states.keys()):
+            self._store.upload(_NO_OTHERS, mark)
+            index[mark] = ["", None]
 
     def _download(self, name: str) -> list[int]:
         path = self._local(name)

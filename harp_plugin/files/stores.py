@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import HarpError, folded
-from .writing import TEMPORARY, temporary_path
+from .writing import whole_file
 
 __all__ = ["Store"]
 
@@ -19,7 +19,7 @@ _WAITS = (0.1, 0.5, 2.0, 5.0)
 """Seconds before a request that failed is made again."""
 _VERSIONS = ("ETag", "etag", "md5Hash", "mtime", "modificationTime", "LastModified")
 _CREDENTIALS = re.compile(r"(?!hdfs|webhdfs)\w+://[^/@]*:[^@]*@|\w+://[^/@]*:(?!\d+/)[^@]*@")
-"""What a URL begins with that has a password in it, which may have slashes; a port is none."""
+"""The beginning of a URL with a password, which may have slashes. Hadoop's URLs may have a port."""
 _SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST_SECRET = 4
 _NO_SECOND_TRY = (PermissionError, ImportError, ValueError)
@@ -79,7 +79,7 @@ class Store:
         return {
             name: _version(info)
             for name, info in named.items()
-            if info.get("type") != "directory" and not name.endswith(("/", _PROBE, TEMPORARY))
+            if info.get("type") != "directory" and not name.endswith(("/", _PROBE))
         }
 
     def download(self, name: str, path: Path) -> None:
@@ -97,23 +97,25 @@ class Store:
             FileNotFoundError: there is no such file here.
             HarpError: the store cannot be written.
         """
-        target = final = self._path(name)
-        if self._root.startswith("/"):  # a file system, not a store of objects
-            self._tried(self._files.makedirs, target.rpartition("/")[0], exist_ok=True)
-        is_local = "file" in self._files.protocol
-        if is_local:
-            target = str(temporary_path(Path(final)))
+        target = self._path(name)
         try:
-            if isinstance(content, bytes):
-                self._tried(self._files.pipe_file, target, content)
+            if "file" in self._files.protocol:
+                with whole_file(Path(target)) as temporary:
+                    self._put(content, str(temporary))
             else:
-                self._tried(self._files.put_file, str(content), target)
-            if is_local:
-                Path(target).replace(final)
+                self._put(content, target)
         except FileNotFoundError as error:
             if isinstance(content, Path) and not content.exists():
                 raise
             raise HarpError(self._message(error)) from None
+
+    def _put(self, content: Path | bytes, target: str) -> None:
+        if self._root.startswith("/"):  # a file system, not a store of objects
+            self._tried(self._files.makedirs, target.rpartition("/")[0], exist_ok=True)
+        if isinstance(content, bytes):
+            self._tried(self._files.pipe_file, target, content)
+        else:
+            self._tried(self._files.put_file, str(content), target)
 
     def check_writable(self) -> None:
         """Write a file of a few bytes, and remove it.

@@ -147,6 +147,38 @@ def test_a_file_comes_into_the_store_after_the_record_that_says_whose_it_is(url,
     assert sent[:2] == ["a.run.json", "harp_files.json"]
 
 
+def test_a_checkpoint_is_marked_as_unfinished_until_all_of_it_is_in_the_store(url, monkeypatch):
+    steps = []
+    upload, remove = Store.upload, Store.remove
+
+    def noting_upload(self, content, name):
+        steps.append(f"+{name}")
+        if steps.count("+c/harp_manifest.json") == 1 and name == "c/harp_manifest.json":
+            raise HarpError("the line is cut")
+        upload(self, content, name)
+
+    def noting_remove(self, names):
+        found = list(names)
+        steps.extend(f"-{name}" for name in found)
+        remove(self, found)
+
+    monkeypatch.setattr(Store, "upload", noting_upload)
+    monkeypatch.setattr(Store, "remove", noting_remove)
+    copy = StoreCopy(url)
+    (copy.path / "c").mkdir(parents=True)
+    for name in ("weights", "config.json", "harp_manifest.json"):
+        (copy.path / "c" / name).write_text(name)
+    with pytest.raises(HarpError):
+        copy.push()
+    mark, manifest = "c/.harp_unfinished", "c/harp_manifest.json"
+    assert steps == [f"+{mark}", "+c/weights", "+c/config.json", f"+{manifest}"]
+    assert Store(url).files([mark]) and not Store(url).files([manifest])
+    steps.clear()
+    StoreCopy(url).push()
+    assert steps == [f"+{mark}", f"+{manifest}", f"-{mark}"]
+    assert Store(url).files([manifest]) and not Store(url).files([mark])
+
+
 def test_what_was_copied_before_an_error_is_not_copied_again(url, store, monkeypatch):
     for name in "abcdef":
         (store / "build" / name).write_text(name)

@@ -101,13 +101,13 @@ class FlexFolder:
             with self._turn():
                 if (self.folder / _RECORD).exists() and not self._is_finished():
                     self._remove()
-            is_made = self._made_of(vectors, type(flex))
+            is_made = self._make_from(vectors, type(flex))
             if self.share.world == 1:
                 self._clean()
         return is_made
 
-    def _made_of(self, vectors: DenseIndex, flex: type[FlexIndex]) -> bool:
-        """Make the index of vectors; return False if another host has done so meanwhile."""
+    def _make_from(self, vectors: DenseIndex, flex: type[FlexIndex]) -> bool:
+        """Make the vectors, and the index from them; return whether this host made the index."""
         try:
             vectors.make()
             with self._turn():

@@ -217,12 +217,11 @@ class DenseIndex(IndexFolder):
 
     def _is_there(self) -> bool:
         """The record comes last, so that vectors without one are unfinished."""
-        if not super()._is_there() or (self.path / RECORD).is_file():
+        path = self.path
+        if path.is_symlink() or not path.is_dir() or (path / RECORD).is_file():
             return super()._is_there()
-        names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else [""]
-        return self.path.is_symlink() or not all(
-            _OWN.fullmatch(name) or name.endswith(TEMPORARY) for name in names
-        )
+        names = (file.name for file in path.iterdir())
+        return not all(_OWN.fullmatch(name) or name.endswith(TEMPORARY) for name in names)
 
     def _is_open(self) -> bool:
         return not self._is_there() and self._is_needed()
