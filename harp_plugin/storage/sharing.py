@@ -65,8 +65,8 @@ class Share(NamedTuple):
     def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Share:
         """Read the share of this task of a Slurm array, of `srun` or of `torchrun`.
 
-        In an array of some numbers only, such as ``3,7``, two tasks may get the same rank. Both work
-        then, and no shard is left out.
+        In an array of some numbers only, such as ``3,7``, two tasks may get the same rank. Both
+        work then, and no shard is left out.
         """
         for names in _ENVIRONMENT:
             numbers = [environment.get(name or "", "0") for name in names]

@@ -17,6 +17,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, one_line
+from ..models.cpu_modules import EmbeddingGradient, use_cpu_modules
 from ..models.trainable import Batch, TrainableModel
 from .arguments import HarpTrainingArguments
 from .callbacks import EarlyStopping, TrainingProgress
@@ -113,10 +114,20 @@ class HarpTrainer(TevatronTrainer):
             self.add_callback(StopAtNonFinite(self.non_finite, groups, self.accelerator))
         self.meters = self.new_meters()
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
+        self.embedding_gradient: EmbeddingGradient | None = None
+        if args.device.type == "cpu" and not args.torch_compile:
+            self._use_cpu_modules(model)
 
     def new_meters(self) -> Meters:
         """Return meters of the losses and tasks, with all sums 0."""
         return Meters(tuple(self.loss.weights), self.data_collator.tasks, self.args.device)
+
+    def _use_cpu_modules(self, model: TrainableModel) -> None:
+        assert isinstance(model, nn.Module)
+        use_cpu_modules(model)
+        embedding = model.ranking_model().get_input_embeddings()
+        if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
+            self.embedding_gradient = EmbeddingGradient(embedding)
 
     @property
     def best_step(self) -> int | None:
@@ -210,6 +221,8 @@ class HarpTrainer(TevatronTrainer):
     ) -> Tensor:
         """Run one forward and backward pass, and count its tokens and pairs."""
         self.speed.add(self.trained_model.size_of(inputs))
+        if self.embedding_gradient is not None:
+            self.embedding_gradient.begin()
         return Trainer.training_step(self, model, inputs, num_items_in_batch)
 
     def evaluate(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from harp_plugin.models.packing import Packing
+from harp_plugin.models.packing import Packing, attention
 from harp_plugin.models.packing.attention import Kernel, kernels
 
 LENGTHS = np.array([1, 2, 3, 3, 3, 7, 12])
@@ -115,6 +115,24 @@ def test_dropout(way, states, packing):
     counts = found * torch.from_numpy(np.repeat(LENGTHS, LENGTHS))[:, None, None] * 0.75
     torch.testing.assert_close(counts, counts.round(), atol=1e-4, rtol=0)
     assert 0.6 < (counts.mean(dim=(1, 2)).sum() / (LENGTHS**2).sum()) < 0.9
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_dropout_that_drops_nothing(window, states, packing, monkeypatch):
+    """On a CPU, attention with dropout is computed without SDPA."""
+    dropped = []
+
+    def keep(weights, share):
+        dropped.append(share)
+        return weights
+
+    monkeypatch.setattr(attention, "drop", keep)
+    found = packing.by_length(*states, 0.7, window, 0.25)
+    assert set(dropped) == {0.25}
+    expected = packing.by_kernel(LOOPS, *states, 0.7, window)
+    torch.testing.assert_close(found, expected)
+    for grad, wanted in zip(gradients(found, states), gradients(expected, states), strict=True):
+        torch.testing.assert_close(grad, wanted)
 
 
 def test_a_kernel_is_told_of_dropout_where_it_has_any(states, packing):

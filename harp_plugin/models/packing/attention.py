@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from .dropout import dropout as drop
 from .products import attend_by_products, multiplies_bfloat16
 
 __all__ = ["Kernel", "Packing", "kernels"]
@@ -159,17 +160,19 @@ class Packing:
     def by_length(self, query, key, value, scale, window, dropout=0.0) -> Tensor:
         """Compute the attention of texts of the same length together, in any precision."""
         first, outputs = self._is_first_tokens(query), []
-        for texts, tokens, length in self._texts_by_length():
-            queries, keys, values = (
-                part[texts if first and part is query else tokens]
-                .unflatten(0, (texts.stop - texts.start, -1))
-                .transpose(1, 2)
-                for part in (query, key, value)
-            )
+        lengths, counts = (part.tolist() for part in np.unique(self.lengths, return_counts=True))
+        sizes = [length * count for length, count in zip(lengths, counts, strict=True)]
+        # The gradient of `split` is one tensor; slices would each give a tensor of all tokens.
+        split = (
+            states.split(counts if first and states is query else sizes)
+            for states in (query, key, value)
+        )
+        for count, length, *parts in zip(counts, lengths, *split, strict=True):
+            of_texts = (part.unflatten(0, (count, -1)).transpose(1, 2) for part in parts)
             mask = self.mask(length, window, query.device)
             if first and mask is not None:
                 mask = mask[:1]
-            output = scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=scale)
+            output = _attend(*of_texts, mask=mask, scale=scale, dropout=dropout)
             outputs.append(output.transpose(1, 2).flatten(0, 1))
         return torch.cat(outputs)
 
@@ -194,17 +197,6 @@ class Packing:
             len(self.lengths) + 1, dtype=self.bounds.dtype, device=self.bounds.device
         )
 
-    def _texts_by_length(self) -> list[tuple[slice, slice, int]]:
-        """Return the texts of each length, their tokens, and the length."""
-        lengths, first, counts = np.unique(self.lengths, return_index=True, return_counts=True)
-        starts = self.starts[first]
-        return [
-            (slice(text, text + count), slice(start, start + length * count), length)
-            for text, start, length, count in zip(
-                first.tolist(), starts.tolist(), lengths.tolist(), counts.tolist(), strict=True
-            )
-        ]
-
     def mask(self, length: int, window: int | None, device) -> Tensor | None:
         """Return which tokens see each other, (length, length) bool; None if all of them do."""
         if window is None or length <= window:
@@ -213,6 +205,29 @@ class Packing:
             positions = torch.arange(length, device=device)
             self.masks[length, window] = (positions[:, None] - positions).abs() < window
         return self.masks[length, window]
+
+
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None,
+    scale: float,
+    dropout: float,
+) -> Tensor:
+    """Compute attention from queries, keys and values, (texts, heads, queries, width).
+
+    SDPA has no kernel with dropout on a CPU, and would look for tokens that see no other, which
+    texts do not have. The softmax is in fp32, as transformers' eager attention has it.
+    """
+    if not dropout or query.is_cuda:
+        return scaled_dot_product_attention(query, key, value, mask, dropout, scale=scale)
+    scores = (query * scale) @ key.mT
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = scores.softmax(-1, dtype=torch.float32).to(value.dtype)
+    return drop(weights, dropout) @ value
 
 
 @cache

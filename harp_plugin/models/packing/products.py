@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-__all__ = ["attend_by_products", "multiplies_bfloat16"]
+__all__ = ["attend_by_products", "has_onednn", "multiplies_bfloat16", "multiplies_by_onednn"]
 
 _LENGTH_MULTIPLE = 16
 _SCORES_PER_PRODUCT = 1 << 20
@@ -23,6 +23,21 @@ def multiplies_bfloat16() -> bool:
     """Return whether this CPU has instructions for products of bfloat16."""
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, name, bool)() for name in checks)
+
+
+@cache
+def has_onednn() -> bool:
+    """Return whether the installed torch has products of oneDNN for linear layers."""
+    return hasattr(torch.ops.mkldnn, "_linear_pointwise") and torch.backends.mkldnn.is_available()
+
+
+@cache
+def multiplies_by_onednn() -> bool:
+    """Return whether products of oneDNN in float32 are at least as fast as torch's own on this CPU.
+
+    On AMD processors with AVX-512, MKL, which torch takes, uses AVX2.
+    """
+    return has_onednn() and getattr(torch.cpu, "_is_avx512_supported", bool)()
 
 
 def attend_by_products(
