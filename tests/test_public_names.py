@@ -219,6 +219,7 @@ PUBLIC = {
         "without_encoder",
     ],
     "harp_plugin.models.loading": [
+        "COSINE",
         "PACKAGE_PREFIX",
         "load_pretrained",
         "load_tokenizer",

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import HarpError
 from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..limits import Limits, check_limits
+from ..models.loading import COSINE
 from ..option_names import flag
 from ..ranking.options import (
     SCORING_OPTIONS,
@@ -39,8 +40,6 @@ __all__ = [
 FIRST_STAGE = "first stage"
 """Name of the row of a first stage that has no other name."""
 FIELDED_BM25 = "fielded-bm25"
-COSINE = "cosine:"
-"""How the first stage of an encoder begins; the model's name follows."""
 DENSE = "dense:"
 """How a first stage begins that searches an index of `harp index`; the folder follows."""
 _WINDOWS = {"passages": "first", "passage_length": None, "passage_stride": None}

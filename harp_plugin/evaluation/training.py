@@ -14,6 +14,7 @@ from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrai
 from ..training.judged_arguments import FinetuneDataArguments
 
 if TYPE_CHECKING:
+    from ..training.taught import Teacher
     from .validation import RankingValidation
 
 __all__ = ["finetune", "ranking_validation", "train"]
@@ -24,10 +25,35 @@ def train(
     data_args: HarpDataArguments,
     training_args: HarpTrainingArguments,
 ) -> Path:
-    """Pre-train as `harp_plugin.training.run.train` does, and measure the ranking if requested."""
+    """Pre-train as `harp_plugin.training.run.train` does.
+
+    It measures the ranking and asks a teacher for scores, where the options name a dataset for
+    validation and a teacher.
+    """
     data_args.check()
     validation = ranking_validation(training_args, data_args.max_length)
-    return pretraining.train(model_args, data_args, training_args, validation=validation)
+    return pretraining.train(
+        model_args,
+        data_args,
+        training_args,
+        validation=validation,
+        teacher=_teacher(data_args, training_args),
+    )
+
+
+def _teacher(data_args: HarpDataArguments, training_args: HarpTrainingArguments) -> Teacher | None:
+    if data_args.teacher is None:
+        return None
+    from .teachers import make_teacher
+
+    # Processes that read data cannot use a GPU.
+    reads_apart = training_args.dataloader_num_workers > 0
+    return make_teacher(
+        data_args.teacher,
+        max_length=data_args.max_length,
+        device="cpu" if reads_apart else str(training_args.device),
+        dtype="bfloat16" if training_args.bf16 else "float32",
+    )
 
 
 def finetune(

@@ -126,6 +126,13 @@ _EXPLANATIONS = {
         "The + page should be what a person looks for who types the text. It is a bad pair if a "
         "− page answers the query as well, or if the text says nothing about the page.",
     ),
+    "crop": Explanation(
+        "Random cropping (Contriever)",
+        "A few words of a sentence are a query: the page that they stand on should rank above "
+        "pages without a link to it or from it.",
+        "The + page should be about the words. Often they say little; these pairs are for losses "
+        "that read the scores of a teacher.",
+    ),
 }
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = [
+    "COSINE",
     "PACKAGE_PREFIX",
     "load_pretrained",
     "load_tokenizer",
@@ -39,6 +40,8 @@ __all__ = [
     "without_notices",
 ]
 
+COSINE = "cosine:"
+"""What stands before the name of an encoder whose cosines score pairs."""
 PACKAGE_PREFIX = "package:"
 """How the name of a model in a Python package begins."""
 _LAYER = re.compile(r"^(?!mtp\.)(?:.*\.)?layers?\.(\d+)\.")

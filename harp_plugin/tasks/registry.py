@@ -12,6 +12,7 @@ from .anchor import AnchorText
 from .ati import ATI
 from .base import Task
 from .bfs import BFS
+from .crop import Crop
 from .hlp import HLP
 from .ict import ICT
 from .ltm import LTM
@@ -46,6 +47,7 @@ TASKS: Registry[type[Task]] = Registry(
         "hlp": HLP,
         "php": PHP,
         "anchor": AnchorText,
+        "crop": Crop,
     },
 )
 HARP_TASKS = ("rqp", "qdm", "rdp", "acm")

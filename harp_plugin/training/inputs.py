@@ -8,11 +8,11 @@ from typing import Any
 
 from ..errors import HarpError
 from ..files.hashes import file_hash
-from ..models.loading import model_fingerprint, resolve_model
+from ..models.loading import COSINE, model_fingerprint, resolve_model
 
 __all__ = ["check_output_dir", "fingerprints"]
 
-_MODELS = ("model", "tokenizer_name")
+_MODELS = ("model", "tokenizer_name", "teacher")
 _FOLDERS = ("build_dir", "validation_build_dir")
 _FILES = ("negatives_run", "teacher_run", "train_file", "query_ids", "stop_words")
 _FILES_OF_VALIDATION = ("validation_run", "validation_query_ids")
@@ -57,7 +57,8 @@ def fingerprints(*options: Any) -> dict[str, str]:
     values = {}
     for name, value in _values(options, (*_MODELS, *_FILES_OF_VALIDATION, "query_ids")):
         try:
-            values[name] = model_fingerprint(value) if name in _MODELS else file_hash(Path(value))
+            is_model = name in _MODELS
+            values[name] = model_fingerprint(value) if is_model else file_hash(Path(value))
         except OSError as error:
             raise HarpError(f"cannot read {name} {value}: {error.strerror}") from error
     return values
@@ -76,4 +77,4 @@ def _values(options: tuple[Any, ...], names: tuple[str, ...]) -> Iterator[tuple[
         for name in names:
             value = getattr(arguments, name, None) or []
             for text in [value] if isinstance(value, str) else value:
-                yield name, text
+                yield name, text.removeprefix(COSINE)

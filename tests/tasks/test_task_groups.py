@@ -51,7 +51,7 @@ def test_groups_of_each_task(data):
 
 
 def test_a_task_that_was_not_built(data):
-    with pytest.raises(HarpError, match=r"built without rqp: .* --tasks prop srr .* php rqp$"):
+    with pytest.raises(HarpError, match=r"built without rqp: .* --tasks prop srr .* crop rqp$"):
         data(["prop", "rqp"])
 
 

@@ -174,6 +174,14 @@ class WikiReading:
             if section.words >= 20 and len(self.sentences(section.text)) >= 2
         }
 
+    def crop_examples(self) -> set[tuple[str, int]]:
+        return {
+            (title, place)
+            for title in self.documents
+            for place, section in enumerate(self.sections[title])
+            if section.words >= 20
+        }
+
     def bfs_examples(self) -> set[tuple[str]]:
         return {(title,) for title in self.documents if self.passages(title)}
 
@@ -239,6 +247,17 @@ class WikiReading:
             s = self.sentences(self.sections[title][place].text)
             found[title, place] = [" ".join(s[:n] + s[n + 1 :]) for n in range(len(s))]
         return found
+
+    def crops(self, title: str, place: int, dropped: frozenset[str]) -> set[str]:
+        """Two to twelve words of a sentence, as they stand or without some words."""
+        found = set()
+        for sentence in self.sentences(self.sections[title][place].text):
+            words = WORD.findall(sentence.lower())
+            for size in range(2, 13):
+                for start in range(max(len(words) - size, 0) + 1):
+                    crop = words[start : start + size]
+                    found |= {" ".join(crop), " ".join(w for w in crop if w not in dropped)}
+        return found - {""}
 
     def bfs(self, title: str) -> list[Group]:
         others = {passage for page in self.no_link(title) for passage in self.passages(page)}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import HarpError
+from ...models.loading import COSINE
 from ...recipe_files import read_recipe
 from ..steps import say, training_arguments
 from .options import AdaptOptions
@@ -17,7 +18,7 @@ __all__ = ["DEPTH", "Learner", "cross_encoder", "encoder", "train"]
 DEPTH = 50
 """How many results of each query are ranked."""
 _NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
-_OF_LINKS = ("about", "build_dir", "tasks", "negatives", "document_fields")
+_OF_LINKS = ("about", "build_dir", "tasks", "negatives", "document_fields", "teacher")
 """Options of the training that its second part does not have."""
 
 
@@ -65,6 +66,8 @@ def _recipe(options: AdaptOptions, name: str, model: str) -> dict[str, Any]:
             f"the recipe {name} lacks {', '.join(missing)}, from which the number of training "
             "steps follows: add it, as in recipes/adapt.json"
         )
+    if str(recipe.get("teacher", "")).startswith(COSINE):
+        recipe["teacher"] = f"{COSINE}{options.encoder or options.model}"
     return recipe | {
         "model": model,
         "build_dir": str(options.folder / "build"),
@@ -106,6 +109,8 @@ def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> No
     arguments = {name: value for name, value in learner.recipe.items() if name not in _OF_LINKS}
     if "links" in options.learn_from:
         arguments["model"] = str(options.folder / learner.folders["links"])
+    if "losses" in arguments:
+        arguments["losses"] = _without_teacher(arguments["losses"])
     arguments |= {
         "dataset": options.dataset("train"),
         "negatives_run": str(_candidates(options)),
@@ -115,6 +120,14 @@ def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> No
         "output_dir": str(options.folder / name),
     }
     print(f"checkpoint: {finetune(*_arguments(options, FINETUNING, name, arguments))}")
+
+
+def _without_teacher(losses: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the losses that read a teacher's scores, which judged queries do not have."""
+    from ...training.losses import WeightedSum
+
+    distilling = WeightedSum(losses).reading("teacher_scores")
+    return {name: losses[name] for name in losses if name not in distilling} or {"lce": 1}
 
 
 def _candidates(options: AdaptOptions) -> Path:

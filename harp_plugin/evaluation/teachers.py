@@ -1,0 +1,46 @@
+"""Models that score pairs for a training, as its teachers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..ranking import Scorer
+from ..ranking.windows import DocumentWindows
+from ..retrieval.dense.encoder import Encoder
+from ..training.taught import Teacher
+from .options import COSINE
+
+__all__ = ["COSINE_SCALE", "make_teacher"]
+
+COSINE_SCALE = 20.0
+"""A cosine is multiplied by it, as in the losses of sentence-transformers."""
+
+
+def make_teacher(
+    model: str, *, max_length: int, device: str | None = None, dtype: str = "float32"
+) -> Teacher:
+    """Make a teacher of a model.
+
+    Args:
+        model: a cross-encoder, whose scores it gives; or ``cosine:`` and an encoder, whose cosines
+            it gives, multiplied by 20.
+        max_length: most tokens of a pair that a cross-encoder reads.
+        device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
+        dtype: type of the numbers that it computes with.
+
+    Raises:
+        HarpError: there is no such model, or its scores would be random.
+    """
+    if not model.startswith(COSINE):
+        scorer = Scorer(model, max_length=max_length, device=device, dtype=dtype)
+        return lambda queries, documents: np.asarray(scorer.score(queries, documents))
+    encoder = Encoder(model.removeprefix(COSINE), DocumentWindows(), device=device, dtype=dtype)
+
+    def cosines(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
+        places = {query: place for place, query in enumerate(dict.fromkeys(queries))}
+        vectors = encoder.queries(list(places))[[places[query] for query in queries]]
+        return COSINE_SCALE * (vectors * encoder.documents(documents).vectors).sum(axis=1)
+
+    return cosines
