@@ -86,7 +86,8 @@ def test_a_plan(planned, capsys):
     """Scoring 200 queries of 50 pairs takes 100 s, the cosine's vectors take 200 s.
 
     Nine tenths of the other 3,210 s are for training.
-    A step takes 2.56 s. The cross-encoder has 2,022 s and the encoder 867 s, half of it for queries.
+    A step takes 2.56 s. The cross-encoder has 2,022 s and the encoder 867 s, half of it for
+    queries.
     """
     found = planned(3510)
     assert found == {"links": 394, "queries": 394, "encoder-links": 169, "encoder-queries": 169}
