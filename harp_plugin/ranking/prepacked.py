@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from ..models.packing.products import has_onednn
 from .first_tokens import BERT_LIKE
 
 __all__ = ["PrepackedLinear", "can_prepack", "prepack", "replace_linear"]
@@ -40,11 +41,11 @@ class PrepackedLinear(nn.Module):
 
 def can_prepack(dtype: torch.dtype) -> bool:
     """Return whether this machine and the installed torch can do it, and become faster by it."""
-    if not hasattr(torch.ops.mkldnn, "_linear_pointwise") or not torch.backends.mkldnn.enabled:
+    if not has_onednn() or not torch.backends.mkldnn.enabled:
         return False
     if dtype == torch.bfloat16:
         return torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return dtype == torch.float32 and torch.backends.mkldnn.is_available()
+    return dtype == torch.float32
 
 
 def prepack(encoder: nn.Module) -> None:
