@@ -50,8 +50,7 @@ class CpuDropout(nn.Dropout):
 class EmbeddingGradient:
     """Keeps the gradient of an embedding from step to step; a batch changes its own rows only.
 
-    Torch makes a gradient of all rows in each step, and adds it to that of a tied language head,
-    which takes a fifth of a step of MiniLM.
+    Torch makes a gradient of all rows in each step, and adds it to that of a tied language head.
 
     Args:
         embedding: the embedding of the tokens, on a CPU, in training by one process. It is changed

@@ -59,6 +59,18 @@ def test_half_of_the_queries_have_no_stop_words(draw):
     assert agrees(queries_of(draw("Zeta")), chances)
 
 
+def test_half_of_the_hard_negatives_are_drawn_at_random(draw, orchard):
+    """A search finds three pages for Alpha that it has no links with."""
+    titles = {id: title for title, id in orchard.pages.items()}
+    options = {"negatives": "bm25", "negatives_per_group": 3}
+    found = [group for group in draw("Alpha", "One", count=300, **options) if group]
+    pages = [[titles[pair.document_origin.page] for pair in g.negatives] for g in found]
+    assert all(len(set(drawn)) == 3 for drawn in pages)
+    searched = {"Epsilon", "Twin", "Kappa"}
+    assert {title for drawn in pages for title in drawn[:2]} == searched
+    assert {drawn[2] for drawn in pages} > searched
+
+
 def test_negatives_are_pages_without_a_link_to_or_from_it(draw, orchard):
     titles = {id: title for title, id in orchard.pages.items()}
     found = [group for group in draw("Alpha", "One", count=300, negatives_per_group=3) if group]
