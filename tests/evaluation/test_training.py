@@ -163,28 +163,27 @@ OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
 
 @pytest.fixture
 def documented(tmp_path):
-    """The recipes of the documentation: a watched run, a bi-encoder, and what shards a run."""
+    """The recipes of the documentation: watched, taught, of a bi-encoder, and what shards a run."""
     blocks = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    watched, losses, encoder, sharded = map(json.loads, blocks)
+    watched, losses, taught, encoder, sharded = map(json.loads, blocks)
     path = tmp_path / "documented.json"
 
     def write(recipe=watched | losses, **changes):
         path.write_text(json.dumps(recipe | changes))
         return str(path)
 
-    return write, encoder, sharded
+    return write, {"taught": taught, "encoder": encoder, "sharded": sharded}
 
 
 def test_the_documented_sharding_is_understood(documented):
-    write, _, sharded = documented
-    training_args = OptionsParser(OPTIONS, "harp train", "").read(["--use_cpu"], write(**sharded))[
-        2
-    ]
+    write, recipes = documented
+    path = write(**recipes["sharded"])
+    training_args = OptionsParser(OPTIONS, "harp train", "").read(["--use_cpu"], path)[2]
     assert training_args.fsdp_plugin_args["transformer_cls_names_to_wrap"] == "BertLayer"
 
 
 def test_the_documented_run(documented, encyclopedia_build, tiny_bert, tmp_path):
-    write, _, _ = documented
+    write, _ = documented
     flags = ["--model", str(tiny_bert), "--build_dir", str(encyclopedia_build)]
     flags += [
         "--output_dir",
@@ -202,12 +201,25 @@ def test_the_documented_run(documented, encyclopedia_build, tiny_bert, tmp_path)
     assert (tmp_path / "out" / "training_curves.png").is_file()
 
 
-def test_the_documented_bi_encoder(documented, tiny_bert, tmp_path):
-    write, encoder, _ = documented
-    build, out = tmp_path / "build", tmp_path / "out"
-    flags = ["--tasks", "anchor", "--negatives", "bm25", "--workers", "1", "--quiet"]
-    assert main(["build", str(ENCYCLOPEDIA), "--output-dir", str(build), *flags]) == 0
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """The encyclopedia with what the documented recipes draw from."""
+    folder = tmp_path_factory.mktemp("documented") / "build"
+    flags = ["--tasks", "anchor", "crop", "--negatives", "bm25", "--workers", "1", "--quiet"]
+    assert main(["build", str(ENCYCLOPEDIA), "--output-dir", str(folder), *flags]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "made"),
+    [("taught", "kl", "config.json"), ("encoder", "contrastive", "modules.json")],
+)
+def test_the_documented_recipe_trains(name, loss, made, documented, build, tiny_bert, tmp_path):
+    write, recipes = documented
+    out = tmp_path / "out"
     flags = ["--model", str(tiny_bert), "--build_dir", str(build), "--output_dir", str(out)]
-    flags += ["--max_steps", "2", "--use_cpu", "--report_to", "none"]
-    assert main(["train", write(encoder), *flags]) == 0
-    assert (out / "modules.json").is_file()
+    flags += ["--max_steps", "2", "--logging_steps", "1", "--use_cpu", "--report_to", "none"]
+    assert main(["train", write(recipes[name]), *flags]) == 0
+    log = json.loads((out / "training_log.json").read_text())
+    assert f"loss/{loss}" in log[0]
+    assert (out / made).is_file()
