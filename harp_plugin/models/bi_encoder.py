@@ -15,17 +15,19 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
+from ..errors import HarpError
 from .checkpoint_weights import (
     load_with_new_weights,
     read_weights,
     tied_names,
     write_weights,
 )
-from .in_batch import in_batch_scores
+from .in_batch import in_batch_documents
 from .loading import load_pretrained, resolve_model
 from .masking import TokenMasker
 from .packing import packed_states
 from .packing.filling import with_filler
+from .padding import pad_to_mask
 from .pairs import TextTemplate, tokenise
 from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles
@@ -111,15 +113,24 @@ class TrainableBiEncoder(TrainableBase):
     computed again in the backward pass: the gradients of a large batch in little memory, as
     GradCache has them (Gao et al. 2021).
 
+    With ``matryoshka_dimensions``, losses that read the scores of the batch read them of the first
+    dimensions of the vectors too, so that shortened vectors rank as well (Kusupati et al. 2022).
+
     Args:
         encoder: a base model.
         files: its pooling, normalisation, prompts and longest input.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
             them.
         texts_at_once: most texts whose activations are in memory in training; None for all.
+        matryoshka_dimensions: how many of the first dimensions are trained to rank by themselves.
+
+    Raises:
+        HarpError: one of ``matryoshka_dimensions`` is not below the width of the vectors.
     """
 
-    options: ClassVar[tuple[str, ...]] = ("pooling", "normalize", "texts_at_once")
+    options: ClassVar[tuple[str, ...]] = (
+        *("pooling", "normalize", "texts_at_once", "matryoshka_dimensions"),
+    )
     cannot: ClassVar[Mapping[str, str]] = {
         "mlm_logits": "a bi-encoder predicts no masked tokens: leave out mlm"
     }
@@ -138,9 +149,17 @@ class TrainableBiEncoder(TrainableBase):
         files: SentenceEncoderFiles,
         new_weights: tuple[str, ...] = (),
         texts_at_once: int | None = None,
+        matryoshka_dimensions: Sequence[int] = (),
     ) -> None:
         super().__init__(encoder, new_weights)
+        width = encoder.config.hidden_size
+        if too_many := [each for each in matryoshka_dimensions if each >= width]:
+            raise HarpError(
+                f"matryoshka_dimensions names {too_many[0]}, and vectors of this model have "
+                f"{width}: name fewer"
+            )
         self.texts_at_once = texts_at_once
+        self.matryoshka_dimensions = tuple(dict.fromkeys(matryoshka_dimensions))
         self.encoder = encoder
         self.files = files
         self._tied = tied_names(self)
@@ -154,6 +173,7 @@ class TrainableBiEncoder(TrainableBase):
         pooling: str | None = None,
         normalize: bool | None = None,
         texts_at_once: int | None = None,
+        matryoshka_dimensions: Sequence[int] = (),
     ) -> TrainableBiEncoder:
         """Load an encoder of sentence-transformers, or any base model.
 
@@ -165,15 +185,18 @@ class TrainableBiEncoder(TrainableBase):
                 nothing.
             normalize: whether vectors have the length 1; None for what the folder says, or True.
             texts_at_once: most texts whose activations are in memory in training; None for all.
+            matryoshka_dimensions: how many of the first dimensions are trained to rank by
+                themselves.
 
         Raises:
             HarpError: there is no such model, its files are damaged, weights of its base are
-                missing, it has parts that are not trained here, or no decoder for the pooling.
+                missing, it has parts that are not trained here, no decoder for the pooling, or
+                vectors of too few dimensions.
         """
         files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
         kind = encoder_class(load_pretrained(AutoConfig, name), files.pooling)
         encoder, new_weights = load_with_new_weights(kind, name, seed)
-        return cls(encoder, files, tuple(sorted(new_weights)), texts_at_once)
+        return cls(encoder, files, tuple(sorted(new_weights)), texts_at_once, matryoshka_dimensions)
 
     def batches(
         self,
@@ -250,13 +273,25 @@ class TrainableBiEncoder(TrainableBase):
         )
         inputs = group_scores((queries * documents).sum(dim=1), batch)
         sizes = batch["group_sizes"]
-        others, allowed = in_batch_scores(
-            queries[sizes.cumsum(0) - sizes], documents, batch["keys"], sizes.tolist()
-        )
+        first = sizes.cumsum(0) - sizes
+        others, allowed = in_batch_documents(documents, batch["keys"], sizes.tolist())
+        scores = [torch.cat([inputs.scores, queries[first] @ others.T], dim=1)]
+        for count in self.matryoshka_dimensions:
+            query, document, other = (
+                self._shortened(vectors, count) for vectors in (queries, documents, others)
+            )
+            own = pad_to_mask((query * document).sum(dim=1), inputs.mask)
+            scores.append(torch.cat([own, query[first] @ other.T], dim=1))
         return replace(
             inputs,
-            batch_scores=torch.cat([inputs.scores, others], dim=1),
+            batch_scores=torch.stack(scores, dim=2),
             batch_mask=torch.cat([inputs.mask, allowed], dim=1),
+        )
+
+    def _shortened(self, vectors: Tensor, count: int) -> Tensor:
+        """Return the first dimensions of vectors, (vectors, count)."""
+        return (
+            F.normalize(vectors[:, :count], dim=1) if self.files.normalize else vectors[:, :count]
         )
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:

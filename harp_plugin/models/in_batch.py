@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .trainable import GroupKeys
 
-__all__ = ["in_batch_negatives", "in_batch_scores"]
+__all__ = ["in_batch_documents", "in_batch_negatives"]
 
 
 def in_batch_negatives(
@@ -49,20 +49,20 @@ def in_batch_negatives(
     return allowed
 
 
-def in_batch_scores(
-    queries: Tensor, documents: Tensor, keys: GroupKeys, sizes: Sequence[int]
+def in_batch_documents(
+    documents: Tensor, keys: GroupKeys, sizes: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    """Score the query of each group with the documents of the whole batch, of all processes.
+    """Gather the documents of the whole batch, of all processes.
 
     Args:
-        queries: a vector of each group's query, (groups, width).
         documents: a vector of each pair's document, (pairs, width).
         keys: what is the same among them.
         sizes: number of members of each group.
 
     Returns:
-        The scores, and which of them are those of negatives (see `in_batch_negatives`), both
-        (groups, documents of all processes). Gradients flow back to all processes.
+        The vectors, (documents of all processes, width), whose gradients flow back to all
+        processes; and which of them are negatives of each group (see `in_batch_negatives`),
+        (groups, documents of all processes).
     """
     every, process = [keys], 0
     if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
@@ -72,7 +72,7 @@ def in_batch_scores(
         counts = [len(each.documents) for each in every]
         documents = _Gathered.apply(documents, counts)
     allowed = torch.from_numpy(in_batch_negatives(sizes, every, process))
-    return queries @ documents.T, allowed.to(documents.device)
+    return documents, allowed.to(documents.device)
 
 
 class _Gathered(torch.autograd.Function):

@@ -66,7 +66,8 @@ class LossInputs:
         mlm_labels: true ids of the masked tokens, int64, (masked,), or None.
         teacher_scores: scores of a teacher, fp32, (groups, members), or None.
         batch_scores: scores of a group's own pairs, and of its query with the documents of the
-            whole batch, fp32, (groups, members + documents), or None.
+            whole batch, fp32, (groups, members + documents, sizes), or None. The first of the sizes
+            is that of the whole vectors; the others are those of ``matryoshka_dimensions``.
         batch_mask: True for the group's own pairs and for the documents that are negatives of it,
             bool, (groups, members + documents), or None.
     """

@@ -134,9 +134,17 @@ class HarpModelArguments:
             "others are computed twice. Default: all texts of a batch."
         },
     )
+    matryoshka_dimensions: list[int] | None = field(
+        default=None,
+        metadata={
+            "help": "The loss contrastive of a bi-encoder is the mean over the whole vectors and "
+            "over so many of their first dimensions, such as 128 64; shortened vectors then rank "
+            "nearly as well, for `harp index --dimensions`."
+        },
+    )
 
     def __post_init__(self) -> None:
-        check_limits({"texts_at_once": self.texts_at_once}, {"texts_at_once": COUNT})
+        check_limits(self, {"texts_at_once": COUNT, "matryoshka_dimensions": COUNT})
 
     def load(self, seed: int) -> TrainableModel:
         """Load the model.

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import (
+    MatryoshkaLoss,
+    MultipleNegativesRankingLoss,
+)
 from torch.nn.functional import cross_entropy, normalize
 from transformers import AutoModel
 
@@ -162,6 +166,62 @@ def test_gradients_in_parts_are_those_of_the_whole_batch(tiny_bert, tokenizer, t
     torch.testing.assert_close(parts, whole, atol=1e-5, rtol=1e-5)
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-4)
+
+
+DISTINCT = [
+    example(0, "search engine", ("an engine that finds", 1), ("steam", 2)),
+    example(1, "links", ("a page of links", 3), ("petrol", 4)),
+    example(2, "unknown", ("a text of no page", None), ("one more", None)),
+]
+
+
+def shortened(model, tokenizer):
+    """The loss of each group of `DISTINCT`, whose other documents are all negatives."""
+    loss = WeightedSum({"contrastive": {"temperature": 0.1}})
+    batch = batch_of(model, tokenizer, DISTINCT)
+    return loss.terms(inputs_of(model, batch))["contrastive"]
+
+
+def test_shortened_vectors_are_trained_as_sentence_transformers_does(
+    tiny_bert, tokenizer, tmp_path
+):
+    """Its loss is the sum over the sizes, ours the mean."""
+    model = TrainableBiEncoder.load(str(tiny_bert), matryoshka_dimensions=[16, 8, 16]).eval()
+    model.save(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loss = shortened(model, tokenizer).mean()
+    loss.backward()
+    theirs = SentenceTransformer(str(tmp_path), device="cpu").eval()
+    ranking = MultipleNegativesRankingLoss(theirs, scale=10)
+    groups = [each.group for each in DISTINCT]
+    texts = [[group.positive.query, *(p.document for p in group.members)] for group in groups]
+    features = [theirs.preprocess(list(column)) for column in zip(*texts, strict=True)]
+    expected = MatryoshkaLoss(theirs, ranking, [32, 16, 8])(features, None) / 3
+    expected.backward()
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-4)
+    weights = dict(theirs[0].auto_model.named_parameters())
+    for name, weight in model.encoder.named_parameters():
+        if "pooler" not in name:
+            torch.testing.assert_close(weight.grad, weights[name].grad, atol=1e-5, rtol=1e-3)
+
+
+def test_shortened_vectors_keep_their_length_where_vectors_have_any(tiny_bert, tokenizer):
+    options = {"normalize": False, "matryoshka_dimensions": [8]}
+    model = TrainableBiEncoder.load(str(tiny_bert), **options).eval()
+    losses = shortened(model, tokenizer)
+    for place, group in enumerate(each.group for each in DISTINCT):
+        others = [other.group for other in DISTINCT if other.group is not group]
+        texts = [pair.document for each in (group, *others) for pair in each.members]
+        query, *documents = vectors_of(model, tokenizer, [group.positive.query, *texts])
+        sizes = [torch.stack(documents)[:, :size] @ query[:size] / 0.1 for size in (32, 8)]
+        expected = sum(-scores.log_softmax(0)[0] for scores in sizes) / 2
+        torch.testing.assert_close(losses[place], expected, atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("count", [32, 100])
+def test_as_many_dimensions_as_the_vectors_have(tiny_bert, count):
+    with pytest.raises(HarpError, match=f"names {count}, and vectors of this model have 32"):
+        TrainableBiEncoder.load(str(tiny_bert), matryoshka_dimensions=[8, count])
 
 
 def test_scores_of_a_groups_own_pairs(tiny_bert, tokenizer):

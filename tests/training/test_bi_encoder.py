@@ -30,6 +30,12 @@ def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path):
 
 
 @pytest.mark.integration
+def test_a_recipe_may_name_shortened_vectors(options):
+    recipe = {**DENSE, "matryoshka_dimensions": [16, 8], "max_steps": 2}
+    assert (fit(SentenceGroups(), *options(**recipe)) / "modules.json").is_file()
+
+
+@pytest.mark.integration
 def test_losses_of_a_group_alone_train_it_too(options):
     losses = {"lce": {"temperature": 0.1}, "contrastive": 0.5}
     folder = fit(SentenceGroups(), *options(model_kind="bi-encoder", losses=losses, max_steps=2))
@@ -44,6 +50,11 @@ def test_losses_of_a_group_alone_train_it_too(options):
         ({**DENSE, "losses": {"lce": 1, "mlm": 1}}, "leave out mlm"),
         ({"pooling": "cls", "losses": {"lce": 1}}, "pooling is an option of a bi-encoder"),
         ({"normalize": True, "losses": {"lce": 1}}, "normalize is an option of a bi-encoder"),
+        (
+            {**DENSE, "losses": {"lce": 1}, "matryoshka_dimensions": [8]},
+            "changes the loss contrastive only",
+        ),
+        ({**DENSE, "matryoshka_dimensions": [0]}, "it must be at least 1"),
     ],
 )
 def test_options_of_the_other_kind(options, changes, said):

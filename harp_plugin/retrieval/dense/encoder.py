@@ -62,10 +62,12 @@ class Encoder:
         normalize: whether vectors have the length 1; None for what the folder says.
         max_length: most tokens of a query, or of a window, with special tokens and the prompt; None
             for what the folder says.
+        dimensions: how many of the first dimensions a vector keeps; None for all. A vector of
+            length 1 has that length again afterwards.
 
     Raises:
         HarpError: an argument makes no sense. Whether the encoder can read texts of ``max_length``
-            is checked when it is loaded.
+            and has so many ``dimensions`` is checked when it is loaded.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Encoder:
         batch_size: int = 16,
         normalize: bool | None = True,
         max_length: int | None = None,
+        dimensions: int | None = None,
     ) -> None:
         if dtype not in DTYPES:
             raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
@@ -93,6 +96,7 @@ class Encoder:
         self.batch_size = batch_size
         self.normalize = normalize
         self.max_length = max_length
+        self.dimensions = dimensions
         self._lock = threading.RLock()
 
     @property
@@ -115,6 +119,7 @@ class Encoder:
             "dtype": self.dtype,
             **({} if self.normalize is True else {"normalize": self.normalize}),
             **({} if self.max_length is None else {"max_length": self.max_length}),
+            **({} if self.dimensions is None else {"dimensions": self.dimensions}),
         }
 
     @property
@@ -125,7 +130,7 @@ class Encoder:
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
         with self._lock:
-            return self._loaded.queries(texts)
+            return self._shortened(self._loaded.queries(texts))
 
     def documents(self, texts: Sequence[str]) -> WindowVectors:
         """Encode documents."""
@@ -138,7 +143,21 @@ class Encoder:
 
     def _documents(self, texts: Sequence[str]) -> np.ndarray:
         with self._lock:
-            return self._loaded.documents(texts)
+            return self._shortened(self._loaded.documents(texts))
+
+    def _shortened(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the first dimensions of vectors, (vectors, dimensions)."""
+        count, width = self.dimensions, vectors.shape[1]
+        if count is None or not len(vectors):
+            return vectors[:, :count]
+        if count > width:
+            raise HarpError(
+                f"dimensions is {count}, and vectors of model {self.model} have {width}: name fewer"
+            )
+        vectors = vectors[:, :count]
+        if self._loaded.normalize:
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return np.ascontiguousarray(vectors)
 
     def _cut(self, text: str) -> list[str]:
         """Cut a text into its windows; they begin and end with tokens of it."""

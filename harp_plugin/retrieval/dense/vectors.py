@@ -41,11 +41,13 @@ class Vectors(Protocol):
         tokenizer: the encoder's.
         longest: most tokens of a text, special tokens included.
         prompts: what stands before each query, and before each document.
+        normalize: whether vectors have the length 1.
     """
 
     tokenizer: PreTrainedTokenizerBase
     longest: int
     prompts: tuple[str, str]
+    normalize: bool
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
@@ -79,6 +81,7 @@ class TextVectors(BatchRunner):
         self.tokenizer = tokenizer
         self.prompts = files.prompts
         self.longest = _longest(encoder, tokenizer, files.longest, max_length)
+        self.normalize = files.normalize
         self._files = files
         self._template = TextTemplate.of(tokenizer)
 
@@ -191,7 +194,10 @@ class LibraryVectors:
         max_length: int | None = None,
     ) -> None:
         self._model = model
-        self._normalize = normalize
+        self.normalize = bool(normalize) or any(
+            type(module).__name__ == "Normalize" for module in model
+        )
+        self._normalize = bool(normalize)
         self._batch_size = batch_size
         self.tokenizer = model.tokenizer
         encoder, usual = getattr(model[0], "auto_model", None), model.max_seq_length
@@ -210,7 +216,7 @@ class LibraryVectors:
         return self._encode(self._model.encode_document, texts)
 
     def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
-        options = {"normalize_embeddings": bool(self._normalize), "show_progress_bar": False}
+        options = {"normalize_embeddings": self._normalize, "show_progress_bar": False}
         vectors = encode(list(texts), batch_size=self._batch_size, **options)
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
 

@@ -31,6 +31,15 @@ def cls_encoder(tiny_bert, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def dot_encoder(tiny_bert, tmp_path_factory):
+    """The mean over tokens, whose length is not changed."""
+    folder = tmp_path_factory.mktemp("dot")
+    modules = [Transformer(str(tiny_bert)), Pooling(32, pooling_mode="mean")]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder))
+    return folder
+
+
 @pytest.fixture(params=["packed", "padded"], autouse=True)
 def way(request, monkeypatch):
     """Texts are packed by us, or padded by sentence-transformers."""
@@ -77,6 +86,27 @@ def test_the_longest_input_may_be_chosen(cls_encoder, longest):
     expected = [by_hand(cls_encoder, f"find: {text}", "cls", longest) for text in TEXTS]
     np.testing.assert_allclose(ours.queries(TEXTS), expected, atol=1e-5)
     assert ours.settings != encoder(cls_encoder).settings
+
+
+@pytest.mark.parametrize(
+    ("folder", "asked", "normalize"),
+    [("tiny_bert", True, True), ("cls_encoder", None, True), ("dot_encoder", None, False)],
+)
+def test_the_first_dimensions_are_those_of_sentence_transformers(request, folder, asked, normalize):
+    folder = request.getfixturevalue(folder)
+    theirs = SentenceTransformer(str(folder), device="cpu", truncate_dim=8)
+    options = {"normalize_embeddings": normalize}
+    ours = encoder(folder, dimensions=8, normalize=asked)
+    expected = theirs.encode_document(TEXTS, **options)
+    np.testing.assert_allclose(ours.documents(TEXTS).vectors, expected, atol=1e-5)
+    expected = theirs.encode_query(TEXTS, **options)
+    np.testing.assert_allclose(ours.queries(TEXTS), expected, atol=1e-5)
+    assert ours.settings != encoder(folder, normalize=asked).settings
+
+
+def test_more_dimensions_than_a_vector_has(cls_encoder):
+    with pytest.raises(HarpError, match=r"dimensions is 33, and vectors of model .* have 32"):
+        encoder(cls_encoder, dimensions=33).queries(["one"])
 
 
 @pytest.mark.parametrize("longest", [2, 100_000])
