@@ -15,7 +15,7 @@ from ..errors import HarpError
 from .store_copies import StoreCopy
 from .store_paths import SCHEMES, is_url, path_of, with_urls
 
-__all__ = ["copied_back", "local_name", "local_values"]
+__all__ = ["copied_back", "exchange_with_hosts", "local_name", "local_values"]
 
 _URL = re.compile(rf"\b(?:{'|'.join(SCHEMES)})://[^\"]+")
 _OUTPUT = "output"
@@ -95,15 +95,19 @@ class _Copies:
         fails = False
         while not self._ended.wait(_SECONDS_BETWEEN):
             try:
-                for copy in list(self._outputs):
-                    copy.push()
-                    if self._is_shared:
-                        copy.pull(is_in_use=True)
+                self.exchange()
                 fails = False
             except (HarpError, OSError) as error:
                 if not fails:
                     logger.warning("not yet copied, and tried again: %s", error)
                 fails = True
+
+    def exchange(self) -> None:
+        """Copy outputs back, and copy here what other hosts have written."""
+        for copy in list(self._outputs):
+            copy.push()
+            if self._is_shared:
+                copy.pull(is_in_use=True)
 
     def end(self) -> None:
         """Copy outputs back a last time."""
@@ -148,6 +152,16 @@ def local_values(values: Any, option: str = "") -> Any:
     if isinstance(values, list):
         return [local_values(value, option) for value in values]
     return _present().local(values, option) if isinstance(values, str) else values
+
+
+def exchange_with_hosts() -> None:
+    """Let other hosts see what is finished here, and see what they have finished, at once.
+
+    Outputs in stores are copied there and from there, as they are every few seconds anyway. What
+    fails is copied the next time.
+    """
+    with suppress(HarpError, OSError):
+        _present().exchange()
 
 
 def _present() -> _Copies:

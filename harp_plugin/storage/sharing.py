@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from filelock import FileLock
 
 from ..errors import HarpError
+from ..files.store_names import exchange_with_hosts
 from .manifest import read_manifest
 from .stage import Stage
 
@@ -82,8 +83,14 @@ class Share(NamedTuple):
         return [*own, *(shard for part in others for shard in reversed(part))]
 
     def unfinished(self, stage: Stage, shards: Mapping[str, T]) -> Iterator[T]:
-        """Give the shards in order, by name; those that are finished by then are left out."""
-        for name in self.order(list(shards)):
+        """Give the shards in order, by name; those that are finished by then are left out.
+
+        Before it gives a shard of another host, it asks the store whether that one has made it.
+        """
+        own = len(range(self.rank, len(shards), self.world))
+        for place, name in enumerate(self.order(list(shards))):
+            if place >= own and not stage.shard_done(name):
+                exchange_with_hosts()
             if not stage.shard_done(name):
                 yield shards[name]
 

@@ -15,6 +15,7 @@ from harp_plugin.files.store_copies import StoreCopy
 from harp_plugin.files.store_names import copied_back, local_name, local_values
 from harp_plugin.files.store_paths import COPIES, copies_folder, is_url, path_of, with_urls
 from harp_plugin.files.stores import _CREDENTIALS, Store
+from harp_plugin.storage import Share, Stage
 
 
 @pytest.fixture(autouse=True)
@@ -402,6 +403,31 @@ def test_outputs_are_copied_while_a_command_runs(url, store, monkeypatch):
         assert (store / "build" / "here").read_text() == "from here"
         assert (path_of(url) / "there").read_text() == "from another host"
         assert local[1] == str(path_of(url))
+
+
+def test_a_host_makes_no_shard_that_another_has_made_a_moment_ago(url, store, tmp_path):
+    other = Stage(tmp_path / "other", {}, {})
+    other.start()
+    other.finish_shard("d", {"table": 1}, {})
+    with copied_back(["--output-dir", url, "--rank", "0", "--world", "2"]) as (_, folder, *_):
+        stage, share = Stage(Path(folder) / "stage", {}, {}), Share(0, 2)
+        share.start(stage)
+        given = share.unfinished(stage, {name: name for name in "abcd"})
+        assert [next(given), next(given)] == ["a", "c"]
+        stage.finish_shard("a", {"table": 1}, {})
+        shutil.copytree(tmp_path / "other" / "shards", store / "build" / "stage" / "shards")
+        assert next(given) == "b"
+        assert (store / "build" / "stage" / "shards" / "a.json").exists()
+
+
+def test_a_store_that_cannot_be_reached_does_not_stop_a_host(url, monkeypatch):
+    def fail(*_, **__):
+        raise HarpError("not reached")
+
+    line = ["--output-dir", url, "--rank", "0", "--world", "2"]
+    with copied_back(line), monkeypatch.context() as patch:
+        patch.setattr(StoreCopy, "push", fail)
+        store_names.exchange_with_hosts()
 
 
 def test_what_a_command_writes_itself_is_not_looked_for_in_the_store(url):

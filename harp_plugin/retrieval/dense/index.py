@@ -15,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ...errors import HarpError
+from ...files.store_names import exchange_with_hosts
 from ...files.writing import TEMPORARY, remove_temporary, whole_file, write_text
 from ...ranking.windows import DocumentWindows
 from ...storage import ALONE, Share
@@ -234,6 +235,7 @@ class DenseIndex(IndexFolder):
         chosen: Container[int] = range(rank, sys.maxsize, world)
         while self._is_open():
             count = self._encode(chosen)
+            exchange_with_hosts()
             left = [number for number in range(count) if not self._is_encoded(number)]
             if not left:
                 break
