@@ -185,12 +185,13 @@ def _start(
     local = options.spark_master.startswith("local")
     settings = {
         **_SETTINGS,
-        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
         f"spark.{'driver' if local else 'executor'}.memory": _heap(options.memory),
         **(more or {}),
     }
     if local:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    # PySpark would take the first python3 of PATH, which need not have this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _redirect_errors(scratch / "spark.log")
     return _session(options.spark_master.replace("[*]", f"[{workers}]"), settings, scratch)
 

@@ -1,7 +1,9 @@
 """Spark gives the same bytes as DuckDB; without Java it says what to do."""
 
 import math
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,10 @@ def test_the_same_bytes(tmp_path, capfd, monkeypatch):
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_shards_in_order_and_their_errors_in_one_line(monkeypatch, capfd):
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    # The virtual environment is not activated: its Python is not the first of PATH.
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    own, folders = str(Path(sys.executable).parent), os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join(folder for folder in folders if folder != own))
     sizes = map_shards(memory_bytes, iter(["3GB", "1GB", "2KiB"]), SPARK, workers=2)
     assert list(sizes) == [3 * 10**9, 10**9, 2048]
     with pytest.raises(HarpError, match=r"^--memory four: give a number"):
