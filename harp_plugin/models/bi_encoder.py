@@ -114,7 +114,7 @@ class TrainableBiEncoder(TrainableBase):
     GradCache has them (Gao et al. 2021).
 
     With ``matryoshka_dimensions``, losses that read the scores of the batch read them of the first
-    dimensions of the vectors too, so that shortened vectors rank as well (Kusupati et al. 2022).
+    dimensions of the vectors too, so that shortened vectors learn to rank (Kusupati et al. 2022).
 
     Args:
         encoder: a base model.

@@ -138,8 +138,8 @@ class HarpModelArguments:
         default=None,
         metadata={
             "help": "The loss contrastive of a bi-encoder is the mean over the whole vectors and "
-            "over so many of their first dimensions, such as 128 64; shortened vectors then rank "
-            "nearly as well, for `harp index --dimensions`."
+            "over so many of their first dimensions, such as 128 64, so that vectors which `harp "
+            "index --dimensions` shortens are trained to rank too."
         },
     )
 

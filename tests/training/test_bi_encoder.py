@@ -30,9 +30,13 @@ def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path):
 
 
 @pytest.mark.integration
-def test_a_recipe_may_name_shortened_vectors(options):
-    recipe = {**DENSE, "matryoshka_dimensions": [16, 8], "max_steps": 2}
-    assert (fit(SentenceGroups(), *options(**recipe)) / "modules.json").is_file()
+def test_a_recipe_may_name_shortened_vectors(options, tmp_path):
+    losses = set()
+    for name, more in (("whole", {}), ("shortened", {"matryoshka_dimensions": [16, 8]})):
+        recipe = {**DENSE, **more, "max_steps": 1, "output_dir": str(tmp_path / name)}
+        folder = fit(SentenceGroups(), *options(**recipe))
+        losses.add(json.loads((folder / LOG).read_text())[0]["loss/contrastive"])
+    assert len(losses) == 2
 
 
 @pytest.mark.integration

@@ -52,8 +52,8 @@ class DenseCosine(ModelTransformer):
         vector_dtype: of the vectors on disk: ``float32``, or ``float16`` for half the space.
         max_length: most tokens of a query, or of a document or its window, with special tokens; by
             default what the model's folder says.
-        dimensions: how many of the first dimensions vectors keep; by default all. Encoders that
-            were trained for it (``matryoshka_dimensions``) then rank nearly as well.
+        dimensions: how many of the first dimensions vectors keep; by default all. It is meant for
+            encoders that were trained with ``matryoshka_dimensions``.
         num_results: results per query of a search.
         batch_size: texts that are encoded at once where they are padded.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
@@ -99,9 +99,8 @@ class DenseCosine(ModelTransformer):
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
-        counts = {"num_results": num_results, "batch_size": batch_size, "max_length": max_length}
-        counts |= {"dimensions": dimensions}
-        check_limits(counts, dict.fromkeys(counts, COUNT))
+        counts = "num_results", "batch_size", "max_length", "dimensions"
+        check_limits(self, dict.fromkeys(counts, COUNT))
         if vector_dtype not in _VECTOR_DTYPES:
             raise HarpError(f"vector_dtype is {vector_dtype!r:.40}: choose float32 or float16")
         if index_dir is not None and dataset is None:
@@ -137,9 +136,8 @@ class DenseCosine(ModelTransformer):
     def encoder(self) -> Encoder:
         """The encoder of the present attributes; the same object until one is changed."""
         windows = DocumentWindows(self.passages, self.passage_length, self.passage_stride)
-        options: dict[str, Any] = {"device": self.device, "dtype": self.dtype}
-        options |= {"batch_size": self.batch_size, "max_length": self.max_length}
-        options |= {"dimensions": self.dimensions}
+        names = "device", "dtype", "batch_size", "max_length", "dimensions"
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
         key = fspath(self.model), windows, *options.values()
         return self._make_once("encoder", key, lambda: Encoder(self.model, windows, **options))
 

@@ -155,7 +155,7 @@ class TextVectors(BatchRunner):
         filled = batch.filled(filler)
         ids = torch.from_numpy(filled.ids).to(self.model.device)
         vectors = (self._packed if self.is_packed else self._padded)(ids, filled.lengths)
-        if self._files.normalize:
+        if self.normalize:
             vectors = F.normalize(vectors, dim=1)
         return vectors[: len(batch.lengths)].cpu().numpy()
 
@@ -197,7 +197,6 @@ class LibraryVectors:
         self.normalize = bool(normalize) or any(
             type(module).__name__ == "Normalize" for module in model
         )
-        self._normalize = bool(normalize)
         self._batch_size = batch_size
         self.tokenizer = model.tokenizer
         encoder, usual = getattr(model[0], "auto_model", None), model.max_seq_length
@@ -216,7 +215,7 @@ class LibraryVectors:
         return self._encode(self._model.encode_document, texts)
 
     def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
-        options = {"normalize_embeddings": self._normalize, "show_progress_bar": False}
+        options = {"normalize_embeddings": self.normalize, "show_progress_bar": False}
         vectors = encode(list(texts), batch_size=self._batch_size, **options)
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
 
