@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,16 @@ __all__ = ["StoreCopy"]
 
 _INDEX = ".index"
 _UNFINISHED = ".harp_unfinished"
-"""Marks a checkpoint in which files are being written; its content lists files of others."""
+"""Marks a checkpoint in which files are being written; its content lists files of others.
+
+Beside a manifest it says nothing.
+"""
 _NO_OTHERS = b"[]"
-_CHECKPOINT = "harp_manifest.json"
-"""The manifest of a checkpoint, which comes last."""
+_IN_CHECKPOINT = re.compile(r"(?:.*/)?checkpoint-\d+/")
+_CHECKPOINT = re.compile(rf"({_IN_CHECKPOINT.pattern})harp_manifest\.json")
+"""The manifest of a checkpoint, which comes last and goes last."""
+_UNPUBLISHED = ".final"
+"""Name of the folder in which training writes the final model before it publishes it."""
 _OPENERS = (_UNFINISHED, "harp_files.json", "harp_run.json", "started.json")
 """Records that say whose a folder is: they stand in the store before what they speak of."""
 _MANIFEST = "manifest.json"
@@ -86,6 +93,9 @@ class StoreCopy:
             for name in index.keys() - stored.keys():
                 self._local(name).unlink(missing_ok=True)
                 del index[name]
+            if not is_in_use:
+                for mark in _marks(stored):
+                    self._local(mark).unlink(missing_ok=True)  # `push` removes it in the store
         return bool(stored)
 
     def check_writable(self) -> None:
@@ -106,34 +116,34 @@ class StoreCopy:
             states = self._states()
             changed = [n for n, state in states.items() if index.get(n, [0, None])[1] != state]
             records = {n: self._local(n).read_bytes() for n in changed if n.endswith(".json")}
-            self._mark_checkpoints(changed, states, index)
+            marks = _marks(changed) - states.keys()
+            records |= dict.fromkeys(marks, _NO_OTHERS)
+            replaced = [n for n in changed if n in index and n.endswith(_MANIFEST)]
             gone = index.keys() - states.keys() if self._folder.is_dir() else set()
-            first = {n for n in gone if n.endswith(".json") and not n.startswith(_VECTORS)}
-            self._store.remove(first)
-            self._store.remove(n for n in changed if n in index and n.endswith(_MANIFEST))
+            first, later, last = _removals(gone - marks, states)
+            openers, *others, manifests = _in_order(changed)
+            manifests.sort(key=lambda name: states[name][1])
+            of_checkpoints = [name for name in manifests if _CHECKPOINT.fullmatch(name)]
 
             def send(name: str) -> str:
                 self._store.upload(records.get(name, self._local(name)), name)
                 return self._store.files([name]).get(name, "")
 
-            for names in _in_order(changed):
-                for name, version in self._each(send, names, index):
-                    index[name] = [version, states[name]]
-            self._store.remove(sorted(gone - first, key=lambda name: not name.endswith(".json")))
-            for name in gone:
+            def send_all(*groups: Iterable[str]) -> None:
+                for names in groups:
+                    for name, version in self._each(send, sorted(names), index):
+                        index[name] = [version, states.get(name)]
+
+            self._store.remove(first)
+            send_all(_marks(replaced) & marks)
+            self._store.remove(replaced)
+            # Manifests are sent one at a time, as they were written: none before an older one.
+            send_all(openers, marks, *others, *([name] for name in of_checkpoints))
+            self._store.remove([*sorted(marks), *later])
+            send_all(*([name] for name in manifests if name not in of_checkpoints))
+            self._store.remove(last)
+            for name in gone | marks:
                 del index[name]
-
-    def _mark_checkpoints(
-        self, changed: list[str], states: dict[str, Any], index: dict[str, Any]
-    ) -> None:
-        """Mark the checkpoints that are copied as unfinished in the store.
-
-        The marks are in the index and not here, so that `push` removes them at its end.
-        """
-        folders = (name.removesuffix(_CHECKPOINT) for name in changed if name.endswith(_CHECKPOINT))
-        for mark in sorted({f"{folder}{_UNFINISHED}" for folder in folders} - states.keys()):
-            self._store.upload(_NO_OTHERS, mark)
-            index[mark] = ["", None]
 
     def _download(self, name: str) -> list[int]:
         path = self._local(name)
@@ -210,11 +220,41 @@ def _in_order(names: list[str]) -> list[list[str]]:
     return groups
 
 
+def _marks(names: Iterable[str]) -> set[str]:
+    """Name the marks that checkpoints have while they are written, for those with a manifest."""
+    found = filter(None, map(_CHECKPOINT.fullmatch, names))
+    return {f"{match[1]}{_UNFINISHED}" for match in found}
+
+
+def _removals(names: set[str], left: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
+    """Put names in order of removal: first, before the manifests of stages, and last.
+
+    Records go first, for they speak of files that may be copied next. A checkpoint stays until a
+    newer one is there, and its manifest goes after its other files, for it says whose the
+    checkpoint is. A folder that is removed altogether, or vectors that hosts share, go last.
+
+    Args:
+        names: to be removed.
+        left: names that stay.
+    """
+    folders = {name.partition("/")[0] for name in left}
+    of_checkpoints = {name for name in names if _IN_CHECKPOINT.match(name)}
+    inside = {name for name in names - of_checkpoints if "/" in name}
+    last = {n for n in inside if n.startswith(_VECTORS) or n.partition("/")[0] not in folders}
+    first = {name for name in names - of_checkpoints - last if name.endswith(".json")}
+    return (
+        sorted(first),
+        sorted(names - first - last, key=lambda name: (bool(_CHECKPOINT.fullmatch(name)), name)),
+        sorted(last, key=lambda name: (not name.endswith(".json"), name)),
+    )
+
+
 def _stays_here(name: str) -> bool:
     """Tell whether a file is of use here only: unfinished, a lock, or a reader's copy."""
+    is_unfinished = TEMPORARY in name or _UNPUBLISHED in name.split("/")
     is_lock = name.endswith((".lock", ".lock.by"))
     is_copy = name.startswith(f"{_MAPPED}/") and not name.startswith(_VECTORS)
-    return TEMPORARY in name or is_lock or is_copy
+    return is_unfinished or is_lock or is_copy
 
 
 def _state(path: Path) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
@@ -35,6 +36,8 @@ class IndexFolder(ABC):
 
     kind: str
     """What the folder's name begins with."""
+    own: re.Pattern[str]
+    """Names of the index's files, but for the record. Without a record they are unfinished."""
     unlisted: tuple[str, ...] = ()
     """File names that the record does not list, for they may change."""
 
@@ -84,8 +87,18 @@ class IndexFolder(ABC):
                 self._remove_files(self._read_record()["files"])
 
     def _is_there(self) -> bool:
-        """Tell whether the index, or something else, is in its place."""
-        return self.path.is_symlink() or self.path.exists()
+        """Tell whether the index, or something else, is in its place.
+
+        The record comes last, in an object store too, so that files without one are unfinished.
+        """
+        path = self.path
+        if path.is_symlink() or not path.is_dir() or (path / RECORD).is_file():
+            return path.is_symlink() or path.exists()
+        names = {file.name for file in path.iterdir() if not file.name.endswith(TEMPORARY)}
+        return not names <= {*self._own_files()}
+
+    def _own_files(self) -> list[str]:
+        return [path.name for path in self.path.iterdir() if self.own.fullmatch(path.name)]
 
     def _one_at_a_time(self) -> FileLock:
         return FileLock(self.folder / f".{self.path.name}.lock")
@@ -130,6 +143,8 @@ class IndexFolder(ABC):
 
     def _build(self) -> None:
         remove_temporary_of(self.path)
+        if self.path.exists():
+            self._remove_files(self._own_files())
         with whole_folder(self.path) as temporary:
             temporary.mkdir()
             self._fill(temporary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Bm25Index(IndexFolder):
     """
 
     kind = "bm25"
+    own = re.compile(r"fwd(\.\w+)?|inv\.\w+|bm25\..+|pt_meta\.json|pisa\.log")
     unlisted = (PISA_LOG,)
 
     def __init__(

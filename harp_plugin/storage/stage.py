@@ -118,14 +118,17 @@ class Stage:
             refuse_strange_files(self.folder, self._listed(), has_started=True)
 
     def is_finished(self) -> bool:
-        """Tell whether nothing is left to do.
+        """Tell whether nothing is left to do; temporary tables that a kill has left are removed.
 
         Raises:
             HarpError: as `check` does.
         """
         self.check()
         stored = self._read_stored()
-        return stored is not None and self._agrees_with(stored) and self.is_whole
+        is_finished = stored is not None and self._agrees_with(stored) and self.is_whole
+        if is_finished:
+            self._remove_temporary_tables()
+        return is_finished
 
     def start(self, *, with_others: bool = False) -> None:
         """Make the folder ready: keep the finished shards of the same work, clear other work.
@@ -228,11 +231,10 @@ class Stage:
             **more,
         }
         write_record(self.folder / MANIFEST, manifest)
-        self.remove_temporary_tables()
+        self._remove_temporary_tables()
         return read_manifest(self.folder)
 
-    def remove_temporary_tables(self) -> None:
-        """Remove what only an unfinished stage needs."""
+    def _remove_temporary_tables(self) -> None:
         for name in self.temporary:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 

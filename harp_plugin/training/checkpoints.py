@@ -44,4 +44,8 @@ class DescribedCheckpoints(TrainerCallback):
         if state.is_world_process_zero and checkpoint.is_dir():
             with self._speed.stopped():
                 self._folder.describe(checkpoint, self._state_of(state))
-            keep_newest(self._folder.path, self._limit, state.best_model_checkpoint)
+            self.remove_old(state)
+
+    def remove_old(self, state: TrainerState) -> None:
+        """Remove old checkpoints, but neither the last nor the best."""
+        keep_newest(self._folder.path, self._limit, state.best_model_checkpoint)

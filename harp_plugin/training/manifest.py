@@ -98,8 +98,7 @@ def checkpoint_manifest(
 def log_lines(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Select the log's lines of training and evaluation, without what the clock decides."""
     lines = [
-        {name: value for name, value in line.items() if name not in _DECIDED_BY_THE_CLOCK}
-        for line in log
+        {name: line[name] for name in sorted(line.keys() - _DECIDED_BY_THE_CLOCK)} for line in log
     ]
     return [line for line in lines if line.keys() - {"epoch", "step", "total_flos"}]
 

@@ -195,6 +195,7 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
     trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model(str(folder.partial))
     if trainer.is_world_process_zero():
+        described.remove_old(trainer.state)  # what a kill has kept from it
         draw_curves(trainer.state.log_history, folder.partial / CURVES)
         folder.publish(state_of(trainer.state) | {"best_step": trainer.best_step})
     trainer.accelerator.wait_for_everyone()

@@ -111,7 +111,6 @@ def build_weights(
     engine = engine or EngineOptions()
     stage = weights_stage(directory, options, device, rules)
     if stage.is_finished():
-        stage.remove_temporary_tables()
         return read_manifest(stage.folder)
     options = replace(options, dtype=stage.options.get("dtype"))
     heads, devices = LanguageModelWeigher.heads, ["cpu"] * workers

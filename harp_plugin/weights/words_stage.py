@@ -45,7 +45,6 @@ def build_words(
     read_content(directory, "corpus", "graph")
     stage = words_stage(directory, rules, documents_per_shard)
     if stage.is_finished():
-        stage.remove_temporary_tables()
         return read_manifest(stage.folder)
     stage.start()
     open_table(directory, "corpus", "pages", _COLUMNS)  # verifies it once for all workers

@@ -154,7 +154,7 @@ def test_a_checkpoint_is_marked_as_unfinished_until_all_of_it_is_in_the_store(ur
 
     def noting_upload(self, content, name):
         steps.append(f"+{name}")
-        if name == "c/harp_manifest.json" and cuts:
+        if name == "checkpoint-2/harp_manifest.json" and cuts:
             raise HarpError(cuts.pop())
         upload(self, content, name)
 
@@ -166,13 +166,18 @@ def test_a_checkpoint_is_marked_as_unfinished_until_all_of_it_is_in_the_store(ur
     monkeypatch.setattr(Store, "upload", noting_upload)
     monkeypatch.setattr(Store, "remove", noting_remove)
     copy = StoreCopy(url)
-    (copy.path / "c").mkdir(parents=True)
+    (copy.path / "checkpoint-2").mkdir(parents=True)
     for name in ("weights", "config.json", "harp_manifest.json"):
-        (copy.path / "c" / name).write_text(name)
+        (copy.path / "checkpoint-2" / name).write_text(name)
     with pytest.raises(HarpError):
         copy.push()
-    mark, manifest = "c/.harp_unfinished", "c/harp_manifest.json"
-    assert steps == [f"+{mark}", "+c/weights", "+c/config.json", f"+{manifest}"]
+    mark, manifest = "checkpoint-2/.harp_unfinished", "checkpoint-2/harp_manifest.json"
+    assert steps == [
+        f"+{mark}",
+        "+checkpoint-2/weights",
+        "+checkpoint-2/config.json",
+        f"+{manifest}",
+    ]
     assert Store(url).files([mark]) and not Store(url).files([manifest])
     steps.clear()
     StoreCopy(url).push()

@@ -78,6 +78,17 @@ def test_finished_shards_are_kept(tmp_path):
     assert list(manifest["files"]) == ["pages/part-0.parquet", "pages/part-1.parquet"]
 
 
+def test_a_temporary_table_that_a_kill_has_left_is_removed(tmp_path):
+    work = Stage(tmp_path / "corpus", {}, {}, temporary=("counted",))
+    work.start()
+    write_shard(work, "part-0")
+    work.finish()
+    (work.folder / "counted").mkdir()
+    (work.folder / "counted" / "part-0.parquet").write_text("left after the manifest was written")
+    assert work.is_finished()
+    assert not (work.folder / "counted").exists()
+
+
 def other_options(folder, rules=None):
     return stage(folder, rules, a=2)
 

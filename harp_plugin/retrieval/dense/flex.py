@@ -88,6 +88,8 @@ class FlexFolder:
         if self.folder.exists() and not self.folder.is_dir():
             raise HarpError(f"{self.folder} is a file: name another {self.rules.output}")
         if self._is_finished():
+            if self.share.world == 1:
+                self._clean()
             return False
         vectors = DenseIndex(
             self.dataset,
@@ -143,8 +145,8 @@ class FlexFolder:
     def _is_finished(self) -> bool:
         path = self.folder / _RECORD
         if not path.exists():
-            is_at_work = self.share.world > 1 and (self.folder / _VECTORS).is_dir()
-            if not is_at_work and any((self.folder / name).exists() for name in FLEX_FILES):
+            is_begun = (self.folder / _VECTORS).is_dir()
+            if not is_begun and any((self.folder / name).exists() for name in FLEX_FILES):
                 raise HarpError(f"{self.folder} {NOT_WRITTEN_BY_HARP}: name another --output-dir")
             return False
         record = read_own_record(path, self.rules.output)

@@ -16,18 +16,16 @@ from tqdm import tqdm
 
 from ...errors import HarpError
 from ...files.store_names import exchange_with_hosts
-from ...files.writing import TEMPORARY, remove_temporary, whole_file, write_text
+from ...files.writing import remove_temporary, whole_file, write_text
 from ...ranking.windows import DocumentWindows
 from ...storage import ALONE, Share
-from ..folder import RECORD, IndexFolder
+from ..folder import IndexFolder
 from ..ranks import best
 from .encoder import Encoder, WindowVectors
 
 __all__ = ["DenseIndex", "Documents", "Shard", "window_scores"]
 
 _DOCNOS = "docnos.txt"
-_OWN = re.compile(rf"(starts|vectors)-\d+\.npy|{re.escape(_DOCNOS)}|{re.escape(RECORD)}")
-"""Names of the files of an index."""
 _DECIMALS = 6
 """To which scores are rounded, so that the order does not depend on how a product is blocked."""
 
@@ -85,6 +83,7 @@ class DenseIndex(IndexFolder):
     """
 
     kind = "cosine"
+    own = re.compile(rf"(starts|vectors)-\d+\.npy|{re.escape(_DOCNOS)}")
 
     def __init__(
         self,
@@ -212,17 +211,6 @@ class DenseIndex(IndexFolder):
             except HarpError:
                 if self.share.world == 1 or self._is_there():
                     raise
-
-    def _own_files(self) -> list[str]:
-        return [path.name for path in self.path.iterdir() if _OWN.fullmatch(path.name)]
-
-    def _is_there(self) -> bool:
-        """The record comes last, so that vectors without one are unfinished."""
-        path = self.path
-        if path.is_symlink() or not path.is_dir() or (path / RECORD).is_file():
-            return super()._is_there()
-        names = (file.name for file in path.iterdir())
-        return not all(_OWN.fullmatch(name) or name.endswith(TEMPORARY) for name in names)
 
     def _is_open(self) -> bool:
         return not self._is_there() and self._is_needed()

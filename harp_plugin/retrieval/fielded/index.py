@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
@@ -40,6 +41,7 @@ class FieldedIndex(IndexFolder):
     """
 
     kind = "fielded-bm25"
+    own = re.compile(r"(docnos|terms)\.txt|lengths\.npy|(offsets|documents|counts)-\d+\.npy")
 
     def __init__(
         self,
