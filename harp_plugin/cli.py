@@ -429,6 +429,7 @@ def _run(arguments: list[str]) -> int:
     if name not in _COMMANDS:
         raise HarpError(f"unknown command {name!r}: known are {', '.join(sorted(_COMMANDS))}")
     _calm()
+    _leave_cores_to_others()
     command = _COMMANDS[name]
     folder = folder_of_workers() if command.trains else nullcontext()
     with folder, copied_back(argv, written=command.written) as local:
@@ -469,6 +470,17 @@ def _calm() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     logging.getLogger("harp_plugin").setLevel(logging.INFO)
+
+
+def _leave_cores_to_others() -> None:
+    """Let a thread of torch that waits for another sleep soon.
+
+    OpenMP of GNU, which torch has on Linux, lets it spin some milliseconds. Where another program
+    computes on one of the cores, it then spins on the core that the thread it waits for needs.
+    The number is the one that GNU takes where threads are more than cores.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 if __name__ == "__main__":

@@ -90,6 +90,16 @@ def test_import_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="torch has another OpenMP there")
+@pytest.mark.parametrize(("given", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "5"}, "5")])
+def test_threads_that_wait_leave_their_core_to_others(given, spins):
+    code = "from harp_plugin.cli import main; main(['check', 'nowhere']); import torch"
+    line = [sys.executable, "-c", code]
+    environment = os.environ | given | {"OMP_DISPLAY_ENV": "VERBOSE"}
+    shown = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    assert f"GOMP_SPINCOUNT = '{spins}'" in shown.stderr
+
+
 def test_unknown_command(harp):
     fails(harp("biuld"), "biuld", "build")
 
