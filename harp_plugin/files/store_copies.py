@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,31 +14,14 @@ from filelock import FileLock
 
 from ..errors import HarpError
 from .records import read_record, write_record
+from .store_order import CHECKPOINT, MANIFEST, NO_OTHERS, in_order, marks_of, removals, stays_here
 from .store_paths import copies_folder, path_of
 from .stores import Store
-from .writing import TEMPORARY, whole_file
+from .writing import whole_file
 
 __all__ = ["StoreCopy"]
 
 _INDEX = ".index"
-_UNFINISHED = ".harp_unfinished"
-"""Marks a checkpoint in which files are being written; its content lists files of others.
-
-Beside a manifest it says nothing.
-"""
-_NO_OTHERS = b"[]"
-_IN_CHECKPOINT = re.compile(r"(?:.*/)?checkpoint-\d+/")
-_CHECKPOINT = re.compile(rf"({_IN_CHECKPOINT.pattern})harp_manifest\.json")
-"""The manifest of a checkpoint, which comes last and goes last."""
-_UNPUBLISHED = ".final"
-"""Name of the folder in which training writes the final model before it publishes it."""
-_OPENERS = (_UNFINISHED, "harp_files.json", "harp_run.json", "started.json")
-"""Records that say whose a folder is: they stand in the store before what they speak of."""
-_MANIFEST = "manifest.json"
-_MAPPED = "mapped"
-"""Name of the folder in a build with the copies that readers make for themselves."""
-_VECTORS = f"{_MAPPED}/cosine-"
-"""What the names of vectors begin with, which hosts that mine negatives share."""
 _AT_ONCE = 8
 _SECONDS_BETWEEN_INDEXES = 30
 
@@ -87,14 +69,14 @@ class StoreCopy:
                 if index.get(name, [""])[0] != version
                 or not (is_in_use or self._local(name).is_file())
             ]
-            for names in _in_order(missing):
+            for names in in_order(missing):
                 for name, state in self._each(self._download, names, index):
                     index[name] = [stored[name], state]
             for name in index.keys() - stored.keys():
                 self._local(name).unlink(missing_ok=True)
                 del index[name]
             if not is_in_use:
-                for mark in _marks(stored):
+                for mark in marks_of(stored):
                     self._local(mark).unlink(missing_ok=True)  # `push` removes it in the store
         return bool(stored)
 
@@ -116,14 +98,14 @@ class StoreCopy:
             states = self._states()
             changed = [n for n, state in states.items() if index.get(n, [0, None])[1] != state]
             records = {n: self._local(n).read_bytes() for n in changed if n.endswith(".json")}
-            marks = _marks(changed) - states.keys()
-            records |= dict.fromkeys(marks, _NO_OTHERS)
-            replaced = [n for n in changed if n in index and n.endswith(_MANIFEST)]
+            marks = marks_of(changed) - states.keys()
+            records |= dict.fromkeys(marks, NO_OTHERS)
+            replaced = [n for n in changed if n in index and n.endswith(MANIFEST)]
             gone = index.keys() - states.keys() if self._folder.is_dir() else set()
-            first, later, last = _removals(gone - marks, states)
-            openers, *others, manifests = _in_order(changed)
+            first, later, last = removals(gone - marks, states)
+            openers, *others, manifests = in_order(changed)
             manifests.sort(key=lambda name: states[name][1])
-            of_checkpoints = [name for name in manifests if _CHECKPOINT.fullmatch(name)]
+            of_checkpoints = [name for name in manifests if CHECKPOINT.fullmatch(name)]
 
             def send(name: str) -> str:
                 self._store.upload(records.get(name, self._local(name)), name)
@@ -135,7 +117,7 @@ class StoreCopy:
                         index[name] = [version, states.get(name)]
 
             self._store.remove(first)
-            send_all(_marks(replaced) & marks)
+            send_all(marks_of(replaced) & marks)
             self._store.remove(replaced)
             # Manifests are sent one at a time, as they were written: none before an older one.
             send_all(openers, marks, *others, *([name] for name in of_checkpoints))
@@ -157,14 +139,14 @@ class StoreCopy:
     def _stored(self) -> dict[str, str]:
         """The versions of the files in the store that belong here."""
         stored = self._store.files(self._names)
-        return {name: version for name, version in stored.items() if not _stays_here(name)}
+        return {name: version for name, version in stored.items() if not stays_here(name)}
 
     def _states(self) -> dict[str, list[int]]:
         """Size and time of each file that belongs into the store."""
         found = self._folder.rglob("*") if self._names is None else map(self._local, self._names)
         paths = [path for path in found if path.is_file()]
         names = {path.relative_to(self._folder).as_posix(): path for path in paths}
-        return {name: _state(path) for name, path in names.items() if not _stays_here(name)}
+        return {name: _state(path) for name, path in names.items() if not stays_here(name)}
 
     def _each(
         self, do: Callable[[str], T], names: list[str], index: dict[str, Any]
@@ -205,56 +187,6 @@ class StoreCopy:
     def _one_at_a_time(self) -> FileLock:
         self._index_path.parent.mkdir(parents=True, exist_ok=True)
         return FileLock(self._index_path.with_suffix(".lock"), thread_local=False)
-
-
-def _in_order(names: list[str]) -> list[list[str]]:
-    """Put names in groups: what opens a folder, files, records, manifests."""
-    groups: list[list[str]] = [[], [], [], []]
-    files = set(names)
-    for name in sorted(names):
-        file = name.rpartition("/")[2]
-        is_record = file.endswith(".json")
-        opens = file in _OPENERS or (is_record and name.removesuffix(".json") in files)
-        group = 0 if opens else 1 + is_record + file.endswith(_MANIFEST)
-        groups[group].append(name)
-    return groups
-
-
-def _marks(names: Iterable[str]) -> set[str]:
-    """Name the marks that checkpoints have while they are written, for those with a manifest."""
-    found = filter(None, map(_CHECKPOINT.fullmatch, names))
-    return {f"{match[1]}{_UNFINISHED}" for match in found}
-
-
-def _removals(names: set[str], left: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
-    """Put names in order of removal: first, before the manifests of stages, and last.
-
-    Records go first, for they speak of files that may be copied next. A checkpoint stays until a
-    newer one is there, and its manifest goes after its other files, for it says whose the
-    checkpoint is. A folder that is removed altogether, or vectors that hosts share, go last.
-
-    Args:
-        names: to be removed.
-        left: names that stay.
-    """
-    folders = {name.partition("/")[0] for name in left}
-    of_checkpoints = {name for name in names if _IN_CHECKPOINT.match(name)}
-    inside = {name for name in names - of_checkpoints if "/" in name}
-    last = {n for n in inside if n.startswith(_VECTORS) or n.partition("/")[0] not in folders}
-    first = {name for name in names - of_checkpoints - last if name.endswith(".json")}
-    return (
-        sorted(first),
-        sorted(names - first - last, key=lambda name: (bool(_CHECKPOINT.fullmatch(name)), name)),
-        sorted(last, key=lambda name: (not name.endswith(".json"), name)),
-    )
-
-
-def _stays_here(name: str) -> bool:
-    """Tell whether a file is of use here only: unfinished, a lock, or a reader's copy."""
-    is_unfinished = TEMPORARY in name or _UNPUBLISHED in name.split("/")
-    is_lock = name.endswith((".lock", ".lock.by"))
-    is_copy = name.startswith(f"{_MAPPED}/") and not name.startswith(_VECTORS)
-    return is_unfinished or is_lock or is_copy
 
 
 def _state(path: Path) -> list[int]:
