@@ -424,7 +424,7 @@ def test_old_checkpoints_are_removed_after_the_new_one_is_whole(runs, tmp_path, 
 
     monkeypatch.setattr("harp_plugin.training.checkpoints.keep_newest", watch)
     out = runs[1](tmp_path / "out", save_total_limit=1, max_steps=6)
-    assert removed == [1, 2, 2]
+    assert removed == [1, 2, 2, 1]  # once more at the end, for what a kill may have left
     assert [path.name for path in out.glob("checkpoint-*")] == ["checkpoint-6"]
 
 
