@@ -1,10 +1,10 @@
-"""Training while other programs compute on the same cores, with and without spinning threads.
+"""Training while another program computes on the same cores, by how long waiting threads spin.
 
-    python benchmarks/busy_core.py BUILD --steps 20
+    python benchmarks/busy_core.py BUILD --beside nothing loop training
 
-The recipe of the quickstart trains on BUILD, which `harp quickstart` made, beside so many
-programs that never rest. GNU's OpenMP lets a thread that waits spin 300,000 times unless told
-otherwise; `harp` tells it 1,000.
+The recipe of the quickstart trains on BUILD, which `harp quickstart` made, with all cores. Beside
+it runs nothing, an endless loop of Python, or another training with one thread. GNU's OpenMP lets a
+waiting thread check 300,000 times before it sleeps; the commands of harp say 1,000.
 """
 
 from __future__ import annotations
@@ -15,48 +15,92 @@ import re
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 SPINS = {"as GNU's OpenMP does": "300000", "as harp does": "1000"}
+ENDLESS = 1_000_000
+SECONDS_TO_START = 30
 
 
-def pairs_per_second(build: Path, steps: int, spins: str) -> str:
-    """Train for some steps and return what the log says of its speed at the end."""
+def main() -> None:
+    """Measure and print, one line for each program beside it and each way to wait."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--beside", nargs="+", choices=BESIDE, default=list(BESIDE))
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    for beside in options.beside:
+        with BESIDE[beside](options.build):
+            speeds: dict[str, list[float]] = {name: [] for name in SPINS}
+            for _ in range(options.rounds):
+                for name, spins in SPINS.items():
+                    speeds[name].append(_pairs_per_second(options.build, options.steps, spins))
+            for name, values in speeds.items():
+                shown = ", ".join(map(str, values))
+                print(f"beside {beside}, waiting {name}: {shown} pairs/s", flush=True)
+
+
+def _pairs_per_second(build: Path, steps: int, spins: str) -> float:
+    """Train, and return what the log says of the speed of the last half of the steps."""
     with tempfile.TemporaryDirectory() as folder:
-        line = [sys.executable, "-m", "harp_plugin.cli", "train", "quickstart"]
-        line += ["--build-dir", build, "--output-dir", folder, "--max-steps", steps]
-        line += ["--logging-steps", steps // 2]
         done = subprocess.run(
-            [str(word) for word in line],
+            _training(build, folder, steps),
             env={**os.environ, "GOMP_SPINCOUNT": spins},
             capture_output=True,
             text=True,
             check=True,
         )
-    return re.findall(r"([\d.,]+) pairs/s", done.stdout + done.stderr)[-1]
+    return float(re.findall(r"([\d.]+) pairs/s", done.stdout)[-1])
 
 
-def main() -> None:
-    """Measure and print, one line for each number of busy programs and each way to wait."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+def _training(build: Path, output: str, steps: int) -> list[str]:
+    line = [sys.executable, "-m", "harp_plugin.cli", "train", "quickstart"]
+    line += ["--build-dir", str(build), "--output-dir", output, "--max-steps", str(steps)]
+    return [*line, "--logging-steps", str(steps // 2)]
+
+
+@contextmanager
+def _running(line: list[str], **environment: str) -> Iterator[None]:
+    process = subprocess.Popen(
+        line,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    parser.add_argument("build", type=Path)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--busy", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--rounds", type=int, default=2)
-    arguments = parser.parse_args()
-    for busy in arguments.busy:
-        with ExitStack() as stack:
-            for _ in range(busy):
-                endless = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                stack.callback(endless.kill)
-            for _ in range(arguments.rounds):
-                for name, spins in SPINS.items():
-                    speed = pairs_per_second(arguments.build, arguments.steps, spins)
-                    print(f"{busy} busy, waiting {name}: {speed} pairs/s", flush=True)
+    try:
+        yield
+        if process.poll() is not None:
+            sys.exit("the program beside it has ended: nothing was measured")
+    finally:
+        process.kill()
+        process.wait()
 
+
+def _nothing(_build: Path) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def _loop(_build: Path) -> AbstractContextManager[None]:
+    return _running([sys.executable, "-c", "while True: pass"])
+
+
+@contextmanager
+def _other_training(build: Path) -> Iterator[None]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _running(_training(build, folder, ENDLESS), OMP_NUM_THREADS="1"),
+    ):
+        time.sleep(SECONDS_TO_START)
+        yield
+
+
+BESIDE = {"nothing": _nothing, "loop": _loop, "training": _other_training}
 
 if __name__ == "__main__":
     main()

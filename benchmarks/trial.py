@@ -24,7 +24,8 @@ collection: each ranking alone and added to the first stage, both scaled to 0 â€
 The weight of the sum is chosen by 5 folds: for the queries of a fold, the weight that is best on
 the others. The values of a query are averaged over seeds before paired t-tests; Holm's correction
 counts all tests of a table and a measure. Judgements are binary, because the grades of cranfield
-are documented in two opposite ways. The picture shows what each method adds to the first stage.
+are documented in two opposite ways. `--reference METHOD` adds a table of the differences between
+each ranking alone and that of a method. The picture shows what each method adds to the first stage.
 """
 
 from __future__ import annotations
@@ -369,6 +370,8 @@ def _report(options: argparse.Namespace) -> None:
             found = [cell for cell in of_corpus if name in cell.kept]
             if found and found[0].name == FIRST_STAGE:
                 gains[corpus.name, name] = _report_collection(found, name)
+                if options.reference:
+                    _report_differences(found, name, options.reference)
             elif found:
                 _report_fine_tuned(found, name)
     if options.report:
@@ -378,7 +381,7 @@ def _report(options: argparse.Namespace) -> None:
 def _report_collection(cells: list[Cell], measured: str) -> dict[str, list[float]]:
     """Print a table; return what each method adds to the first stage, by seed."""
     alone, added = (_by_method(cells, measured, kind) for kind in (ALONE, ADDED))
-    p_values = _tests(alone, added)
+    p_values = _tests({**added, FIRST_STAGE: alone[FIRST_STAGE]}, FIRST_STAGE)
     queries = len(alone[FIRST_STAGE][0][MEASURES[0]])
     print(f"\n## {cells[0].corpus.name}: {measured}, {queries} queries\n")
     sums = [f"{m}, with {FIRST_STAGE} | p" for m in MEASURES]
@@ -395,6 +398,24 @@ def _report_collection(cells: list[Cell], measured: str) -> dict[str, list[float
         method: [mean(values[MEASURES[0]]) - first for values in by_seed]
         for method, by_seed in added.items()
     }
+
+
+def _report_differences(cells: list[Cell], measured: str, reference: str) -> None:
+    """Print how far each ranking alone is from that of one method."""
+    alone = _by_method(cells, measured, ALONE)
+    p_values = _tests(alone, reference)
+    print(f"\n| alone, minus {reference} | {' | '.join(f'{m} | p' for m in MEASURES)} |")
+    print("|---" * (1 + 2 * len(MEASURES)) + "|")
+    means = {
+        method: {m: mean(mean(values[m]) for values in by_seed) for m in MEASURES}
+        for method, by_seed in alone.items()
+    }
+    for method in (name for name in means if name != reference):
+        cells_of_row = [
+            f"{means[method][m] - means[reference][m]:+.3f} | {p_values[method][m]:.2g}"
+            for m in MEASURES
+        ]
+        print(f"| {method} | {' | '.join(cells_of_row)} |")
 
 
 def _report_fine_tuned(cells: list[Cell], measured: str) -> None:
@@ -459,12 +480,11 @@ def _scaled(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tests(
-    alone: dict[str, list[Values]], added: dict[str, list[Values]]
+    by_method: dict[str, list[Values]], reference: str
 ) -> dict[str, dict[str, float | None]]:
-    """Compare each sum with the first stage alone."""
-    rows = {name: _mean_over_seeds(by_seed) for name, by_seed in added.items()}
-    rows[FIRST_STAGE] = _mean_over_seeds(alone[FIRST_STAGE])
-    return corrected(paired_tests(rows, FIRST_STAGE), "holm")
+    """Compare each ranking with one of them."""
+    rows = {name: _mean_over_seeds(by_seed) for name, by_seed in by_method.items()}
+    return corrected(paired_tests(rows, reference), "holm")
 
 
 def _mean_over_seeds(by_seed: list[Values]) -> PerQuery:
@@ -534,6 +554,9 @@ def _options() -> argparse.Namespace:
         const="",
         metavar="PICTURE",
         help="print the tables and draw a picture, train nothing",
+    )
+    parser.add_argument(
+        "--reference", choices=METHODS, help="compare each ranking alone with that of a method too"
     )
     options = parser.parse_args()
     if options.steps is None and options.tokens is None:

@@ -91,11 +91,20 @@ def test_import_is_light():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="torch has another OpenMP there")
-@pytest.mark.parametrize(("given", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "5"}, "5")])
-def test_threads_that_wait_leave_their_core_to_others(given, spins):
+@pytest.mark.parametrize(
+    ("given", "spins"),
+    [
+        ({}, "1000"),
+        ({"GOMP_SPINCOUNT": "5"}, "5"),
+        ({"OMP_WAIT_POLICY": "active"}, "30000000000"),
+    ],
+)
+def test_threads_that_wait_sleep_early_unless_the_environment_says_otherwise(given, spins):
     code = "from harp_plugin.cli import main; main(['check', 'nowhere']); import torch"
+    ours = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    environment |= given | {"OMP_DISPLAY_ENV": "VERBOSE"}
     line = [sys.executable, "-c", code]
-    environment = os.environ | given | {"OMP_DISPLAY_ENV": "VERBOSE"}
     shown = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
     assert f"GOMP_SPINCOUNT = '{spins}'" in shown.stderr
 

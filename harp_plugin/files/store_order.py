@@ -7,10 +7,20 @@ from collections.abc import Iterable
 
 from .writing import TEMPORARY
 
-__all__ = ["CHECKPOINT", "MANIFEST", "NO_OTHERS", "in_order", "marks_of", "removals", "stays_here"]
+__all__ = [
+    "CHECKPOINT",
+    "MANIFEST",
+    "NO_OTHERS",
+    "UNFINISHED",
+    "UNPUBLISHED",
+    "in_order",
+    "marks_of",
+    "removals",
+    "stays_here",
+]
 
-_UNFINISHED = ".harp_unfinished"
-"""Marks a checkpoint in which files are being written; its content lists files of others.
+UNFINISHED = ".harp_unfinished"
+"""Name of a file in a checkpoint while it is written; it lists files that were there before.
 
 Beside a manifest it says nothing.
 """
@@ -19,9 +29,9 @@ NO_OTHERS = b"[]"
 _IN_CHECKPOINT = re.compile(r"(?:.*/)?checkpoint-\d+/")
 CHECKPOINT = re.compile(rf"({_IN_CHECKPOINT.pattern})harp_manifest\.json")
 """The manifest of a checkpoint, which comes last and goes last."""
-_UNPUBLISHED = ".final"
+UNPUBLISHED = ".final"
 """Name of the folder in which training writes the final model before it publishes it."""
-_OPENERS = (_UNFINISHED, "harp_files.json", "harp_run.json", "started.json")
+_OPENERS = (UNFINISHED, "harp_files.json", "harp_run.json", "started.json")
 """Records that say whose a folder is: they stand in the store before what they speak of."""
 MANIFEST = "manifest.json"
 _MAPPED = "mapped"
@@ -46,7 +56,7 @@ def in_order(names: list[str]) -> list[list[str]]:
 def marks_of(names: Iterable[str]) -> set[str]:
     """Name the marks that checkpoints have while they are written, for those with a manifest."""
     found = filter(None, map(CHECKPOINT.fullmatch, names))
-    return {f"{match[1]}{_UNFINISHED}" for match in found}
+    return {f"{match[1]}{UNFINISHED}" for match in found}
 
 
 def removals(names: set[str], left: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
@@ -74,7 +84,7 @@ def removals(names: set[str], left: Iterable[str]) -> tuple[list[str], list[str]
 
 def stays_here(name: str) -> bool:
     """Tell whether a file is of use here only: unfinished, a lock, or a reader's copy."""
-    is_unfinished = TEMPORARY in name or _UNPUBLISHED in name.split("/")
+    is_unfinished = TEMPORARY in name or UNPUBLISHED in name.split("/")
     is_lock = name.endswith((".lock", ".lock.by"))
     is_copy = name.startswith(f"{_MAPPED}/") and not name.startswith(_VECTORS)
     return is_unfinished or is_lock or is_copy

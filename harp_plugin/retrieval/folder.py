@@ -37,7 +37,7 @@ class IndexFolder(ABC):
     kind: str
     """What the folder's name begins with."""
     own: re.Pattern[str]
-    """Names of the index's files, but for the record. Without a record they are unfinished."""
+    """Names of the files of an index, without the record. Without a record they are unfinished."""
     unlisted: tuple[str, ...] = ()
     """File names that the record does not list, for they may change."""
 
@@ -94,8 +94,8 @@ class IndexFolder(ABC):
         path = self.path
         if path.is_symlink() or not path.is_dir() or (path / RECORD).is_file():
             return path.is_symlink() or path.exists()
-        names = {file.name for file in path.iterdir() if not file.name.endswith(TEMPORARY)}
-        return not names <= {*self._own_files()}
+        names = (file.name for file in path.iterdir())
+        return not all(self.own.fullmatch(name) or name.endswith(TEMPORARY) for name in names)
 
     def _own_files(self) -> list[str]:
         return [path.name for path in self.path.iterdir() if self.own.fullmatch(path.name)]

@@ -34,7 +34,7 @@ class Bm25Index(IndexFolder):
     """
 
     kind = "bm25"
-    own = re.compile(r"fwd(\.\w+)?|inv\.\w+|bm25\..+|pt_meta\.json|pisa\.log")
+    own = re.compile(rf"fwd(\.\w+)?|inv\.\w+|bm25\..+|pt_meta\.json|{re.escape(PISA_LOG)}")
     unlisted = (PISA_LOG,)
 
     def __init__(

@@ -10,12 +10,12 @@ from typing import Any
 
 from ..errors import HarpError
 from ..files.hashes import changed_file, describe_files
+from ..files.store_order import UNFINISHED
 from ..files.writing import TEMPORARY, sync, write_text
 from ..models.folder import MANIFEST, listed_files
 from .card import CARD
 
 __all__ = [
-    "UNFINISHED",
     "begin",
     "checkpoints",
     "fault",
@@ -29,8 +29,6 @@ __all__ = [
     "synced_hashes",
 ]
 
-UNFINISHED = ".harp_unfinished"
-"""Name of a file in a checkpoint while it is written; it lists files that were there before."""
 _NOT_LISTED = (MANIFEST, CARD, UNFINISHED, "training_args.bin")
 _STATE = "trainer_state.json"
 _NAME = re.compile(r"checkpoint-(\d+)")

@@ -13,6 +13,7 @@ from ..files.hashes import changed_file
 from ..files.locks import LOCK
 from ..files.made_from import MadeFrom, OverwriteRules
 from ..files.records import read_record, write_record
+from ..files.store_order import UNFINISHED, UNPUBLISHED
 from ..files.writing import remove_temporary, sync, write_text
 from ..models.folder import MANIFEST, is_model_file, listed_files
 from ..models.trainable import ModelDescription
@@ -76,7 +77,7 @@ class RunFolder:
     @property
     def partial(self) -> Path:
         """Where the final model is written before it is published."""
-        return self.path / ".final"
+        return self.path / UNPUBLISHED
 
     @property
     def made_from(self) -> MadeFrom:
@@ -173,7 +174,7 @@ class RunFolder:
         if folder == self.partial:
             files = {name: entry for name, entry in files.items() if is_model_file(name)}
         write_record(folder / MANIFEST, manifest | {"files": files})
-        (folder / checkpoint_files.UNFINISHED).unlink(missing_ok=True)
+        (folder / UNFINISHED).unlink(missing_ok=True)
 
     def publish(self, state: Mapping[str, Any]) -> None:
         """Move the final model from `partial` into place, and commit it with the manifest.

@@ -220,6 +220,15 @@ class TestIndex:
         assert rebuilt > 20
         assert found() == expected
 
+    def test_an_index_without_its_record_is_built_anew(self, found, tmp_path):
+        """In a store, the record comes after the files; a kill may come between."""
+        expected = found()
+        (index,) = (tmp_path / "index").glob("[!.]*")
+        (index / "harp_index.json").unlink()
+        (index / "inv.docs").write_bytes(b"")
+        assert found() == expected
+        assert (index / "harp_index.json").exists()
+
     def test_a_strangers_folder_is_left(self, found, tmp_path):
         found()
         (index,) = (tmp_path / "index").glob("[!.]*")

@@ -1,5 +1,6 @@
 """Copies of folders in a store, by the scheme ``file``, which needs no server."""
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from harp_plugin.files.made_from import MadeFrom
 from harp_plugin.files.records import read_record, write_record
 from harp_plugin.files.store_copies import StoreCopy
 from harp_plugin.files.store_names import copied_back, local_name, local_values
+from harp_plugin.files.store_order import removals, stays_here
 from harp_plugin.files.store_paths import COPIES, copies_folder, is_url, path_of, with_urls
 from harp_plugin.files.stores import _CREDENTIALS, Store
 from harp_plugin.storage import Share, Stage
@@ -183,6 +185,49 @@ def test_a_checkpoint_is_marked_as_unfinished_until_all_of_it_is_in_the_store(ur
     StoreCopy(url).push()
     assert steps == [f"+{mark}", f"+{manifest}", f"-{mark}"]
     assert Store(url).files([manifest]) and not Store(url).files([mark])
+
+
+def test_checkpoints_come_in_the_order_in_which_they_were_written(url, monkeypatch):
+    """Also where names have another order: a newer one never stands there before an older one."""
+    sent = []
+    monkeypatch.setattr(Store, "upload", lambda self, content, name: sent.append(name))
+    copy = StoreCopy(url)
+    for step in (8, 16):
+        manifest = copy.path / f"checkpoint-{step}" / "harp_manifest.json"
+        manifest.parent.mkdir(parents=True)
+        manifest.write_text("{}")
+        os.utime(manifest, (step, step))
+    copy.push()
+    assert sent[-2:] == ["checkpoint-8/harp_manifest.json", "checkpoint-16/harp_manifest.json"]
+
+
+def test_the_mark_of_a_whole_checkpoint_does_not_stay(url, store):
+    """A kill may leave a mark beside the manifest; it is not copied, and the store loses it."""
+    for name in (".harp_unfinished", "harp_manifest.json"):
+        (store / "build" / "checkpoint-2").mkdir(exist_ok=True)
+        (store / "build" / "checkpoint-2" / name).write_text("[]")
+    copy = StoreCopy(url)
+    copy.pull()
+    assert names(copy.path / "checkpoint-2") == ["harp_manifest.json"]
+    copy.push()
+    assert names(store / "build" / "checkpoint-2") == ["harp_manifest.json"]
+
+
+def test_in_which_order_files_are_removed():
+    gone = {"corpus/pages", "corpus/shards/1.json", "vectors/shards/1.json", "vectors/1.npy"}
+    gone |= {f"checkpoint-2/{name}" for name in ("harp_manifest.json", "a.json", "weights")}
+    gone |= {"mapped/cosine-1/a.json", "harp_manifest.json", "log"}
+    first, later, last = removals(gone, ["corpus/started.json", "mapped/cosine-2/b.npy"])
+    assert first == ["corpus/shards/1.json", "harp_manifest.json"]
+    assert later[-1] == "checkpoint-2/harp_manifest.json"
+    assert set(later[:-1]) == {"checkpoint-2/a.json", "checkpoint-2/weights", "corpus/pages", "log"}
+    assert last[:2] == ["mapped/cosine-1/a.json", "vectors/shards/1.json"]
+    assert last[2:] == ["vectors/1.npy"]
+
+
+def test_a_model_that_is_not_published_stays_here():
+    assert stays_here(".final/model.safetensors") and stays_here("fold-1/.final/config.json")
+    assert not stays_here("model.finals/config.json")
 
 
 def test_what_was_copied_before_an_error_is_not_copied_again(url, store, monkeypatch):

@@ -17,12 +17,12 @@ from harp_plugin.files.hashes import describe_files
 from harp_plugin.files.locks import LOCK, one_writer
 from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.files.records import read_record, write_record
+from harp_plugin.files.store_order import UNFINISHED
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.checkpoint_files import (
-    UNFINISHED,
     begin,
     fault,
     is_from_training,

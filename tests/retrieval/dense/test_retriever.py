@@ -174,6 +174,21 @@ def test_a_stopped_index_goes_on_and_a_finished_one_is_kept(
     assert main(["check", str(folder)]) == 0
 
 
+@pytest.mark.parametrize("record", [True, False])
+def test_a_kill_between_the_index_and_the_removal_of_its_shards(
+    dataset, model, index, tmp_path, record
+):
+    """Beside the shards, files of an index without a record are unfinished and not a stranger's."""
+    folder = shutil.copytree(index, tmp_path / "index")
+    (folder / "vectors").mkdir()
+    if not record:
+        (folder / "harp_index.json").unlink()
+    assert make(dataset, model, folder) == 0
+    assert not (folder / "vectors").exists()
+    for name in ("vecs.f4", "docnos.npids", "harp_index.json"):
+        assert (folder / name).read_bytes() == (index / name).read_bytes()
+
+
 def test_other_settings_need_overwrite(dataset, model, index, tmp_path, capsys):
     folder = shutil.copytree(index, tmp_path / "index")
     assert make(dataset, model, folder, "--dtype", "bfloat16") == 2

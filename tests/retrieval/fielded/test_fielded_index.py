@@ -56,6 +56,14 @@ def test_the_same_documents_give_the_same_bytes(make_pages, tmp_path):
     assert folders[0] == folders[1] and len(folders[0]) == 12
 
 
+def test_an_index_without_its_record_is_unfinished_and_built_anew(pages, tmp_path):
+    expected = search(pages, tmp_path)
+    (index,) = shown(tmp_path)
+    (index / "harp_index.json").unlink()
+    pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
+    assert (index / "harp_index.json").exists()
+
+
 def test_a_damaged_file_is_noticed_and_the_index_built_anew(pages, tmp_path, caplog):
     expected = search(pages, tmp_path)
     (index,) = shown(tmp_path)
