@@ -17,6 +17,8 @@ __all__ = [
     "MANIFEST",
     "MODEL_FILES",
     "PIPELINE",
+    "POOLING",
+    "QUERY_ENCODER",
     "WEIGHTS",
     "check_config",
     "check_model_folder",
@@ -37,6 +39,11 @@ MODEL_FILES = (".json", ".txt", ".model", ".safetensors")
 """Endings of the names of files that are read when a model is loaded."""
 WEIGHTS = "model.safetensors"
 """Name of the file with the weights of a model."""
+POOLING = "1_Pooling"
+"""Folder in an encoder's folder that says how vectors are made of a text's tokens."""
+QUERY_ENCODER = "query_encoder"
+"""Folder in an encoder's folder with another encoder, which makes the vectors of queries."""
+_PARTS = ("", POOLING, QUERY_ENCODER)
 _INDEX = f"{WEIGHTS}.index.json"
 _VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
 _PICKLES = ("pytorch_model*.bin", "*.pt", "*.ckpt")
@@ -224,8 +231,9 @@ def is_model_file(name: str) -> bool:
     Args:
         name: path of the file in the folder of the model.
     """
-    own = name.startswith(("harp_", "training_", "trainer_"))
-    return name.endswith(MODEL_FILES) and "/" not in name and not own
+    folder, _, file = name.rpartition("/")
+    own = file.startswith(("harp_", "training_", "trainer_"))
+    return name.endswith(MODEL_FILES) and folder in _PARTS and not own
 
 
 def _is_description(entry: Any) -> bool:

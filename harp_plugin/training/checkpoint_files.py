@@ -12,17 +12,19 @@ from ..errors import HarpError
 from ..files.hashes import changed_file, describe_files
 from ..files.store_order import UNFINISHED
 from ..files.writing import TEMPORARY, sync, write_text
-from ..models.folder import MANIFEST, listed_files
+from ..models.folder import MANIFEST, POOLING, QUERY_ENCODER, listed_files
 from .card import CARD
 
 __all__ = [
     "begin",
     "checkpoints",
     "fault",
+    "file_names",
     "is_from_training",
     "is_half_written",
     "keep_newest",
     "remove",
+    "remove_path",
     "remove_weights",
     "set_aside",
     "step_of",
@@ -32,6 +34,8 @@ __all__ = [
 _NOT_LISTED = (MANIFEST, CARD, UNFINISHED, "training_args.bin")
 _STATE = "trainer_state.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
+_OPTIMIZERS = ("optimizer.", "optimizer_", "global_step")
+"""How the names begin of what holds the state of an optimizer, sharded or not."""
 _WRITTEN = (
     *_NOT_LISTED,
     *("added_tokens.json", "chat_template.jinja", "config.json", "generation_config.json"),
@@ -40,6 +44,8 @@ _WRITTEN = (
     *("rng_state*.pth", "pytorch_model_fsdp*", "optimizer_*", "global_step*", "latest"),
     *("model-*-of-*.safetensors", "model.safetensors.index.json", "bpe.codes"),
     *("zero_to_fp32.py", f".{MANIFEST}.*", f"*{TEMPORARY}"),
+    *("modules.json", "router_config.json", "config_sentence_transformers.json"),
+    *("sentence_bert_config.json", f"{POOLING}/config.json", f"{QUERY_ENCODER}/*"),
 )
 
 
@@ -58,7 +64,7 @@ def begin(checkpoint: Path) -> None:
     """Mark a checkpoint as being written."""
     checkpoint.mkdir(parents=True, exist_ok=True)
     if not (checkpoint / UNFINISHED).is_file():
-        strange = {path.relative_to(checkpoint).as_posix() for path in _files(checkpoint)}
+        strange = {*file_names(checkpoint)}
         strange -= {path.relative_to(checkpoint).as_posix() for path in _written(checkpoint)}
         write_text(checkpoint / UNFINISHED, json.dumps(sorted(strange)))
     (checkpoint / MANIFEST).unlink(missing_ok=True)
@@ -70,11 +76,11 @@ def synced_hashes(checkpoint: Path) -> dict[str, Any]:
     Returns:
         The size and the hash of each file, by its name.
     """
-    paths = _files(checkpoint)
-    for path in paths:
-        sync(path)
-    names = {path.relative_to(checkpoint).as_posix() for path in paths}
-    return describe_files(checkpoint, names - {*_NOT_LISTED, *_strange_files(checkpoint)})
+    names = file_names(checkpoint)
+    for name in names:
+        sync(checkpoint / name)
+    strange = {*_NOT_LISTED, *_strange_files(checkpoint)}
+    return describe_files(checkpoint, (name for name in names if name not in strange))
 
 
 def is_from_training(checkpoint: Path) -> bool:
@@ -138,8 +144,7 @@ def fault(checkpoint: Path, processes: int) -> str | None:
     except (ValueError, RecursionError, TypeError, LookupError):
         return f"{checkpoint / _STATE} is damaged"
     random_states = [name for name in files if name.startswith("rng_state")]
-    is_sharded = any("/" in name for name in files)
-    has_optimizer = is_sharded or any(name.startswith("optimizer.") for name in files)
+    has_optimizer = any(name.startswith(_OPTIMIZERS) for name in files)
     if checkpoint.name != f"checkpoint-{step}":
         return f"{checkpoint} holds the state of step {step}"
     if len(random_states) != processes or not has_optimizer:
@@ -174,7 +179,7 @@ def remove(checkpoint: Path) -> None:
     marks = [checkpoint / UNFINISHED, checkpoint / MANIFEST]
     was_half_written = is_half_written(checkpoint)
     for path in _written(checkpoint) - {*marks}:
-        _remove_path(path)
+        remove_path(path)
     _remove_empty_folders(checkpoint)
     if was_half_written and {*checkpoint.iterdir()} - {*marks}:
         return
@@ -194,12 +199,13 @@ def remove_weights(folder: Path) -> None:
     """
     paths = _written(folder) - {folder / MANIFEST, folder / CARD}
     for path in sorted(paths, key=lambda path: (path.name != "config.json", path.name)):
-        _remove_path(path)
+        remove_path(path)
     for checkpoint in filter(is_from_training, checkpoints(folder)):
         remove(checkpoint)
 
 
-def _remove_path(path: Path) -> None:
+def remove_path(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it, if there is one."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -211,8 +217,9 @@ def _holds_nothing(checkpoint: Path) -> bool:
     return all(path.name.endswith(TEMPORARY) for path in checkpoint.iterdir())
 
 
-def _files(checkpoint: Path) -> list[Path]:
-    return [path for path in checkpoint.rglob("*") if path.is_file()]
+def file_names(folder: Path) -> list[str]:
+    """List the files in a folder and in its folders, by their paths in it, in order."""
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
 def _written(checkpoint: Path) -> set[Path]:

@@ -137,7 +137,10 @@ class RunFolder:
             return
         # The record stays until the end: without it, nothing tells who wrote what a kill leaves.
         for name in (MANIFEST, *(stored or {}).get("published", ())):
-            (self.path / name).unlink(missing_ok=True)
+            checkpoint_files.remove_path(self.path / name)
+            folder = (self.path / name).parent
+            if folder != self.path and folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
         for checkpoint in checkpoint_files.checkpoints(self.path):
             checkpoint_files.remove(checkpoint)
         self.path.mkdir(parents=True, exist_ok=True)
@@ -188,15 +191,16 @@ class RunFolder:
         log = json.dumps(log_lines(state["log"]), indent=2, sort_keys=True, ensure_ascii=False)
         write_text(self.partial / LOG, log + "\n")
         self.describe(self.partial, state)
-        names = sorted(path.name for path in self.partial.iterdir())
+        names = checkpoint_files.file_names(self.partial)
         self._record_published(names)
         # Without config.json nothing loads the folder; the manifest says that all else is there.
         last = ["config.json", MANIFEST]
         for name in sorted(names, key=lambda name: (name in last, name)):
+            (self.path / name).parent.mkdir(exist_ok=True)
             (self.partial / name).replace(self.path / name)
             if name in last:
                 sync(self.path)
-        self.partial.rmdir()
+        shutil.rmtree(self.partial)
 
     def _record_published(self, names: list[str]) -> None:
         """Write into the run's record which files it is about to publish."""

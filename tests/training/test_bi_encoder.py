@@ -1,17 +1,23 @@
 """A bi-encoder is trained, killed and resumed as a cross-encoder is."""
 
 import json
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
 from harp_plugin.errors import HarpError
+from harp_plugin.files.records import write_record
+from harp_plugin.files.store_order import UNFINISHED, UNPUBLISHED
+from harp_plugin.models.folder import MANIFEST, POOLING, listed_files, verify_manifest
+from harp_plugin.training.checkpoint_files import fault, remove, synced_hashes
 from harp_plugin.training.folder import LOG
 from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
 DENSE = {"model_kind": "bi-encoder", "losses": {"contrastive": 1}}
+ENCODERS = ({},)
 
 
 @pytest.mark.integration
@@ -27,6 +33,48 @@ def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path):
     for name in ("model.safetensors", LOG, "modules.json", "1_Pooling/config.json", "README.md"):
         assert (again / name).read_bytes() == (whole / name).read_bytes()
     assert "embeddings.word_embeddings.weight" in load_file(again / "model.safetensors")
+
+
+@pytest.mark.integration
+def test_a_finished_folder_is_written_anew(options):
+    fit(SentenceGroups(), *options(**DENSE, max_steps=2, pooling="cls"))
+    folder = fit(SentenceGroups(), *options(**DENSE, max_steps=1, pooling="last", overwrite=True))
+    pooling = json.loads((folder / POOLING / "config.json").read_text())
+    assert pooling["pooling_mode_lasttoken"] and not pooling["pooling_mode_cls_token"]
+    assert f"{POOLING}/config.json" in listed_files(folder)
+
+
+@pytest.mark.integration
+def test_a_run_that_is_killed_while_it_publishes_is_published_again(options, monkeypatch):
+    replace = Path.replace
+
+    def dying(path, target):
+        if path.name == "config.json" and path.parent.name == UNPUBLISHED:
+            raise Killed
+        return replace(path, target)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(Path, "replace", dying)
+        fit(SentenceGroups(), *options(**DENSE, max_steps=2))
+    folder = fit(SentenceGroups(), *options(**DENSE, max_steps=2))
+    verify_manifest(folder, weights=True)
+    assert not (folder / UNPUBLISHED).exists()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("more", ENCODERS)
+def test_a_checkpoint_without_its_optimizer_or_its_mark(options, more):
+    folder = fit(SentenceGroups(), *options(**DENSE, **more, max_steps=2, save_steps=2))
+    checkpoint = folder / "checkpoint-2"
+    assert fault(checkpoint, 1) is None
+    (checkpoint / MANIFEST).unlink()
+    (checkpoint / "optimizer.pt").unlink()
+    write_record(checkpoint / MANIFEST, {"files": synced_hashes(checkpoint)})
+    assert "lacks the state of the optimizer" in fault(checkpoint, 1)
+    (checkpoint / MANIFEST).unlink()
+    (checkpoint / UNFINISHED).write_text("[]")
+    remove(checkpoint)
+    assert not checkpoint.exists()
 
 
 @pytest.mark.integration
