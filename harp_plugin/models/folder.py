@@ -43,7 +43,7 @@ POOLING = "1_Pooling"
 """Folder in an encoder's folder that says how vectors are made of a text's tokens."""
 QUERY_ENCODER = "query_encoder"
 """Folder in an encoder's folder with another encoder, which makes the vectors of queries."""
-_PARTS = ("", POOLING, QUERY_ENCODER)
+_PARTS = ("", POOLING, QUERY_ENCODER, f"{QUERY_ENCODER}/{POOLING}")
 _INDEX = f"{WEIGHTS}.index.json"
 _VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
 _PICKLES = ("pytorch_model*.bin", "*.pt", "*.ckpt")

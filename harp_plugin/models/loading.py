@@ -17,6 +17,7 @@ from ..files.store_names import local_name
 from .folder import (
     MODEL_FILES,
     PIPELINE,
+    QUERY_ENCODER,
     check_config,
     check_model_folder,
     has_vocabulary,
@@ -121,7 +122,7 @@ def load_pretrained(auto_class, name: str, **options):
     Args:
         auto_class: a class of transformers such as ``AutoModel``.
         name: name of the model, as in `resolve_model`.
-        options: further arguments of ``from_pretrained``.
+        options: further arguments of ``from_pretrained``, such as ``subfolder``.
 
     Raises:
         HarpError: the model cannot be found on this machine or on the hub, or its files are
@@ -132,6 +133,7 @@ def load_pretrained(auto_class, name: str, **options):
     with model_errors(name, errors=OSError):
         source = resolve_model(name)
         if Path(source).is_dir():
+            source = str(Path(source) / options.pop("subfolder", ""))
             check_model_folder(Path(source), weights=is_model)
     if is_model:
         return _load_model(auto_class, name, source, options)
@@ -317,10 +319,10 @@ def model_fingerprint(name: str) -> str:
         config = load_pretrained(AutoConfig, name)
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
+    for file in sorted((*folder.iterdir(), *(folder / QUERY_ENCODER).glob("*"))):
         if file.suffix in MODEL_FILES and file.name != PIPELINE and file.is_file():
             digest.update(bytes.fromhex(file_hash(file)))
-            digest.update(file.name.encode())
+            digest.update(file.relative_to(folder).as_posix().encode())
     return digest.hexdigest()
 
 

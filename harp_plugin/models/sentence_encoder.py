@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
 from ..files.writing import write_text
+from .folder import POOLING, QUERY_ENCODER
 from .pooling import DECODER, POOLINGS
 
 __all__ = ["SentenceEncoderFiles"]
 
 Settings = dict[str, Any]
 _MODULES = "modules.json"
-_POOLING = "1_Pooling"
+_ROUTER = "router_config.json"
 _PACKAGE = "sentence_transformers.models"
 _SETTINGS = "config_sentence_transformers.json"
 _INPUT = "sentence_bert_config.json"
@@ -25,6 +26,12 @@ _USUAL: dict[str, list[Any]] = {
     "module_output_name": ["token_embeddings"],
 }
 """Settings of the input with which a text's tokens alone make its vector."""
+_ROUTES: Settings = {
+    "types": dict.fromkeys((QUERY_ENCODER, "."), f"{_PACKAGE}.Transformer"),
+    "structure": {"query": [QUERY_ENCODER], "document": ["."]},
+    "parameters": {"default_route": "document", "allow_empty_key": True},
+}
+"""Tells sentence-transformers where the encoders of queries and of documents are."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class SentenceEncoderFiles:
         longest: most tokens of a text, special tokens included; None if the folder says nothing.
         is_plain: whether nothing else in the folder changes vectors, such as prompts that are left
             out of the pooling, or a text that is put into lower case before its tokens are found.
+        has_query_encoder: whether its folder ``query_encoder`` holds another encoder, which makes
+            the vectors of queries. sentence-transformers knows this by a router.
     """
 
     pooling: str
@@ -45,6 +54,7 @@ class SentenceEncoderFiles:
     prompts: tuple[str, str] = ("", "")
     longest: int | None = None
     is_plain: bool = True
+    has_query_encoder: bool = False
 
     @classmethod
     def read(cls, name: str, pooling: str | None, normalize: bool | None) -> SentenceEncoderFiles:
@@ -64,7 +74,9 @@ class SentenceEncoderFiles:
             raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(known)}")
         modules = _read(name, _MODULES)
         kinds = [_kind(str(module["type"])) for module in modules or []]
-        if strange := set(kinds) - {"Transformer", "Pooling", "Normalize"}:
+        has_query_encoder = "Router" in kinds and _read(name, _ROUTER) == _ROUTES
+        known_parts = {"Router" if has_query_encoder else "Transformer", "Pooling", "Normalize"}
+        if strange := set(kinds) - known_parts:
             raise HarpError(
                 f"model {name} has a part {min(strange)}, which is not trained here: name an "
                 "encoder of Transformer, Pooling and Normalize"
@@ -84,17 +96,21 @@ class SentenceEncoderFiles:
             (prompts.get("query") or "", prompts.get("document") or ""),
             inputs.get("max_seq_length"),
             is_plain=_is_plain(inputs, of_pooling, settings),
+            has_query_encoder=has_query_encoder,
         )
 
     def write(self, folder: Path, *, width: int, longest: int | None) -> None:
         """Write the files. With ``decoder``, sentence-transformers refuses the folder.
+
+        Where queries have an encoder of their own, its folder gets the same files.
 
         Args:
             folder: where the encoder is saved.
             width: dimensions of a vector.
             longest: most tokens that the model reads; None if it sets no limit.
         """
-        modules = [("Transformer", ""), ("Pooling", _POOLING)]
+        first = "Router" if self.has_query_encoder else "Transformer"
+        modules = [(first, ""), ("Pooling", POOLING)]
         modules += [("Normalize", "2_Normalize")] if self.normalize else []
         _write(
             folder / _MODULES,
@@ -105,13 +121,17 @@ class SentenceEncoderFiles:
         )
         modes: Settings = {name: kind == self.pooling for kind, name in POOLINGS.items()}
         modes = {"pooling_mode": DECODER} if self.pooling == DECODER else modes
-        (folder / _POOLING).mkdir(exist_ok=True)
-        _write(folder / _POOLING / "config.json", {"word_embedding_dimension": width, **modes})
+        (folder / POOLING).mkdir(exist_ok=True)
+        _write(folder / POOLING / "config.json", {"word_embedding_dimension": width, **modes})
         query, document = self.prompts
         prompts = {"query": query, "document": document}
         _write(folder / _SETTINGS, {"prompts": prompts, "similarity_fn_name": self._similarity})
         most = self.longest or longest
         _write(folder / _INPUT, {"max_seq_length": most, "do_lower_case": False})
+        if self.has_query_encoder:
+            _write(folder / _ROUTER, _ROUTES)
+            alone = replace(self, has_query_encoder=False)
+            alone.write(folder / QUERY_ENCODER, width=width, longest=longest)
 
     @property
     def _similarity(self) -> str:

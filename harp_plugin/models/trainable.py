@@ -149,6 +149,10 @@ class TrainableModel(Protocol):
     new_weights: tuple[str, ...]
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of a checkpoint that each hold a model, with its tokenizer."""
+
+    @property
     def max_length(self) -> int | None:
         """The most tokens that the model reads; None if it sets no limit."""
 
@@ -222,6 +226,13 @@ class TrainableModel(Protocol):
             weights: the gathered weights, if processes shard the model; the part is then a copy.
         """
 
+    def query_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel | None:
+        """Return the part that makes the vectors of queries, if `ranking_model` does not make them.
+
+        Args:
+            weights: as for `ranking_model`.
+        """
+
 
 class TrainableBase(nn.Module):
     """What models of all kinds have in common, which train one model of transformers that ranks.
@@ -246,6 +257,16 @@ class TrainableBase(nn.Module):
         """Return the model of transformers that ranks (see `TrainableModel`)."""
         raise NotImplementedError
 
+    def query_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel | None:
+        """Return None: one model reads queries and documents (see `TrainableModel`)."""
+        del weights
+        return None
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders of a checkpoint that each hold a model, with its tokenizer."""
+        return (".",)
+
     @property
     def config(self):
         """The configuration of the model that ranks, as it is saved."""
@@ -258,11 +279,13 @@ class TrainableBase(nn.Module):
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""
-        self.ranking_model().activation_checkpointing_enable(**options)
+        for model in filter(None, (self.ranking_model(), self.query_model())):
+            model.activation_checkpointing_enable(**options)
 
     def gradient_checkpointing_enable(self, **options: Any) -> None:
         """Do the same as `activation_checkpointing_enable`, under its older name."""
-        self.ranking_model().gradient_checkpointing_enable(**options)
+        for model in filter(None, (self.ranking_model(), self.query_model())):
+            model.gradient_checkpointing_enable(**options)
 
 
 def group_scores(scores: Tensor, batch: Mapping[str, Any]) -> LossInputs:

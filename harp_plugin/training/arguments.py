@@ -142,6 +142,13 @@ class HarpModelArguments:
             "index --dimensions` shortens are trained to rank too."
         },
     )
+    untie_encoder: bool | None = field(
+        default=None,
+        metadata={
+            "help": "Whether a bi-encoder has two encoders, one for queries and one for documents "
+            "(DPR), which begin as copies. Default: as the model's folder says, or false."
+        },
+    )
 
     def __post_init__(self) -> None:
         check_limits(self, {"texts_at_once": COUNT, "matryoshka_dimensions": COUNT})

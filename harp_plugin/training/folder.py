@@ -196,7 +196,7 @@ class RunFolder:
         # Without config.json nothing loads the folder; the manifest says that all else is there.
         last = ["config.json", MANIFEST]
         for name in sorted(names, key=lambda name: (name in last, name)):
-            (self.path / name).parent.mkdir(exist_ok=True)
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
             (self.partial / name).replace(self.path / name)
             if name in last:
                 sync(self.path)

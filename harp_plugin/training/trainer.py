@@ -114,7 +114,7 @@ class HarpTrainer(TevatronTrainer):
             self.add_callback(StopAtNonFinite(self.non_finite, groups, self.accelerator))
         self.meters = self.new_meters()
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
-        self.embedding_gradient: EmbeddingGradient | None = None
+        self.embedding_gradients: list[EmbeddingGradient] = []
         if args.device.type == "cpu" and not args.torch_compile:
             self._use_cpu_modules(model)
 
@@ -125,9 +125,10 @@ class HarpTrainer(TevatronTrainer):
     def _use_cpu_modules(self, model: TrainableModel) -> None:
         assert isinstance(model, nn.Module)
         use_cpu_modules(model)
-        embedding = model.ranking_model().get_input_embeddings()
-        if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
-            self.embedding_gradient = EmbeddingGradient(embedding)
+        for part in filter(None, (model.ranking_model(), model.query_model())):
+            embedding = part.get_input_embeddings()
+            if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
+                self.embedding_gradients.append(EmbeddingGradient(embedding))
 
     @property
     def best_step(self) -> int | None:
@@ -221,8 +222,8 @@ class HarpTrainer(TevatronTrainer):
     ) -> Tensor:
         """Run one forward and backward pass, and count its tokens and pairs."""
         self.speed.add(self.trained_model.size_of(inputs))
-        if self.embedding_gradient is not None:
-            self.embedding_gradient.begin()
+        for gradient in self.embedding_gradients:
+            gradient.begin()
         return Trainer.training_step(self, model, inputs, num_items_in_batch)
 
     def evaluate(
@@ -323,8 +324,10 @@ class HarpTrainer(TevatronTrainer):
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
             folder = output_dir or self.args.output_dir
-            self.trained_model.save(folder, state_dict, self.untrained)
-            save_tokenizer(self.processing_class, folder)
+            model = self.trained_model
+            model.save(folder, state_dict, self.untrained)
+            for part in model.folders:
+                save_tokenizer(self.processing_class, Path(folder) / part)
 
     def _load_from_checkpoint(
         self, resume_from_checkpoint: str, model: nn.Module | None = None
@@ -398,7 +401,7 @@ def _checkpoint_errors(checkpoint: str | None) -> Iterator[None]:
         raise HarpError(f"cannot go on from {checkpoint}: {reason}") from error
 
 
-def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str) -> None:
+def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> None:
     """Save a tokenizer without the truncation and padding of its last call."""
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()

@@ -15,7 +15,9 @@ from transformers import AutoModel
 
 from harp_plugin.errors import HarpError
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
-from harp_plugin.models.loading import load_tokenizer, resolve_model
+from harp_plugin.models.loading import load_tokenizer, model_fingerprint, resolve_model
+from harp_plugin.ranking.windows import DocumentWindows
+from harp_plugin.retrieval.dense.encoder import Encoder
 from harp_plugin.tasks import DocumentOrigin, Pair, PairGroup
 from harp_plugin.training.data import Example, GroupCollator
 from harp_plugin.training.losses import WeightedSum
@@ -166,6 +168,118 @@ def test_gradients_in_parts_are_those_of_the_whole_batch(tiny_bert, tokenizer, t
     torch.testing.assert_close(parts, whole, atol=1e-5, rtol=1e-5)
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-4)
+
+
+@pytest.fixture
+def untied(tiny_bert, tokenizer, tmp_path):
+    """A saved bi-encoder whose two encoders differ."""
+
+    def make(**options):
+        model = TrainableBiEncoder.load(str(tiny_bert), untie_encoder=True, **options).eval()
+        with torch.no_grad():
+            for weight in model.query_encoder.parameters():
+                weight += 0.05 * torch.randn_like(weight)
+        model.save(tmp_path / "untied")
+        for part in model.folders:
+            tokenizer.save_pretrained(tmp_path / "untied" / part)
+        return model, tmp_path / "untied"
+
+    torch.manual_seed(1)
+    return make
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "last"])
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_two_encoders_are_those_of_sentence_transformers(untied, tokenizer, pooling, is_packed):
+    model, folder = untied(pooling=pooling)
+    theirs = SentenceTransformer(str(folder), device="cpu")
+    theirs.max_seq_length = LENGTH
+    queries, documents = theirs.encode_query(TEXTS), theirs.encode_document(TEXTS)
+    assert np.abs(queries - documents).max() > 0.01
+    batch = model.batches(tokenizer, max_length=LENGTH)(
+        list(zip(TEXTS, TEXTS, strict=True)), [None] * len(TEXTS), None
+    )
+    for trained in (model, TrainableBiEncoder.load(str(folder)).eval()):
+        trained.is_packed = is_packed
+        with torch.no_grad():
+            vectors = trained(*(batch[name] for name in trained.inputs)).vectors
+        np.testing.assert_allclose(vectors[batch["query_rows"]], queries, atol=1e-5)
+        np.testing.assert_allclose(vectors[batch["document_rows"]], documents, atol=1e-5)
+    ours = Encoder(folder, DocumentWindows(), device="cpu", max_length=LENGTH)
+    np.testing.assert_allclose(ours.queries(TEXTS), queries, atol=1e-5)
+    np.testing.assert_allclose(ours.documents(TEXTS).vectors, documents, atol=1e-5)
+    for part, expected in ((".", documents), ("query_encoder", queries)):
+        alone = AutoModel.from_pretrained(folder / part).eval()
+        padded = tokenizer(
+            TEXTS, padding=True, truncation=True, max_length=LENGTH, return_tensors="pt"
+        )
+        with torch.no_grad():
+            states, mask = alone(**padded).last_hidden_state, padded["attention_mask"]
+        ends = mask.sum(1) - 1
+        vector = {
+            "cls": states[:, 0],
+            "mean": (states * mask[..., None]).sum(1) / mask.sum(1)[:, None],
+            "last": states[torch.arange(len(ends)), ends],
+        }[pooling]
+        np.testing.assert_allclose(normalize(vector, dim=1), expected, atol=1e-5)
+    one = SentenceTransformer(str(folder / "query_encoder"), device="cpu")
+    one.max_seq_length = LENGTH
+    np.testing.assert_allclose(one.encode(TEXTS), queries, atol=1e-6)
+
+
+@pytest.mark.parametrize("texts_at_once", [None, 2])
+def test_gradients_of_two_encoders_are_those_of_plain_torch(untied, tokenizer, texts_at_once):
+    model, folder = untied(texts_at_once=texts_at_once)
+    batch = batch_of(model, tokenizer)
+    found = model.loss_inputs(model(*(batch[name] for name in model.inputs)), batch)
+    loss = WeightedSum({"contrastive": {"temperature": 0.1}})
+    loss.terms(found)["contrastive"].sum().backward()
+    of_documents, of_queries = (
+        AutoModel.from_pretrained(folder / part).eval() for part in (".", "query_encoder")
+    )
+    total = 0
+    for number, group in enumerate(each.group for each in GROUPS):
+        texts = [pair.document for pair in group.members] + NEGATIVES_IN_BATCH[number]
+        documents = torch.stack([encoded(of_documents, tokenizer, text) for text in texts])
+        scores = documents @ encoded(of_queries, tokenizer, group.positive.query) / 0.1
+        total = total + cross_entropy(scores[None], torch.tensor([0]))
+    total.backward()
+    for ours, plain in ((model.encoder, of_documents), (model.query_encoder, of_queries)):
+        expected = dict(plain.named_parameters())
+        for name, weight in ours.named_parameters():
+            if "pooler" not in name:
+                torch.testing.assert_close(weight.grad, expected[name].grad, atol=1e-4, rtol=1e-3)
+
+
+def test_two_encoders_begin_as_copies_and_stay_two(tiny_bert, untied, tmp_path):
+    model = TrainableBiEncoder.load(str(tiny_bert), untie_encoder=True)
+    pairs = zip(model.encoder.parameters(), model.query_encoder.parameters(), strict=True)
+    assert all(torch.equal(*pair) and pair[0] is not pair[1] for pair in pairs)
+    changed, folder = untied()
+    model.load_weights(folder)
+    again = TrainableBiEncoder.load(str(folder), untie_encoder=True)
+    expected = changed.state_dict()
+    for found in (model, again):
+        assert found.state_dict().keys() == expected.keys()
+        assert all(torch.equal(value, expected[name]) for name, value in found.state_dict().items())
+    gathered = changed.query_model(expected).state_dict()
+    assert all(torch.equal(v, expected[f"query_encoder.{name}"]) for name, v in gathered.items())
+    with pytest.raises(HarpError, match="has another encoder for queries: leave untie_encoder out"):
+        TrainableBiEncoder.load(str(folder), untie_encoder=False)
+    router = json.loads((folder / "router_config.json").read_text())
+    router["structure"]["query"] = ["."]
+    (folder / "router_config.json").write_text(json.dumps(router))
+    with pytest.raises(HarpError, match="has a part Router, which is not trained here"):
+        TrainableBiEncoder.load(str(folder))
+
+
+def test_the_fingerprint_of_two_encoders_covers_both(untied):
+    _, folder = untied()
+    before = model_fingerprint(str(folder)), Encoder(folder, DocumentWindows()).fingerprint
+    weights = folder / "query_encoder" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"1")
+    after = model_fingerprint(str(folder)), Encoder(folder, DocumentWindows()).fingerprint
+    assert before[0] != after[0] and before[1] != after[1]
 
 
 DISTINCT = [

@@ -9,7 +9,15 @@ from safetensors.torch import load_file
 from harp_plugin.errors import HarpError
 from harp_plugin.files.records import write_record
 from harp_plugin.files.store_order import UNFINISHED, UNPUBLISHED
-from harp_plugin.models.folder import MANIFEST, POOLING, listed_files, verify_manifest
+from harp_plugin.models.bi_encoder import TrainableBiEncoder
+from harp_plugin.models.folder import (
+    MANIFEST,
+    POOLING,
+    QUERY_ENCODER,
+    WEIGHTS,
+    listed_files,
+    verify_manifest,
+)
 from harp_plugin.training.checkpoint_files import fault, remove, synced_hashes
 from harp_plugin.training.folder import LOG
 from harp_plugin.training.run import fit
@@ -17,12 +25,13 @@ from harp_plugin.training.run import fit
 from .conftest import DyingGroups, Killed, SentenceGroups
 
 DENSE = {"model_kind": "bi-encoder", "losses": {"contrastive": 1}}
-ENCODERS = ({},)
+ENCODERS = ({}, {"untie_encoder": True})
 
 
 @pytest.mark.integration
-def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path):
-    changes = {**DENSE, "max_steps": 30, "save_steps": 6}
+@pytest.mark.parametrize("more", ENCODERS)
+def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path, more):
+    changes = {**DENSE, **more, "max_steps": 30, "save_steps": 6}
     whole = fit(SentenceGroups(), *options(**changes, output_dir=str(tmp_path / "whole")))
     losses = [line["loss"] for line in json.loads((whole / LOG).read_text()) if "loss" in line]
     assert sum(losses[-5:]) < 0.7 * sum(losses[:5])
@@ -30,9 +39,17 @@ def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path):
         fit(DyingGroups(80), *options(**changes))
     assert not (tmp_path / "out" / "model.safetensors").exists()
     again = fit(SentenceGroups(), *options(**changes))
-    for name in ("model.safetensors", LOG, "modules.json", "1_Pooling/config.json", "README.md"):
+    for name in (*listed_files(whole), MANIFEST, LOG, "README.md"):
         assert (again / name).read_bytes() == (whole / name).read_bytes()
-    assert "embeddings.word_embeddings.weight" in load_file(again / "model.safetensors")
+    weights = load_file(again / WEIGHTS)
+    assert "embeddings.word_embeddings.weight" in weights
+    if more:
+        of_queries = load_file(again / QUERY_ENCODER / WEIGHTS)
+        assert of_queries.keys() == weights.keys()
+        assert any((of_queries[name] != weights[name]).any() for name in weights)
+        (again / QUERY_ENCODER / WEIGHTS).write_bytes(b"")
+        with pytest.raises(HarpError, match=f"{QUERY_ENCODER}/{WEIGHTS}"):
+            TrainableBiEncoder.load(str(again))
 
 
 @pytest.mark.integration
@@ -102,6 +119,7 @@ def test_losses_of_a_group_alone_train_it_too(options):
         ({**DENSE, "losses": {"lce": 1, "mlm": 1}}, "leave out mlm"),
         ({"pooling": "cls", "losses": {"lce": 1}}, "pooling is an option of a bi-encoder"),
         ({"normalize": True, "losses": {"lce": 1}}, "normalize is an option of a bi-encoder"),
+        ({"untie_encoder": True, "losses": {"lce": 1}}, "untie_encoder is an option of a bi"),
         (
             {**DENSE, "losses": {"lce": 1}, "matryoshka_dimensions": [8]},
             "changes the loss contrastive only",

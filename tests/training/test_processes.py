@@ -10,9 +10,12 @@ import torch
 from safetensors.torch import load_file
 from torch import multiprocessing
 
+from harp_plugin.models.folder import listed_files
 from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
+
+OF_A_BI_ENCODER = {"losses": {"contrastive": {"temperature": 5}}, "model_kind": "bi-encoder"}
 
 
 def free_port() -> int:
@@ -81,7 +84,7 @@ class OnTheFirst:
 
     dataset, queries, measures = "none", (), ("nDCG@10",)
 
-    def __call__(self, model, tokenizer, files):
+    def __call__(self, model, tokenizer, files, query_model):
         assert os.environ["RANK"] == "0"
         torch.rand(1)
         score = model(**tokenizer(["query"], ["document"], return_tensors="pt")).logits
@@ -102,7 +105,8 @@ def validate_on_the_first(rank: int, port: int, recipe: dict, watched: dict) -> 
         ({"losses": {"hinge": 1, "mlm": 1}}, True),
         ({"losses": {"mlm": 1}}, False),
         ({"losses": {"lce": 1}}, False),
-        ({"losses": {"contrastive": {"temperature": 5}}, "model_kind": "bi-encoder"}, False),
+        (OF_A_BI_ENCODER, False),
+        ({**OF_A_BI_ENCODER, "untie_encoder": True}, False),
     ],
 )
 def test_two_processes_train_what_one_trains_with_the_same_global_batch(
@@ -133,11 +137,13 @@ def test_two_processes_train_what_one_trains_with_the_same_global_batch(
         **common,
     }
     multiprocessing.spawn(train_one_of_two, args=(free_port(), recipe, killed), nprocs=2)
-    expected = load_file(one / "model.safetensors")
-    actual = load_file(tmp_path / "two" / "model.safetensors")
-    assert expected.keys() == actual.keys()
-    for name, weight in expected.items():
-        torch.testing.assert_close(actual[name], weight, atol=1e-6, rtol=1e-5)
+    files = [name for name in listed_files(one) if name.endswith(".safetensors")]
+    assert len(files) == (2 if "untie_encoder" in changes else 1)
+    for file in files:
+        expected, actual = load_file(one / file), load_file(tmp_path / "two" / file)
+        assert expected.keys() == actual.keys()
+        for name, weight in expected.items():
+            torch.testing.assert_close(actual[name], weight, atol=1e-6, rtol=1e-5)
     lines = [
         json.loads((folder / "training_log.json").read_text()) for folder in (one, tmp_path / "two")
     ]

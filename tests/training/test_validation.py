@@ -37,7 +37,7 @@ class Scripted:
         self.script = list(values)
         self.found = {}
 
-    def __call__(self, model, tokenizer, files):
+    def __call__(self, model, tokenizer, files, query_model):
         assert not model.training and tokenizer.is_fast
         random.random(), np.random.rand(), torch.rand(1)
         tokenizer(["a text"], truncation=True, max_length=3, padding="max_length")
