@@ -13,8 +13,8 @@ may be relevant; `round-two` goes on from it with negatives that it finds itself
 BM25's, for as many steps. `without-rules` takes all anchor texts of a page, `without-masking` takes
 all documents of the batch for negatives but the group's own, and `classifier` takes the quarter of
 the anchor texts that look most like the queries of `--query-examples`. `matryoshka` also trains the
-first 128, 64 and 32 numbers of the vectors. `CONDITION@64` is a condition whose vectors keep their
-first 64 numbers only.
+first 128, 64 and 32 numbers of the vectors, and `two-encoders` has one for queries and one for
+documents. `CONDITION@64` is a condition whose vectors keep their first 64 numbers only.
 
 `--report` trains nothing. It prints a table of all conditions, alone and fused with BM25 by weights
 that are learnt on dev. The values of a query are averaged over seeds before paired t-tests against
@@ -67,6 +67,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "without-rules": {"anchors_per_page": 10_000},
     "classifier": {"query_like_share": 0.25},
     "matryoshka": {"matryoshka_dimensions": [128, 64, 32]},
+    "two-encoders": {"untie_encoder": True},
 }
 """What each condition changes in the recipe."""
 CONTINUED = ("round-two", "longer")
