@@ -18,7 +18,7 @@ documents. `CONDITION@64` is a condition whose vectors keep their first 64 numbe
 
 `--report` trains nothing. It prints a table of all conditions, alone and fused with BM25 by weights
 that are learnt on dev. The values of a query are averaged over seeds before paired t-tests against
-`round-one`; Holm's correction counts all tests of a measure. `--cross-encoder DEV TEST` names runs
+`--reference`; Holm's correction counts all tests of a measure. `--cross-encoder DEV TEST` names runs
 of BM25's results in the order of a cross-encoder, for the fusion of three.
 """
 
@@ -308,7 +308,7 @@ def _values(run: pd.DataFrame, collection: JudgedDataset) -> PerQuery:
 def _tests(
     rows: dict[str, list[PerQuery]], options: argparse.Namespace
 ) -> dict[str, dict[str, float | None]]:
-    """Compare each row with the row of `round-one` that has the same systems."""
+    """Compare each row with the row of ``--reference`` that has the same systems."""
     means = {
         name: {
             measure: {qid: mean(v[measure][qid] for v in by_seed) for qid in by_seed[0][measure]}
@@ -318,7 +318,7 @@ def _tests(
     }
     p_values: dict[str, dict[str, float | None]] = {}
     for pattern in ("{}", "BM25 + {}", "BM25 + {} + cross-encoder"):
-        reference = pattern.format(REFERENCE)
+        reference = pattern.format(options.reference)
         named = (*BASELINES, *options.conditions)
         compared = {name: means[name] for name in map(pattern.format, named) if name in means}
         if reference in compared:
@@ -346,6 +346,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--bf16", action="store_true", help="train and encode in bf16")
     parser.add_argument("--cross-encoder", nargs=2, type=Path, metavar=("DEV", "TEST"))
+    parser.add_argument("--reference", type=_condition, default=REFERENCE)
     parser.add_argument("--report", action="store_true", help="print the table, train nothing")
     parser.add_argument("--train-unmasked", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -206,15 +206,17 @@ class TrainableBiEncoder(TrainableBase):
                 vectors of too few dimensions, or two encoders where one is asked for.
         """
         files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
+        if files.has_query_encoder and untie_encoder is False:
+            raise HarpError(
+                f"model {name} has another encoder for queries: leave untie_encoder out"
+            )
         kind = encoder_class(load_pretrained(AutoConfig, name), files.pooling)
         encoder, new_weights = load_with_new_weights(kind, name, seed)
-        query_encoder = deepcopy(encoder) if untie_encoder else None
+        query_encoder = None
         if files.has_query_encoder:
-            if untie_encoder is False:
-                raise HarpError(
-                    f"model {name} has another encoder for queries: leave untie_encoder out"
-                )
             query_encoder, _ = load_with_new_weights(kind, name, seed, subfolder=QUERY_ENCODER)
+        elif untie_encoder:
+            query_encoder = deepcopy(encoder)
         names = tuple(sorted(new_weights))
         return cls(encoder, files, names, texts_at_once, matryoshka_dimensions, query_encoder)
 
@@ -260,7 +262,8 @@ class TrainableBiEncoder(TrainableBase):
         Args:
             input_ids: token ids of the texts, one text after the other, (tokens,).
             lengths: number of tokens of each text, on the CPU, (texts,).
-            query_count: how many of the texts, the first ones, are queries.
+            query_count: how many of the texts, the first ones, are queries; the others are
+                documents.
         """
         if self.query_encoder is None or not query_count:
             return BiEncoderOutput(vectors=self._in_parts(self.encoder, input_ids, lengths))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from .validation import Validation
 __all__ = ["build_trainer", "fit", "train"]
 
 logger = logging.getLogger(__name__)
+_SECONDS_TO_DROP_TENSORS = 0.5
 
 
 def train(
@@ -199,6 +201,10 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
         draw_curves(trainer.state.log_history, folder.partial / CURVES)
         folder.publish(state_of(trainer.state) | {"best_step": trainer.best_step})
     trainer.accelerator.wait_for_everyone()
+    if training_args.world_size > 1:
+        # A thread of Gloo drops the tensors of the last exchange after the exchange is over; a
+        # process that ends before then is aborted (pull request 179291 of pytorch).
+        time.sleep(_SECONDS_TO_DROP_TENSORS)
 
 
 def build_trainer(
