@@ -18,8 +18,8 @@ documents. `CONDITION@64` is a condition whose vectors keep their first 64 numbe
 
 `--report` trains nothing. It prints a table of all conditions, alone and fused with BM25 by weights
 that are learnt on dev. The values of a query are averaged over seeds before paired t-tests against
-`--reference`; Holm's correction counts all tests of a measure. `--cross-encoder DEV TEST` names runs
-of BM25's results in the order of a cross-encoder, for the fusion of three.
+`--reference`; Holm's correction counts all tests of a measure. `--cross-encoder DEV TEST` names
+runs of BM25's results in the order of a cross-encoder, for the fusion of three.
 """
 
 from __future__ import annotations
@@ -349,7 +349,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--reference", type=_condition, default=REFERENCE)
     parser.add_argument("--report", action="store_true", help="print the table, train nothing")
     parser.add_argument("--train-unmasked", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.reference not in options.conditions:
+        parser.error(f"--conditions lacks {options.reference}, which is the --reference")
+    return options
 
 
 if __name__ == "__main__":

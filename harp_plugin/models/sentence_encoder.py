@@ -9,14 +9,14 @@ from typing import Any
 
 from ..errors import HarpError
 from ..files.writing import write_text
-from .folder import POOLING, QUERY_ENCODER
+from .folder import POOLING, QUERY_ENCODER, ROUTER
 from .pooling import DECODER, POOLINGS
 
 __all__ = ["SentenceEncoderFiles"]
 
 Settings = dict[str, Any]
 _MODULES = "modules.json"
-_ROUTER = "router_config.json"
+_TOKENIZER = "tokenizer.json"
 _PACKAGE = "sentence_transformers.models"
 _SETTINGS = "config_sentence_transformers.json"
 _INPUT = "sentence_bert_config.json"
@@ -74,9 +74,9 @@ class SentenceEncoderFiles:
             raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(known)}")
         modules = _read(name, _MODULES)
         kinds = [_kind(str(module["type"])) for module in modules or []]
-        has_query_encoder = "Router" in kinds and _read(name, _ROUTER) == _ROUTES
-        known_parts = {"Router" if has_query_encoder else "Transformer", "Pooling", "Normalize"}
-        if strange := set(kinds) - known_parts:
+        has_query_encoder = "Router" in kinds and _read(name, ROUTER) == _ROUTES
+        first = "Router" if has_query_encoder else "Transformer"
+        if strange := set(kinds) - {first, "Pooling", "Normalize"}:
             raise HarpError(
                 f"model {name} has a part {min(strange)}, which is not trained here: name an "
                 "encoder of Transformer, Pooling and Normalize"
@@ -95,7 +95,8 @@ class SentenceEncoderFiles:
             True if normalize is None else normalize,
             (prompts.get("query") or "", prompts.get("document") or ""),
             inputs.get("max_seq_length"),
-            is_plain=_is_plain(inputs, of_pooling, settings),
+            is_plain=_is_plain(inputs, of_pooling, settings)
+            and (not has_query_encoder or _reads_queries_as_documents(name)),
             has_query_encoder=has_query_encoder,
         )
 
@@ -129,7 +130,7 @@ class SentenceEncoderFiles:
         most = self.longest or longest
         _write(folder / _INPUT, {"max_seq_length": most, "do_lower_case": False})
         if self.has_query_encoder:
-            _write(folder / _ROUTER, _ROUTES)
+            _write(folder / ROUTER, _ROUTES)
             alone = replace(self, has_query_encoder=False)
             alone.write(folder / QUERY_ENCODER, width=width, longest=longest)
 
@@ -143,6 +144,13 @@ def _is_plain(inputs: Settings, pooling: Settings, settings: Settings) -> bool:
     if differing - {"max_seq_length", "modality_config", "unpad_inputs"}:
         return False
     return bool(pooling.get("include_prompt", True)) and not settings.get("default_prompt_name")
+
+
+def _reads_queries_as_documents(name: str) -> bool:
+    """Tell whether the encoder of queries has the tokenizer and the input of that of documents."""
+    return all(
+        _read(name, file) == _read(name, f"{QUERY_ENCODER}/{file}") for file in (_INPUT, _TOKENIZER)
+    )
 
 
 def _kind(type: str) -> str:

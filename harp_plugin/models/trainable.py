@@ -220,7 +220,7 @@ class TrainableModel(Protocol):
         """
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the part of the model that ranks.
+        """Return the part of the model that ranks, without the encoder of `query_model`.
 
         Args:
             weights: the gathered weights, if processes shard the model; the part is then a copy.
@@ -235,7 +235,7 @@ class TrainableModel(Protocol):
 
 
 class TrainableBase(nn.Module):
-    """What models of all kinds have in common, which train one model of transformers that ranks.
+    """What models of all kinds have in common, which train one model of transformers, or two.
 
     Args:
         new_weights: names of the weights that were drawn at random because the checkpoint lacks

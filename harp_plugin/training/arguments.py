@@ -146,7 +146,8 @@ class HarpModelArguments:
         default=None,
         metadata={
             "help": "Whether a bi-encoder has two encoders, one for queries and one for documents "
-            "(DPR), which begin as copies. Default: as the model's folder says, or false."
+            "(DPR). Both begin as the model, unless it has two already. Default: as the model's "
+            "folder says, or false."
         },
     )
 

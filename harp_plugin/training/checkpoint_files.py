@@ -12,7 +12,7 @@ from ..errors import HarpError
 from ..files.hashes import changed_file, describe_files
 from ..files.store_order import UNFINISHED
 from ..files.writing import TEMPORARY, sync, write_text
-from ..models.folder import MANIFEST, POOLING, QUERY_ENCODER, listed_files
+from ..models.folder import MANIFEST, POOLING, QUERY_ENCODER, ROUTER, listed_files
 from .card import CARD
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "is_half_written",
     "keep_newest",
     "remove",
-    "remove_path",
     "remove_weights",
     "set_aside",
     "step_of",
@@ -36,16 +35,21 @@ _STATE = "trainer_state.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
 _OPTIMIZERS = ("optimizer.", "optimizer_", "global_step")
 """How the names begin of what holds the state of an optimizer, sharded or not."""
-_WRITTEN = (
-    *_NOT_LISTED,
+_OF_A_MODEL = (
     *("added_tokens.json", "chat_template.jinja", "config.json", "generation_config.json"),
     *("merges.txt", "model.safetensors", "special_tokens_map.json", "tokenizer*.json"),
-    *("vocab.json", "vocab.txt", "*.model", _STATE, "optimizer.*", "scaler.pt", "scheduler.pt"),
+    *("vocab.json", "vocab.txt", "*.model", "bpe.codes", f"*{TEMPORARY}"),
+    *("model-*-of-*.safetensors", "model.safetensors.index.json"),
+    *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
+    *(f"{POOLING}/config.json", f"{POOLING}/*{TEMPORARY}"),
+)
+_WRITTEN = (
+    *_NOT_LISTED,
+    *_OF_A_MODEL,
+    *(f"{QUERY_ENCODER}/{name}" for name in _OF_A_MODEL),
+    *(ROUTER, _STATE, "optimizer.*", "scaler.pt", "scheduler.pt", f".{MANIFEST}.*"),
     *("rng_state*.pth", "pytorch_model_fsdp*", "optimizer_*", "global_step*", "latest"),
-    *("model-*-of-*.safetensors", "model.safetensors.index.json", "bpe.codes"),
-    *("zero_to_fp32.py", f".{MANIFEST}.*", f"*{TEMPORARY}"),
-    *("modules.json", "router_config.json", "config_sentence_transformers.json"),
-    *("sentence_bert_config.json", f"{POOLING}/config.json", f"{QUERY_ENCODER}/*"),
+    "zero_to_fp32.py",
 )
 
 
@@ -179,7 +183,7 @@ def remove(checkpoint: Path) -> None:
     marks = [checkpoint / UNFINISHED, checkpoint / MANIFEST]
     was_half_written = is_half_written(checkpoint)
     for path in _written(checkpoint) - {*marks}:
-        remove_path(path)
+        _remove_path(path)
     _remove_empty_folders(checkpoint)
     if was_half_written and {*checkpoint.iterdir()} - {*marks}:
         return
@@ -198,14 +202,13 @@ def remove_weights(folder: Path) -> None:
         folder: the folder of the run.
     """
     paths = _written(folder) - {folder / MANIFEST, folder / CARD}
-    for path in sorted(paths, key=lambda path: (path.name != "config.json", path.name)):
-        remove_path(path)
+    for path in sorted(paths, key=lambda path: (path != folder / "config.json", path)):
+        _remove_path(path)
     for checkpoint in filter(is_from_training, checkpoints(folder)):
         remove(checkpoint)
 
 
-def remove_path(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it, if there is one."""
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -15,7 +15,7 @@ from ..files.made_from import MadeFrom, OverwriteRules
 from ..files.records import read_record, write_record
 from ..files.store_order import UNFINISHED, UNPUBLISHED
 from ..files.writing import remove_temporary, sync, write_text
-from ..models.folder import MANIFEST, is_model_file, listed_files
+from ..models.folder import MANIFEST, POOLING, is_model_file, listed_files
 from ..models.trainable import ModelDescription
 from . import checkpoint_files
 from .card import CARD, model_card
@@ -136,8 +136,8 @@ class RunFolder:
         if stored is not None and self.made_from.agrees_with(read_made_from(stored), self.rules):
             return
         # The record stays until the end: without it, nothing tells who wrote what a kill leaves.
-        for name in (MANIFEST, *(stored or {}).get("published", ())):
-            checkpoint_files.remove_path(self.path / name)
+        for name in (MANIFEST, *_published(stored or {})):
+            (self.path / name).unlink(missing_ok=True)
             folder = (self.path / name).parent
             if folder != self.path and folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
@@ -196,16 +196,17 @@ class RunFolder:
         # Without config.json nothing loads the folder; the manifest says that all else is there.
         last = ["config.json", MANIFEST]
         for name in sorted(names, key=lambda name: (name in last, name)):
-            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.partial / name).replace(self.path / name)
-            if name in last:
-                sync(self.path)
+            target = self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (self.partial / name).replace(target)
+            if name in last or target.parent != self.path:
+                sync(target.parent)
         shutil.rmtree(self.partial)
 
     def _record_published(self, names: list[str]) -> None:
         """Write into the run's record which files it is about to publish."""
         stored = read_record(self.path / RECORD)
-        published = stored.get("published", [])
+        published = _published(stored)
         for name in names:
             if name not in published and (self.path / name).exists():
                 raise HarpError(
@@ -241,3 +242,9 @@ class RunFolder:
             return str(error)
         except OSError as error:
             return f"a file of {self.path} cannot be read ({error.strerror})"
+
+
+def _published(record: Mapping[str, Any]) -> list[str]:
+    """Read which files a run has published, or was about to; it once named folders with files."""
+    names = record.get("published", [])
+    return [f"{POOLING}/config.json" if name == POOLING else name for name in names]

@@ -1,6 +1,8 @@
 """Vectors as sentence-transformers makes them; scores and gradients by loops over plain torch."""
 
+import gc
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.loading import load_tokenizer, model_fingerprint, resolve_model
 from harp_plugin.ranking.windows import DocumentWindows
 from harp_plugin.retrieval.dense.encoder import Encoder
+from harp_plugin.retrieval.dense.vectors import LibraryVectors, TextVectors
 from harp_plugin.tasks import DocumentOrigin, Pair, PairGroup
 from harp_plugin.training.data import Example, GroupCollator
 from harp_plugin.training.losses import WeightedSum
@@ -271,6 +274,52 @@ def test_two_encoders_begin_as_copies_and_stay_two(tiny_bert, untied, tmp_path):
     (folder / "router_config.json").write_text(json.dumps(router))
     with pytest.raises(HarpError, match="has a part Router, which is not trained here"):
         TrainableBiEncoder.load(str(folder))
+
+
+@pytest.mark.parametrize("way", ["packed", "padded", "sentence-transformers"])
+def test_two_encoders_have_prompts_and_a_longest_input(untied, monkeypatch, way):
+    _, folder = untied()
+    settings = folder / "config_sentence_transformers.json"
+    prompts = {"prompts": {"query": "find: ", "document": "it "}}
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | prompts))
+    if way == "padded":
+        monkeypatch.setattr("harp_plugin.ranking.batches.can_pack", lambda config: False)
+    if way == "sentence-transformers":
+        tokens = folder / "query_encoder" / "sentence_bert_config.json"
+        tokens.write_text(json.dumps({"max_seq_length": 8, "do_lower_case": True}))
+    ours, theirs = Encoder(folder, DocumentWindows()), SentenceTransformer(str(folder))
+    np.testing.assert_allclose(ours.queries(TEXTS), theirs.encode_query(TEXTS), atol=1e-5)
+    documents = ours.documents(TEXTS).vectors
+    np.testing.assert_allclose(documents, theirs.encode_document(TEXTS), atol=1e-5)
+    of_library = way == "sentence-transformers"
+    assert isinstance(ours._loaded, LibraryVectors if of_library else TextVectors)
+    with pytest.raises(HarpError, match="max_length is 100000: this encoder takes 3 to 512"):
+        Encoder(folder, DocumentWindows(), max_length=100_000).queries(TEXTS)
+
+
+def test_the_encoder_of_queries_needs_what_the_other_needs(untied):
+    _, folder = untied()
+    path = folder / "query_encoder" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"attn_implementation": "a/kernel"}))
+    with pytest.raises(HarpError, match=r"query_encoder.* asks for attn_implementation"):
+        Encoder(folder, DocumentWindows()).documents(TEXTS)
+    with pytest.raises(HarpError, match="asks for attn_implementation"):
+        TrainableBiEncoder.load(str(folder))
+
+
+@pytest.mark.parametrize("is_untied", [True, False])
+def test_vectors_that_are_dropped_keep_no_model(tiny_bert, tokenizer, is_untied):
+    trained = TrainableBiEncoder.load(str(tiny_bert), untie_encoder=is_untied)
+    models = [each for each in (trained.encoder, trained.query_encoder) if each is not None]
+    gone = [weakref.ref(model) for model in models]
+    vectors = TextVectors(trained.encoder, tokenizer, trained.files, None, trained.query_encoder)
+    gc.collect()
+    gc.disable()
+    try:
+        del trained, models, vectors
+        assert [model() for model in gone] == [None] * len(gone)
+    finally:
+        gc.enable()
 
 
 def test_the_fingerprint_of_two_encoders_covers_both(untied):

@@ -89,7 +89,8 @@ def test_a_stopped_stage_goes_on_to_the_same_bytes(
 def test_a_share_of_the_texts_is_drawn_from(examples, tiny_bert, shared_data, tmp_path):
     folder = tmp_path / "build"
     source = str(shared_data / "wiki" / "simplewiki-core150.xml.bz2")
-    flags = ["--tasks", "anchor", "--query-examples", examples, "--query-encoder", str(tiny_bert)]
+    encoder = ["--query-likeness-encoder", str(tiny_bert)]
+    flags = ["--tasks", "anchor", "--query-examples", examples, *encoder]
     assert main(["build", source, "--output-dir", str(folder), "--quiet", *flags]) == 0
     scores = scores_of(folder)
     anchors = {row["id"]: row for row in read_table(folder / "graph" / "anchors").to_pylist()}

@@ -7,7 +7,7 @@ import pytest
 from safetensors.torch import load_file
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.records import write_record
+from harp_plugin.files.records import read_record, write_record
 from harp_plugin.files.store_order import UNFINISHED, UNPUBLISHED
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.folder import (
@@ -19,7 +19,7 @@ from harp_plugin.models.folder import (
     verify_manifest,
 )
 from harp_plugin.training.checkpoint_files import fault, remove, synced_hashes
-from harp_plugin.training.folder import LOG
+from harp_plugin.training.folder import LOG, RECORD
 from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups
@@ -53,9 +53,19 @@ def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path, mor
 
 
 @pytest.mark.integration
-def test_a_finished_folder_is_written_anew(options):
-    fit(SentenceGroups(), *options(**DENSE, max_steps=2, pooling="cls"))
-    folder = fit(SentenceGroups(), *options(**DENSE, max_steps=1, pooling="last", overwrite=True))
+@pytest.mark.parametrize("names_folders", [False, True])
+def test_a_finished_folder_is_written_anew(options, names_folders):
+    """Also one whose record names its folders, as it once did; files of others stay."""
+    first = {} if names_folders else {"untie_encoder": True}
+    folder = fit(SentenceGroups(), *options(**DENSE, **first, max_steps=2, pooling="cls"))
+    (folder / POOLING / "notes.txt").write_text("mine")
+    record = read_record(folder / RECORD)
+    if names_folders:
+        top = {Path(name).parts[0] for name in record["published"]}
+        write_record(folder / RECORD, record | {"published": sorted(top)})
+    fit(SentenceGroups(), *options(**DENSE, max_steps=1, pooling="last", overwrite=True))
+    assert (folder / POOLING / "notes.txt").read_text() == "mine"
+    assert not (folder / QUERY_ENCODER).exists()
     pooling = json.loads((folder / POOLING / "config.json").read_text())
     assert pooling["pooling_mode_lasttoken"] and not pooling["pooling_mode_cls_token"]
     assert f"{POOLING}/config.json" in listed_files(folder)

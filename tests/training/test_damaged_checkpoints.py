@@ -337,10 +337,15 @@ def test_pickles_run_no_code(name, save, runs, tmp_path, monkeypatch):
 def test_what_others_wrote_survives_overwriting(name, copy, runs):
     (copy / name).parent.mkdir(exist_ok=True)
     (copy / name).write_text("mine")
-    (copy / "checkpoint-2" / "notes.txt").write_text("mine")
+    for folder in (copy, copy / "checkpoint-2"):
+        for mine in ("notes.txt", "query_encoder/notes.txt", "1_Pooling/notes.txt"):
+            (folder / mine).parent.mkdir(exist_ok=True)
+            (folder / mine).write_text("mine")
     runs[1](copy, overwrite=True, seed=3, save_total_limit=1)
     assert (copy / name).read_text() == "mine"
-    assert (copy / "checkpoint-2" / "notes.txt").read_text() == "mine"
+    for folder in (copy, copy / "checkpoint-2"):
+        for mine in ("notes.txt", "query_encoder/notes.txt", "1_Pooling/notes.txt"):
+            assert (folder / mine).read_text() == "mine"
     assert json.loads((copy / MANIFEST).read_text())["recipe"]["seed"] == 3
 
 

@@ -17,7 +17,7 @@ from ...errors import HarpError
 from ...files.hashes import file_hash
 from ...files.versions import package_versions
 from ...models.devices import choose_device
-from ...models.folder import check_model_folder
+from ...models.folder import QUERY_ENCODER, ROUTER, check_model_folder
 from ...models.loading import model_errors, model_fingerprint, resolve_model, without_notices
 from ...ranking.versions import scoring_versions
 from ...ranking.windows import DocumentWindows
@@ -182,6 +182,8 @@ class Encoder:
             folder, device = Path(resolve_model(self.model)), choose_device(self.device)
             if folder.is_dir():
                 check_model_folder(folder, weights=True)
+                if (folder / ROUTER).is_file():
+                    check_model_folder(folder / QUERY_ENCODER, weights=True)
                 _check_parts(folder)
             options = self.normalize, self.max_length
             packed = TextVectors.load(self.model, device, self.dtype, *options)

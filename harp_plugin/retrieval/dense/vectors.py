@@ -88,9 +88,9 @@ class TextVectors(BatchRunner):
         self.normalize = files.normalize
         self._files = files
         self._template = TextTemplate.of(tokenizer)
-        self._of_queries = self
+        self._query_vectors: TextVectors | None = None
         if query_encoder is not None:
-            self._of_queries = TextVectors(query_encoder, tokenizer, files, max_length)
+            self._query_vectors = TextVectors(query_encoder, tokenizer, files, max_length)
 
     @classmethod
     def load(
@@ -138,7 +138,7 @@ class TextVectors(BatchRunner):
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
-        return self._of_queries._encode(texts, self.prompts[0])
+        return (self._query_vectors or self)._encode(texts, self.prompts[0])
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         """Encode documents: float32 of shape (documents, dimensions)."""
@@ -211,7 +211,7 @@ class LibraryVectors:
         )
         self._batch_size = batch_size
         self.tokenizer = model.tokenizer
-        encoder, usual = getattr(model[0], "auto_model", None), model.max_seq_length
+        encoder, usual = model.transformers_model, model.max_seq_length
         self.longest = _longest(encoder, model.tokenizer, usual, max_length)
         if max_length is not None:
             model.max_seq_length = max_length
