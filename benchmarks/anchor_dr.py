@@ -308,7 +308,7 @@ def _values(run: pd.DataFrame, collection: JudgedDataset) -> PerQuery:
 def _tests(
     rows: dict[str, list[PerQuery]], options: argparse.Namespace
 ) -> dict[str, dict[str, float | None]]:
-    """Compare each row with the row of ``--reference`` that has the same systems."""
+    """Compare each row with the row of ``--reference`` that has the same systems, or with BM25."""
     means = {
         name: {
             measure: {qid: mean(v[measure][qid] for v in by_seed) for qid in by_seed[0][measure]}
@@ -318,9 +318,9 @@ def _tests(
     }
     p_values: dict[str, dict[str, float | None]] = {}
     for pattern in ("{}", "BM25 + {}", "BM25 + {} + cross-encoder"):
-        reference = pattern.format(options.reference)
-        named = (*BASELINES, *options.conditions)
-        compared = {name: means[name] for name in map(pattern.format, named) if name in means}
+        reference = "BM25" if options.reference == "BM25" else pattern.format(options.reference)
+        named = {reference, *map(pattern.format, (*BASELINES, *options.conditions))}
+        compared = {name: means[name] for name in sorted(named & means.keys())}
         if reference in compared:
             p_values |= paired_tests(compared, reference)
     return corrected(p_values, "holm")
@@ -346,11 +346,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--bf16", action="store_true", help="train and encode in bf16")
     parser.add_argument("--cross-encoder", nargs=2, type=Path, metavar=("DEV", "TEST"))
-    parser.add_argument("--reference", type=_condition, default=REFERENCE)
+    parser.add_argument("--reference", metavar="CONDITION", default=REFERENCE)
     parser.add_argument("--report", action="store_true", help="print the table, train nothing")
     parser.add_argument("--train-unmasked", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.reference not in options.conditions:
+    if options.reference not in (*BASELINES, *options.conditions):
         parser.error(f"--conditions lacks {options.reference}, which is the --reference")
     return options
 
