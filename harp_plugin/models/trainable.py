@@ -233,6 +233,10 @@ class TrainableModel(Protocol):
             weights: as for `ranking_model`.
         """
 
+    @property
+    def models(self) -> tuple[PreTrainedModel, ...]:
+        """The models of `ranking_model` and of `query_model`, if there are two."""
+
 
 class TrainableBase(nn.Module):
     """What models of all kinds have in common, which train one model of transformers, or two.
@@ -263,6 +267,14 @@ class TrainableBase(nn.Module):
         return None
 
     @property
+    def models(self) -> tuple[PreTrainedModel, ...]:
+        """The models of `ranking_model` and of `query_model`, if there are two."""
+        query_model = self.query_model()
+        return (
+            (self.ranking_model(),) if query_model is None else (self.ranking_model(), query_model)
+        )
+
+    @property
     def folders(self) -> tuple[str, ...]:
         """The folders of a checkpoint that each hold a model, with its tokenizer."""
         return (".",)
@@ -279,12 +291,12 @@ class TrainableBase(nn.Module):
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""
-        for model in filter(None, (self.ranking_model(), self.query_model())):
+        for model in self.models:
             model.activation_checkpointing_enable(**options)
 
     def gradient_checkpointing_enable(self, **options: Any) -> None:
         """Do the same as `activation_checkpointing_enable`, under its older name."""
-        for model in filter(None, (self.ranking_model(), self.query_model())):
+        for model in self.models:
             model.gradient_checkpointing_enable(**options)
 
 

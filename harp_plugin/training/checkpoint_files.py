@@ -34,7 +34,7 @@ _NOT_LISTED = (MANIFEST, CARD, UNFINISHED, "training_args.bin")
 _STATE = "trainer_state.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
 _OPTIMIZERS = ("optimizer.", "optimizer_", "global_step")
-"""How the names begin of what holds the state of an optimizer, sharded or not."""
+"""How the names of the files and folders begin that hold the state of an optimizer."""
 _OF_A_MODEL = (
     *("added_tokens.json", "chat_template.jinja", "config.json", "generation_config.json"),
     *("merges.txt", "model.safetensors", "special_tokens_map.json", "tokenizer*.json"),
@@ -47,9 +47,9 @@ _WRITTEN = (
     *_NOT_LISTED,
     *_OF_A_MODEL,
     *(f"{QUERY_ENCODER}/{name}" for name in _OF_A_MODEL),
-    *(ROUTER, _STATE, "optimizer.*", "scaler.pt", "scheduler.pt", f".{MANIFEST}.*"),
-    *("rng_state*.pth", "pytorch_model_fsdp*", "optimizer_*", "global_step*", "latest"),
-    "zero_to_fp32.py",
+    *(f"{beginning}*" for beginning in _OPTIMIZERS),
+    *(ROUTER, _STATE, "scaler.pt", "scheduler.pt", f".{MANIFEST}.*"),
+    *("rng_state*.pth", "pytorch_model_fsdp*", "latest", "zero_to_fp32.py"),
 )
 
 

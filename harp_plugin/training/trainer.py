@@ -125,7 +125,7 @@ class HarpTrainer(TevatronTrainer):
     def _use_cpu_modules(self, model: TrainableModel) -> None:
         assert isinstance(model, nn.Module)
         use_cpu_modules(model)
-        for part in filter(None, (model.ranking_model(), model.query_model())):
+        for part in model.models:
             embedding = part.get_input_embeddings()
             if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
                 self.embedding_gradients.append(EmbeddingGradient(embedding))

@@ -196,11 +196,12 @@ def measure_on_first_process(
     """
     values: list[dict[str, float] | None] = [None]
     if process == 0:
-        with restored_state(*filter(None, (model.ranking_model(), model.query_model()))):
-            models = model.ranking_model(weights), model.query_model(weights)
-            for part in filter(None, models):
-                part.to(device).eval()  # type: ignore[arg-type]
-            values = [validation(models[0], tokenizer, model.files, models[1])]
+        with restored_state(*model.models):
+            ranking_model, query_model = model.ranking_model(weights), model.query_model(weights)
+            for part in (ranking_model, query_model):
+                if part is not None:
+                    part.to(device).eval()  # type: ignore[arg-type]
+            values = [validation(ranking_model, tokenizer, model.files, query_model)]
     broadcast_object_list(values)
     assert values[0] is not None
     return values[0]

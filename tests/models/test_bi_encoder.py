@@ -63,7 +63,7 @@ def batch_of(model, tokenizer, groups=GROUPS, length=LENGTH):
 
 
 def inputs_of(model, batch):
-    return model.loss_inputs(model(batch["input_ids"], batch["lengths"]), batch)
+    return model.loss_inputs(model(*(batch[name] for name in model.inputs)), batch)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "last"])
@@ -138,22 +138,28 @@ NEGATIVES_IN_BATCH = {
 }
 
 
-def test_loss_and_gradients_are_those_of_plain_torch(tiny_bert, tokenizer):
-    model = TrainableBiEncoder.load(str(tiny_bert)).eval()
+def check_gradients(model, tokenizer, of_documents, of_queries):
+    """Compare the gradients of `GROUPS` with those of a loop over plain torch."""
     loss = WeightedSum({"contrastive": {"temperature": 0.1}})
     loss.terms(inputs_of(model, batch_of(model, tokenizer)))["contrastive"].sum().backward()
-    encoder = AutoModel.from_pretrained(str(tiny_bert)).eval()
     total = 0
     for number, group in enumerate(each.group for each in GROUPS):
         texts = [pair.document for pair in group.members] + NEGATIVES_IN_BATCH[number]
-        documents = torch.stack([encoded(encoder, tokenizer, text) for text in texts])
-        scores = documents @ encoded(encoder, tokenizer, group.positive.query) / 0.1
+        documents = torch.stack([encoded(of_documents, tokenizer, text) for text in texts])
+        scores = documents @ encoded(of_queries, tokenizer, group.positive.query) / 0.1
         total = total + cross_entropy(scores[None], torch.tensor([0]))
     total.backward()
-    expected = dict(encoder.named_parameters())
-    for name, weight in model.encoder.named_parameters():
-        if "pooler" not in name:
-            torch.testing.assert_close(weight.grad, expected[name].grad, atol=1e-4, rtol=1e-3)
+    for ours, plain in zip(model.models, (of_documents, of_queries), strict=False):
+        expected = dict(plain.named_parameters())
+        for name, weight in ours.named_parameters():
+            if "pooler" not in name:
+                torch.testing.assert_close(weight.grad, expected[name].grad, atol=1e-4, rtol=1e-3)
+
+
+def test_loss_and_gradients_are_those_of_plain_torch(tiny_bert, tokenizer):
+    model = TrainableBiEncoder.load(str(tiny_bert)).eval()
+    encoder = AutoModel.from_pretrained(str(tiny_bert)).eval()
+    check_gradients(model, tokenizer, encoder, encoder)
 
 
 @pytest.mark.parametrize("texts", [1, 3, 100])
@@ -233,25 +239,9 @@ def test_two_encoders_are_those_of_sentence_transformers(untied, tokenizer, pool
 @pytest.mark.parametrize("texts_at_once", [None, 2])
 def test_gradients_of_two_encoders_are_those_of_plain_torch(untied, tokenizer, texts_at_once):
     model, folder = untied(texts_at_once=texts_at_once)
-    batch = batch_of(model, tokenizer)
-    found = model.loss_inputs(model(*(batch[name] for name in model.inputs)), batch)
-    loss = WeightedSum({"contrastive": {"temperature": 0.1}})
-    loss.terms(found)["contrastive"].sum().backward()
-    of_documents, of_queries = (
-        AutoModel.from_pretrained(folder / part).eval() for part in (".", "query_encoder")
-    )
-    total = 0
-    for number, group in enumerate(each.group for each in GROUPS):
-        texts = [pair.document for pair in group.members] + NEGATIVES_IN_BATCH[number]
-        documents = torch.stack([encoded(of_documents, tokenizer, text) for text in texts])
-        scores = documents @ encoded(of_queries, tokenizer, group.positive.query) / 0.1
-        total = total + cross_entropy(scores[None], torch.tensor([0]))
-    total.backward()
-    for ours, plain in ((model.encoder, of_documents), (model.query_encoder, of_queries)):
-        expected = dict(plain.named_parameters())
-        for name, weight in ours.named_parameters():
-            if "pooler" not in name:
-                torch.testing.assert_close(weight.grad, expected[name].grad, atol=1e-4, rtol=1e-3)
+    assert len(model.models) == 2
+    plain = (AutoModel.from_pretrained(folder / part).eval() for part in (".", "query_encoder"))
+    check_gradients(model, tokenizer, *plain)
 
 
 def test_two_encoders_begin_as_copies_and_stay_two(tiny_bert, untied, tmp_path):
@@ -297,10 +287,16 @@ def test_two_encoders_have_prompts_and_a_longest_input(untied, monkeypatch, way)
         Encoder(folder, DocumentWindows(), max_length=100_000).queries(TEXTS)
 
 
-def test_the_encoder_of_queries_needs_what_the_other_needs(untied):
+@pytest.mark.parametrize("is_lower", [False, True])
+def test_the_encoder_of_queries_needs_what_the_other_needs(untied, is_lower):
+    """Also where sentence-transformers runs it, which puts texts into lower case."""
     _, folder = untied()
-    path = folder / "query_encoder" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"attn_implementation": "a/kernel"}))
+    for file, setting in (
+        ("config.json", {"attn_implementation": "a/kernel"}),
+        ("sentence_bert_config.json", {"do_lower_case": is_lower}),
+    ):
+        path = folder / "query_encoder" / file
+        path.write_text(json.dumps(json.loads(path.read_text()) | setting))
     with pytest.raises(HarpError, match=r"query_encoder.* asks for attn_implementation"):
         Encoder(folder, DocumentWindows()).documents(TEXTS)
     with pytest.raises(HarpError, match="asks for attn_implementation"):

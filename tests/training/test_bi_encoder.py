@@ -18,6 +18,7 @@ from harp_plugin.models.folder import (
     listed_files,
     verify_manifest,
 )
+from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.training.checkpoint_files import fault, remove, synced_hashes
 from harp_plugin.training.folder import LOG, RECORD
 from harp_plugin.training.run import fit
@@ -47,6 +48,8 @@ def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path, mor
         of_queries = load_file(again / QUERY_ENCODER / WEIGHTS)
         assert of_queries.keys() == weights.keys()
         assert any((of_queries[name] != weights[name]).any() for name in weights)
+        tokens = load_tokenizer(str(again))("a query of links")
+        assert load_tokenizer(str(again / QUERY_ENCODER))("a query of links") == tokens
         (again / QUERY_ENCODER / WEIGHTS).write_bytes(b"")
         with pytest.raises(HarpError, match=f"{QUERY_ENCODER}/{WEIGHTS}"):
             TrainableBiEncoder.load(str(again))

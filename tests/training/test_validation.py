@@ -10,9 +10,11 @@ import torch
 from safetensors.torch import load_file
 
 from harp_plugin.errors import HarpError
-from harp_plugin.models.folder import MANIFEST
+from harp_plugin.models.bi_encoder import TrainableBiEncoder
+from harp_plugin.models.folder import MANIFEST, listed_files
 from harp_plugin.training.folder import LOG
 from harp_plugin.training.run import fit
+from harp_plugin.training.validation import measure_on_first_process
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
@@ -39,6 +41,7 @@ class Scripted:
 
     def __call__(self, model, tokenizer, files, query_model):
         assert not model.training and tokenizer.is_fast
+        assert query_model is None or not query_model.training
         random.random(), np.random.rand(), torch.rand(1)
         tokenizer(["a text"], truncation=True, max_length=3, padding="max_length")
         content = b"".join(w.detach().numpy().tobytes() for w in model.state_dict().values())
@@ -62,13 +65,21 @@ def evaluated(folder):
     return {line["step"]: line["eval_nDCG@10"] for line in log_of(folder) if "eval_nDCG@10" in line}
 
 
-@pytest.mark.parametrize("on_start", [False, True])
-def test_training_goes_on_unmoved(on_start, options, tmp_path):
-    changes = {"max_steps": 5, "save_steps": 5, "warmup_ratio": 0}
+TWO_ENCODERS = {
+    "model_kind": "bi-encoder",
+    "untie_encoder": True,
+    "losses": {"contrastive": 1},
+}
+
+
+@pytest.mark.parametrize(("on_start", "more"), [(False, {}), (True, {}), (True, TWO_ENCODERS)])
+def test_training_goes_on_unmoved(on_start, more, options, tmp_path):
+    changes = {"max_steps": 5, "save_steps": 5, "warmup_ratio": 0, **more}
     alone = run(options, output_dir=str(tmp_path / "alone"), **changes)
     changes = WATCHED | changes | {"eval_steps": 1, "eval_on_start": on_start}
     watched = run(options, Scripted(*range(9)), **changes)
-    assert (alone / WEIGHTS).read_bytes() == (watched / WEIGHTS).read_bytes()
+    for name in (name for name in listed_files(alone) if name.endswith(WEIGHTS)):
+        assert (alone / name).read_bytes() == (watched / name).read_bytes()
     assert log_of(alone) == [line for line in log_of(watched) if "loss" in line]
     steps = range(not on_start, 6)
     assert evaluated(watched) == {step: place for place, step in enumerate(steps)}
@@ -76,6 +87,17 @@ def test_training_goes_on_unmoved(on_start, options, tmp_path):
         "loss",
         "eval_nDCG@10",
     }
+
+
+def test_both_encoders_train_again_after_a_validation(tiny_bert, tokenizer):
+    model = TrainableBiEncoder.load(str(tiny_bert), untie_encoder=True).train()
+    model.query_encoder.embeddings.eval()
+    modes = [module.training for module in model.modules()]
+    found = measure_on_first_process(
+        Scripted(0.5), model, tokenizer, weights=None, device=torch.device("cpu"), process=0
+    )
+    assert found == {"nDCG@10": 0.5} and not all(modes)
+    assert [module.training for module in model.modules()] == modes
 
 
 def test_the_last_step_is_validated(options):
