@@ -46,11 +46,11 @@ from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import frame_text, read_run
-from harp_plugin.files.locks import one_writer
-from harp_plugin.files.writing import write_text
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.ranking.fusion import fuse
 from harp_plugin.ranking.fusion_weights import learn_weights
+from harp_plugin.work.lock import one_writer
+from harp_plugin.work.writing import write_text
 
 PerQuery = dict[str, dict[str, float]]
 """Measure → qid → value."""
@@ -172,8 +172,8 @@ def _train(condition: str, seed: int, folder: Path, options: argparse.Namespace)
 
 def _mined(folder: Path, model: str, options: argparse.Namespace) -> Path:
     """Copy the build and add the negatives that a model finds."""
-    from harp_plugin.retrieval.dense_negatives import build_dense_negatives
-    from harp_plugin.retrieval.options import NegativeOptions
+    from harp_plugin.negatives.dense import build_dense_negatives
+    from harp_plugin.negatives.options import NegativeOptions
 
     build = _copied(folder, options)
     negatives = NegativeOptions(negatives_encoder=model)
@@ -183,7 +183,7 @@ def _mined(folder: Path, model: str, options: argparse.Namespace) -> Path:
 
 def _classified(folder: Path, options: argparse.Namespace) -> Path:
     """Copy the build and add how much each anchor text looks like a query."""
-    from harp_plugin.retrieval.query_likeness import build_query_likeness
+    from harp_plugin.negatives.query_likeness import build_query_likeness
 
     build = _copied(folder, options)
     build_query_likeness(build, options.query_examples, options.model, quiet=True)

@@ -19,9 +19,9 @@ from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.commands.adapt.budget import in_words, seconds_in
 from harp_plugin.evaluation.results import measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import read_run
-from harp_plugin.files.records import read_record
 from harp_plugin.ranking.fusion import fuse
 from harp_plugin.ranking.fusion_weights import learn_weights
+from harp_plugin.work.records import read_record
 
 MEASURES = ["RR@10", "nDCG@10"]
 SYSTEMS = ("fielded BM25", "cosine", "cross-encoder")
@@ -97,15 +97,15 @@ def _draw(rows: list[Row], path: Path) -> None:
 
     figure = Figure(figsize=(5.6, 3.4))
     axes = figure.subplots()
-    for system, colour in ((FUSION, "tab:blue"), ("cross-encoder", "tab:orange")):
+    for system, color in ((FUSION, "tab:blue"), ("cross-encoder", "tab:orange")):
         found = [row for row in rows if system in row.means]
         gains: dict[float, list[float]] = {}
         for row in found:
             gains.setdefault(row.minutes, []).append(row.gain(system, "nDCG@10"))
         name = "all three, fused" if system == FUSION else f"{system} alone"
-        axes.plot([*gains], [*map(mean, gains.values())], color=colour, label=name)
+        axes.plot([*gains], [*map(mean, gains.values())], color=color, label=name)
         for minutes, of_budget in gains.items():
-            axes.plot([minutes] * len(of_budget), of_budget, "o", color=colour, markersize=4)
+            axes.plot([minutes] * len(of_budget), of_budget, "o", color=color, markersize=4)
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xlabel("--budget, minutes of one core")
     axes.set_ylabel("nDCG@10 against tuned BM25\nover fields, per cent")

@@ -4,7 +4,7 @@
     python benchmarks/dense.py search --vectors 1000000
 
 ``encode`` encodes the same documents by each toolkit in turn, several times; loading and a first
-few documents are not timed. ``search`` makes vectors around random centres, writes them as an index
+few documents are not timed. ``search`` makes vectors around random centers, writes them as an index
 of pyterrier_dr, and searches them by each algorithm of `HarpRetriever`: time, memory, and how many
 of the exact search's ten best are found. The tables are Markdown.
 """
@@ -41,8 +41,8 @@ Encode = Callable[[Sequence[str]], object]
 
 def ours(model: str, dtype: str) -> Encode:
     """The encoder of `harp index`."""
+    from harp_plugin.ranking.dense.encoder import Encoder
     from harp_plugin.ranking.windows import DocumentWindows
-    from harp_plugin.retrieval.dense.encoder import Encoder
 
     return Encoder(model, DocumentWindows(), device="cpu", dtype=dtype).documents
 
@@ -93,13 +93,13 @@ def encode(arguments: argparse.Namespace) -> None:
 
 
 def vectors(count: int) -> Iterator[np.ndarray]:
-    """Unit vectors around random centres, block by block; the queries come first."""
+    """Unit vectors around random centers, block by block; the queries come first."""
     rng = np.random.default_rng(42)
-    centres = rng.standard_normal((CENTRES, WIDTH), np.float32)
+    centers = rng.standard_normal((CENTRES, WIDTH), np.float32)
     for first in range(0, count, 10_000):
         size = min(10_000, count - first)
         noise = rng.standard_normal((size, WIDTH), np.float32)
-        block = centres[rng.integers(CENTRES, size=size)] + noise
+        block = centers[rng.integers(CENTRES, size=size)] + noise
         yield block / np.linalg.norm(block, axis=1, keepdims=True)
 
 
@@ -107,7 +107,7 @@ def search(arguments: argparse.Namespace) -> None:
     """Time the making of each index, and searches of many queries and of one at a time."""
     from pyterrier_dr import FlexIndex
 
-    from harp_plugin.retrieval.dense.retriever import ALGORITHMS
+    from harp_plugin.ranking.dense.retriever import ALGORITHMS
 
     queries = next(vectors(QUERIES))
     frame = pd.DataFrame({"qid": [str(n) for n in range(QUERIES)], "query_vec": list(queries)})

@@ -23,10 +23,10 @@ import torch
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.models.masking import TokenMasker
-from harp_plugin.storage import read_manifest
 from harp_plugin.tasks import PreTrainingData
 from harp_plugin.training.data import Example, GroupCollator
 from harp_plugin.training.losses import WeightedSum
+from harp_plugin.work.manifest import read_manifest
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def _measured(
 
 
 def _step(model: TrainableCrossEncoder, loss: WeightedSum) -> Callable[[dict[str, Any]], None]:
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
     device = next(model.parameters()).device
 
     def step(batch: dict[str, Any]) -> None:
@@ -92,8 +92,8 @@ def _step(model: TrainableCrossEncoder, loss: WeightedSum) -> Callable[[dict[str
             output = model(**{name: batch[name] for name in model.inputs if name in batch})
         terms = loss.terms(model.loss_inputs(output, batch))
         torch.stack([term.mean() for term in terms.values()]).sum().backward()
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
         if device.type == "cuda":
             torch.cuda.synchronize()
 

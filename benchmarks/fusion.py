@@ -8,7 +8,7 @@ are learnt on queries drawn by the seed, and all other queries are ranked. A row
 the gain over the first stage on those: its mean and its least over the seeds, and for how many
 seeds it is significant, either way: two-sided paired t-tests over the queries, corrected by Holm
 for all tests of a table. "noise" is a system of random scores.
-Judgements are binary, because the grades of cranfield are documented in two opposite ways.
+Judgments are binary, because the grades of cranfield are documented in two opposite ways.
 """
 
 from __future__ import annotations

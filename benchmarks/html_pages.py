@@ -42,7 +42,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     reader = READERS[options.reader]()
-    found = [source for source in sources(options.folder) if reader.recognises(source)]
+    found = [source for source in sources(options.folder) if reader.recognizes(source)]
     drawn = random.Random(0).sample(found, min(options.pages, len(found)))
     records = [record for source in drawn for record in reader.records(source)]
     records = [record for record in records if hasattr(record, "data")]

@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harp_plugin.commands.build import BuildOptions, build
-from harp_plugin.files.hashes import file_hash
-from harp_plugin.files.writing import sync
 from harp_plugin.graph import GraphOptions
-from harp_plugin.storage.parquet import ROW_GROUP_SIZE
 from harp_plugin.tasks import PreTrainingData
 from harp_plugin.tasks.registry import HARP_TASKS, needed_stages
 from harp_plugin.weights.options import WeightOptions
+from harp_plugin.work.hashes import file_hash
+from harp_plugin.work.parquet import ROW_GROUP_SIZE
+from harp_plugin.work.writing import sync
 
 
 def seconds(work: Callable[[], object], rounds: int) -> float:

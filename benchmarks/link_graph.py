@@ -25,10 +25,10 @@ from pathlib import Path
 import psutil
 from synthetic_wiki import Wiki, write_tables
 
-from harp_plugin.engine import EngineOptions
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.tasks import HARP_TASKS
 from harp_plugin.tasks.build import build_examples
+from harp_plugin.work.sql.options import EngineOptions
 
 _GIGABYTE = 1e9
 _HEAD = (

@@ -214,7 +214,7 @@ def _timed(options: argparse.Namespace) -> dict[str, Any]:
 def _first_stage(
     dataset: str, options: argparse.Namespace, folder: Path
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows to rerank, with texts, and the judgements."""
+    """The rows to rerank, with texts, and the judgments."""
     from harp_plugin.collections.judged_dataset import JudgedDataset
     from harp_plugin.evaluation import EvaluationOptions
     from harp_plugin.evaluation.first_stage import FirstStage

@@ -27,8 +27,8 @@ from pathlib import Path
 
 from spark_cluster import Cluster, killing_workers
 
-from harp_plugin.files.store_copies import StoreCopy
-from harp_plugin.files.store_paths import COPIES
+from harp_plugin.work.store_copies import StoreCopy
+from harp_plugin.work.store_paths import COPIES
 
 HARP = (sys.executable, "-m", "harp_plugin.cli")
 

@@ -26,8 +26,9 @@ from tqdm import tqdm
 
 from harp_plugin.corpus.tables import SECTION, TABLES
 from harp_plugin.sampling import generator, stable_id
-from harp_plugin.storage import Stage, write_table
 from harp_plugin.text import words
+from harp_plugin.work.parquet import write_table
+from harp_plugin.work.stage import Stage
 
 PAGES_PER_CHUNK = 20_000
 PAGES_PER_STREAM = 100
@@ -99,10 +100,10 @@ def titles(numbers: np.ndarray) -> pa.Array:
     """The titles of numbers: two words of syllables, distinct for distinct numbers."""
     base = len(_SYLLABLES)
     syllables = pa.array(_SYLLABLES)
-    capitalised = pa.array([syllable.capitalize() for syllable in _SYLLABLES])
+    capitalized = pa.array([syllable.capitalize() for syllable in _SYLLABLES])
     digits = [numbers // base**power % base for power in (0, 1, 2, 3)]
     first, second, third, fourth = (pa.array(digit) for digit in digits)
-    pieces = [capitalised.take(first), syllables.take(second), " "]
+    pieces = [capitalized.take(first), syllables.take(second), " "]
     pieces += [syllables.take(third), syllables.take(fourth), "n"]
     return pc.binary_join_element_wise(*pieces, "")
 
@@ -229,8 +230,8 @@ class Texts(NamedTuple):
 
 def texts(drawn: Chunk, shown: pa.Array) -> Texts:
     """Join words and links, as ``shown``, to sentences and sections."""
-    capitalised, ended = [w.capitalize() for w in _FILLER], [f"{w}." for w in _FILLER]
-    vocabulary = pa.array([*_FILLER, *capitalised, *ended])
+    capitalized, ended = [w.capitalize() for w in _FILLER], [f"{w}." for w in _FILLER]
+    vocabulary = pa.array([*_FILLER, *capitalized, *ended])
     is_link = drawn.tokens < 0
     tokens = vocabulary.take(pa.array(np.maximum(drawn.tokens, 0)))
     tokens = pc.replace_with_mask(tokens, pa.array(is_link), shown)
@@ -321,7 +322,7 @@ def tables(wiki: Wiki, drawn: Chunk) -> dict[str, dict[str, Any]]:
             "start": written.starts.astype(np.int32),
             "end": (written.starts + _lengths(drawn.anchors)).astype(np.int32),
             "anchor": drawn.anchors,
-            "normalised": lower,
+            "normalized": lower,
             "text_id": _text_ids(lower),
             "target": titles(drawn.targets),
         },

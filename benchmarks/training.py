@@ -326,7 +326,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--learning-rate", type=float, default=1e-5)
     parser.add_argument("--logging-steps", type=int, default=20)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--workers", type=int, default=0, help="processes that read and tokenise")
+    parser.add_argument("--workers", type=int, default=0, help="processes that read and tokenize")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--only", choices=(*_LIBRARIES, *_PRECISIONS), help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -23,7 +23,7 @@ stopped goes on.
 collection: each ranking alone and added to the first stage, both scaled to 0 … 1 for each query.
 The weight of the sum is chosen by 5 folds: for the queries of a fold, the weight that is best on
 the others. The values of a query are averaged over seeds before paired t-tests; Holm's correction
-counts all tests of a table and a measure. Judgements are binary, because the grades of cranfield
+counts all tests of a table and a measure. Judgments are binary, because the grades of cranfield
 are documented in two opposite ways. `--reference METHOD` adds a table of the differences between
 each ranking alone and that of a method. The picture shows what each method adds to the first stage.
 """
@@ -53,21 +53,21 @@ from harp_plugin.evaluation.folds import draw_parts
 from harp_plugin.evaluation.rerankers import rerank
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import frame_text, ranked
-from harp_plugin.files.locks import one_writer
-from harp_plugin.files.records import read_record, write_record
-from harp_plugin.files.writing import write_text
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.options import OptionsParser
 from harp_plugin.ranking import HarpReranker
+from harp_plugin.ranking.dense import DenseCosine
 from harp_plugin.recipe_files import read_recipe, recipe_names
-from harp_plugin.retrieval.dense import DenseCosine
 from harp_plugin.tasks import PreTrainingData
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,
     HarpTrainingArguments,
 )
+from harp_plugin.work.lock import one_writer
+from harp_plugin.work.records import read_record, write_record
+from harp_plugin.work.writing import write_text
 
 PerQuery = dict[str, dict[str, float]]
 """Measure → qid → value."""
@@ -349,7 +349,7 @@ def _harp(command: str, recipe: dict[str, Any], path: Path, options: argparse.Na
 
 
 def _per_query(runs: dict[str, pd.DataFrame], collection: JudgedDataset) -> dict[str, PerQuery]:
-    """Measure runs by binary judgements."""
+    """Measure runs by binary judgments."""
     qrels = collection.qrels.assign(label=(collection.qrels["label"] > 0).astype(int))
     return measure_runs(runs, collection.topics, qrels, parse_measures(MEASURES))
 
@@ -473,7 +473,7 @@ def _added_to_first_stage(
 
 
 def _scaled(run: pd.DataFrame) -> pd.DataFrame:
-    """Scale the scores of each query to 0 … 1, as ``score_normalisation="minmax"`` does."""
+    """Scale the scores of each query to 0 … 1, as ``score_normalization="minmax"`` does."""
     by_query = run.groupby("qid", sort=False)["score"]
     least, most = by_query.transform("min"), by_query.transform("max")
     return run.assign(score=(run["score"] - least) / np.where(most > least, most - least, 1))

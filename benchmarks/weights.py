@@ -11,7 +11,7 @@ and runs over the very same texts:
 - ``output_attentions``: one pass for each text, sorted by length, padded within the batch, the last
   layer moved to the host;
 - the bare encoder: no weights at all, fused attention, sorted, padded within the batch, already
-  tokenised; and the same over packed texts, without padding;
+  tokenized; and the same over packed texts, without padding;
 - ours: from strings and character offsets to weights of words.
 
 Tokens are real tokens: padding counts as time only. ``--memory`` measures, instead, the peak memory
@@ -34,9 +34,9 @@ from transformers import AutoModel, AutoTokenizer
 
 from harp_plugin.models.loading import resolve_model
 from harp_plugin.models.packing import Packing, encode
-from harp_plugin.storage import table_files
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import graph_tables, lead_chunks, sentence_chunks
+from harp_plugin.work.manifest import table_files
 
 LONGEST = 512
 Text = tuple[str, list[tuple[int, int]]]
@@ -109,8 +109,8 @@ class Bench:
         fused = AutoModel.from_pretrained(self.folder, attn_implementation="sdpa", **load)
         self.eager, self.fused = (m.eval().to(self.device) for m in (eager, fused))
         strings = [text for text, _ in texts]
-        self.tokenised = self.weigher.tokenise(strings)
-        self.lengths = self.tokenised.lengths
+        self.tokenized = self.weigher.tokenize(strings)
+        self.lengths = self.tokenized.lengths
         self.tokens = int(self.lengths.sum())
         self.batches = list(self.weigher._batches(self.lengths))
         self.padded = [self.pad(batch) for batch in self.padded_batches()]
@@ -140,7 +140,7 @@ class Bench:
 
     def pad(self, batch: list[int]) -> dict[str, torch.Tensor]:
         """A batch of texts as the bare encoder takes it."""
-        starts, ids = self.tokenised.starts, self.tokenised.ids
+        starts, ids = self.tokenized.starts, self.tokenized.ids
         rows = [ids[starts[text] : starts[text + 1]].tolist() for text in batch]
         return self.tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self.device)
 
@@ -183,10 +183,10 @@ class Bench:
     @torch.inference_mode()
     def bare_packed(self) -> None:
         """The forward pass alone, over packed texts and all layers."""
-        encoder, starts = self.weigher.encoder, self.tokenised.starts
+        encoder, starts = self.weigher.encoder, self.tokenized.starts
         for batch in self.batches:
             lengths = self.lengths[batch]
-            pieces = [self.tokenised.ids[starts[text] : starts[text + 1]] for text in batch]
+            pieces = [self.tokenized.ids[starts[text] : starts[text + 1]] for text in batch]
             ids = torch.from_numpy(np.concatenate(pieces)).to(self.device)
             encode(encoder.model, Packing.of(lengths, self.device), ids)
 

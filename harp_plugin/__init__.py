@@ -12,7 +12,7 @@ from .collections.registration import register_on_import
 
 if TYPE_CHECKING:
     from .ranking import HarpFusion, HarpPipeline, HarpReranker, Scorer
-    from .retrieval.dense import HarpRetriever
+    from .ranking.dense import HarpRetriever
 
 __all__ = ["HarpFusion", "HarpPipeline", "HarpReranker", "HarpRetriever", "Scorer", "__version__"]
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(ranking, name)
     if name == "HarpRetriever":
-        from .retrieval.dense import HarpRetriever
+        from .ranking.dense import HarpRetriever
 
         return HarpRetriever
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

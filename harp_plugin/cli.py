@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 from .errors import HarpError, one_line
 from .failures import user_message
-from .files.store_names import copied_back
-from .files.store_paths import with_urls
-from .files.temporary import folder_of_workers
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
+from .work.store_names import copied_back
+from .work.store_paths import with_urls
+from .work.temporary import folder_of_workers
 
 if TYPE_CHECKING:
     from .options import OptionsParser
@@ -201,10 +201,10 @@ def _build(read: _Read) -> None:
     """
     from .commands.build import BuildOptions, build, summary
     from .corpus.options import CorpusOptions
-    from .engine import EngineOptions
     from .graph import GraphOptions
-    from .retrieval.options import NegativeOptions
+    from .negatives.options import NegativeOptions
     from .weights.options import WeightOptions
+    from .work.sql.options import EngineOptions
 
     *options, sources = read(
         *(BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions),
@@ -265,7 +265,7 @@ def _finetune(read: _Read) -> None:
 def _evaluate(read: _Read) -> None:
     """Rerank a first stage, measure the rankings and print a table.
 
-    Queries, documents and judgements are those of an ir_datasets collection. The command writes
+    Queries, documents and judgments are those of an ir_datasets collection. The command writes
     TREC runs and results.json.
     """
     from .evaluation import EvaluationOptions, evaluate
@@ -329,7 +329,7 @@ def _collect(read: _Read) -> None:
     """
     from .collections.known_items.options import QueryOptions
     from .commands.collect import CollectOptions, collect, summary
-    from .engine import EngineOptions
+    from .work.sql.options import EngineOptions
 
     options, queries, engine, directory = read(CollectOptions, QueryOptions, EngineOptions)
     folder = collect(directory, options, queries, engine)

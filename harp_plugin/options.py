@@ -23,9 +23,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from transformers.hf_argparser import HfArgumentParser, string_to_bool
 
 from .errors import HarpError
-from .files.store_names import local_values
 from .option_names import OptionNames, flag
 from .recipe_files import ABOUT, read_recipe
+from .work.store_names import local_values
 
 __all__ = ["Option", "OptionsParser"]
 

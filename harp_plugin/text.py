@@ -1,6 +1,6 @@
-"""Words of a text, and the normalised forms of anchor texts and titles.
+"""Words of a text, and the normalized forms of anchor texts and titles.
 
-Texts are normalised once, when they are read: an engine's own functions for texts would differ.
+Texts are normalized once, when they are read: an engine's own functions for texts would differ.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import regex
 
 __all__ = [
     "WORD",
-    "normalise_anchor",
-    "normalise_title",
+    "normalize_anchor",
+    "normalize_title",
     "title_anchors",
     "without_surrogates",
     "words",
@@ -54,8 +54,8 @@ def without_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def normalise_anchor(text: str) -> str:
-    """Normalise an anchor text, so that two spellings of the same anchor compare equal.
+def normalize_anchor(text: str) -> str:
+    """Normalize an anchor text, so that two spellings of the same anchor compare equal.
 
     The result is in Unicode NFKC and lower case, with single spaces and without punctuation at
     either end.
@@ -65,8 +65,8 @@ def normalise_anchor(text: str) -> str:
     return inside[0] if inside else text
 
 
-def normalise_title(title: str, *, first_letter: bool = True) -> str:
-    """Normalise a page title or link target as MediaWiki does.
+def normalize_title(title: str, *, first_letter: bool = True) -> str:
+    """Normalize a page title or link target as MediaWiki does.
 
     This decodes HTML entities and percent escapes, removes the fragment and a leading colon, turns
     underscores and white space into single spaces, and makes the first letter a capital.
@@ -91,16 +91,16 @@ def normalise_title(title: str, *, first_letter: bool = True) -> str:
 
 
 def title_anchors(title: str) -> list[str]:
-    """Return the anchor texts that repeat a title, normalised.
+    """Return the anchor texts that repeat a title, normalized.
 
     These are the title itself, and the title without a "(disambiguator)" at its end.
     """
     title = unicodedata.normalize("NFKC", title).strip()
     start = title.rfind("(")
-    whole = normalise_anchor(title)
+    whole = normalize_anchor(title)
     if start < 1 or title.find(")", start) != len(title) - 1:
         return [whole]
-    return list(dict.fromkeys([whole, normalise_anchor(title[:start])]))
+    return list(dict.fromkeys([whole, normalize_anchor(title[:start])]))
 
 
 def _is_utf8_escaped(title: str) -> bool:

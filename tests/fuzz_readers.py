@@ -43,7 +43,7 @@ def read(name: str, data: bytes) -> None:
         if name == "auto":
             name = choose_reader(source)
         reader = READERS[name]()
-        reader.recognises(source)
+        reader.recognizes(source)
         for part in table_rows(reader, reader.records(source)):
             check(part.rows)
     except HarpError as error:

@@ -21,8 +21,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from harp_plugin.files.locks import LOCK
 from harp_plugin.tasks.registry import STAGES
+from harp_plugin.work.lock import LOCK
 
 KILLS_PER_BUILD = 8
 

@@ -151,7 +151,7 @@ WRONG = [
     ("train", "lr_scheduler_type", "foo"),
     ("train", "eval_strategy", 3),
     ("train", "save_strategy", "sometimes"),
-    ("train", "optim", "no-optimiser"),
+    ("train", "optim", "no-optimizer"),
     ("train", "lr_scheduler_kwargs", "{"),
     ("train", "accelerator_config", "nowhere.json"),
     ("train", "report_to", {"a": 1}),

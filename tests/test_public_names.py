@@ -57,15 +57,15 @@ PUBLIC = {
     ],
     "harp_plugin.evaluation.reranking.service": ["PAIRS_AT_ONCE", "rerank"],
     "harp_plugin.evaluation.reranking.options": ["RerankOptions"],
-    "harp_plugin.retrieval.dense": ["DenseCosine", "HarpRetriever"],
-    "harp_plugin.retrieval.fielded": [
+    "harp_plugin.ranking.dense": ["DenseCosine", "HarpRetriever"],
+    "harp_plugin.ranking.fielded": [
         "FieldSettings",
         "FieldedBm25",
         "FieldedIndex",
         "Tuning",
         "tune",
     ],
-    "harp_plugin.retrieval.options": ["NEGATIVES", "NegativeOptions"],
+    "harp_plugin.negatives.options": ["NEGATIVES", "NegativeOptions"],
     "harp_plugin.inspection": ["InspectOptions", "InspectionReport", "inspect"],
     "harp_plugin.inspection.check": [
         "ACCURACY_THRESHOLDS",
@@ -136,7 +136,7 @@ PUBLIC = {
         "memory_bytes",
         "run_steps",
     ],
-    "harp_plugin.collections.dataset": ["Dataset", "Judgement"],
+    "harp_plugin.collections.dataset": ["Dataset", "Judgment"],
     "harp_plugin.collections.folders": [
         "CollectionDocument",
         "DOCUMENTS",
@@ -204,7 +204,7 @@ PUBLIC = {
         "TextTemplate",
         "TokenPairs",
         "cut_sizes",
-        "tokenise",
+        "tokenize",
     ],
     "harp_plugin.models.packing": [
         "PACKED",

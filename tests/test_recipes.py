@@ -28,7 +28,7 @@ from harp_plugin.training.recipe import recipe as recipe_of
 class Options:
     number: int = field(metadata={"help": "A number."})
     words: list[str] = field(default_factory=list, metadata={"help": "Words."})
-    colour: str = field(default="red", metadata={"help": "c", "choices": ["red", "blue"]})
+    color: str = field(default="red", metadata={"help": "c", "choices": ["red", "blue"]})
     loud: bool = field(default=False, metadata={"help": "Noise."})
 
 
@@ -40,9 +40,7 @@ def read(tmp_path, recipe, *argv):
 
 def test_a_flag_wins_over_the_recipe_and_the_recipe_over_the_default(tmp_path):
     assert read(tmp_path, {"number": 1, "loud": True}) == Options(1, [], "red", True)
-    assert read(tmp_path, {"number": 1, "colour": "blue"}, "--number", "2") == Options(
-        2, [], "blue"
-    )
+    assert read(tmp_path, {"number": 1, "color": "blue"}, "--number", "2") == Options(2, [], "blue")
 
 
 def test_a_remark_is_allowed(tmp_path):
@@ -56,7 +54,7 @@ def test_a_remark_is_allowed(tmp_path):
         {"number": 1.5},
         {"number": True},
         {"number": 1, "words": "one"},
-        {"number": 1, "colour": "green"},
+        {"number": 1, "color": "green"},
         {"number": 1, "louder": True},
         {},
         [1],
@@ -89,14 +87,14 @@ def test_a_recipe_may_be_yaml(tmp_path, ending):
     [
         ("number: 1\nnumber: 2", "duplicate key"),
         ("words: [a\nnumber: 1", "line 2"),
-        ("colour: 2001-01-01", "quotation marks"),
+        ("color: 2001-01-01", "quotation marks"),
         ("number: .nan", "no finite number"),
         ("- number", "one object of options"),
         ("", "one object of options"),
-        ("colour: !!python/object:os.system x", "constructor"),
-        ("colour: &a [*a]", "is no recipe"),
-        ("colour: \t@", "is no recipe"),
-        ("colour: 'a\x00b'", "is no recipe"),
+        ("color: !!python/object:os.system x", "constructor"),
+        ("color: &a [*a]", "is no recipe"),
+        ("color: \t@", "is no recipe"),
+        ("color: 'a\x00b'", "is no recipe"),
     ],
 )
 def test_wrong_yaml_is_an_error_that_says_where(tmp_path, text, said):
@@ -250,11 +248,11 @@ def test_settings_of_the_papers():
 
 def test_wikiformers_learning_rate_halves_after_50000_steps():
     _, _, training = train_options(WIKIFORMER)
-    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], training.learning_rate)
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], training.learning_rate)
     with pytest.warns(UserWarning, match="num_stable_steps will be used"):
         schedule = get_scheduler(
             training.lr_scheduler_type,
-            optimiser,
+            optimizer,
             training.get_warmup_steps(training.max_steps),
             training.max_steps,
             training.lr_scheduler_kwargs,

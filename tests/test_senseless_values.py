@@ -156,7 +156,7 @@ def test_evaluations(name, value):
         ({"allow_untrained": "no"}, "reranker 'a': allow_untrained is 'no': it must be true"),
         ({"model": ["m", "n"], "weights": ["1", 2]}, "reranker 'a': weights is"),
         ({"model": ["m", "n"], "weights": [1e308] * 2}, "reranker 'a': weights is 1e.308"),
-        ({"model": ["m", "n"], "score_normalisation": 3}, "reranker 'a': score_normalisation is 3"),
+        ({"model": ["m", "n"], "score_normalization": 3}, "reranker 'a': score_normalization is 3"),
     ],
 )
 def test_rerankers(options, message):

@@ -9,7 +9,7 @@ from itertools import groupby
 import pytest
 import regex
 
-from harp_plugin.text import WORD, normalise_anchor, normalise_title, words
+from harp_plugin.text import WORD, normalize_anchor, normalize_title, words
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ from harp_plugin.text import WORD, normalise_anchor, normalise_title, words
     ],
 )
 def test_title(written, title):
-    assert normalise_title(written) == title
-    assert normalise_title(title) == title
+    assert normalize_title(written) == title
+    assert normalize_title(title) == title
 
 
 def test_title_of_a_case_sensitive_wiki():
-    assert normalise_title("apple_pie", first_letter=False) == "apple pie"
+    assert normalize_title("apple_pie", first_letter=False) == "apple pie"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_title_of_a_case_sensitive_wiki():
     ],
 )
 def test_anchor(written, anchor):
-    assert normalise_anchor(written) == anchor
+    assert normalize_anchor(written) == anchor
 
 
 @pytest.mark.parametrize(
@@ -174,5 +174,5 @@ def test_time_grows_with_the_length_alone():
     start = time.perf_counter()
     for text in ("\u0301" * 100_000, "'" * 100_000, "a'" * 50_000, "ก\u0e31" * 50_000):
         assert sum(match.end() - match.start() for match in WORD.finditer(text)) <= len(text)
-        normalise_anchor(text)
+        normalize_anchor(text)
     assert time.perf_counter() - start < 5

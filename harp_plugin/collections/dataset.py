@@ -1,4 +1,4 @@
-"""Datasets of ir_datasets: queries, judgements, scored documents and documents' texts."""
+"""Datasets of ir_datasets: queries, judgments, scored documents and documents' texts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, get_type_hints
 from ..errors import HarpError
 from .trec_run import ScoredDocument
 
-__all__ = ["Dataset", "Judgement"]
+__all__ = ["Dataset", "Judgment"]
 
 _one_reader = threading.RLock()
 
 
-class Judgement(NamedTuple):
+class Judgment(NamedTuple):
     """The label that a judge gave to a document for a query."""
 
     query: str
@@ -81,12 +81,12 @@ class Dataset:
         with self._reading():
             return {query.query_id: query.default_text() for query in self._dataset.queries_iter()}
 
-    def judgements(self) -> Iterator[Judgement]:
-        """Every judgement, in the dataset's order."""
+    def judgments(self) -> Iterator[Judgment]:
+        """Every judgment, in the dataset's order."""
         self._require("qrels")
         with self._reading():
             for qrel in self._dataset.qrels_iter():
-                yield Judgement(qrel.query_id, qrel.doc_id, qrel.relevance)
+                yield Judgment(qrel.query_id, qrel.doc_id, qrel.relevance)
 
     def scored_documents(self) -> Iterator[ScoredDocument]:
         """Every result of the dataset's own first stage."""

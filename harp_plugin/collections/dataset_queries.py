@@ -84,7 +84,7 @@ class DatasetQueries:
         self.has_teacher_scores = teacher is not None
         self.without_teacher_score = 0
         labels = self._labels(allowed)
-        self.drops["without a judgement"] += len(allowed - labels.keys())
+        self.drops["without a judgment"] += len(allowed - labels.keys())
         self._digest = hashlib.sha256()
         order = few_shot_order(labels, seed) if queries else list(labels)
         chosen = self._choose(order, queries, texts, labels, first_stage)
@@ -132,7 +132,7 @@ class DatasetQueries:
     def _labels(self, queries: Collection[str]) -> dict[str, _Labels]:
         """The labels of judged documents, by query; of a document judged twice the higher one."""
         labels: dict[str, _Labels] = {}
-        for query, document, label in self._dataset.judgements():
+        for query, document, label in self._dataset.judgments():
             if query in queries:
                 by_document = labels.setdefault(query, {})
                 by_document[document] = max(by_document.get(document, label), label)

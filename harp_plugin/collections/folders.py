@@ -10,7 +10,7 @@ from ir_datasets.formats import TrecQrels, TsvQueries
 from ir_datasets.util import LocalDownload
 
 from ..errors import HarpError
-from ..files.store_names import local_name
+from ..work.store_names import local_name
 from .json_lines_documents import JsonLinesDocuments
 
 __all__ = [
@@ -64,7 +64,7 @@ def dataset(id: str) -> Dataset:
 
     Args:
         id: ``harp:FOLDER`` for the documents, or ``harp:FOLDER/SPLIT`` with the queries and
-            judgements of a split. FOLDER is a path, or a URL in an object store.
+            judgments of a split. FOLDER is a path, or a URL in an object store.
 
     Raises:
         UnknownCollection: there is no such folder, or it holds no collection or no such split.

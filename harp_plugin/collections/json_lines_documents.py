@@ -13,8 +13,8 @@ from ir_datasets.formats import BaseDocs
 from ir_datasets.indices.base import Docstore
 
 from ..errors import HarpError
-from ..files.hashes import file_hash
 from ..sampling import stable_id
+from ..work.hashes import file_hash
 
 __all__ = ["INDEX", "JsonLinesDocuments", "make_index"]
 

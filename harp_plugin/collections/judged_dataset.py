@@ -15,7 +15,7 @@ __all__ = ["JudgedDataset"]
 
 
 class JudgedDataset(Dataset):
-    """A dataset with documents, queries and judgements.
+    """A dataset with documents, queries and judgments.
 
     Args:
         name: its ir_datasets id.
@@ -23,7 +23,7 @@ class JudgedDataset(Dataset):
             that the dataset itself recommends.
 
     Attributes:
-        topics: columns qid, query: those with a judgement, in the dataset's order.
+        topics: columns qid, query: those with a judgment, in the dataset's order.
         qrels: columns qid, docno, label.
 
     Raises:
@@ -34,14 +34,14 @@ class JudgedDataset(Dataset):
     def __init__(self, name: str, fields: Sequence[str] | None = None) -> None:
         super().__init__(name, fields)
         self.check("queries", "qrels")
-        self.qrels = pd.DataFrame(self.judgements(), columns=["qid", "docno", "label"])
+        self.qrels = pd.DataFrame(self.judgments(), columns=["qid", "docno", "label"])
         queries = self.queries()
         judged = set(self.qrels["qid"])
         self.topics = pd.DataFrame(
             [topic for topic in queries.items() if topic[0] in judged], columns=["qid", "query"]
         )
         if self.topics.empty:
-            raise HarpError(f"dataset {name}: none of its {len(queries)} queries has a judgement")
+            raise HarpError(f"dataset {name}: none of its {len(queries)} queries has a judgment")
 
     def with_texts(self, run: pd.DataFrame) -> pd.DataFrame:
         """Add the columns query and text to a run of the topics.

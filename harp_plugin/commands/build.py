@@ -12,17 +12,18 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from ..corpus.options import CorpusOptions
-from ..engine import EngineOptions
 from ..errors import HarpError
-from ..files.locks import one_of_several_writers, one_writer
-from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..graph import GraphOptions
 from ..models.loading import model_fingerprint
+from ..negatives.options import NEGATIVES, NegativeOptions
 from ..option_names import old_names, takes_old_names
-from ..retrieval.options import NEGATIVES, NegativeOptions
-from ..storage import Share, Stage, rank_option, world_option
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
+from ..work.lock import one_of_several_writers, one_writer
+from ..work.provenance import OverwriteRules, keep_option, overwrite_option
+from ..work.sharing import Share, rank_option, world_option
+from ..work.sql.options import EngineOptions
+from ..work.stage import Stage
 
 __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
 
@@ -282,8 +283,8 @@ def _examples(request: _Request) -> _StageOfBuild:
 
 
 def _bm25_negatives(request: _Request) -> _StageOfBuild:
-    from ..retrieval.bm25_negatives import bm25_negatives_stage, build_bm25_negatives
-    from ..retrieval.queries import needed_queries
+    from ..negatives.bm25 import bm25_negatives_stage, build_bm25_negatives
+    from ..negatives.queries import needed_queries
 
     arguments = (request.directory, needed_queries(request.options.tasks), request.negatives)
     return _StageOfBuild(
@@ -293,7 +294,7 @@ def _bm25_negatives(request: _Request) -> _StageOfBuild:
 
 
 def _model_negatives(request: _Request) -> _StageOfBuild:
-    from ..retrieval.model_negatives import build_model_negatives, model_negatives_stage
+    from ..negatives.model import build_model_negatives, model_negatives_stage
 
     arguments, device = (request.directory, request.negatives), request.device
     return _StageOfBuild(
@@ -303,8 +304,8 @@ def _model_negatives(request: _Request) -> _StageOfBuild:
 
 
 def _dense_negatives(request: _Request) -> _StageOfBuild:
-    from ..retrieval.dense_negatives import build_dense_negatives, dense_negatives_stage
-    from ..retrieval.queries import needed_queries
+    from ..negatives.dense import build_dense_negatives, dense_negatives_stage
+    from ..negatives.queries import needed_queries
 
     arguments = (request.directory, needed_queries(request.options.tasks), request.negatives)
     device = request.options.device
@@ -315,7 +316,7 @@ def _dense_negatives(request: _Request) -> _StageOfBuild:
 
 
 def _query_likeness(request: _Request) -> _StageOfBuild:
-    from ..retrieval.query_likeness import build_query_likeness, query_likeness_stage
+    from ..negatives.query_likeness import build_query_likeness, query_likeness_stage
 
     options = request.options
     arguments = (request.directory, options.query_examples or "", options.query_likeness_encoder)
@@ -384,7 +385,7 @@ def check(
         model_fingerprint(weights.model)
         _check_device(options.device)
     if "bm25_negatives" in stages:
-        from ..retrieval.queries import needed_queries
+        from ..negatives.queries import needed_queries
 
         needed_queries(options.tasks)
         if find_spec("pyterrier_pisa") is None:
@@ -397,7 +398,7 @@ def check(
     if negatives.negatives_encoder and not options.stages and "dense" not in options.negatives:
         raise HarpError("--negatives-encoder belongs to --negatives dense: name both, or neither")
     if "query_likeness" in stages:
-        from ..retrieval.query_likeness import read_queries
+        from ..negatives.query_likeness import read_queries
 
         if options.query_examples is None:
             raise HarpError("--stages query_likeness needs --query-examples: name a file")
@@ -405,14 +406,14 @@ def check(
         model_fingerprint(options.query_likeness_encoder)
         _check_device(options.device)
     if "dense_negatives" in stages:
-        from ..retrieval.dense_negatives import check_encoder
-        from ..retrieval.queries import needed_queries
+        from ..negatives.dense import check_encoder
+        from ..negatives.queries import needed_queries
 
         needed_queries(options.tasks)
         check_encoder(negatives)
         _check_device(options.device)
     if "model_negatives" in stages:
-        from ..retrieval.model_negatives import check_model
+        from ..negatives.model import check_model
 
         check_model(negatives)
         _check_device(options.device)

@@ -10,15 +10,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..files.hashes import changed_file, file_hash
-from ..files.records import CHECKSUM, read_record
-from ..files.with_record import FolderWithRecord
 from ..models.folder import MANIFEST as MODEL_MANIFEST
 from ..models.folder import listed_files
-from ..storage import read_content, read_manifest, table_files
-from ..storage.copies import damaged_copies
-from ..storage.manifest import MANIFEST, STARTED
-from ..storage.shard_records import SHARDS
+from ..work.copies import damaged_copies
+from ..work.hashes import changed_file, file_hash
+from ..work.manifest import MANIFEST, STARTED, read_content, read_manifest, table_files
+from ..work.records import CHECKSUM, read_record
+from ..work.shard_records import SHARDS
+from ..work.with_record import FolderWithRecord
 
 __all__ = ["CheckOptions", "Checked", "check"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from ..collections.known_items.collection import collection_stage, make_collection
 from ..collections.known_items.folder import summary
 from ..collections.known_items.options import QueryOptions
-from ..engine import EngineOptions
-from ..files.locks import one_writer
-from ..files.made_from import OverwriteRules, keep_option, overwrite_option
+from ..work.lock import one_writer
+from ..work.provenance import OverwriteRules, keep_option, overwrite_option
+from ..work.sql.options import EngineOptions
 
 __all__ = ["CollectOptions", "collect", "summary"]
 
@@ -39,7 +39,7 @@ def collect(
     """Make judged queries from a finished build, and write them as a test collection.
 
     The folder is a dataset of ir_datasets: ``harp:FOLDER`` has the documents; with ``/train``,
-    ``/dev`` or ``/test`` behind it, it has queries and judgements as well. The same build and
+    ``/dev`` or ``/test`` behind it, it has queries and judgments as well. The same build and
     options give the same bytes.
 
     Args:

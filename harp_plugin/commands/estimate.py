@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ..engine import EngineOptions
 from ..errors import HarpError
-from ..files.temporary import temporary_folder
-from ..retrieval.options import NegativeOptions
-from ..storage import read_manifest, read_table, table_bytes
+from ..negatives.options import NegativeOptions
+from ..work.manifest import read_manifest
+from ..work.parquet import read_table, table_bytes
+from ..work.sql.options import EngineOptions
+from ..work.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from ..corpus.options import CorpusOptions
@@ -143,7 +144,7 @@ def _searches(
     directory: Path, built: SampleBuild, fraction: float, tasks: Sequence[str]
 ) -> tuple[int, float]:
     """Estimate by how many texts BM25 searches for these tasks, and the seconds of one process."""
-    from ..retrieval.queries import needed_queries
+    from ..negatives.queries import needed_queries
 
     counts = {"pages": len(built.documents), "anchor_texts": built.rows.get("anchor_texts", 0)}
     if "sentence_anchors" in built.rows:
@@ -202,8 +203,8 @@ def _vectors_per_second(
     texts: list[str], negatives: NegativeOptions, options: BuildOptions
 ) -> float:
     """Encode 64 texts and measure the time; searching takes little beside it."""
+    from ..ranking.dense.encoder import Encoder
     from ..ranking.windows import DocumentWindows
-    from ..retrieval.dense.encoder import Encoder
 
     step = max(1, len(texts) // _WEIGHED_TEXTS)
     chosen = texts[::step][:_WEIGHED_TEXTS]

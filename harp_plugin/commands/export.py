@@ -13,15 +13,18 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..files.locks import one_writer
-from ..files.made_from import OverwriteRules, keep_option, overwrite_option
-from ..files.writing import write_text
 from ..option_names import old_names, takes_old_names
 from ..sampling import stable_id
-from ..storage import ShardFile, Stage, read_content, read_manifest, shard_map
 from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import check_negatives, needed_stages
 from ..tasks.terms import stop_words_hash
+from ..work.lock import one_writer
+from ..work.manifest import read_content, read_manifest
+from ..work.parquet import ShardFile
+from ..work.provenance import OverwriteRules, keep_option, overwrite_option
+from ..work.shards import shard_map
+from ..work.stage import Stage
+from ..work.writing import write_text
 
 __all__ = ["ExportOptions", "as_tevatron", "export"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..limits import COUNT, check_limits
-from ..storage import Share, rank_option, world_option
+from ..work.provenance import OverwriteRules, keep_option, overwrite_option
+from ..work.sharing import Share, rank_option, world_option
 
 __all__ = ["IndexOptions", "index"]
 
@@ -96,9 +96,9 @@ def index(dataset: str, options: IndexOptions) -> Path:
             other files.
     """
     from ..collections.dataset import Dataset
+    from ..ranking.dense.encoder import Encoder
+    from ..ranking.dense.flex import FlexFolder
     from ..ranking.windows import DocumentWindows
-    from ..retrieval.dense.encoder import Encoder
-    from ..retrieval.dense.flex import FlexFolder
 
     documents = Dataset(dataset, options.fields)
     documents.check()

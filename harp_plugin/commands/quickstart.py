@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..option_names import old_names, takes_old_names
 from ..recipe_files import ABOUT, read_recipe
+from ..work.provenance import OverwriteRules, keep_option, overwrite_option
 from .steps import output_folder, say, training_arguments
 
 __all__ = ["RECIPES", "QuickstartOptions", "quickstart"]

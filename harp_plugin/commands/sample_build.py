@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from ..corpus.tables import TABLES
-from ..engine import EngineOptions
-from ..files.made_from import OverwriteRules
 from ..graph import GraphOptions, build_graph
 from ..sampling import stable_id
-from ..storage import EmptyStageError, Stage, read_manifest, read_table, table_bytes, write_table
 from ..tasks.build import build_examples
 from ..text import title_anchors
+from ..work.manifest import read_manifest
+from ..work.parquet import read_table, table_bytes, write_table
+from ..work.provenance import OverwriteRules
+from ..work.sql.options import EngineOptions
+from ..work.stage import EmptyStageError, Stage
 
 __all__ = ["SampleBuild", "build_sample"]
 

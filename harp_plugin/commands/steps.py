@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files.locks import one_writer
-from ..files.made_from import OverwriteRules
-from ..files.store_paths import with_urls
-from ..files.with_record import FolderWithRecord
-from ..files.writing import remove_temporary
 from ..options import OptionsParser
+from ..work.lock import one_writer
+from ..work.provenance import OverwriteRules
+from ..work.store_paths import with_urls
+from ..work.with_record import FolderWithRecord
+from ..work.writing import remove_temporary
 
 __all__ = ["output_folder", "say", "training_arguments"]
 

@@ -1,4 +1,4 @@
-"""Recognises what of a page is no text of its own: lists of references, and hatnotes.
+"""Recognizes what of a page is no text of its own: lists of references, and hatnotes.
 
 The signs are headings and the first words of lines, in the languages of the largest Wikipedias. A
 hatnote is a line at the start of a section that leads to another page, such as "For other uses,

@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from tqdm import tqdm
 
-from ..engine import EngineOptions, map_shards
 from ..errors import HarpError
-from ..files.hashes import file_hash
-from ..files.made_from import OverwriteRules
-from ..storage import ShardFile, Stage, read_manifest, write_table
+from ..work.hashes import file_hash
+from ..work.manifest import read_manifest
+from ..work.map_shards import map_shards
+from ..work.parquet import ShardFile, write_table
+from ..work.provenance import OverwriteRules
+from ..work.sql.options import EngineOptions
+from ..work.stage import Stage
 from .options import CorpusOptions
 from .readers import (
     READERS,
@@ -212,10 +215,10 @@ def find_runs(groups: list[list[Source]], reader: str) -> tuple[list[Run], int]:
         reader: the name of a reader, or ``auto``.
 
     Returns:
-        The runs, and the number of files in folders that no reader recognises.
+        The runs, and the number of files in folders that no reader recognizes.
 
     Raises:
-        HarpError: no reader recognises a source, or any file of a folder.
+        HarpError: no reader recognizes a source, or any file of a folder.
     """
     runs: list[Run] = []
     unreadable = 0

@@ -1,4 +1,4 @@
-"""Recognises pages that only lead to other pages: disambiguation pages and lists.
+"""Recognizes pages that only lead to other pages: disambiguation pages and lists.
 
 The signs are a magic word, the names of templates, and titles, in the languages of the largest
 Wikipedias. A page about all bearers of a name (a surname, ships of one name) is a set index, which

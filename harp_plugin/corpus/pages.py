@@ -60,7 +60,7 @@ class Page:
     """A page of the corpus.
 
     Attributes:
-        key: its normalised title or URL, by which links name it.
+        key: its normalized title or URL, by which links name it.
         title: its title as a reader sees it.
         sections: its sections in order, the lead first.
         see_also: the keys of the pages under its see-also heading, each once.

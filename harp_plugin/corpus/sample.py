@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..storage import Stage
+from ..work.stage import Stage
 from .build import Run, Shard, find_runs, page_count, record_size, write_shard
 from .options import CorpusOptions
 from .readers import Source, configured_reader, sources

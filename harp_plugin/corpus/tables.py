@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..sampling import stable_id
-from ..text import normalise_anchor, title_anchors, words
+from ..text import normalize_anchor, title_anchors, words
 from .boilerplate import REFERENCES, boilerplate_sections, set_hatnotes_apart
 from .near_duplicates import bands
 from .page_kinds import kind_of_page
@@ -58,7 +58,7 @@ TABLES: dict[str, pa.Schema] = {
             ("start", pa.int32()),
             ("end", pa.int32()),
             ("anchor", pa.string()),
-            ("normalised", pa.string()),
+            ("normalized", pa.string()),
             ("text_id", pa.int64()),
             ("target", pa.string()),
             ("region", pa.string()),
@@ -177,7 +177,7 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
             links += len(sentence.links)
             rows["sentences"].append({"id": sentence_id, "page": page_id, "text": sentence.text})
             for link in sentence.links:
-                normalised = normalise_anchor(link.anchor)
+                normalized = normalize_anchor(link.anchor)
                 rows["links"].append(
                     {
                         "id": stable_id("anchor", sentence_id, link.start, link.end),
@@ -185,8 +185,8 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
                         "start": link.start,
                         "end": link.end,
                         "anchor": link.anchor,
-                        "normalised": normalised,
-                        "text_id": stable_id("anchor text", normalised),
+                        "normalized": normalized,
+                        "text_id": stable_id("anchor text", normalized),
                         "target": link.target,
                         "region": region,
                     }

@@ -68,10 +68,10 @@ def canonical_url(url: str, base: str | None = None) -> str | None:
         return None
     host, slash, path = rest.partition("/")
     resolved = f"{scheme}://{host.rpartition('@')[2]}{slash}{path.removesuffix('?')}"
-    return _normalise_escapes(resolved) if "%" in resolved else resolved
+    return _normalize_escapes(resolved) if "%" in resolved else resolved
 
 
-def _normalise_escapes(url: str) -> str:
+def _normalize_escapes(url: str) -> str:
     decoded = _UNRESERVED.sub(lambda escape: chr(int(escape[1], 16)), url)
     return _ESCAPE.sub(lambda escape: escape[0].upper(), decoded)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..collections.judged_dataset import JudgedDataset
-from ..files.locks import one_writer
-from ..files.records import write_record
-from ..files.with_record import FolderWithRecord
-from ..files.writing import remove_temporary
+from ..work.lock import one_writer
+from ..work.records import write_record
+from ..work.with_record import FolderWithRecord
+from ..work.writing import remove_temporary
 from .first_stage import first_stages
 from .fused_runs import add_fusions, fusions_of
 from .fusions import notes

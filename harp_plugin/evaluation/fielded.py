@@ -13,9 +13,9 @@ import pyterrier as pt
 
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
-from ..files.made_from import MadeFrom
-from ..files.with_record import FileWithRecord
-from ..retrieval.fielded import FieldedBm25, FieldedIndex, FieldSettings, Tuning, tune
+from ..ranking.fielded import FieldedBm25, FieldedIndex, FieldSettings, Tuning, tune
+from ..work.provenance import MadeFrom
+from ..work.with_record import FileWithRecord
 from .options import ExperimentOptions
 from .results import parse_measures
 
@@ -85,7 +85,7 @@ class FieldedFirstStage(pt.Transformer):
         qrels = self._tuned_on.qrels.to_csv(index=False).encode("utf-8", "surrogatepass")
         return {
             "tuned on": self._tuned_on.identity,
-            "judgements": hashlib.sha256(qrels).hexdigest(),
+            "judgments": hashlib.sha256(qrels).hexdigest(),
             "measure": self.options.measures[0],
         }
 

@@ -14,8 +14,8 @@ import pyterrier as pt
 
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
-from ..files.hashes import file_hash
-from ..retrieval.dense import DenseCosine, HarpRetriever
+from ..ranking.dense import DenseCosine, HarpRetriever
+from ..work.hashes import file_hash
 from .fielded import FieldedFirstStage
 from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions
 from .pisa import Bm25

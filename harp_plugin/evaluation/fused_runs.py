@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ..collections.judged_dataset import JudgedDataset
-from ..files.hashes import file_hash
-from ..files.versions import package_versions
+from ..work.hashes import file_hash
+from ..work.versions import package_versions
 from .fusion_options import LEARN
 from .fusions import Fusion, Judged, Learning, by_folds
 from .options import EvaluationOptions, ExperimentOptions

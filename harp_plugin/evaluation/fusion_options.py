@@ -14,7 +14,7 @@ LEARN = "learn"
 """The weights of a fusion that are learnt."""
 _RRF = "rrf"
 _TEXTS = ("measure", "learn_on")
-_NAMES = ("of", "weights", "normalisation", "candidates", *_TEXTS)
+_NAMES = ("of", "weights", "normalization", "candidates", *_TEXTS)
 
 
 def check_first_stages(first_stages: Mapping[str, Any]) -> dict[str, str]:
@@ -36,7 +36,7 @@ def check_fusions(fusions: Mapping[str, Any], rows: Collection[str]) -> dict[str
 
     Args:
         fusions: by the names of their rows: a list of rows, or an object of ``of`` (such a list)
-            and any of ``weights``, ``normalisation``, ``candidates``, ``measure``, ``learn_on``.
+            and any of ``weights``, ``normalization``, ``candidates``, ``measure``, ``learn_on``.
         rows: names of the rows that can be fused.
 
     Returns:
@@ -62,19 +62,19 @@ def _fusion(where: str, row: Any, rows: Collection[str]) -> dict[str, Any]:
             raise HarpError(f"{where}: {name!r:.60} is no row: choose of {', '.join(rows)}")
     if len(of) < 2 or len(set(of)) < len(of):
         raise HarpError(f"{where} is of {', '.join(of) or 'nothing'}: name two or more rows once")
-    fusion: dict[str, Any] = {"normalisation": "zscore", "candidates": "first", "weights": LEARN}
+    fusion: dict[str, Any] = {"normalization": "zscore", "candidates": "first", "weights": LEARN}
     fusion |= dict.fromkeys(_TEXTS) | {k: v for k, v in given.items() if v is not None}
     if fusion["weights"] == _RRF:
-        if given.get("normalisation") not in (None, _RRF):
-            raise HarpError(f"{where}: weights rrf need no normalisation: leave it out")
-        fusion |= {"normalisation": _RRF, "weights": dict.fromkeys(of, 1.0)}
+        if given.get("normalization") not in (None, _RRF):
+            raise HarpError(f"{where}: weights rrf need no normalization: leave it out")
+        fusion |= {"normalization": _RRF, "weights": dict.fromkeys(of, 1.0)}
     _check_choices(where, fusion)
     _check_weights(where, fusion)
     return fusion
 
 
 def _check_choices(where: str, fusion: dict[str, Any]) -> None:
-    for name, choices in (("normalisation", NORMALISATIONS), ("candidates", CANDIDATES)):
+    for name, choices in (("normalization", NORMALISATIONS), ("candidates", CANDIDATES)):
         if fusion[name] not in choices:
             known = ", ".join(choices)
             raise HarpError(f"{where}: unknown {name} {fusion[name]!r:.60}: choose one of {known}")

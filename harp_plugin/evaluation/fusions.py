@@ -23,7 +23,7 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class Judged:
-    """Runs of the rows that are fused, and judgements of their queries.
+    """Runs of the rows that are fused, and judgments of their queries.
 
     Attributes:
         runs: columns qid, docno and score, by row.
@@ -96,7 +96,7 @@ class Fusion:
         self._judged = judged
         self._depth = depth
         self._of: list[str] = fusion["of"]
-        self._options = {name: fusion[name] for name in ("normalisation", "candidates")}
+        self._options = {name: fusion[name] for name in ("normalization", "candidates")}
         self._weights: list[tuple[Sequence[str], Mapping[str, float]]]
         if fusion["weights"] != LEARN:
             queries = judged.runs[self._of[0]]["qid"].unique().tolist()

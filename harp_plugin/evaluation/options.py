@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files.made_from import OverwriteRules, keep_option, overwrite_option
 from ..limits import Limits, check_limits
 from ..models.loading import COSINE
 from ..option_names import flag
@@ -22,6 +21,7 @@ from ..ranking.options import (
     scoring_option,
     with_present_names,
 )
+from ..work.provenance import OverwriteRules, keep_option, overwrite_option
 from .fusion_options import check_first_stages, check_fusions
 
 __all__ = [
@@ -67,7 +67,7 @@ class ExperimentOptions:
     """
 
     dataset: str = field(
-        metadata={"help": "ir_datasets id with queries and judgements, such as vaswani."}
+        metadata={"help": "ir_datasets id with queries and judgments, such as vaswani."}
     )
     first_stage: str = field(
         default="bm25",
@@ -99,7 +99,7 @@ class ExperimentOptions:
         metadata={
             "help": "Fusions by the name of their row: a list of other rows, or an object with "
             "that list as `of` and any of weights (learn, rrf, or the weight of each row), "
-            "normalisation, candidates, measure and learn_on (a dataset). Learnt weights are "
+            "normalization, candidates, measure and learn_on (a dataset). Learnt weights are "
             "never those of a query's own fold. As a flag: JSON."
         },
     )
@@ -144,7 +144,7 @@ class ExperimentOptions:
         default=None,
         metadata={
             "help": "fielded-bm25: ir_datasets id of other queries on the same documents, whose "
-            "judgements choose weights, k1 and b, by the first of the measures."
+            "judgments choose weights, k1 and b, by the first of the measures."
         },
     )
     cosine_passages: str = field(
@@ -309,7 +309,7 @@ class EvaluationOptions(ExperimentOptions):
             "help": "Rerankers by the name of their row: a model, a list of models (an ensemble),"
             " or an object with `model` and any of allow_untrained, max_length, dtype, seed,"
             " passages, passage_length, passage_stride, and of an ensemble's weights and"
-            " score_normalisation; cosine:MODEL for an encoder. As a flag: the same in JSON."
+            " score_normalization; cosine:MODEL for an encoder. As a flag: the same in JSON."
         },
     )
     max_length: int | None = scoring_option(

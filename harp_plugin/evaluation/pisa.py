@@ -12,14 +12,14 @@ import pandas as pd
 import pyterrier as pt
 
 from ..collections.dataset import Dataset
-from ..retrieval.index import PISA_LOG, Bm25Index
-from ..retrieval.pisa import muted, plain
+from ..ranking.bm25_index import PISA_LOG, Bm25Index
+from ..ranking.pisa import muted, plain
 
 __all__ = ["Bm25"]
 
 
 class Bm25(pt.Transformer):
-    """BM25 over an index of its own, as `harp_plugin.retrieval.index.Bm25Index` makes it.
+    """BM25 over an index of its own, as `harp_plugin.ranking.bm25_index.Bm25Index` makes it.
 
     An index is checked when it is opened; a damaged one is built anew.
 

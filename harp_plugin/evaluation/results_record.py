@@ -9,10 +9,10 @@ from typing import Any
 
 from ..collections.judged_dataset import JudgedDataset
 from ..errors import HarpError
-from ..files.made_from import MadeFrom
-from ..files.output_paths import refuse_special
-from ..files.records import NOT_WRITTEN_BY_HARP, read_own_record
-from ..files.versions import package_versions
+from ..work.output_paths import refuse_special
+from ..work.provenance import MadeFrom
+from ..work.records import NOT_WRITTEN_BY_HARP, read_own_record
+from ..work.versions import package_versions
 from .first_stage import FirstStage
 from .options import ExperimentOptions
 

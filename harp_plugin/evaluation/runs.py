@@ -10,8 +10,8 @@ import pandas as pd
 
 from ..collections.run import Run
 from ..collections.trec_run import Result, run_lines, run_text
-from ..files.made_from import MadeFrom, OverwriteRules
-from ..files.with_record import FileWithRecord
+from ..work.provenance import MadeFrom, OverwriteRules
+from ..work.with_record import FileWithRecord
 
 __all__ = ["COLUMNS", "frame_text", "ranked", "read_run", "stored_run"]
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pyterrier as pt
 
 from ..collections.judged_dataset import JudgedDataset
-from ..files.output_paths import refuse_input
-from ..files.with_record import record_path
 from ..ranking.versions import scoring_versions
+from ..work.output_paths import refuse_input
+from ..work.with_record import record_path
 from .first_stage import FirstStage, dense_cosine
 from .options import COSINE, EvaluationOptions, ExperimentOptions, file_stem, is_cosine
 from .rerankers import make_reranker, rerank

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ranking import Scorer
+from ..ranking.dense.encoder import Encoder
 from ..ranking.windows import DocumentWindows
-from ..retrieval.dense.encoder import Encoder
 from ..training.taught import Teacher
 from .options import COSINE
 

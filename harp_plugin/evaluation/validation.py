@@ -15,8 +15,8 @@ from ..collections.query_ids import few_shot_order, read_query_ids
 from ..errors import HarpError
 from ..models.sentence_encoder import SentenceEncoderFiles
 from ..ranking import Scorer
+from ..ranking.dense.vectors import TextVectors
 from ..ranking.pairs import distinct
-from ..retrieval.dense.vectors import TextVectors
 from ..training.validation import ValidationOptions
 from .first_stage import FirstStage
 from .options import EvaluationOptions

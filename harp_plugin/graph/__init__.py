@@ -1,6 +1,6 @@
 """Stage 2 of a build: links become a resolved link graph.
 
-The stage runs Ibis expressions, which do no input or output. All texts were normalised when they
+The stage runs Ibis expressions, which do no input or output. All texts were normalized when they
 were read, so that the expressions need only equality, integers, windows and lists.
 """
 

@@ -9,7 +9,7 @@ from .capped import lowest
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = ["MAX_OCCURRENCES", "MAX_PAGES", "MAX_TARGETS", "ambiguous_texts", "anchor_texts"]
 
@@ -24,14 +24,14 @@ MAX_OCCURRENCES = 100
 def anchor_texts(tables: Tables) -> ir.Table:
     """Return every distinct anchor text with figures about its targets.
 
-    Columns: id (the ``text_id`` of its anchors), normalised, occurrences, pages (number of distinct
+    Columns: id (the ``text_id`` of its anchors), normalized, occurrences, pages (number of distinct
     targets), sources (distinct pages that it stands on), largest (occurrences of its most frequent
     target), targets (the distinct pages that any link of this text leads to, those that a filter
     drops included, at most `MAX_TARGETS`, ascending).
     """
     anchors, links = tables["anchors"], tables["resolved_links"]
-    pairs = anchors.group_by("text_id", "normalised", "page").aggregate(links=anchors.count())
-    texts = pairs.group_by("text_id", "normalised").aggregate(
+    pairs = anchors.group_by("text_id", "normalized", "page").aggregate(links=anchors.count())
+    texts = pairs.group_by("text_id", "normalized").aggregate(
         occurrences=pairs.links.sum(), pages=pairs.count(), largest=pairs.links.max()
     )
     places = anchors.select("text_id", "source").distinct()
@@ -42,7 +42,7 @@ def anchor_texts(tables: Tables) -> ir.Table:
     joined = texts.inner_join(sources, [("text_id", "source_text")])
     joined = joined.inner_join(targets, [("text_id", "target_text")])
     return joined.select(
-        "normalised",
+        "normalized",
         "occurrences",
         "pages",
         "sources",

@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..engine import PACKAGES, EngineOptions, Step, run_steps
-from ..files.made_from import OverwriteRules
-from ..storage import Stage, read_content, read_manifest
+from ..work.manifest import read_content, read_manifest
+from ..work.provenance import OverwriteRules
+from ..work.sql.options import EngineOptions
+from ..work.sql.steps import PACKAGES, Step, run_steps
+from ..work.stage import Stage
 from .anchor_texts import ambiguous_texts, anchor_texts
 from .held_out import held_out_links
 from .links import (
@@ -47,11 +49,11 @@ def build_graph(
 
     | table | row |
     |---|---|
-    | ``anchors`` | a resolved link: id, sentence, start, end, normalised, text_id, page, source |
+    | ``anchors`` | a resolved link: id, sentence, start, end, normalized, text_id, page, source |
     | ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets, linked |
     | ``page_links`` | the links on and to a page: id, anchors, targets, linked, sources |
     | ``documents`` | a page that may be a document: id, in_links, sources (distinct pages) |
-    | ``anchor_texts`` | a distinct text: id, normalised, occurrences, pages, …, targets |
+    | ``anchor_texts`` | a distinct text: id, normalized, occurrences, pages, …, targets |
     | ``ambiguous_texts`` | a text of several pages: id, pages, counts, anchors, anchor_pages |
     | ``see_also`` | a see-also link between two pages: source, target |
     | ``held_out_links`` | a link that no other table shows: the columns of ``anchors`` |

@@ -156,4 +156,4 @@ _BY_LANGUAGE = {
 FUNCTIONAL_ANCHORS = frozenset(
     text.strip() for texts in _BY_LANGUAGE.values() for text in texts.split("|")
 )
-"""Functional anchor texts, normalised by `harp_plugin.text.normalise_anchor`."""
+"""Functional anchor texts, normalized by `harp_plugin.text.normalize_anchor`."""

@@ -11,7 +11,7 @@ from .reasons import HELD_OUT
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = ["held_out_links", "is_held_out", "is_page_held_out"]
 

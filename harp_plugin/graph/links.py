@@ -14,7 +14,7 @@ from .reasons import HELD_OUT, NO_DOCUMENT, NO_SOURCE, SAME_SITE, code_cases, co
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = [
     "anchors_by_sentence",
@@ -56,7 +56,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         joined = _with_sites(joined, tables["sites"])
     if options.title_anchors < 1:
         joined = joined.left_join(
-            title_anchors(tables), [("page", "titled"), ("normalised", "title_text")]
+            title_anchors(tables), [("page", "titled"), ("normalized", "title_text")]
         )
     reason = ibis.cases(
         (_.copy > 0, "link read twice"),
@@ -72,7 +72,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         else_=ibis.null("string"),
     )
     return joined.select(
-        "id", "sentence", "start", "end", "normalised", "text_id", "page", "source", reason=reason
+        "id", "sentence", "start", "end", "normalized", "text_id", "page", "source", reason=reason
     )
 
 
@@ -92,7 +92,7 @@ def _link_reasons(options: GraphOptions) -> list[tuple]:
     if options.same_site_links == "drop":
         cases.append((_.site == _.source_site, SAME_SITE))
     if options.functional_anchors == "drop":
-        functional = _.normalised.isin(sorted(FUNCTIONAL_ANCHORS))
+        functional = _.normalized.isin(sorted(FUNCTIONAL_ANCHORS))
         cases.append((functional, "link whose text is functional"))
     if options.title_anchors < 1:
         in_share = _.id % _PRIME < round(options.title_anchors * _PRIME)
@@ -111,7 +111,7 @@ def _held_out(options: GraphOptions) -> list[tuple]:
 
 
 def title_anchors(tables: Tables) -> ir.Table:
-    """Return the normalised texts that repeat the title of a page.
+    """Return the normalized texts that repeat the title of a page.
 
     Columns: titled (the id of the page), title_text.
     """
@@ -124,11 +124,11 @@ def _numbered_links(tables: Tables) -> ir.Table:
     import ibis
 
     links = tables["links"].select(
-        "id", "sentence", "start", "end", "normalised", "text_id", "target", "region"
+        "id", "sentence", "start", "end", "normalized", "text_id", "target", "region"
     )
     double = tables["double_links"]
     once = links.anti_join(double, "id").mutate(copy=ibis.literal(0, "int64"))
-    copies = ibis.window(group_by="id", order_by=["target", "region", "normalised"])
+    copies = ibis.window(group_by="id", order_by=["target", "region", "normalized"])
     repeated = links.semi_join(double, "id").mutate(copy=ibis.row_number().over(copies))
     return ibis.union(once, repeated)
 
@@ -141,12 +141,12 @@ def dropped_links(tables: Tables) -> ir.Table:
 def resolved_anchors(tables: Tables) -> ir.Table:
     """Return the links that are not dropped.
 
-    Columns: id, sentence, start, end, normalised, text_id, page, source.
+    Columns: id, sentence, start, end, normalized, text_id, page, source.
     """
     links = tables["resolved_links"]
     anchors = links.filter(links.reason.isnull())
     return anchors.select(
-        "id", "sentence", "start", "end", "normalised", "text_id", "page", "source"
+        "id", "sentence", "start", "end", "normalized", "text_id", "page", "source"
     )
 
 

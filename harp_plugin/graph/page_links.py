@@ -9,7 +9,7 @@ from .capped import lowest
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = ["MAX_SOURCES", "page_links"]
 

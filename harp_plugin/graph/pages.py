@@ -10,7 +10,7 @@ from .reasons import NO_DOCUMENT, code_cases, count_reasons
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = ["checked_pages", "coded_pages", "dropped_pages", "near_duplicates", "sites"]
 

@@ -9,7 +9,7 @@ from .options import GraphOptions
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = ["MANY_PAGES", "counts", "repeated_sentences"]
 
@@ -47,7 +47,7 @@ def counts(tables: Tables, *, options: GraphOptions) -> ir.Table:
     import ibis
 
     anchors, texts = tables["anchors"], tables["anchor_texts"]
-    alike = anchors.group_by("source", "normalised", "page").aggregate(copies=anchors.count())
+    alike = anchors.group_by("source", "normalized", "page").aggregate(copies=anchors.count())
     repeated = tables["repeated_sentences"]
     many = texts.pages > MANY_PAGES
     figures = {

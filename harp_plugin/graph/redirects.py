@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..engine import Step
+from ..work.sql.steps import Step
 from .reasons import count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = [
     "MAX_HOPS",

@@ -11,7 +11,7 @@ from .reasons import NO_SOURCE, code_cases, count_reasons
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = ["dropped_see_also", "resolved_see_also", "see_also"]
 

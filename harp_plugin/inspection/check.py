@@ -55,7 +55,7 @@ class Level(StrEnum):
 
     @property
     def sign(self) -> str:
-        """A sign that differs from those of the other levels without its colour."""
+        """A sign that differs from those of the other levels without its color."""
         return "✓▲✕"[self.severity]
 
 

@@ -75,7 +75,7 @@ _EXPLANATIONS = {
     "ati": Explanation(
         "Abstract Texts Identification (Wikiformer)",
         "An article's title is a query: its lead should rank above its other sections.",
-        "The + text should summarise the article. It is a bad pair if the lead is only a note.",
+        "The + text should summarize the article. It is a bad pair if the lead is only a note.",
     ),
     "ltm": Explanation(
         "Long Texts Matching (Wikiformer)",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .._version import __version__
 from ..errors import HarpError
-from ..files.output_paths import refuse_special
+from ..work.output_paths import refuse_special
 
 __all__ = ["AUDIT_MARK", "GENERATOR", "PAGE_MARK", "refuse_other_files"]
 

@@ -154,9 +154,9 @@ def accuracy(groups: Iterable[Scores]) -> Measurement | None:
 def _wilson_interval(share: float, trials: int) -> tuple[float, float]:
     """95 % interval of a share; ties make half counts, which the one of scipy does not take."""
     square = _Z * _Z / trials
-    centre = (share + square / 2) / (1 + square)
+    center = (share + square / 2) / (1 + square)
     half = _Z / (1 + square) * math.sqrt(share * (1 - share) / trials + square / (4 * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, center - half), min(1.0, center + half)
 
 
 def accuracy_by(

@@ -15,7 +15,7 @@ from ..tasks import DocumentOrigin, DrawOptions, Pair, PairGroup, QueryOrigin, S
 from ..tasks.importance import anchor_importance
 from ..tasks.source import Anchor, BuildSource
 from ..tasks.terms import Terms, stop_words
-from ..text import normalise_anchor, words
+from ..text import normalize_anchor, words
 
 __all__ = ["Observation", "observe", "page_unit", "query_units", "vocabulary", "word_list"]
 
@@ -35,7 +35,7 @@ class Observation:
         units: what keeps a document's page apart from others; equal for texts of one page.
         linked: whether the sentence that the group came from links to the page; None where it came
             from none.
-        anchors: normalised texts of the anchors that it was made of.
+        anchors: normalized texts of the anchors that it was made of.
         in_links: number of anchors that lead to each page; None where it is no linked page.
         occurrences: how often the text of the anchor in the positive's query leads to each page;
             None where the query has no anchor, or the document no page.
@@ -89,7 +89,7 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
         places,
         tuple(page_unit(pair, options.document_fields) for pair in group.members),
         tuple(page in linked for page in pages) if links else None,
-        tuple(normalise_anchor(source.anchor_text(anchor)) for anchor in anchors),
+        tuple(normalize_anchor(source.anchor_text(anchor)) for anchor in anchors),
         tuple(None if page is None else _in_links(page, source) for page in pages),
         tuple(None if page is None or not targets else targets.get(page, 0) for page in pages),
         _layers_agree(group.task, query, pages, source, options),

@@ -1,4 +1,4 @@
-"""A text in pieces that a page can colour: words with their weight, in or out of an anchor."""
+"""A text in pieces that a page can color: words with their weight, in or out of an anchor."""
 
 from __future__ import annotations
 

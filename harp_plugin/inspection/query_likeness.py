@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..storage import open_table
-from ..storage.manifest import MANIFEST
 from ..tasks import DrawOptions
+from ..work.manifest import MANIFEST
+from ..work.mapped import open_table
 
 __all__ = ["LikenessSamples", "likeness_samples"]
 
@@ -52,12 +52,12 @@ def likeness_samples(directory: Path, draw: DrawOptions) -> LikenessSamples | No
     scores = table.take(table.rows(table.ids), "score").to_numpy(zero_copy_only=False)
     order = np.argsort(-scores, kind="stable")
     cut = int(np.ceil(share * len(order)))
-    texts = open_table(directory, "graph", "anchor_texts", ["id", "normalised"], verify=True)
+    texts = open_table(directory, "graph", "anchor_texts", ["id", "normalized"], verify=True)
 
     def chosen(first: int) -> list[tuple[str, float]]:
         start = min(max(first, 0), max(len(order) - _TEXTS, 0))
         places = order[start : start + _TEXTS]
-        names = texts.take(texts.rows(table.ids[places]), "normalised").to_pylist()
+        names = texts.take(texts.rows(table.ids[places]), "normalized").to_pylist()
         return list(zip(names, scores[places].tolist(), strict=True))
 
     return LikenessSamples(share, chosen(0), chosen(cut - _TEXTS // 2), chosen(len(order) - _TEXTS))

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from ..sampling import generator, stable_id
 from ..weights.workers import one_thread
 from .measurements import AuditedGroups, Measurement, accuracy, sides_differ
-from .text_encoder import TextEncoder, by_length, mean_state, padded, tokenise
+from .text_encoder import TextEncoder, by_length, mean_state, padded, tokenize
 
 __all__ = ["MOST_TOKENS_TRAINED", "query_probe"]
 
@@ -77,7 +77,7 @@ def _usable(groups: AuditedGroups) -> Iterator[_Group]:
             continue
         queries = [pair.query for pair in group.members]
         if not is_held_out:
-            tokens += sum(map(len, tokenise(groups.encoder.tokenizer, queries)))
+            tokens += sum(map(len, tokenize(groups.encoder.tokenizer, queries)))
         yield _Group(queries, is_held_out)
         if tokens >= MOST_TOKENS_TRAINED:
             return
@@ -94,32 +94,32 @@ class _Probe:
 
     def learn(self, pairs: list[tuple[str, str]], task: str) -> None:
         """Train for one pass on pairs of texts of which the first must score higher."""
-        tokeniser = self.encoder.tokenizer
-        better, worse = (tokenise(tokeniser, side) for side in zip(*pairs, strict=True))
+        tokenizer = self.encoder.tokenizer
+        better, worse = (tokenize(tokenizer, side) for side in zip(*pairs, strict=True))
         batches = self._batches([len(a) + len(b) for a, b in zip(better, worse, strict=True)])
         body = [weight for weight in self.body.parameters() if weight.requires_grad]
         rates = [
             {"params": body, "lr": _LEARNING_RATE},
             {"params": [self.head], "lr": _HEAD_LEARNING_RATE},
         ]
-        optimiser = torch.optim.AdamW(rates, weight_decay=0.01)
+        optimizer = torch.optim.AdamW(rates, weight_decay=0.01)
         schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimiser, lambda step: _rate(step, len(batches))
+            optimizer, lambda step: _rate(step, len(batches))
         )
         quiet = self.encoder.quiet
         for batch in tqdm(batches, desc=f"{task}: probe", unit="batch", disable=quiet):
             scores = self._score([better[n] for n in batch] + [worse[n] for n in batch])
             loss = softplus(scores[len(batch) :] - scores[: len(batch)]).mean()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(body, 1.0)
-            optimiser.step()
+            optimizer.step()
             schedule.step()
 
     @torch.inference_mode()
     def scores(self, texts: list[str]) -> dict[str, float]:
         """Score texts."""
-        ids = tokenise(self.encoder.tokenizer, texts)
+        ids = tokenize(self.encoder.tokenizer, texts)
         return {
             texts[number]: score
             for batch in by_length(ids)

@@ -11,13 +11,13 @@ from huggingface_hub import try_to_load_from_cache
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..files.writing import write_text
 from ..models.loading import load_tokenizer, resolve_model
-from ..storage import read_manifest
 from ..tasks import DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import needed_stages
 from ..tasks.source import BuildSource
 from ..weights.options import WeightOptions
+from ..work.manifest import read_manifest
+from ..work.writing import write_text
 from .audit import TaskAudit, audit, audit_json, audit_path
 from .bm25 import BM25
 from .generator import AUDIT_MARK, PAGE_MARK, refuse_other_files

@@ -16,7 +16,7 @@ from ..models.loading import load_tokenizer, without_notices
 from ..weights.encoders import load_encoder
 from ..weights.workers import one_thread
 
-__all__ = ["MOST_TOKENS", "TextEncoder", "by_length", "mean_state", "padded", "tokenise"]
+__all__ = ["MOST_TOKENS", "TextEncoder", "by_length", "mean_state", "padded", "tokenize"]
 
 MOST_TOKENS = 128
 """Texts are cut here, because the time grows with the tokens. Queries are shorter, unless they are
@@ -61,7 +61,7 @@ class TextEncoder:
 
     def _add(self, new: list[str]) -> None:
         """Compute the vectors of texts that have none yet."""
-        ids = tokenise(self.tokenizer, new)
+        ids = tokenize(self.tokenizer, new)
         bar = tqdm(total=len(new), desc="embed", unit="text", disable=self.quiet)
         with one_thread(), bar, _threads() as pool:
             batches = list(by_length(ids))
@@ -103,7 +103,7 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,))
 
 
-def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
+def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
     """Return the token ids of texts as the model reads them, cut at `MOST_TOKENS`."""
     most = min(MOST_TOKENS, tokenizer.model_max_length)
     return tokenizer(list(texts), truncation=True, max_length=most)["input_ids"]

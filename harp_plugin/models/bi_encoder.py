@@ -29,7 +29,7 @@ from .masking import TokenMasker
 from .packing import packed_states
 from .packing.filling import with_filler
 from .padding import pad_to_mask
-from .pairs import TextTemplate, tokenise
+from .pairs import TextTemplate, tokenize
 from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles
 from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
@@ -75,7 +75,7 @@ class BiEncoderBatches:
         query_limits: Sequence[int | None],
         mask_keys: Sequence[tuple[int, ...]] | None,
     ) -> Batch:
-        """Tokenise, cut and pack texts; the distinct queries come first.
+        """Tokenize, cut and pack texts; the distinct queries come first.
 
         Returns:
             ``input_ids``, (tokens,); ``lengths``, the tokens of each text, an array that stays on
@@ -102,7 +102,7 @@ class BiEncoderBatches:
         """Return the token ids of each distinct text, and the place of each text among them."""
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         most = self._max_length - self._template.length
-        ids = tokenise([prompt + text for text, _ in places], self._tokenizer, most)
+        ids = tokenize([prompt + text for text, _ in places], self._tokenizer, most)
         cut = (part[:limit] for part, (_, limit) in zip(ids, places, strict=True))
         return [self._template.around(part) for part in cut], [places[text] for text in texts]
 
@@ -126,7 +126,7 @@ class TrainableBiEncoder(TrainableBase):
 
     Args:
         encoder: a base model.
-        files: its pooling, normalisation, prompts and longest input.
+        files: its pooling, normalization, prompts and longest input.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
             them.
         texts_at_once: most texts whose activations are in memory in training; None for all.

@@ -87,7 +87,7 @@ class CrossEncoderBatches:
         query_limits: Sequence[int | None],
         mask_keys: Sequence[tuple[int, ...]] | None,
     ) -> Batch:
-        """Tokenise, cut, pack and mask pairs.
+        """Tokenize, cut, pack and mask pairs.
 
         Returns:
             ``input_ids`` and, if the model has them, ``token_type_ids``, (tokens,); ``lengths``,
@@ -141,7 +141,7 @@ class TrainableCrossEncoder(TrainableBase):
 
     Args:
         scorer: model for sequence classification with one label.
-        language_model: model for masked language modelling of the same architecture.
+        language_model: model for masked language modeling of the same architecture.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
             them.
     """

@@ -10,8 +10,8 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from ..errors import HarpError
-from ..files.hashes import changed_file
-from ..files.records import read_record
+from ..work.hashes import changed_file
+from ..work.records import read_record
 
 __all__ = [
     "MANIFEST",
@@ -132,7 +132,7 @@ def check_config(config: Mapping[str, Any], name: str) -> None:
         HarpError: it needs other packages or code.
     """
     if config.get("quantization_config") is not None:
-        raise HarpError(f"the weights of model {name} are quantised: name one with plain weights")
+        raise HarpError(f"the weights of model {name} are quantized: name one with plain weights")
     for key, value in _leaves(config):
         if key.endswith(("attn_implementation", "experts_implementation")) and (
             value not in _ATTENTIONS

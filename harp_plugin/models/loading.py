@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HarpError, one_line
-from ..files.hashes import file_hash
-from ..files.store_names import local_name
+from ..work.hashes import file_hash
+from ..work.store_names import local_name
 from .folder import (
     MODEL_FILES,
     PIPELINE,

@@ -18,7 +18,7 @@ __all__ = [
     "TextTemplate",
     "TokenPairs",
     "cut_sizes",
-    "tokenise",
+    "tokenize",
 ]
 
 _TEXTS_AT_ONCE = 4096
@@ -48,7 +48,7 @@ def cut_sizes(
     return query, np.minimum(document, available - query)
 
 
-def tokenise(
+def tokenize(
     texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int | None
 ) -> Iterator[np.ndarray]:
     """Yield the token ids of each text, (length,) int32, without special tokens.
@@ -222,7 +222,7 @@ class PackedPairs(NamedTuple):
 
 
 class TokenPairs:
-    """Tokenised (query, document) pairs, cut by `cut_sizes`.
+    """Tokenized (query, document) pairs, cut by `cut_sizes`.
 
     Args:
         queries: token ids of n queries, each (length,) int32, without special tokens.
@@ -298,7 +298,7 @@ class TokenPairs:
 
 
 class PairEncoder:
-    """Turns texts into token ids of pairs: it tokenises and cuts them, and adds special tokens.
+    """Turns texts into token ids of pairs: it tokenizes and cuts them, and adds special tokens.
 
     Args:
         tokenizer: a fast tokenizer.
@@ -322,7 +322,7 @@ class PairEncoder:
         documents: Sequence[str],
         query_limits: Sequence[int | None] | None = None,
     ) -> TokenPairs:
-        """Encode ``queries[i]`` with ``documents[i]``; each distinct text is tokenised once.
+        """Encode ``queries[i]`` with ``documents[i]``; each distinct text is tokenized once.
 
         Args:
             queries: n texts.
@@ -336,7 +336,7 @@ class PairEncoder:
         )
 
     def pairs(self, queries: Sequence[np.ndarray], documents: Sequence[np.ndarray]) -> TokenPairs:
-        """Pair texts that `tokenise` has already tokenised."""
+        """Pair texts that `tokenize` has already tokenized."""
         return TokenPairs(queries, documents, self.template, self.max_length)
 
     def most_document_tokens(self, query_tokens: int) -> int:
@@ -347,7 +347,7 @@ class PairEncoder:
 
     def _token_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         distinct = list(dict.fromkeys(texts))
-        ids = tokenise(distinct, self.tokenizer, self.max_length)
+        ids = tokenize(distinct, self.tokenizer, self.max_length)
         by_text = dict(zip(distinct, ids, strict=True))
         return [by_text[text] for text in texts]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files.writing import write_text
+from ..work.writing import write_text
 from .folder import POOLING, QUERY_ENCODER, ROUTER
 from .pooling import DECODER, POOLINGS
 

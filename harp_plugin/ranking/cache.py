@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
-from ..files.writing import remove_temporary_of, whole_folder, write_text
+from ..work.writing import remove_temporary_of, whole_folder, write_text
 
 __all__ = ["ScoreCache"]
 

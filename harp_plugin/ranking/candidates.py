@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import HarpError
 from .frames import first_stage_order
-from .normalisation import SCALES
+from .normalization import SCALES
 
 __all__ = ["RRF_K", "Candidates", "read_candidates"]
 
@@ -30,7 +30,7 @@ class Candidates:
         qids: (queries,) ids of the queries.
         query_of: (documents,) the number of each document's query.
         docnos: (documents,) ids of the documents.
-        scores: (systems, documents) normalised scores.
+        scores: (systems, documents) normalized scores.
         rows: (documents,) the row of each document in the runs, one behind the other.
     """
 
@@ -48,9 +48,9 @@ class Candidates:
 
 
 def read_candidates(
-    runs: Mapping[str, pd.DataFrame], *, normalisation: str, candidates: str
+    runs: Mapping[str, pd.DataFrame], *, normalization: str, candidates: str
 ) -> Candidates:
-    """Read the candidates of each query from runs, and normalise their scores.
+    """Read the candidates of each query from runs, and normalize their scores.
 
     A candidate that a system does not return gets the least score that this system gives to any
     document of the query; with ``rrf`` it gets 0. A system that returns nothing for a query gives 0
@@ -59,7 +59,7 @@ def read_candidates(
     Args:
         runs: columns ``qid``, ``docno`` and ``score``, by the names of the systems. Equal scores
             have the order of the column ``rank`` where there is one, else of their rows.
-        normalisation: ``zscore``, ``minmax``, or ``rrf`` for 1 / (60 + rank) with ranks from 1.
+        normalization: ``zscore``, ``minmax``, or ``rrf`` for 1 / (60 + rank) with ranks from 1.
         candidates: ``first`` for the documents of the first system, ``union`` for those of all.
 
     Raises:
@@ -74,7 +74,7 @@ def read_candidates(
     pair_of, _ = pd.factorize(query_of * np.int64(len(docnos)) + document_of)
     _, first_lines = np.unique(pair_of, return_index=True)
     system_of, given = every["system"].to_numpy(), every["score"].to_numpy(dtype=np.float64)
-    if normalisation == "rrf":
+    if normalization == "rrf":
         given = 1 / (RRF_K + 1 + every.groupby(["system", "qid"], sort=False).cumcount().to_numpy())
         missing = np.zeros((len(runs), len(qids)))
     else:
@@ -93,9 +93,9 @@ def read_candidates(
         scores[:, pair_of[lines]],
         every["row"].to_numpy()[lines],
     )
-    if normalisation == "rrf" or not len(lines):
+    if normalization == "rrf" or not len(lines):
         return result
-    return replace(result, scores=SCALES[normalisation](result.scores, result.starts))
+    return replace(result, scores=SCALES[normalization](result.scores, result.starts))
 
 
 def _check(name: str, run: pd.DataFrame) -> None:

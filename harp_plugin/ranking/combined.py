@@ -12,7 +12,7 @@ import pyterrier as pt
 from ..errors import HarpError
 from .compared_transformer import ComparedTransformer
 from .frames import rerank_frame
-from .normalisation import SCALES
+from .normalization import SCALES
 from .options import check_scoring_options
 from .rows import Reranker, score_rows
 
@@ -47,7 +47,7 @@ class HarpEnsemble(_Combined):
     Args:
         rerankers: they have equal text fields and datasets.
         weights: one per reranker; equal ones by default.
-        score_normalisation: ``minmax``, ``zscore`` or None.
+        score_normalization: ``minmax``, ``zscore`` or None.
 
     Raises:
         HarpError: an argument makes no sense.
@@ -60,36 +60,36 @@ class HarpEnsemble(_Combined):
         rerankers: Sequence[Reranker],
         *,
         weights: Sequence[float] | None = None,
-        score_normalisation: str | None = None,
+        score_normalization: str | None = None,
     ) -> None:
         super().__init__(rerankers)
         self.weights = None if weights is None else tuple(weights)
-        self.score_normalisation = score_normalisation
+        self.score_normalization = score_normalization
         count = len(self.rerankers)
         if self.weights is not None and len(self.weights) != count:
             raise HarpError(f"{len(self.weights)} weights for {count} models: give one for each")
         if self.weights is not None and not (min(self.weights) >= 0 and sum(self.weights) > 0):
             raise HarpError(f"weights are {list(self.weights)}: none may be negative, not all zero")
-        check_scoring_options({"score_normalisation": score_normalisation})
+        check_scoring_options({"score_normalization": score_normalization})
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and rank each row's document for its query, as `HarpReranker.transform` does."""
         scores = self._score(inp)
-        if self.score_normalisation is not None:
-            normalise = SCALES[self.score_normalisation]
+        if self.score_normalization is not None:
+            normalize = SCALES[self.score_normalization]
             for rows in inp.reset_index(drop=True).groupby("qid", sort=False).indices.values():
-                scores[rows] = normalise(scores[rows].T, _ONE_QUERY).T
+                scores[rows] = normalize(scores[rows].T, _ONE_QUERY).T
         weights = np.array(self.weights or [1] * len(self.rerankers), dtype=np.float64)
         return rerank_frame(inp, scores @ (weights / weights.sum()))
 
     def _comparison_key(self) -> tuple[Any, ...]:
         weights = self.weights or (1,) * len(self.rerankers)
-        return (self.rerankers, weights, self.score_normalisation)
+        return (self.rerankers, weights, self.score_normalization)
 
     def __repr__(self) -> str:
         return (
             f"HarpEnsemble({list(self.rerankers)!r}, weights={self.weights!r},"
-            f" score_normalisation={self.score_normalisation!r})"
+            f" score_normalization={self.score_normalization!r})"
         )
 
 
@@ -125,7 +125,7 @@ class HarpFeatures(_Combined):
             is_left: whether the own features come first.
 
         Returns:
-            One transformer that reads and tokenises texts once; None where there is none.
+            One transformer that reads and tokenizes texts once; None where there is none.
         """
         if not isinstance(other, HarpFeatures):
             return None

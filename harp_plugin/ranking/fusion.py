@@ -1,4 +1,4 @@
-"""Fusion of first stages and rerankers: the weighted sum of their normalised scores."""
+"""Fusion of first stages and rerankers: the weighted sum of their normalized scores."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class StageBefore(ComparedTransformer):
 
 
 class HarpFusion(ComparedTransformer):
-    """Rank by the weighted sum of several systems' scores, which are normalised for each query.
+    """Rank by the weighted sum of several systems' scores, which are normalized for each query.
 
     A fusion of first stages and pipelines, ``HarpFusion({"bm25": bm25, "cosine": cosine})``,
     retrieves. One whose systems rerank takes the results of a first stage:
@@ -74,7 +74,7 @@ class HarpFusion(ComparedTransformer):
     Args:
         systems: transformers by name. The first is the one to fall back to.
         weights: by the names of all systems, none negative; 1 for each by default.
-        normalisation: ``zscore`` (mean 0 and standard deviation 1 over the candidates of a query),
+        normalization: ``zscore`` (mean 0 and standard deviation 1 over the candidates of a query),
             ``minmax`` (0 to 1), or ``rrf`` for reciprocal rank fusion, 1 / (60 + rank), by which a
             document that a system does not return gets 0. Scores that are all equal become 0.
         candidates: which documents are ranked: ``first`` for those of the first system, ``union``
@@ -91,16 +91,16 @@ class HarpFusion(ComparedTransformer):
         systems: Mapping[str, pt.Transformer],
         *,
         weights: Mapping[str, float] | None = None,
-        normalisation: str = "zscore",
+        normalization: str = "zscore",
         candidates: str = "first",
     ) -> None:
         self.systems = dict(systems)
-        check_fusion(self.systems, normalisation, candidates)
+        check_fusion(self.systems, normalization, candidates)
         for name, system in self.systems.items():
             if not isinstance(system, pt.Transformer):
                 raise HarpError(f"system {name!r} is {system!r:.60}: name a transformer")
         self.weights = check_weights(list(self.systems), weights)
-        self.normalisation = normalisation
+        self.normalization = normalization
         self.candidates = candidates
 
     @classmethod
@@ -109,7 +109,7 @@ class HarpFusion(ComparedTransformer):
         rerankers: Mapping[str, pt.Transformer],
         *,
         weights: Mapping[str, float] | None = None,
-        normalisation: str = "zscore",
+        normalization: str = "zscore",
         first: str = FIRST,
     ) -> HarpFusion:
         """Fuse the scores of the stage before with those that rerankers give to its results.
@@ -117,7 +117,7 @@ class HarpFusion(ComparedTransformer):
         Args:
             rerankers: by name.
             weights: as those of `HarpFusion`, that of the stage before by the name ``first``.
-            normalisation: see `HarpFusion`.
+            normalization: see `HarpFusion`.
             first: name of the stage before.
 
         Raises:
@@ -126,7 +126,7 @@ class HarpFusion(ComparedTransformer):
         if first in rerankers:
             raise HarpError(f"{first!r} is the name of a reranker: give the stage before another")
         systems = {first: StageBefore(), **rerankers}
-        return cls(systems, weights=weights, normalisation=normalisation)
+        return cls(systems, weights=weights, normalization=normalization)
 
     learn = staticmethod(_logged(learn_weights))
 
@@ -143,7 +143,7 @@ class HarpFusion(ComparedTransformer):
             HarpError: a score is no finite number, or a system returns a document twice; the
                 message names the system, the qid and the docno.
         """
-        return _fused(self._run(inp), self.weights, self.normalisation, self.candidates)
+        return _fused(self._run(inp), self.weights, self.normalization, self.candidates)
 
     def transform_inputs(self) -> list[list[str]]:
         """The columns that the systems need, as PyTerrier's inspection takes them."""
@@ -167,12 +167,12 @@ class HarpFusion(ComparedTransformer):
 
     def _comparison_key(self) -> tuple[Any, ...]:
         systems, weights = tuple(self.systems.items()), tuple(self.weights.items())
-        return systems, weights, self.normalisation, self.candidates
+        return systems, weights, self.normalization, self.candidates
 
     def __repr__(self) -> str:
         return (
             f"HarpFusion({self.systems!r}, weights={self.weights!r},"
-            f" normalisation={self.normalisation!r}, candidates={self.candidates!r})"
+            f" normalization={self.normalization!r}, candidates={self.candidates!r})"
         )
 
 
@@ -180,7 +180,7 @@ def fuse(
     runs: Mapping[str, pd.DataFrame],
     weights: Mapping[str, float],
     *,
-    normalisation: str = "zscore",
+    normalization: str = "zscore",
     candidates: str = "first",
 ) -> pd.DataFrame:
     """Fuse runs as `HarpFusion` fuses what systems return.
@@ -188,7 +188,7 @@ def fuse(
     Args:
         runs: columns ``qid``, ``docno`` and ``score``, by the names of the systems.
         weights: see `HarpFusion`.
-        normalisation: see `HarpFusion`.
+        normalization: see `HarpFusion`.
         candidates: see `HarpFusion`.
 
     Returns:
@@ -197,24 +197,24 @@ def fuse(
     Raises:
         HarpError: a run or an argument is at fault.
     """
-    check_fusion(runs, normalisation, candidates)
+    check_fusion(runs, normalization, candidates)
     weights = check_weights(list(runs), weights)
     first = next(iter(runs))
     used = {name: run for name, run in runs.items() if name == first or weights[name] > 0}
-    return _fused(used, weights, normalisation, candidates)
+    return _fused(used, weights, normalization, candidates)
 
 
 def _fused(
     frames: dict[str, pd.DataFrame],
     weights: Mapping[str, float],
-    normalisation: str,
+    normalization: str,
     candidates: str,
 ) -> pd.DataFrame:
     """Rank the candidates of frames; the first frame may have the weight 0."""
     first = next(iter(frames))
     if candidates == "union" and weights[first] == 0:
         frames = {name: frame for name, frame in frames.items() if name != first}
-    found = read_candidates(frames, normalisation=normalisation, candidates=candidates)
+    found = read_candidates(frames, normalization=normalization, candidates=candidates)
     scores = [weights[name] for name in found.names] @ found.scores
     columns = [
         column

@@ -16,7 +16,7 @@ NORMALISATIONS = ("zscore", "minmax", "rrf")
 """How the scores of a query are brought to one scale."""
 
 
-def check_fusion(systems: Mapping[str, Any], normalisation: str, candidates: str) -> None:
+def check_fusion(systems: Mapping[str, Any], normalization: str, candidates: str) -> None:
     """Check the systems and the options of a fusion.
 
     Raises:
@@ -24,9 +24,9 @@ def check_fusion(systems: Mapping[str, Any], normalisation: str, candidates: str
     """
     if len(systems) < 2:
         raise HarpError(f"{len(systems)} systems cannot be fused: name at least two")
-    if normalisation not in NORMALISATIONS:
+    if normalization not in NORMALISATIONS:
         known = ", ".join(NORMALISATIONS)
-        raise HarpError(f"unknown normalisation {normalisation!r:.60}: choose one of {known}")
+        raise HarpError(f"unknown normalization {normalization!r:.60}: choose one of {known}")
     if candidates not in CANDIDATES:
         known = ", ".join(CANDIDATES)
         raise HarpError(f"unknown candidates {candidates!r:.60}: choose one of {known}")

@@ -41,7 +41,7 @@ class LearntWeights:
 
     Attributes:
         weights: by the names of the systems; that of the first is 1.
-        normalisation: how scores are brought to one scale.
+        normalization: how scores are brought to one scale.
         candidates: which documents are ranked.
         measure: what was measured.
         queries: how many judged queries the weights were learnt from.
@@ -52,7 +52,7 @@ class LearntWeights:
     """
 
     weights: dict[str, float]
-    normalisation: str
+    normalization: str
     candidates: str
     measure: str
     queries: int
@@ -70,7 +70,7 @@ class LearntWeights:
         """The arguments of `HarpFusion` but for its systems."""
         return {
             "weights": dict(self.weights),
-            "normalisation": self.normalisation,
+            "normalization": self.normalization,
             "candidates": self.candidates,
         }
 
@@ -108,7 +108,7 @@ def learn_weights(
     runs: Mapping[str, pd.DataFrame],
     qrels: pd.DataFrame,
     measure: Any = "RR@10",
-    normalisation: str = "zscore",
+    normalization: str = "zscore",
     candidates: str = "first",
     seed: int = 42,
     level: float = LEVEL,
@@ -133,7 +133,7 @@ def learn_weights(
         qrels: frame of ``qid``, ``docno`` and ``label``; its queries are learnt from, and one for
             which the runs have nothing counts 0.
         measure: of ir_measures, or its name.
-        normalisation: see `HarpFusion`.
+        normalization: see `HarpFusion`.
         candidates: see `HarpFusion`.
         seed: draws the folds and the resamples.
         level: of the test, which is how often a fusion that gains nothing may be taken; 0.16 is
@@ -144,13 +144,13 @@ def learn_weights(
         of it say whether the first system ranks alone.
 
     Raises:
-        HarpError: a run, the judgements, the measure or an option is at fault.
+        HarpError: a run, the judgments, the measure or an option is at fault.
     """
-    check_fusion(runs, normalisation, candidates)
+    check_fusion(runs, normalization, candidates)
     if not 0 < level <= 1:
         raise HarpError(f"level is {level}: it must be above 0 and at most 1")
     measure = parse_measure(measure)
-    documents = read_candidates(runs, normalisation=normalisation, candidates=candidates)
+    documents = read_candidates(runs, normalization=normalization, candidates=candidates)
     search = _Search(documents, MeasuredRankings(documents, qrels, measure), seed)
     count = len(search.queries)
     alone = (1.0, *(0.0 for _ in documents.names[1:]))
@@ -162,7 +162,7 @@ def learn_weights(
             best = search.learn(np.arange(count))
     return LearntWeights(
         dict(zip(documents.names, best, strict=True)),
-        normalisation,
+        normalization,
         candidates,
         str(measure),
         count,

@@ -10,7 +10,7 @@ from ..models.loading import load_pretrained, without_notices
 from ..models.packing.encoder import can_pack
 from ..models.packing.products import multiplies_bfloat16
 from .prepacked import can_prepack, prepack
-from .quantised import can_quantise, quantise
+from .quantized import can_quantize, quantize
 
 __all__ = ["load_cross_encoder"]
 
@@ -30,7 +30,7 @@ def load_cross_encoder(
     """
     if dtype == "int8" and device.type != "cpu":
         raise HarpError(f"int8 needs a CPU: choose bfloat16 or float16 on {device}")
-    if dtype == "int8" and not can_quantise():
+    if dtype == "int8" and not can_quantize():
         raise HarpError(f"torch {torch.__version__} has no products of int8: choose bfloat16")
     with without_notices(), torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
@@ -53,7 +53,7 @@ def load_cross_encoder(
     model = model.to(device).eval()
     if dtype == "int8":
         has_bfloat16 = multiplies_bfloat16() and can_pack(model.config)
-        quantise(model.base_model, attention=not has_bfloat16)
+        quantize(model.base_model, attention=not has_bfloat16)
         model = model.to(torch.bfloat16) if has_bfloat16 else model
     if device.type == "cpu" and can_prepack(model.dtype):
         prepack(model.base_model)

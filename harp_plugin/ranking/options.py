@@ -142,11 +142,11 @@ SCORING_OPTIONS = {
         limits=Limits(least=0, most=1e9),
         help="The weight of each model's scores; equal ones by default.",
     ),
-    "score_normalisation": ScoringOption(
+    "score_normalization": ScoringOption(
         part="ensemble",
         type=str,
         choices=("minmax", "zscore"),
-        old_names=("normalisation",),
+        old_names=("normalization",),
         help="Scale each model's scores of a query before they are added: minmax or zscore.",
     ),
 }
@@ -227,7 +227,7 @@ class EnsembleOptions:
     """How the scores of several models are added up."""
 
     weights: list[float] | None = scoring_option("weights")
-    score_normalisation: str | None = scoring_option("score_normalisation")
+    score_normalization: str | None = scoring_option("score_normalization")
 
 
 def with_present_names(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:

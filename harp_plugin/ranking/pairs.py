@@ -1,4 +1,4 @@
-"""Find distinct texts and distinct pairs, so that each is tokenised and scored once."""
+"""Find distinct texts and distinct pairs, so that each is tokenized and scored once."""
 
 from __future__ import annotations
 

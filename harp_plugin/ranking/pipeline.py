@@ -11,11 +11,11 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
-from ..files.records import read_own_record, read_record, write_record
-from ..files.store_names import local_name
-from ..files.versions import package_versions
 from ..models.folder import PIPELINE
 from ..models.loading import model_fingerprint
+from ..work.records import read_own_record, read_record, write_record
+from ..work.store_names import local_name
+from ..work.versions import package_versions
 from .compared_transformer import ComparedTransformer
 from .pipeline_parts import decoded, encoded
 from .versions import scoring_versions

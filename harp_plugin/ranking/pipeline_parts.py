@@ -68,15 +68,15 @@ PIPELINE_PARTS: Registry[PipelinePart] = Registry(
         "bm25": PipelinePart(
             "harp_plugin.evaluation.pisa:Bm25", paths=("folder",), datasets=("collection",)
         ),
-        "fielded-bm25": PipelinePart("harp_plugin.retrieval.fielded:FieldedBm25"),
+        "fielded-bm25": PipelinePart("harp_plugin.ranking.fielded:FieldedBm25"),
         "fielded-index": PipelinePart(
-            "harp_plugin.retrieval.fielded:FieldedIndex", paths=("folder",), datasets=("dataset",)
+            "harp_plugin.ranking.fielded:FieldedIndex", paths=("folder",), datasets=("dataset",)
         ),
         "dense": PipelinePart(
-            "harp_plugin.retrieval.dense:HarpRetriever", ("model",), paths=("index",)
+            "harp_plugin.ranking.dense:HarpRetriever", ("model",), paths=("index",)
         ),
         "cosine": PipelinePart(
-            "harp_plugin.retrieval.dense:DenseCosine", ("model",), ("index_dir",), ("dataset",)
+            "harp_plugin.ranking.dense:DenseCosine", ("model",), ("index_dir",), ("dataset",)
         ),
     },
 )

@@ -49,12 +49,12 @@ class MeasuredRankings:
         qids: the judged queries, in ascending order. One without candidates has the value 0.
 
     Raises:
-        HarpError: the judgements lack a column or are empty.
+        HarpError: the judgments lack a column or are empty.
     """
 
     def __init__(self, candidates: Candidates, qrels: pd.DataFrame, measure: Any) -> None:
         self._measure = measure
-        self._qrels = _judgements(qrels)
+        self._qrels = _judgments(qrels)
         self._candidates = candidates
         self.qids: list[str] = sorted(self._qrels["query_id"].unique())
         self._judged = _Judged(candidates, self._qrels, self.qids)
@@ -93,7 +93,7 @@ class _Judged:
     """The labels of candidates, in arrays with one row for each judged query.
 
     Attributes:
-        all_labels: (queries, most judgements) the labels of all judged documents, best first.
+        all_labels: (queries, most judgments) the labels of all judged documents, best first.
     """
 
     def __init__(self, candidates: Candidates, qrels: pd.DataFrame, qids: list[str]) -> None:
@@ -126,14 +126,14 @@ class _Judged:
         return padded
 
 
-def _judgements(qrels: pd.DataFrame) -> pd.DataFrame:
+def _judgments(qrels: pd.DataFrame) -> pd.DataFrame:
     names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
     qrels = qrels.rename(columns=names)
     for old, new in names.items():
         if new not in qrels.columns:
-            raise HarpError(f"the judgements have no column {old}: give qid, docno and label")
+            raise HarpError(f"the judgments have no column {old}: give qid, docno and label")
     if qrels.empty:
-        raise HarpError("there are no judgements to learn from: give those of some queries")
+        raise HarpError("there are no judgments to learn from: give those of some queries")
     qrels = qrels[[*names.values()]].astype({"relevance": np.int64})
     return qrels.sort_values("relevance").drop_duplicates(["query_id", "doc_id"], keep="last")
 

@@ -23,7 +23,7 @@ __all__ = ["Reranker", "score_rows"]
 
 _MANY_ROWS = 16384
 _FEW_ROWS = 1024
-"""How many rows are scored at once: few where documents are tokenised whole, and where a cache is
+"""How many rows are scored at once: few where documents are tokenized whole, and where a cache is
 to be written often."""
 
 
@@ -81,8 +81,8 @@ def score_rows(rerankers: Sequence[Reranker], frame: pd.DataFrame) -> np.ndarray
     return scores
 
 
-class _TokenisedTexts:
-    """Texts, which are tokenised when they are needed and once per tokenizer."""
+class _TokenizedTexts:
+    """Texts, which are tokenized when they are needed and once per tokenizer."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -97,7 +97,7 @@ class _TokenisedTexts:
         tokens = self._tokens.setdefault(scorer.tokenizer_key, {})
         missing = [place for place in places.tolist() if place not in tokens]
         texts = [self.texts[place] for place in missing]
-        tokens.update(zip(missing, scorer.tokenise(texts, max_length=None), strict=True))
+        tokens.update(zip(missing, scorer.tokenize(texts, max_length=None), strict=True))
         return [tokens[place] for place in places.tolist()]
 
 
@@ -114,8 +114,8 @@ class _RowBatch:
         self, rows: np.ndarray, pairs: np.ndarray, queries: list[str], documents: list[str]
     ) -> None:
         self.rows = rows
-        self.queries = _TokenisedTexts(queries)
-        self.documents = _TokenisedTexts(documents)
+        self.queries = _TokenizedTexts(queries)
+        self.documents = _TokenizedTexts(documents)
         self.pairs, self.pair_of_row = distinct_pairs(pairs)
 
 
@@ -231,7 +231,7 @@ def _cut(
 def _batches(
     models: Sequence[_Model], texts: TextSource, frame: pd.DataFrame
 ) -> Iterator[_RowBatch]:
-    """Cut the rows between documents, so that each text is read and tokenised once."""
+    """Cut the rows between documents, so that each text is read and tokenized once."""
     document_of, keys = texts.documents(frame)
     query_of, queries = distinct(column_texts(frame, "query"))
     order = np.argsort(document_of, kind="stable")

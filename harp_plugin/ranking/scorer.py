@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import HarpError
 from ..models.devices import choose_device
 from ..models.loading import load_tokenizer
-from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenise
+from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenize
 from .batches import scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
@@ -134,7 +134,7 @@ class Scorer:
     ) -> np.ndarray:
         """Score ``queries[i]`` against ``documents[i]``.
 
-        Each distinct text is tokenised once and each distinct pair is scored once, so equal pairs
+        Each distinct text is tokenized once and each distinct pair is scored once, so equal pairs
         have equal scores.
 
         Args:
@@ -198,7 +198,7 @@ class Scorer:
         while part := list(islice(source, at_once)):
             yield self.score(*zip(*part, strict=True))
 
-    def tokenise(self, texts: Sequence[str], *, max_length: int | None = None) -> list[np.ndarray]:
+    def tokenize(self, texts: Sequence[str], *, max_length: int | None = None) -> list[np.ndarray]:
         """Return the token ids of each text, (length,) int32, without special tokens.
 
         Args:
@@ -206,7 +206,7 @@ class Scorer:
             max_length: most tokens of a text; longer texts are cut. None cuts no text.
         """
         with self._lock:
-            return list(tokenise(texts, self._tokenizer, max_length))
+            return list(tokenize(texts, self._tokenizer, max_length))
 
     def score_tokens(
         self,
@@ -217,10 +217,10 @@ class Scorer:
         verbose: bool = False,
         progress: Callable[..., Any] = tqdm,
     ) -> np.ndarray:
-        """Score texts that are already tokenised; pairs are cut as `score` cuts them.
+        """Score texts that are already tokenized; pairs are cut as `score` cuts them.
 
         Args:
-            queries: token ids of texts, as `tokenise` returns them.
+            queries: token ids of texts, as `tokenize` returns them.
             documents: token ids of texts or of parts of texts.
             pairs: indices of query and document, (n, 2) int64.
             verbose: whether a progress bar counts the pairs.

@@ -1,4 +1,4 @@
-"""Tokenise each text once, and keep its token ids only as long as they are needed."""
+"""Tokenize each text once, and keep its token ids only as long as they are needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from ..models.pairs import tokenise
+from ..models.pairs import tokenize
 
 __all__ = ["LazyTokens", "prefetch", "tokenizer_key"]
 
@@ -20,7 +20,7 @@ _Item = TypeVar("_Item")
 
 
 class LazyTokens:
-    """Token ids of texts, which are tokenised when they are first read.
+    """Token ids of texts, which are tokenized when they are first read.
 
     Args:
         texts: n texts.
@@ -47,7 +47,7 @@ class LazyTokens:
         needed, counts = np.unique(indices, return_counts=True)
         missing = [index for index in needed.tolist() if index not in self._ids]
         texts = [self._texts[index] for index in missing]
-        missing_ids = tokenise(texts, self._tokenizer, self._max_length)
+        missing_ids = tokenize(texts, self._tokenizer, self._max_length)
         self._ids.update(zip(missing, missing_ids, strict=True))
         ids = [self._ids[index] for index in indices.tolist()]
         self._uses[needed] -= counts

@@ -35,7 +35,7 @@ class HarpReranker(ModelTransformer):
     several threads.
 
     Two rerankers are equal if they give equal scores, so that an experiment with ``plan="tree"``
-    runs them once. ``(a ** b).compile()`` tokenises texts once where both have one tokenizer.
+    runs them once. ``(a ** b).compile()`` tokenizes texts once where both have one tokenizer.
 
     Args:
         model: a folder, a hub name, or ``package:NAME``.
@@ -131,32 +131,32 @@ class HarpReranker(ModelTransformer):
         models: Sequence[str | PathLike[str] | HarpReranker],
         *,
         weights: Sequence[float] | None = None,
-        score_normalisation: str | None = None,
+        score_normalization: str | None = None,
         **options: Any,
     ) -> HarpEnsemble:
         """Rerank by the weighted mean of several models' scores.
 
-        Texts are read once, and tokenised once where tokenizers are equal.
+        Texts are read once, and tokenized once where tokenizers are equal.
 
         Args:
             models: as the first argument of `HarpReranker`, or rerankers.
             weights: one per model; equal ones by default.
-            score_normalisation: how each model's scores of a query are scaled before they are
+            score_normalization: how each model's scores of a query are scaled before they are
                 added: ``minmax`` (to 0 … 1), ``zscore`` (to mean 0 and standard deviation 1), or
-                None. The old name ``normalisation`` works until the next release.
+                None. The old name ``normalization`` works until the next release.
             options: further arguments of each `HarpReranker`.
 
         Raises:
             HarpError: an argument makes no sense.
         """
-        if score_normalisation is not None:
-            options["score_normalisation"] = score_normalisation
+        if score_normalization is not None:
+            options["score_normalization"] = score_normalization
         options = with_present_names(options, "HarpReranker.ensemble: ")
-        score_normalisation = options.pop("score_normalisation", None)
+        score_normalization = options.pop("score_normalization", None)
         rerankers = [
             model if isinstance(model, HarpReranker) else cls(model, **options) for model in models
         ]
-        return HarpEnsemble(rerankers, weights=weights, score_normalisation=score_normalisation)
+        return HarpEnsemble(rerankers, weights=weights, score_normalization=score_normalization)
 
     def fuse_feature_union(self, other: pt.Transformer, is_left: bool) -> pt.Transformer | None:
         """Make one transformer of ``self ** other``; see `HarpFeatures.fuse_feature_union`."""

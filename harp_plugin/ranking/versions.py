@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..files.versions import package_versions
+from ..work.versions import package_versions
 
 __all__ = ["scoring_versions"]
 

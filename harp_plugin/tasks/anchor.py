@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..graph.functional import FUNCTIONAL_ANCHORS
-from ..storage import MappedTable
+from ..work.mapped import MappedTable
 from .groups import PairGroup
 from .negatives import draw_negatives
 from .options import DrawOptions
@@ -30,7 +30,7 @@ class AnchorText:
         import ibis
 
         anchors = graph["anchors"]
-        named = anchors.filter(anchors.normalised.notin(sorted(FUNCTIONAL_ANCHORS)))
+        named = anchors.filter(anchors.normalized.notin(sorted(FUNCTIONAL_ANCHORS)))
         first = named.group_by("text_id", "page").aggregate(id=named.id.min())
         by_page = ibis.window(group_by="page", order_by="id")
         return first.select("id", rank=ibis.row_number().over(by_page))

@@ -15,7 +15,7 @@ from .source import BuildSource
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["Task", "document_links", "neighbours", "sentences_of_several_pages"]
+__all__ = ["Task", "document_links", "neighbors", "sentences_of_several_pages"]
 
 _MOST_PAGES = 1000
 
@@ -75,7 +75,7 @@ def document_links(graph: Mapping[str, ir.Table]) -> ir.Table:
     return pairs.semi_join(graph["documents"], [("source", "id")])
 
 
-def neighbours(graph: Mapping[str, ir.Table]) -> ir.Table:
+def neighbors(graph: Mapping[str, ir.Table]) -> ir.Table:
     """Collect the documents that every document has links with, at most 1000 of a kind, ascending.
 
     Columns: id, mutual (documents that it links to and that link to it), one_way (documents that it

@@ -7,16 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine import PACKAGES, EngineOptions, Step, run_steps
 from ..errors import HarpError
-from ..files.made_from import OverwriteRules
-from ..storage import Stage, read_content, read_manifest
+from ..work.manifest import read_content, read_manifest
+from ..work.provenance import OverwriteRules
+from ..work.sql.options import EngineOptions
+from ..work.sql.steps import PACKAGES, Step, run_steps
+from ..work.stage import Stage
 from .registry import TASKS
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = [
     "CORPUS_TABLES",

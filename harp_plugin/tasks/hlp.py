@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import neighbours
+from .base import neighbors
 from .groups import PairGroup, QueryOrigin
 from .negatives import draw_by_in_links, draw_unlinked
 from .options import DrawOptions
@@ -28,7 +28,7 @@ class HLP:
     @staticmethod
     def examples(graph):
         """Select the documents with such links: id, mutual (documents with links both ways)."""
-        near, pages = neighbours(graph), graph["page_links"]
+        near, pages = neighbors(graph), graph["page_links"]
         several = pages.filter(pages.targets.length() >= 2)
         beside = several.select(id=several.targets.unnest())
         dual = near.filter(near.mutual.length() > 0).select("id")

@@ -13,7 +13,7 @@ __all__ = ["PRESETS", "DrawOptions"]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
-        "normalisation": "linear",
+        "normalization": "linear",
         "temperature": "1/heads",
         "query_length": "poisson",
         "replacement": False,
@@ -52,7 +52,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 _LIKE_ITS_AUTHORS = {
-    "normalisation": "softmax",
+    "normalization": "softmax",
     "replacement": True,
     "stop_words": "scikit-learn",
     "anchor_words_in_query": "kept",
@@ -127,7 +127,7 @@ class DrawOptions:
             "choices": list(PRESETS),
         },
     )
-    normalisation: str | None = _option(
+    normalization: str | None = _option(
         "Eq. 3: the weights of words become probabilities by "
         "softmax, or by division by their sum (linear).",
         "softmax",

@@ -50,7 +50,7 @@ def other_anchor_query(
     """Draw S2 as S1 of another anchor, one that stands on the anchor's page P and leads elsewhere.
 
     S2 is natural text of P's own vocabulary, but about another page. Where no such anchor stands on
-    P, one is drawn that stands near P: on a page that links to a neighbour of P. Of up to twenty
+    P, one is drawn that stands near P: on a page that links to a neighbor of P. Of up to twenty
     anchors, those with as many words as the anchor of S1 come first, so that the length of a query
     tells nothing.
 
@@ -83,9 +83,9 @@ def _anchors_on(rng: np.random.Generator, page: int, source: BuildSource) -> Ite
 
 def _anchors_near(rng: np.random.Generator, page: int, source: BuildSource) -> Iterator[int]:
     links = source.page_links(page)
-    neighbours = np.union1d(links.sources, links.targets).tolist()
-    for _ in range(_TRIES if neighbours else 0):
-        linking = source.page_links(draw_item(rng, neighbours)).sources.tolist()
+    neighbors = np.union1d(links.sources, links.targets).tolist()
+    for _ in range(_TRIES if neighbors else 0):
+        linking = source.page_links(draw_item(rng, neighbors)).sources.tolist()
         anchors = source.page_links(draw_item(rng, linking)).anchors.tolist() if linking else []
         if anchors:
             yield draw_item(rng, anchors)

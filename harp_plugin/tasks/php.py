@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import neighbours
+from .base import neighbors
 from .groups import PairGroup, QueryOrigin
 from .negatives import draw_by_in_links, draw_unlinked
 from .options import DrawOptions
@@ -18,7 +18,7 @@ __all__ = ["PHP"]
 class PHP:
     """A passage suits one of a page with links both ways best, then one way, then one of no link.
 
-    A group compares two neighbouring grades of these three, so that the higher is the positive.
+    A group compares two neighboring grades of these three, so that the higher is the positive.
     """
 
     citation = "wu2022php"
@@ -28,13 +28,13 @@ class PHP:
     @staticmethod
     def examples(graph):
         """Select the documents with links to or from others: id, mutual, one_way."""
-        near = neighbours(graph)
+        near = neighbors(graph)
         return near.filter(near.mutual.length() + near.one_way.length() > 0)
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw two neighbouring grades of those that the page has, and a page of each.
+        """Draw two neighboring grades of those that the page has, and a page of each.
 
         The option ``negatives`` says which pages without a link are drawn; by the task's own
         definition, they are drawn in proportion to their in-links, of which linked pages have many.

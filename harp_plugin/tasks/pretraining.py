@@ -13,7 +13,8 @@ import numpy as np
 
 from ..errors import HarpError
 from ..sampling import generator
-from ..storage import read_content, read_manifest, verify_tables
+from ..work.manifest import read_content, read_manifest
+from ..work.mapped import verify_tables
 from .groups import PairGroup
 from .options import DrawOptions
 from .registry import TASKS, needed_stages

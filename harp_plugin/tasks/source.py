@@ -12,10 +12,10 @@ import numpy as np
 from ..corpus.sentences import split_sentences
 from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
-from ..storage import MappedTable, open_table, read_manifest
-from ..storage.manifest import MANIFEST
-from ..text import normalise_anchor
+from ..text import normalize_anchor
 from ..weights.language_model import LanguageModel
+from ..work.manifest import MANIFEST, read_manifest
+from ..work.mapped import MappedTable, open_table
 from .document_text import DOCUMENT_FIELDS
 from .language_model import open_language_model
 from .options import DrawOptions
@@ -35,7 +35,7 @@ class Anchor(NamedTuple):
         end: offset after its last character in the sentence.
         page: id of the page that it leads to.
         source: id of the page that it stands on.
-        text_id: id of its normalised text, which anchors of equal texts share.
+        text_id: id of its normalized text, which anchors of equal texts share.
     """
 
     id: int
@@ -348,7 +348,7 @@ class BuildSource:
         titles, bands = zip(
             *(table.values(page, ("title", "lead_bands")) for page in (first, second)), strict=True
         )
-        if normalise_anchor(titles[0]) == normalise_anchor(titles[1]):
+        if normalize_anchor(titles[0]) == normalize_anchor(titles[1]):
             return True
         return not set(bands[0] or ()).isdisjoint(bands[1] or ())
 

@@ -128,8 +128,8 @@ def without(terms: Terms, anchor_words: list[str], how: str | None) -> Terms:
 
 
 def distribution(weights: np.ndarray, options: DrawOptions, heads: int) -> np.ndarray:
-    """Normalise weights to a distribution (HARP, eq. 3 and 11)."""
-    if options.normalisation == "linear":
+    """Normalize weights to a distribution (HARP, eq. 3 and 11)."""
+    if options.normalization == "linear":
         return linear(weights)
     return softmax(weights, options.temperature_for(heads))
 

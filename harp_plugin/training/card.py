@@ -111,7 +111,7 @@ def _origin(recipe: Mapping[str, Any], *, is_finetuned: bool) -> str:
         tasks = ", ".join(f"`{task}`" for task in recipe["tasks"])
         return f"Pre-trained by harp_plugin on pairs drawn from a hyperlinked corpus: {tasks}."
     if recipe.get("dataset"):
-        return f"Trained by harp_plugin on queries and judgements of `{recipe['dataset']}`."
+        return f"Trained by harp_plugin on queries and judgments of `{recipe['dataset']}`."
     return "Trained by harp_plugin on queries with positive and negative passages."
 
 

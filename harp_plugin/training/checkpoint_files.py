@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import HarpError
-from ..files.hashes import changed_file, describe_files
-from ..files.store_order import UNFINISHED
-from ..files.writing import TEMPORARY, sync, write_text
 from ..models.folder import MANIFEST, POOLING, QUERY_ENCODER, ROUTER, listed_files
+from ..work.hashes import changed_file, describe_files
+from ..work.store_order import UNFINISHED
+from ..work.writing import TEMPORARY, sync, write_text
 from .card import CARD
 
 __all__ = [
@@ -60,7 +60,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def step_of(checkpoint: Path) -> int:
-    """Read the optimiser step from a checkpoint's name."""
+    """Read the optimizer step from a checkpoint's name."""
     return int(checkpoint.name.partition("-")[2])
 
 

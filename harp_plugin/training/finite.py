@@ -33,7 +33,7 @@ class NonFinite:
         """Check the losses of a batch.
 
         Args:
-            step: number of optimiser steps before the batch.
+            step: number of optimizer steps before the batch.
             places: epoch and index of each group, (groups, 2).
             losses: loss of each group, (groups,).
         """

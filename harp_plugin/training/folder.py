@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files.hashes import changed_file
-from ..files.locks import LOCK
-from ..files.made_from import MadeFrom, OverwriteRules
-from ..files.records import read_record, write_record
-from ..files.store_order import UNFINISHED, UNPUBLISHED
-from ..files.writing import remove_temporary, sync, write_text
 from ..models.folder import MANIFEST, POOLING, is_model_file, listed_files
 from ..models.trainable import ModelDescription
+from ..work.hashes import changed_file
+from ..work.lock import LOCK
+from ..work.provenance import MadeFrom, OverwriteRules
+from ..work.records import read_record, write_record
+from ..work.store_order import UNFINISHED, UNPUBLISHED
+from ..work.writing import remove_temporary, sync, write_text
 from . import checkpoint_files
 from .card import CARD, model_card
 from .manifest import checkpoint_manifest, log_lines, read_made_from, run_versions

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..files.hashes import file_hash
 from ..models.loading import COSINE, model_fingerprint, resolve_model
+from ..work.hashes import file_hash
 
 __all__ = ["check_output_dir", "fingerprints"]
 

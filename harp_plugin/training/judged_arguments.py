@@ -51,7 +51,7 @@ SHOWN = SHOWN_IN_BOTH | {
 @takes_old_names
 @dataclass
 class FinetuneDataArguments(PairArguments):
-    """What the model learns from which judgements, and how negatives are drawn."""
+    """What the model learns from which judgments, and how negatives are drawn."""
 
     dataset: str | None = field(
         default=None,

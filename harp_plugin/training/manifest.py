@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..files.made_from import MadeFrom
-from ..files.versions import package_versions
 from ..option_names import OptionNames
+from ..work.provenance import MadeFrom
+from ..work.versions import package_versions
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .card import cited
 from .judged_arguments import FinetuneDataArguments
@@ -75,7 +75,7 @@ def checkpoint_manifest(
         record: the record of the run, without versions.
         counts: how much the run learns from, by name.
         log: the trainer's log.
-        steps: optimiser steps taken.
+        steps: optimizer steps taken.
         fresh_weights: names of the weights that were drawn at random when the run began.
         untrained_weights: those of them that no loss trained; the model lacks them.
         best_step: the step whose weights the model has; None for the last step.

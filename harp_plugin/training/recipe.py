@@ -7,7 +7,7 @@ from dataclasses import MISSING, asdict, fields
 from enum import Enum
 from typing import Any
 
-from ..files.store_paths import with_urls
+from ..work.store_paths import with_urls
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .judged_arguments import FinetuneDataArguments
 

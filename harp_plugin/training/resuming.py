@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 
 from ..errors import HarpError
-from ..files.made_from import MadeFrom, OverwriteRules
-from ..files.records import read_record
 from ..models.folder import MANIFEST
+from ..work.provenance import MadeFrom, OverwriteRules
+from ..work.records import read_record
 from . import checkpoint_files
 from .manifest import read_made_from
 

@@ -11,12 +11,12 @@ from typing import Any
 from transformers import TrainerState
 
 from ..errors import HarpError
-from ..files.locks import one_writer
-from ..files.made_from import OverwriteRules
 from ..models.loading import load_tokenizer
 from ..models.masking import TokenMasker
 from ..tasks import PreTrainingData
 from ..tasks.registry import check_negatives
+from ..work.lock import one_writer
+from ..work.provenance import OverwriteRules
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .checkpoints import DescribedCheckpoints
 from .curves import CURVES, draw_curves

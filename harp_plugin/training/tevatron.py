@@ -11,9 +11,9 @@ modules replace them:
 - 0.1.0: ``_prepare_inputs`` expects (query, passage) tuples, and ``get_train_dataloader`` gives
   every process the same batches: see `harp_plugin.training.trainer`.
 - 0.1.0: ``DenseTrainer.__init__`` asks torch.distributed for its size if ``negatives_x_device`` is
-  set, even if torch.distributed is not initialised; transformers no longer reads ``warmup_ratio``:
+  set, even if torch.distributed is not initialized; transformers no longer reads ``warmup_ratio``:
   see `harp_plugin.training.arguments`.
-- 0.1.0 tokenises with ``encode_plus``, which transformers 5 does not have. The main branch joins
+- 0.1.0 tokenizes with ``encode_plus``, which transformers 5 does not have. The main branch joins
   query and passage without a separator and drops token types. See `harp_plugin.training.data`,
   which has its own dataset and collator, and `harp_plugin.models.pairs`, which makes token ids.
 - Main branch: ``RerankerModel`` assumes that every batch is full, and needs flash attention: see

@@ -149,7 +149,7 @@ class HarpTrainer(TevatronTrainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Batch], num_batches: int, device: torch.device
     ) -> tuple[list[Batch], Tensor]:
-        """Collect the batches of one optimiser step.
+        """Collect the batches of one optimizer step.
 
         Returns:
             The batches, and the numbers of groups and of masked tokens in them over all processes,
@@ -339,7 +339,7 @@ class HarpTrainer(TevatronTrainer):
             unwrapped.load_weights(resume_from_checkpoint, self.untrained)
 
     def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the optimiser of the options ``optim`` and ``optim_args``.
+        """Make the optimizer of the options ``optim`` and ``optim_args``.
 
         Raises:
             HarpError: they make no sense, or a package is missing.

@@ -18,7 +18,7 @@ from ..errors import HarpError
 from ..models.devices import choose_device
 from ..models.loading import load_tokenizer, longest_input
 from .encoders import load_encoder
-from .tokens import TokenisedTexts, Tokeniser
+from .tokens import TokenizedTexts, Tokenizer
 from .weighed_texts import WeighedTexts
 from .words import Span, ragged
 
@@ -47,7 +47,7 @@ class AttentionWeigher:
         dtype: ``float32``, or ``bfloat16``; None takes bfloat16 on a GPU that has it.
 
     Attributes:
-        tokenisers: the number of processes that should tokenise ahead; 0 stands for a thread of
+        tokenizers: the number of processes that should tokenize ahead; 0 stands for a thread of
             this process, which is enough for a CPU.
 
     Warns:
@@ -70,14 +70,14 @@ class AttentionWeigher:
     ) -> None:
         self.device = choose_device(device)
         self.dtype = dtype or default_dtype(self.device)
-        self.tokenisers = _TOKENISERS if self.device.type == "cuda" else 0
+        self.tokenizers = _TOKENISERS if self.device.type == "cuda" else 0
         self.batch_tokens = batch_tokens or _BATCH_TOKENS.get(self.device.type, 8192)
         tokenizer = load_tokenizer(model)
         longest = min(tokenizer.model_max_length, _NO_LIMIT)
-        self.tokenise = Tokeniser(tokenizer, longest, unit, anchor_row)
+        self.tokenize = Tokenizer(tokenizer, longest, unit, anchor_row)
         self.encoder = load_encoder(model, self.device, getattr(torch, self.dtype))
         self.heads = self.encoder.heads
-        self.tokenise.cut_at(min(longest, longest_input(self.encoder.model) or _NO_LIMIT))
+        self.tokenize.cut_at(min(longest, longest_input(self.encoder.model) or _NO_LIMIT))
 
     def weigh(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
@@ -91,10 +91,10 @@ class AttentionWeigher:
         Returns:
             The weights of each text, in order.
         """
-        return self.weigh_tokenised(self.tokenise(texts, anchors))
+        return self.weigh_tokenized(self.tokenize(texts, anchors))
 
-    def weigh_tokenised(self, texts: TokenisedTexts) -> WeighedTexts:
-        """Weigh texts that were tokenised ahead, by ``self.tokenise``.
+    def weigh_tokenized(self, texts: TokenizedTexts) -> WeighedTexts:
+        """Weigh texts that were tokenized ahead, by ``self.tokenize``.
 
         Raises:
             HarpError: the GPU has too little memory for a batch.
@@ -123,7 +123,7 @@ class AttentionWeigher:
         if first < len(order):
             yield order[first:]
 
-    def _weigh_batch(self, texts: TokenisedTexts, batch: np.ndarray, weighed: WeighedTexts) -> None:
+    def _weigh_batch(self, texts: TokenizedTexts, batch: np.ndarray, weighed: WeighedTexts) -> None:
         lengths = texts.lengths[batch]
         tokens = ragged(texts.starts[batch], lengths)
         rows, pieces = _needed_rows(texts, batch)
@@ -140,7 +140,7 @@ class AttentionWeigher:
 
 
 def _needed_rows(
-    texts: TokenisedTexts, batch: np.ndarray
+    texts: TokenizedTexts, batch: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """The rows that each text needs, [CLS] first; and where the anchors' pieces are in them."""
     anchor_starts = texts.words.anchor_starts

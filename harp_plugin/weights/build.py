@@ -13,22 +13,17 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from tqdm import tqdm
 
-from ..engine import PACKAGES, EngineOptions, map_shards
 from ..errors import HarpError
-from ..files.made_from import OverwriteRules
 from ..models.devices import choose_device
 from ..models.loading import model_fingerprint
-from ..storage import (
-    ALONE,
-    ShardFile,
-    Share,
-    Stage,
-    read_batches,
-    read_content,
-    read_manifest,
-    table_files,
-    write_table,
-)
+from ..work.manifest import read_content, read_manifest, table_files
+from ..work.map_shards import map_shards
+from ..work.parquet import ShardFile, read_batches, write_table
+from ..work.provenance import OverwriteRules
+from ..work.sharing import ALONE, Share
+from ..work.sql.options import EngineOptions
+from ..work.sql.steps import PACKAGES
+from ..work.stage import Stage
 from .attention import AttentionWeigher, default_dtype
 from .chunks import Chunk, Weigher, graph_tables, lead_chunks, sentence_chunks, weigh_chunks
 from .collection import COLLECTION, COUNTED, Collection, WordCounts, add_up_counts, count_words

@@ -1,4 +1,4 @@
-"""Texts of a shard, read a chunk at a time and tokenised ahead of their weighing."""
+"""Texts of a shard, read a chunk at a time and tokenized ahead of their weighing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..storage import MappedTable, ShardFile, open_table, read_batches
+from ..work.mapped import MappedTable, open_table
+from ..work.parquet import ShardFile, read_batches
 from .attention import AttentionWeigher
-from .tokens import Tokeniser, keep_tokeniser, tokenise_kept
+from .tokens import Tokenizer, keep_tokenizer, tokenize_kept
 from .weighed_texts import WeighedTexts
 from .words import Span
 
@@ -26,15 +27,15 @@ _CHUNK = 512
 
 
 class Weigher(Protocol):
-    """Weighs texts, which can be tokenised ahead in another thread."""
+    """Weighs texts, which can be tokenized ahead in another thread."""
 
     heads: int
 
-    def tokenise(
+    def tokenize(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
     ) -> Any: ...
 
-    def weigh_tokenised(self, texts: Any) -> WeighedTexts: ...
+    def weigh_tokenized(self, texts: Any) -> WeighedTexts: ...
 
 
 class Chunk(NamedTuple):
@@ -60,29 +61,29 @@ def graph_tables(directory: Path, *, verify: bool) -> dict[str, MappedTable]:
 
 
 def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, WeighedTexts]]:
-    """Weigh chunks while the next ones are tokenised: in a thread, or in processes for a GPU."""
+    """Weigh chunks while the next ones are tokenized: in a thread, or in processes for a GPU."""
     waiting = iter(chunks)
-    with _tokenising_ahead(weigher) as (tokenise, count):
-        coming = deque((chunk, tokenise(chunk)) for chunk in islice(waiting, count))
+    with _tokenizing_ahead(weigher) as (tokenize, count):
+        coming = deque((chunk, tokenize(chunk)) for chunk in islice(waiting, count))
         while coming:
             chunk, texts = coming.popleft()
-            tokenised = texts.result()
-            coming.extend((later, tokenise(later)) for later in islice(waiting, 1))
-            yield chunk, weigher.weigh_tokenised(tokenised)
+            tokenized = texts.result()
+            coming.extend((later, tokenize(later)) for later in islice(waiting, 1))
+            yield chunk, weigher.weigh_tokenized(tokenized)
 
 
 @contextmanager
-def _tokenising_ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
-    """Give a function that tokenises elsewhere, and the number of chunks to call it for."""
-    if not isinstance(weigher, AttentionWeigher) or not weigher.tokenisers:
+def _tokenizing_ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
+    """Give a function that tokenizes elsewhere, and the number of chunks to call it for."""
+    if not isinstance(weigher, AttentionWeigher) or not weigher.tokenizers:
         with ThreadPoolExecutor(1) as pool:
-            yield lambda chunk: pool.submit(weigher.tokenise, chunk.texts, chunk.spans), 1
+            yield lambda chunk: pool.submit(weigher.tokenize, chunk.texts, chunk.spans), 1
         return
     spawn = multiprocessing.get_context("spawn")
-    tokeniser: Tokeniser = weigher.tokenise
-    count = weigher.tokenisers
-    with ProcessPoolExecutor(count, spawn, keep_tokeniser, (tokeniser,)) as pool:
-        yield lambda chunk: pool.submit(tokenise_kept, chunk.texts, chunk.spans), 2 * count
+    tokenizer: Tokenizer = weigher.tokenize
+    count = weigher.tokenizers
+    with ProcessPoolExecutor(count, spawn, keep_tokenizer, (tokenizer,)) as pool:
+        yield lambda chunk: pool.submit(tokenize_kept, chunk.texts, chunk.spans), 2 * count
 
 
 def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator[Chunk]:

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ..engine import EngineOptions, Step, run_steps
 from ..sampling import stable_id
-from ..storage import MappedTable, ShardFile, Stage, read_batches, read_schema, write_table
+from ..work.mapped import MappedTable
+from ..work.parquet import ShardFile, read_batches, read_schema, write_table
+from ..work.sql.options import EngineOptions
+from ..work.sql.steps import Step, run_steps
+from ..work.stage import Stage
 from .words import DistinctWords, find_distinct_words, find_words
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ..engine import Tables
+    from ..work.sql.steps import Tables
 
 __all__ = ["COLLECTION", "COUNTED", "Collection", "WordCounts", "add_up_counts", "count_words"]
 

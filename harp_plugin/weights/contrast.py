@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from .attention import AttentionWeigher
-from .tokens import TokenisedTexts
+from .tokens import TokenizedTexts
 from .weighed_texts import WeighedTexts
 from .words import DistinctWords, Span, find_distinct_words
 
@@ -34,7 +34,7 @@ def saturated(attention: np.ndarray, saturation: float) -> np.ndarray:
 
 
 def shares_in_texts(values: np.ndarray, words: DistinctWords) -> np.ndarray:
-    """Normalise values of distinct words to a sum of 1 for each text; 0 where all are 0."""
+    """Normalize values of distinct words to a sum of 1 for each text; 0 where all are 0."""
     total = np.bincount(words.text, values)[words.text]
     return np.divide(values, total, out=np.zeros(len(total)), where=total != 0)
 
@@ -42,7 +42,7 @@ def shares_in_texts(values: np.ndarray, words: DistinctWords) -> np.ndarray:
 class Contrast:
     """Weighs words by the divergence of attention to them from what the collection expects.
 
-    The attention a of [CLS], summed over equal words, is saturated to a / (a + k) and normalised:
+    The attention a of [CLS], summed over equal words, is saturated to a / (a + k) and normalized:
     P(w|D). The random distribution P(w|R) is the expectation of P(w|D) over the collection. The
     weight of w is -P(w|D) log2 P(w|R), shared among its places by their attention, so that repeats
     sum up to it. From these weights B-PROP draws by a softmax of temperature 1.
@@ -51,8 +51,8 @@ class Contrast:
     default method ``entropy``) and its description; the paper's own equations could not be
     consulted. Four things differ. Special tokens are no words here; there [CLS] and [SEP] are part
     of both distributions. A word's attention is the sum over its wordpieces; there the first's.
-    The expectation is over normalised distributions, as the description says; there over saturated
-    attention, normalised afterwards (``random_distribution="pooled"``). A word that the collection
+    The expectation is over normalized distributions, as the description says; there over saturated
+    attention, normalized afterwards (``random_distribution="pooled"``). A word that the collection
     lacks, which there would get a negative weight, counts as its rarest.
 
     B-PROP weighs documents only. Here a sentence is contrasted the same way with the same random
@@ -75,17 +75,17 @@ class Contrast:
         self.surprise = surprise
         self.heads = attention.heads
 
-    def tokenise(
+    def tokenize(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> tuple[TokenisedTexts, DistinctWords]:
-        """Tokenise texts, and find which of their words are the same."""
-        tokens = self.attention.tokenise(texts, anchors)
+    ) -> tuple[TokenizedTexts, DistinctWords]:
+        """Tokenize texts, and find which of their words are the same."""
+        tokens = self.attention.tokenize(texts, anchors)
         return tokens, find_distinct_words(texts, tokens.words)
 
-    def weigh_tokenised(self, texts: tuple[TokenisedTexts, DistinctWords]) -> WeighedTexts:
-        """Weigh texts that were tokenised ahead, by `tokenise`."""
+    def weigh_tokenized(self, texts: tuple[TokenizedTexts, DistinctWords]) -> WeighedTexts:
+        """Weigh texts that were tokenized ahead, by `tokenize`."""
         tokens, words = texts
-        return self.contrast(self.attention.weigh_tokenised(tokens), words)
+        return self.contrast(self.attention.weigh_tokenized(tokens), words)
 
     def contrast(self, weighed: WeighedTexts, words: DistinctWords) -> WeighedTexts:
         """Contrast attention with the random distribution of the collection.

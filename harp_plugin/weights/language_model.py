@@ -163,7 +163,7 @@ class LanguageModelWeigher:
 
     A document D holds the word w tf times. The weight of each of these places is P(w|D) / tf, so
     that repeats sum up to P(w|D). The weights of a text are then scaled to a sum of 1, so that
-    float16 holds them; no draw by plain normalisation is changed by that. A sentence is a document
+    float16 holds them; no draw by plain normalization is changed by that. A sentence is a document
     of its own. An anchor has no weights of its own: its row is its sentence's weights.
 
     All words count, stop words too, which are left out when words are drawn (the authors' code
@@ -185,17 +185,17 @@ class LanguageModelWeigher:
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
     ) -> WeighedTexts:
         """Weigh texts, as `harp_plugin.weights.attention.AttentionWeigher.weigh` does."""
-        return self.weigh_tokenised(self.tokenise(texts, anchors))
+        return self.weigh_tokenized(self.tokenize(texts, anchors))
 
-    def tokenise(
+    def tokenize(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
     ) -> tuple[TextWords, DistinctWords]:
         """Find the words of texts, and which of them are the same."""
         words = find_words(texts, anchors)
         return words, find_distinct_words(texts, words)
 
-    def weigh_tokenised(self, texts: tuple[TextWords, DistinctWords]) -> WeighedTexts:
-        """Weigh texts whose words were found ahead, by `tokenise`."""
+    def weigh_tokenized(self, texts: tuple[TextWords, DistinctWords]) -> WeighedTexts:
+        """Weigh texts whose words were found ahead, by `tokenize`."""
         words, distinct = texts
         weights = self._weights(words.counts, distinct).astype(np.float32)
         text = words.anchor_texts

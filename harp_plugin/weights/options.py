@@ -69,7 +69,7 @@ class WeightOptions:
         default="attention",
         metadata={
             "help": "How terms are weighed: attention (HARP), language-model (PROP; it needs no "
-            "model, and pairs should be drawn with --normalisation linear) or contrastive"
+            "model, and pairs should be drawn with --normalization linear) or contrastive"
             " (B-PROP; its authors draw with --temperature 1).",
             "choices": list(WEIGHTINGS),
         },

@@ -17,11 +17,11 @@ from .words import Span, TextWords, flat, starts_of
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["TokenisedTexts", "Tokeniser", "keep_tokeniser", "tokenise_kept"]
+__all__ = ["TokenizedTexts", "Tokenizer", "keep_tokenizer", "tokenize_kept"]
 
 
 @dataclass(frozen=True, slots=True)
-class TokenisedTexts:
+class TokenizedTexts:
     """Tokens of texts, one text after the other.
 
     Attributes:
@@ -49,8 +49,8 @@ class TokenisedTexts:
         return np.diff(self.starts)
 
 
-class Tokeniser:
-    """Tokenises texts, and finds which word each token belongs to.
+class Tokenizer:
+    """Tokenizes texts, and finds which word each token belongs to.
 
     Args:
         tokenizer: a fast tokenizer of Hugging Face; its settings of truncation and padding change.
@@ -77,8 +77,8 @@ class Tokeniser:
 
     def __call__(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> TokenisedTexts:
-        """Tokenise texts, and find the wordpieces of each text's anchors by character offsets."""
+    ) -> TokenizedTexts:
+        """Tokenize texts, and find the wordpieces of each text's anchors by character offsets."""
         encodings = self.backend.encode_batch(list(texts))
         starts = starts_of(len(encoding.ids) for encoding in encodings)
         ids = flat(encoding.ids for encoding in encodings)
@@ -106,7 +106,7 @@ class Tokeniser:
             np.diff(piece_starts) > 0,
             cut,
         )
-        return TokenisedTexts(words, ids, starts, owner, flat(pieces), piece_starts)
+        return TokenizedTexts(words, ids, starts, owner, flat(pieces), piece_starts)
 
     def _pieces(self, anchors, starts, offsets, inside) -> Iterator[np.ndarray]:
         most = 1 if self.anchor_row == "first_piece" else None
@@ -134,17 +134,17 @@ def _backend(tokenizer: PreTrainedTokenizerBase):
     return backend
 
 
-_kept: list[Tokeniser] = []
+_kept: list[Tokenizer] = []
 
 
-def keep_tokeniser(tokeniser: Tokeniser) -> None:
-    """Begin a process that tokenises, and keep its tokeniser for `tokenise_kept`."""
+def keep_tokenizer(tokenizer: Tokenizer) -> None:
+    """Begin a process that tokenizes, and keep its tokenizer for `tokenize_kept`."""
     start_worker()
-    _kept.append(tokeniser)
+    _kept.append(tokenizer)
 
 
-def tokenise_kept(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None) -> TokenisedTexts:
-    """Tokenise texts by the tokeniser that `keep_tokeniser` kept in this process."""
+def tokenize_kept(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None) -> TokenizedTexts:
+    """Tokenize texts by the tokenizer that `keep_tokenizer` kept in this process."""
     return _kept[0](texts, anchors)
 
 

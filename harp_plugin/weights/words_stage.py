@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from ..engine import PACKAGES, EngineOptions, map_shards
-from ..files.made_from import OverwriteRules
-from ..storage import Stage, open_table, read_content, read_manifest, table_files
+from ..work.manifest import read_content, read_manifest, table_files
+from ..work.map_shards import map_shards
+from ..work.mapped import open_table
+from ..work.provenance import OverwriteRules
+from ..work.sql.options import EngineOptions
+from ..work.sql.steps import PACKAGES
+from ..work.stage import Stage
 from .collection import COLLECTION, COUNTED, Collection, add_up_counts, count_words
 
 __all__ = ["build_words", "open_words", "words_stage"]

@@ -30,7 +30,7 @@ def test_pages_are_whole(dataset):
         assert not any(debris in page.text for debris in ("[[", "]]", "{{", "}}", "'''", "<ref"))
 
 
-def test_judgements_cover_queries_and_name_pages(dataset):
+def test_judgments_cover_queries_and_name_pages(dataset):
     qrels = list(dataset.qrels_iter())
     pages = {page.doc_id for page in dataset.docs_iter()}
     queries = {query.query_id: query.text for query in dataset.queries_iter()}

@@ -17,11 +17,11 @@ from kill_moments import kill_at_random
 from harp_plugin.commands.build import STAGES, BuildOptions, build, summary
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
-from harp_plugin.files.locks import LOCK
 from harp_plugin.graph import GraphOptions
-from harp_plugin.retrieval.options import NEGATIVES, NegativeOptions
-from harp_plugin.storage import read_manifest
+from harp_plugin.negatives.options import NEGATIVES, NegativeOptions
 from harp_plugin.weights.options import WeightOptions
+from harp_plugin.work.lock import LOCK
+from harp_plugin.work.manifest import read_manifest
 
 pytestmark = pytest.mark.integration
 

@@ -15,9 +15,10 @@ from test_build import PAGES, run, same
 
 from harp_plugin import cli
 from harp_plugin.errors import HarpError
-from harp_plugin.files.locks import one_writer
-from harp_plugin.storage import open_table, read_manifest
-from harp_plugin.storage import stage as stage_module
+from harp_plugin.work import stage as stage_module
+from harp_plugin.work.lock import one_writer
+from harp_plugin.work.manifest import read_manifest
+from harp_plugin.work.mapped import open_table
 
 pytestmark = pytest.mark.integration
 
@@ -186,7 +187,7 @@ class TestOneWriter:
 
     def test_a_lock_ends_with_its_process(self, tmp_path):
         script = (
-            "import sys, time\nfrom harp_plugin.files.locks import one_writer\n"
+            "import sys, time\nfrom harp_plugin.work.lock import one_writer\n"
             "with one_writer(sys.argv[1]):\n    print('locked', flush=True)\n    time.sleep(60)\n"
         )
         command = [sys.executable, "-c", script, str(tmp_path)]

@@ -14,10 +14,10 @@ from harp_plugin.commands.estimate import estimate
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions
-from harp_plugin.retrieval.options import NegativeOptions
-from harp_plugin.storage import read_manifest
+from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.weights.options import WeightOptions
+from harp_plugin.work.manifest import read_manifest
 
 pytestmark = pytest.mark.integration
 

@@ -9,11 +9,13 @@ import pytest
 from harp_plugin import cli
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError
-from harp_plugin.files.hashes import describe_files
-from harp_plugin.files.made_from import MadeFrom, OverwriteRules
-from harp_plugin.files.records import write_record
-from harp_plugin.files.with_record import FileWithRecord, FolderWithRecord
-from harp_plugin.storage import Stage, open_table, write_table
+from harp_plugin.work.hashes import describe_files
+from harp_plugin.work.mapped import open_table
+from harp_plugin.work.parquet import write_table
+from harp_plugin.work.provenance import MadeFrom, OverwriteRules
+from harp_plugin.work.records import write_record
+from harp_plugin.work.stage import Stage
+from harp_plugin.work.with_record import FileWithRecord, FolderWithRecord
 
 SCHEMA = pa.schema([("id", pa.int64())])
 QUIET = CheckOptions(quiet=True)

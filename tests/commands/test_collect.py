@@ -17,8 +17,8 @@ from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.commands.collect import CollectOptions, collect, summary
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions
-from harp_plugin.storage import read_table
-from harp_plugin.text import normalise_anchor
+from harp_plugin.text import normalize_anchor
+from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 
@@ -146,12 +146,12 @@ def test_held_out_links_are_queries_that_training_never_sees(shared_data, tmp_pa
     seen, hidden = defaultdict(set), defaultdict(set)
     for table, found in (("anchors", seen), ("held_out_links", hidden)):
         for row in read_table(directory / "graph" / table).to_pylist():
-            found[row["normalised"]].add(pages[row["page"]]["key"].replace(" ", "_"))
+            found[row["normalized"]].add(pages[row["page"]]["key"].replace(" ", "_"))
     queries = judged(folder)
     assert len(queries) > 20
     for (kind, text), relevant in queries.items():
-        assert kind == "link" and normalise_anchor(text) not in seen
-        assert relevant >= hidden[normalise_anchor(text)] > set()
+        assert kind == "link" and normalize_anchor(text) not in seen
+        assert relevant >= hidden[normalize_anchor(text)] > set()
     for document in ir_datasets.load(f"harp:{folder}").docs_iter():
         for text in filter(None, document.anchor_text.split("\n")):
             assert document.doc_id in seen[text]

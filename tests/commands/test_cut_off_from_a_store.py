@@ -9,10 +9,10 @@ from test_build import tree
 
 from harp_plugin.cli import main
 from harp_plugin.errors import HarpError
-from harp_plugin.files import store_copies, store_names
-from harp_plugin.files.stores import Store
-from harp_plugin.retrieval.dense.index import DenseIndex
+from harp_plugin.ranking.dense.index import DenseIndex
 from harp_plugin.training import checkpoints
+from harp_plugin.work import store_copies, store_names
+from harp_plugin.work.stores import Store
 
 pytestmark = pytest.mark.integration
 

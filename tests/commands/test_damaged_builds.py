@@ -13,7 +13,7 @@ from test_build import run, tree
 
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError
-from harp_plugin.retrieval.options import NEGATIVES
+from harp_plugin.negatives.options import NEGATIVES
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 
 pytestmark = pytest.mark.integration

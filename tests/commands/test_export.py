@@ -11,8 +11,8 @@ from tevatron.datasets import HFTrainDataset
 from harp_plugin.commands.export import ExportOptions, export
 from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import load_tokenizer
-from harp_plugin.storage import read_table
 from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
+from harp_plugin.work.parquet import read_table
 
 
 @pytest.fixture(scope="module")

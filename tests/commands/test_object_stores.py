@@ -244,7 +244,7 @@ def test_hosts_with_folders_of_their_own(bucket, dump, tiny_bert, tmp_path, monk
 
 
 def test_what_cannot_be_read_is_one_line(server, bucket, capsys, monkeypatch):
-    monkeypatch.setattr("harp_plugin.files.stores._WAITS", ())
+    monkeypatch.setattr("harp_plugin.work.stores._WAITS", ())
     assert main(["inspect", f"{bucket.url}/missing"]) == 2
     assert capsys.readouterr().err == (
         f"harp: error: nothing lies at {bucket.url}/missing: check the URL\n"

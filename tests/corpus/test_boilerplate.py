@@ -65,7 +65,7 @@ HATNOTES = {
     "behind a file": "[[File:A.jpg|thumb|An orange]]\n:''Also a town: [[Orange, Vaucluse]].''\n{}",
     "two lines": ":''Also a [[Town|town]].''\n:''Also a [[River|river]].''\n\n{}",
     "no italics": "For other uses, see [[Orange (disambiguation)]].\n{}",
-    "redirect": '"Oranges" redirects here. For the colour, see [[Orange (colour)]].\n{}',
+    "redirect": '"Oranges" redirects here. For the color, see [[Orange (color)]].\n{}',
     "German": "Dieser Artikel behandelt die Frucht. Zur Farbe siehe [[Orange (Farbe)]].\n{}",
     "French": "Pour les articles homonymes, voir [[Orange (homonymie)]].\n{}",
     "Spanish": "Para otros usos, véase [[Naranja (desambiguación)]].\n{}",

@@ -11,7 +11,7 @@ from dumps import dump_xml, write_dump
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
-from harp_plugin.storage import read_table
+from harp_plugin.work.parquet import read_table
 
 PAGES = {
     "Apple": "An '''apple''' is a [[fruit]]. No link. It grows on [[tree]]s.\n"

@@ -40,7 +40,7 @@ from harp_plugin.corpus.tables import TABLES, table_rows
 from harp_plugin.corpus.wikitext import Site, parse_page
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.storage import read_table
+from harp_plugin.work.parquet import read_table
 
 MANY = 10**5
 GIB = 1 << 30

@@ -106,7 +106,7 @@ def manual(folder: str, package: str) -> list:
     if not Path(folder).is_dir():
         pytest.skip(f"the Debian package {package} is not installed")
     reader = HtmlReader()
-    found = (source for source in sources(folder) if reader.recognises(source))
+    found = (source for source in sources(folder) if reader.recognizes(source))
     return [item for source in found for r in reader.records(source) for item in reader.parse(r)]
 
 

@@ -16,7 +16,7 @@ from harp_plugin.corpus.pages import Dropped, IndexTerm, Page, Redirect
 from harp_plugin.corpus.readers import choose_reader, sources
 from harp_plugin.corpus.readers.html import HtmlReader, looks_like_html
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.storage import read_table
+from harp_plugin.work.parquet import read_table
 
 TEXT = "<p>A paragraph with <a href='{}'>a link</a> in it."
 
@@ -33,7 +33,7 @@ TEXT = "<p>A paragraph with <a href='{}'>a link</a> in it."
         b"<h1 id=x>",
     ],
 )
-def test_recognised(head):
+def test_recognized(head):
     assert looks_like_html(head)
 
 
@@ -51,7 +51,7 @@ def test_recognised(head):
         b"<pre",
     ],
 )
-def test_not_recognised(head):
+def test_not_recognized(head):
     assert not looks_like_html(head)
 
 
@@ -61,7 +61,7 @@ def test_links_between_files(tmp_path):
     (tmp_path / "docs" / "a.htm").write_text(TEXT.format("../"))
     (tmp_path / "docs" / "b.html.gz").write_bytes(gzip.compress(TEXT.format("a.htm").encode()))
     (tmp_path / "notes.txt").write_text("no HTML")
-    found = [source for source in sources(tmp_path) if HtmlReader().recognises(source)]
+    found = [source for source in sources(tmp_path) if HtmlReader().recognizes(source)]
     assert [choose_reader(source) for source in found] == ["html"] * 3
     (tmp_path / "notes.txt").unlink()
     targets = {page.key: page.sections[0].body.links[0].target for page in read(tmp_path)}
@@ -112,7 +112,7 @@ def manual(folder: str, package: str) -> Iterator[tuple[Page, bytes]]:
         pytest.skip(f"the Debian package {package} is not installed")
     reader = HtmlReader()
     for source in sources(folder):
-        if reader.recognises(source):
+        if reader.recognizes(source):
             for record in reader.records(source):
                 items = reader.parse(record)
                 yield from ((i, record.data) for i in items if not isinstance(i, IndexTerm))
@@ -180,10 +180,10 @@ def test_link_graph_of_a_manual(tmp_path):
     assert graph["rows"]["documents"] == pytest.approx(885, rel=0.02)
     assert graph["rows"]["anchors"] == pytest.approx(1952, rel=0.03)
     assert corpus["drops"]["anchor text without a word"] == pytest.approx(1469, rel=0.02)
-    anchors = read_table(tmp_path / "graph" / "anchors", ["normalised", "page"]).to_pylist()
-    assert Counter(row["normalised"] for row in anchors)["create table"] >= 20
+    anchors = read_table(tmp_path / "graph" / "anchors", ["normalized", "page"]).to_pylist()
+    assert Counter(row["normalized"] for row in anchors)["create table"] >= 20
     assert not [
-        row for row in anchors if re.fullmatch(r"(section|chapter) [\d.]+|\W*", row["normalised"])
+        row for row in anchors if re.fullmatch(r"(section|chapter) [\d.]+|\W*", row["normalized"])
     ]
     leads = {
         row["id"]: row["lead"] for row in read_table(tmp_path / "corpus" / "pages").to_pylist()

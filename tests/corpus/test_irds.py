@@ -98,7 +98,7 @@ def test_anchor_texts_lead_to_their_documents(msmarco, tmp_path):
     assert manifest["drops"] == {"page without text": 1, "empty anchor text": 1}
     graph = build_graph(out, GraphOptions(min_words=1))
     pages = {stable_id("page", key): key for key in ("D1", "D2")}
-    found = sorted((row["normalised"], pages[row["page"]]) for row in rows(out / "graph/anchors"))
+    found = sorted((row["normalized"], pages[row["page"]]) for row in rows(out / "graph/anchors"))
     assert found == [("fruit", "D1"), ("fruit", "D1"), ("fruit", "D2"), ("the apple page", "D1")]
     documents = {pages[row["id"]]: row["in_links"] for row in rows(out / "graph/documents")}
     assert documents == {"D1": 3, "D2": 1}

@@ -11,7 +11,7 @@ from harp_plugin.corpus.markdown.wiki_links import PageNames
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.pages import Dropped, Page
 from harp_plugin.corpus.readers.markdown import FRAGMENT
-from harp_plugin.storage import read_table
+from harp_plugin.work.parquet import read_table
 
 NAMES = ["index.md", "Apple.md", "notes/Apple.md", "notes/deep/Old apple.md", "notes/Pear-Tree.md"]
 

@@ -16,7 +16,7 @@ from wikitexts import wikitexts
 from harp_plugin.corpus.markup import Link
 from harp_plugin.corpus.pages import Dropped, Page
 from harp_plugin.errors import HarpError
-from harp_plugin.text import normalise_anchor, normalise_title
+from harp_plugin.text import normalize_anchor, normalize_title
 
 URL = "https://en.wikipedia.org/wiki?curid=7"
 
@@ -101,7 +101,7 @@ def test_anchors_without_an_end_or_a_text():
 
 
 def test_titles_are_short_lines_that_end_as_titles_do():
-    lead = "The apple is a fruit of many and very different colours.\n"
+    lead = "The apple is a fruit of many and very different colors.\n"
     page = page_of(lead + "History.\nOrigins.\nOld.\u00a0It is.\nWhy eat it?\nIt is good.")
     assert [(s.level, s.title, s.body.text) for s in page.sections] == [
         (1, "", lead.strip()),
@@ -236,7 +236,7 @@ def reasons(text):
         elif re.search(r"<(?:small|div|li)\b|^\s*\}", line):
             reason = ELEMENT
         if reason:
-            found.setdefault(normalise_title(match[1]), []).append(reason)
+            found.setdefault(normalize_title(match[1]), []).append(reason)
     return found
 
 
@@ -271,11 +271,11 @@ def differences(ours, theirs, text):
 
 
 def targets(texts):
-    return {normalise_title(match[1]) for text in texts for match in _LINK.finditer(text)}
+    return {normalize_title(match[1]) for text in texts for match in _LINK.finditer(text)}
 
 
 def plain(anchor):
-    return normalise_anchor(re.sub(r'[\s"]', "", anchor))
+    return normalize_anchor(re.sub(r'[\s"]', "", anchor))
 
 
 @pytest.mark.integration
@@ -303,7 +303,7 @@ def plain(anchor):
 def test_the_same_links_as_from_the_dump(shared_data, tmp_path, name, total, expected, options):
     """Every link that only one of the readers has is explained; counts may move by a few."""
     dump = shared_data / "wiki" / name
-    texts = {normalise_title(title): text for title, text in wikitexts(dump)}
+    texts = {normalize_title(title): text for title, text in wikitexts(dump)}
     ours = links(dump)
     theirs = links(extracted(dump, tmp_path, *options))
     assert set(theirs) <= set(ours)

@@ -20,7 +20,7 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 def make_dataset(tmp_path):
-    """Register a dataset of the given documents, queries and judgements; give its id."""
+    """Register a dataset of the given documents, queries and judgments; give its id."""
 
     def make(documents=DOCUMENTS, queries=QUERIES, qrels=QRELS) -> str:
         number = next(NUMBERS)

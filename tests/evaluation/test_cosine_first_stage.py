@@ -6,7 +6,7 @@ from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.runs import read_run
-from harp_plugin.retrieval.dense import DenseCosine
+from harp_plugin.ranking.dense import DenseCosine
 
 
 @pytest.fixture

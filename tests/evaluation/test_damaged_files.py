@@ -14,7 +14,7 @@ from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.evaluation.reranking import service
 from harp_plugin.evaluation.reranking.options import RerankOptions
-from harp_plugin.files.records import write_record
+from harp_plugin.work.records import write_record
 
 pytestmark = pytest.mark.integration
 

@@ -20,7 +20,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
 from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.evaluation.runs import read_run
-from harp_plugin.files.records import read_record
+from harp_plugin.work.records import read_record
 
 FIRST = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
 
@@ -263,7 +263,7 @@ def test_a_run_of_another_collection(options, tmp_path):
 
 
 def test_a_dataset_without_judged_queries(options, make_dataset):
-    with pytest.raises(HarpError, match="none of its 3 queries has a judgement"):
+    with pytest.raises(HarpError, match="none of its 3 queries has a judgment"):
         evaluate(options(dataset=make_dataset(qrels=[("q9", "d1", 1)])))
 
 

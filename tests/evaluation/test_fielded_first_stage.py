@@ -9,8 +9,8 @@ from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.fielded import TUNING_FILE
 from harp_plugin.evaluation.runs import read_run
-from harp_plugin.files.records import read_record
-from harp_plugin.retrieval.fielded import FieldedBm25, FieldedIndex, tune
+from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex, tune
+from harp_plugin.work.records import read_record
 
 FRUITS = ["apple", "pear", "plum", "quince", "cherry", "fig"]
 
@@ -98,7 +98,7 @@ def test_nothing_is_chosen_twice(options, collection, tmp_path, tiny_bert, monke
     assert read_record(again.path)["first_stage"] == before
 
 
-def test_other_judgements_choose_anew_only_if_they_may(options, collection, tmp_path):
+def test_other_judgments_choose_anew_only_if_they_may(options, collection, tmp_path):
     evaluate(options(tune_on=f"{collection}/dev"))
     qrels = tmp_path / "collection" / "dev" / "qrels.txt"
     qrels.write_text(qrels.read_text().replace(" 1\n", " 2\n"))
@@ -135,7 +135,7 @@ def test_queries_are_not_tuned_on_and_evaluated(options):
         evaluate(options(tune_on=options().dataset))
 
 
-def test_judgements_of_other_documents(options, collection, tmp_path):
+def test_judgments_of_other_documents(options, collection, tmp_path):
     qrels = tmp_path / "collection" / "dev" / "qrels.txt"
     qrels.write_text("d0 0 elsewhere 1\n")
     with pytest.raises(HarpError, match=r"RR@10 is 0 for all queries of tune_on"):

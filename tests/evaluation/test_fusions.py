@@ -111,19 +111,19 @@ def test_weights_by_hand_and_reciprocal_ranks(experiment, tmp_path):
     of = ["first stage", "good"]
     weights = {"first stage": 1, "good": 2}
     fusions = {
-        "by hand": {"of": of, "weights": weights, "normalisation": "minmax"},
+        "by hand": {"of": of, "weights": weights, "normalization": "minmax"},
         "rrf": {"of": of, "weights": "rrf", "candidates": "union"},
     }
     results = evaluate(experiment(fusions=fusions, depth=5))
     folder = tmp_path / "out" / "runs"
     runs = {row: run_of(folder, row) for row in of}
-    by_hand = fuse(runs, weights, normalisation="minmax")
-    rrf = fuse(runs, dict.fromkeys(of, 1), normalisation="rrf", candidates="union")
+    by_hand = fuse(runs, weights, normalization="minmax")
+    rrf = fuse(runs, dict.fromkeys(of, 1), normalization="rrf", candidates="union")
     for name, expected in (("by-hand", by_hand), ("rrf", rrf[rrf["rank"] < 5])):
         ours = read_run(folder / f"{name}.run")
         assert ours["docno"].tolist() == expected["docno"].tolist()
         np.testing.assert_allclose(ours["score"], expected["score"])
-    assert json.loads(results.path.read_text())["fusions"]["rrf"]["normalisation"] == "rrf"
+    assert json.loads(results.path.read_text())["fusions"]["rrf"]["normalization"] == "rrf"
 
 
 def test_weights_from_another_dataset(experiment, judged, tmp_path):
@@ -189,9 +189,9 @@ OF = ["BM25", "other"]
         ({"of": OF, "weights": "most"}, "weights are 'most': say learn or rrf"),
         ({"of": OF, "weights": {"BM25": True, "other": 1}}, "say learn or rrf, or give each row"),
         ({"of": OF, "weights": {"BM25": 1}}, "fusion 'f': system 'other' has no weight"),
-        ({"of": OF, "normalisation": "softmax"}, "choose one of zscore, minmax, rrf"),
+        ({"of": OF, "normalization": "softmax"}, "choose one of zscore, minmax, rrf"),
         ({"of": OF, "candidates": "all"}, "choose one of first, union"),
-        ({"of": OF, "weights": "rrf", "normalisation": "zscore"}, "rrf need no normalisation"),
+        ({"of": OF, "weights": "rrf", "normalization": "zscore"}, "rrf need no normalization"),
         ({"of": OF, "weights": "rrf", "learn_on": "x"}, "learn_on is for weights that are learnt"),
         ({"of": OF, "measure": 3}, "measure is 3: it must be a text"),
     ],

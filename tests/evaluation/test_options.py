@@ -39,10 +39,10 @@ def test_flags_and_recipe_give_the_same(tmp_path):
 
 
 def test_a_list_of_models_is_an_ensemble():
-    given = {"plain": ["a", "b"], "scaled": {"model": ["a", "b"], "score_normalisation": "zscore"}}
+    given = {"plain": ["a", "b"], "scaled": {"model": ["a", "b"], "score_normalization": "zscore"}}
     systems = EvaluationOptions(dataset="vaswani", rerankers=given, seed=3).systems
     assert systems["plain"]["model"] == ["a", "b"] and systems["plain"]["seed"] == 3
-    assert systems["scaled"]["score_normalisation"] == "zscore"
+    assert systems["scaled"]["score_normalization"] == "zscore"
 
 
 def test_passages_of_all_rows_and_of_one():

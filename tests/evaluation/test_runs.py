@@ -7,7 +7,7 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.runs import frame_text, ranked, read_run, stored_run
-from harp_plugin.files.made_from import OverwriteRules
+from harp_plugin.work.provenance import OverwriteRules
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_a_kill_at_any_moment_is_made_good(run, tmp_path, monkeypatch, moment):
     def kill(*_arguments, **_options):
         raise Killed
 
-    place = {"note": "harp_plugin.files.with_record.write_record", "name": "pathlib.Path.replace"}
+    place = {"note": "harp_plugin.work.with_record.write_record", "name": "pathlib.Path.replace"}
     if moment != "make":
         monkeypatch.setattr(place[moment], kill)
     with pytest.raises(Killed):

@@ -11,9 +11,9 @@ from harp_plugin import HarpFusion, HarpPipeline, HarpReranker
 from harp_plugin.commands.index import IndexOptions, index
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.pisa import Bm25
-from harp_plugin.files.records import read_record, write_record
-from harp_plugin.retrieval.dense import DenseCosine, HarpRetriever
-from harp_plugin.retrieval.fielded import FieldedBm25, FieldedIndex
+from harp_plugin.ranking.dense import DenseCosine, HarpRetriever
+from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
+from harp_plugin.work.records import read_record, write_record
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q3"], "query": ["inverted index", "hyperlinks & pages"]})
 

@@ -8,8 +8,8 @@ import pytest
 
 from harp_plugin import HarpFusion, HarpPipeline
 from harp_plugin.evaluation.pisa import Bm25
-from harp_plugin.retrieval.dense import DenseCosine
-from harp_plugin.retrieval.fielded import FieldedBm25, FieldedIndex
+from harp_plugin.ranking.dense import DenseCosine
+from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
 
 SPLITS = ("train", "dev", "test")
 KINDS = ("bm25", "fielded-bm25", "cosine")

@@ -117,10 +117,10 @@ def site_of_pages(pages, options):
 
 def text_flaw(link, titles, options):
     """Why a link is dropped for its text, if it is."""
-    if options.functional_anchors == "drop" and link["normalised"] in FUNCTIONAL_ANCHORS:
+    if options.functional_anchors == "drop" and link["normalized"] in FUNCTIONAL_ANCHORS:
         return "link whose text is functional"
     kept = link["id"] % (2**31 - 1) < round(options.title_anchors * (2**31 - 1))
-    if link["normalised"] in titles and not kept:
+    if link["normalized"] in titles and not kept:
         return "link whose text is the title of its page"
     return None
 
@@ -176,7 +176,7 @@ def link_graph(pages, sentences, links, redirects, options):
         elif is_held_out(page if options.held_out_by == "page" else link["text_id"], options):
             drops["link that is held out for queries"] += 1
         else:
-            kept = ("sentence", "start", "end", "normalised", "text_id")
+            kept = ("sentence", "start", "end", "normalized", "text_id")
             row = {name: link[name] for name in kept}
             anchors[link["id"]] = {"id": link["id"], **row, "page": page, "source": source}
     groups = defaultdict(list)
@@ -228,11 +228,11 @@ def anchor_texts(anchors, linked, most=1000):
     """What each anchor text leads to, by the id of the text."""
     occurrences = defaultdict(list)
     for anchor in anchors:
-        occurrences[anchor["normalised"]].append(anchor)
+        occurrences[anchor["normalized"]].append(anchor)
     rows = [
         {
             "id": group[0]["text_id"],
-            "normalised": text,
+            "normalized": text,
             "occurrences": len(group),
             "pages": len({a["page"] for a in group}),
             "sources": len({a["source"] for a in group}),
@@ -276,7 +276,7 @@ def quality(anchors, texts, sentences, many_pages=100):
     for sentence in sentences:
         if sentence["id"] in used:
             standing[sentence["text"]].add(sentence["page"])
-    distinct = {(a["source"], a["normalised"], a["page"]) for a in anchors}
+    distinct = {(a["source"], a["normalized"], a["page"]) for a in anchors}
     many = [text for text in texts if text["pages"] > many_pages]
     return {
         "repeated anchors": len(anchors) - len(distinct),

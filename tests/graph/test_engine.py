@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harp_plugin.engine import EngineOptions, Step, memory_bytes, run_steps
-from harp_plugin.engine.sink import even_chunks, write_sorted
 from harp_plugin.errors import HarpError
-from harp_plugin.storage import Stage, parquet_files, read_table, write_table
+from harp_plugin.work.parquet import parquet_files, read_table, write_table
+from harp_plugin.work.sql.options import EngineOptions, memory_bytes
+from harp_plugin.work.sql.sink import even_chunks, write_sorted
+from harp_plugin.work.sql.steps import Step, run_steps
+from harp_plugin.work.stage import Stage
 
 pytestmark = pytest.mark.integration
 

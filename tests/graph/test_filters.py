@@ -16,8 +16,8 @@ from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import FUNCTIONAL_ANCHORS, GraphOptions, build_graph
-from harp_plugin.storage import read_table
-from harp_plugin.text import normalise_anchor
+from harp_plugin.text import normalize_anchor
+from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 
@@ -42,10 +42,10 @@ def graph(corpus: Path, **options) -> tuple[Graph, dict[int, str]]:
 
 
 def links(corpus: Path, **options) -> Counter:
-    """Source, normalised text and page of each anchor."""
+    """Source, normalized text and page of each anchor."""
     found, keys = graph(corpus, **options)
     rows = found.anchors.values()
-    return Counter((keys[a["source"]], a["normalised"], keys[a["page"]]) for a in rows)
+    return Counter((keys[a["source"]], a["normalized"], keys[a["page"]]) for a in rows)
 
 
 def documents(corpus: Path, **options) -> set[str]:
@@ -169,9 +169,9 @@ def test_the_share_of_title_anchors(synthetic):
         assert agrees(numbers, dict.fromkeys(range(parts), 1 / parts))
 
 
-def test_functional_anchors_are_normalised():
+def test_functional_anchors_are_normalized():
     assert len(FUNCTIONAL_ANCHORS) > 500
-    assert {text for text in FUNCTIONAL_ANCHORS if normalise_anchor(text) != text} == set()
+    assert {text for text in FUNCTIONAL_ANCHORS if normalize_anchor(text) != text} == set()
     assert all(FUNCTIONAL_ANCHORS)
 
 
@@ -184,7 +184,7 @@ def test_functional_anchors_are_normalised():
     ],
 )
 def test_functional_anchors(written, functional):
-    assert (normalise_anchor(written) in FUNCTIONAL_ANCHORS) is functional
+    assert (normalize_anchor(written) in FUNCTIONAL_ANCHORS) is functional
 
 
 @pytest.mark.parametrize(

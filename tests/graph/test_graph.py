@@ -16,7 +16,7 @@ from harp_plugin.corpus.tables import TABLES
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.graph.anchor_texts import ambiguous_texts as graph_of_texts
-from harp_plugin.storage import read_table
+from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 
@@ -64,7 +64,7 @@ def random_graph(seed, scale=1):
                 "start": start,
                 "end": start + 1,
                 "anchor": name.upper(),
-                "normalised": name,
+                "normalized": name,
                 "text_id": 1000 + ord(name[0]),
                 "target": draw.choice(titles),
                 "region": draw.choice([*[None] * 8, "header", "hatnote", "references"]),
@@ -193,7 +193,7 @@ def test_a_doubled_redirect_takes_one_target():
     assert as_graph(tables).drops == {"redirect read twice": 1, "second target of a redirect": 1}
 
 
-def test_a_redirect_to_itself_through_normalisation(tmp_path):
+def test_a_redirect_to_itself_through_normalization(tmp_path):
     source = write_dump(tmp_path / "d.xml", {"A": "x [[B]].", "B": "y."}, {"Foo bar": "foo_bar"})
     build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
     assert build_graph(tmp_path, GraphOptions(min_words=0))["drops"] == {"redirect to itself": 1}
@@ -204,7 +204,7 @@ def test_texts_of_very_many_pages():
     pages = [{"id": n, "key": f"P{n}", "lead": "x", "see_also": []} for n in range(102)]
     sentences = [{"id": 0, "page": 0, "text": "s"}]
     links = [
-        {"id": 200 * most + n, "sentence": 0, "start": n, "end": n, "normalised": text}
+        {"id": 200 * most + n, "sentence": 0, "start": n, "end": n, "normalized": text}
         | {"target": f"P{n}", "text_id": most}
         for text, most in (("here", 101), ("there", 100))
         for n in range(1, most + 1)
@@ -277,7 +277,7 @@ def test_counts_of_the_development_corpus(shared_data, tmp_path, min_words, sent
     pages = defaultdict(set)
     for anchor in anchors:
         targets[anchor["sentence"]].add(anchor["page"])
-        pages[anchor["normalised"]].add(anchor["page"])
+        pages[anchor["normalized"]].add(anchor["page"])
     assert abs(sum(len(t) >= 2 for t in targets.values()) - sentences) <= 0.01 * sentences
     assert abs(sum(len(p) >= 2 for p in pages.values()) - texts) <= 2
     if min_words == 0:

@@ -11,7 +11,8 @@ from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.storage import read_manifest, read_table
+from harp_plugin.work.manifest import read_manifest
+from harp_plugin.work.parquet import read_table
 
 SHARES = [
     {"held_out_links": share, "held_out_by": by} for share in (0.3, 0.6) for by in ("page", "text")

@@ -5,7 +5,7 @@ import pytest
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.storage import read_table
+from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 

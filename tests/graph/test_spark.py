@@ -13,12 +13,14 @@ from synthetic import synthetic_wiki
 
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.engine import EngineOptions, Step, map_shards, memory_bytes, run_steps
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.storage import Stage
 from harp_plugin.tasks import TASKS
 from harp_plugin.tasks.build import CORPUS_TABLES, GRAPH_TABLES
+from harp_plugin.work.map_shards import map_shards
+from harp_plugin.work.sql.options import EngineOptions, memory_bytes
+from harp_plugin.work.sql.steps import Step, run_steps
+from harp_plugin.work.stage import Stage
 
 pytest.importorskip("pyspark")
 

@@ -15,7 +15,7 @@ from synthetic_wiki import Wiki, titles, write_dump, write_tables
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.storage import read_table
+from harp_plugin.work.parquet import read_table
 
 UNWRITTEN = ("language", "kind", "title_anchors", "lead_words", "lead_bands")
 """Columns of the pages that the generator leaves out."""
@@ -30,7 +30,7 @@ def corpus_rows(folder):
     )
     keys = {page["id"]: page["key"] for page in pages}
     texts = {s["id"]: (keys[s["page"]], s["text"]) for s in sentences}
-    spans = ("start", "end", "anchor", "normalised", "target", "region")
+    spans = ("start", "end", "anchor", "normalized", "target", "region")
     for section in sections:
         section["page"] = keys[section["page"]]
         del section["id"]

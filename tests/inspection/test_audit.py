@@ -10,11 +10,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.check import Level
 from harp_plugin.inspection.observations import observe
-from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     HARP_TASKS,
     TASKS,
@@ -26,6 +24,8 @@ from harp_plugin.tasks import (
 from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import words
+from harp_plugin.work.parquet import read_table
+from harp_plugin.work.provenance import OverwriteRules
 
 pytestmark = pytest.mark.integration
 
@@ -226,9 +226,9 @@ def test_ranks_are_places_in_the_weighed_text(build, preset):
 @pytest.mark.parametrize("task", HARP_TASKS)
 def test_links_are_those_of_a_count_by_hand(build, task):
     anchors = read_table(build / "graph/anchors").to_pylist()
-    texts = {anchor["id"]: anchor["normalised"] for anchor in anchors}
+    texts = {anchor["id"]: anchor["normalized"] for anchor in anchors}
     in_links = Counter(anchor["page"] for anchor in anchors)
-    targets = Counter((anchor["normalised"], anchor["page"]) for anchor in anchors)
+    targets = Counter((anchor["normalized"], anchor["page"]) for anchor in anchors)
     data, draw = PreTrainingData(build, {task: 1}, seed=42), DrawOptions()
     for index in range(len(data)):
         seen = observe(data.group(0, index), data.source, draw)

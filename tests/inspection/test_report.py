@@ -14,10 +14,8 @@ from shown_samples import PageReader
 from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.models.loading import load_tokenizer
-from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     HARP_TASKS,
     PRESETS,
@@ -31,6 +29,8 @@ from harp_plugin.tasks import (
 from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import words
+from harp_plugin.work.parquet import read_table
+from harp_plugin.work.provenance import OverwriteRules
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,9 @@ def test_numbers_of_examples_are_those_of_a_count_by_hand(build, look):
     by_sentence, by_text = defaultdict(set), defaultdict(set)
     for anchor in anchors:
         by_sentence[anchor["sentence"]].add(anchor["page"])
-        by_text[anchor["normalised"]].add(anchor["page"])
+        by_text[anchor["normalized"]].add(anchor["page"])
     several = sum(len(pages) > 1 for pages in by_sentence.values())
-    ambiguous = sum(len(by_text[anchor["normalised"]]) > 1 for anchor in anchors)
+    ambiguous = sum(len(by_text[anchor["normalized"]]) > 1 for anchor in anchors)
     found = {row.task: row.examples for row in look()[0].rows}
     assert found == {"rqp": len(anchors), "qdm": ambiguous, "rdp": several, "acm": several}
     assert min(found.values()) > 0

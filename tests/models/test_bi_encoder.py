@@ -18,9 +18,9 @@ from transformers import AutoModel
 from harp_plugin.errors import HarpError
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.loading import load_tokenizer, model_fingerprint, resolve_model
+from harp_plugin.ranking.dense.encoder import Encoder
+from harp_plugin.ranking.dense.vectors import LibraryVectors, TextVectors
 from harp_plugin.ranking.windows import DocumentWindows
-from harp_plugin.retrieval.dense.encoder import Encoder
-from harp_plugin.retrieval.dense.vectors import LibraryVectors, TextVectors
 from harp_plugin.tasks import DocumentOrigin, Pair, PairGroup
 from harp_plugin.training.data import Example, GroupCollator
 from harp_plugin.training.losses import WeightedSum

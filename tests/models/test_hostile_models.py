@@ -18,11 +18,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.records import write_record
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.loading import load_pretrained, load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.weights.encoders import load_encoder
+from harp_plugin.work.records import write_record
 
 pytestmark = pytest.mark.integration
 
@@ -300,13 +300,13 @@ REFUSED = CODE | {
     "a billion labels": (config(num_labels=10**9), r"num_labels is .*, which is not possible"),
     "labels are a list": (config(id2label=["a"]), "'list' object"),
     "label ids are words": (config(id2label={"x": "y"}), "invalid literal for int"),
-    "quantised": (
+    "quantized": (
         config(quantization_config={"quant_method": "bitsandbytes", "load_in_8bit": True}),
-        "are quantised",
+        "are quantized",
     ),
-    "quantised by nobody": (
+    "quantized by nobody": (
         config(quantization_config={"quant_method": "no-such-method"}),
-        "are quantised",
+        "are quantized",
     ),
     "unknown attention": (
         config(attn_implementation="no-such-attention"),

@@ -18,8 +18,8 @@ from transformers import (
 from harp_plugin.errors import HarpError
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.loading import load_tokenizer
+from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.windows import DocumentWindows
-from harp_plugin.retrieval.dense.encoder import Encoder
 
 TEXTS = ["a link leads on", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
 LENGTH = 24

@@ -77,7 +77,7 @@ def test_min_max_by_hand():
     fusion = HarpFusion(
         {"first": retriever(FIRST), "second": retriever(SECOND)},
         weights={"first": 1, "second": 0.5},
-        normalisation="minmax",
+        normalization="minmax",
     )
     fused = fusion(TOPICS)
     assert scores_of(fused) == {"a": 1.0, "b": 0.5, "c": 0.5}
@@ -97,7 +97,7 @@ def test_z_scores_by_hand():
 def test_the_union_by_hand():
     """d gets the first run's least score, 1; the second run of query 2 leaves out x and y."""
     runs = {"first": results(FIRST), "second": results(SECOND)}
-    fused = fuse(runs, {"first": 1, "second": 2}, normalisation="minmax", candidates="union")
+    fused = fuse(runs, {"first": 1, "second": 2}, normalization="minmax", candidates="union")
     assert scores_of(fused) == {"c": 2.0, "a": 1.0, "d": 1.0, "b": 0.5}
     assert scores_of(fused, "2") == {"x": 1.0, "y": 0.0, "z": 0.0}
 
@@ -105,7 +105,7 @@ def test_the_union_by_hand():
 def test_reciprocal_ranks_by_hand():
     runs = {"first": results(FIRST), "second": results(SECOND)}
     weights = {"first": 1, "second": 1}
-    fused = fuse(runs, weights, normalisation="rrf", candidates="union")
+    fused = fuse(runs, weights, normalization="rrf", candidates="union")
     expected = {"a": 1 / 61 + 1 / 63, "c": 1 / 63 + 1 / 61, "b": 1 / 62, "d": 1 / 62}
     assert scores_of(fused) == pytest.approx(expected, abs=1e-6)
     assert list(scores_of(fused)) == ["a", "c", "b", "d"]  # equal sums: in the first run's order
@@ -128,34 +128,34 @@ def test_reciprocal_ranks_equal_those_of_pyterrier_alpha():
     ]
     theirs = fusion.rr_fusion(*[frame.copy() for frame in frames], k=61)
     runs = dict(zip("abc", frames, strict=True))
-    ours = fuse(runs, dict.fromkeys("abc", 1), normalisation="rrf", candidates="union")
+    ours = fuse(runs, dict.fromkeys("abc", 1), normalization="rrf", candidates="union")
     key = ["qid", "docno"]
     merged = theirs.merge(ours, on=key, suffixes=("_theirs", "_ours"), validate="1:1")
     assert len(merged) == len(theirs) == len(ours)
     np.testing.assert_allclose(merged["score_theirs"], merged["score_ours"])
 
 
-@pytest.mark.parametrize("normalisation", ["zscore", "minmax"])
-def test_equal_scores_become_nought(normalisation):
+@pytest.mark.parametrize("normalization", ["zscore", "minmax"])
+def test_equal_scores_become_nought(normalization):
     constant = {"1": dict.fromkeys("abc", 0.1)}
     runs = {"first": results(constant), "second": results(SECOND)}
-    fused = fuse(runs, {"first": 1, "second": 0}, normalisation=normalisation)
+    fused = fuse(runs, {"first": 1, "second": 0}, normalization=normalization)
     assert scores_of(fused) == {"a": 0.0, "b": 0.0, "c": 0.0}
 
 
-@pytest.mark.parametrize("normalisation", ["zscore", "minmax"])
-def test_the_largest_scores_that_there_are_can_be_added(normalisation):
+@pytest.mark.parametrize("normalization", ["zscore", "minmax"])
+def test_the_largest_scores_that_there_are_can_be_added(normalization):
     huge = {"1": {"a": 1.7e308, "b": -1.7e308, "c": 0.0}}
     runs = {"first": results(huge), "second": results(SECOND)}
-    fused = fuse(runs, {"first": 1, "second": 0}, normalisation=normalisation)
+    fused = fuse(runs, {"first": 1, "second": 0}, normalization=normalization)
     assert np.isfinite(fused["score"]).all() and list(scores_of(fused)) == ["a", "c", "b"]
 
 
-@pytest.mark.parametrize("normalisation", ["zscore", "minmax", "rrf"])
-def test_the_first_system_alone_keeps_its_ranking(normalisation):
+@pytest.mark.parametrize("normalization", ["zscore", "minmax", "rrf"])
+def test_the_first_system_alone_keeps_its_ranking(normalization):
     rng = np.random.default_rng(1)
     run = results({"1": {f"d{n}": round(s, 1) for n, s in enumerate(rng.normal(size=200))}})
-    alone = fuse({"first": run, "b": run}, {"first": 1, "b": 0}, normalisation=normalisation)
+    alone = fuse({"first": run, "b": run}, {"first": 1, "b": 0}, normalization=normalization)
     assert (
         alone["docno"].tolist()
         == run.sort_values("score", ascending=False, kind="stable")["docno"].tolist()
@@ -213,7 +213,7 @@ def test_equality_hash_and_pickle():
     for other in (
         HarpFusion.of_scores({"model": first}),
         HarpFusion.of_scores({"model": HarpReranker("b")}, weights=one.weights),
-        HarpFusion.of_scores({"model": first}, weights=one.weights, normalisation="minmax"),
+        HarpFusion.of_scores({"model": first}, weights=one.weights, normalization="minmax"),
         HarpFusion(one.systems, weights=one.weights, candidates="union"),
     ):
         assert one != other
@@ -243,7 +243,7 @@ def test_a_document_that_stands_twice_is_named():
         ({"weights": {"first": 1, "second": -1}}, "finite number and not negative"),
         ({"weights": {"first": 1, "second": float("nan")}}, "finite number and not negative"),
         ({"weights": {"first": 0, "second": 0}}, "all weights are 0"),
-        ({"normalisation": "softmax"}, "choose one of zscore, minmax, rrf"),
+        ({"normalization": "softmax"}, "choose one of zscore, minmax, rrf"),
         ({"candidates": "all"}, "choose one of first, union"),
     ],
 )

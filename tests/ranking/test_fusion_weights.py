@@ -22,7 +22,7 @@ DEPTH = 30
 
 
 def simulated(rng, queries, strengths, start=0):
-    """Runs and judgements of queries with one relevant document each.
+    """Runs and judgments of queries with one relevant document each.
 
     Args:
         rng: draws the scores.
@@ -58,7 +58,7 @@ def mean(run, qrels, measure="RR@10"):
     ],
 )
 def test_measures_equal_those_of_ir_measures(name):
-    """With several grades, queries without results or judgements, and few documents."""
+    """With several grades, queries without results or judgments, and few documents."""
     rng = np.random.default_rng(0)
     results = [
         (f"q{query}", f"d{document}", rng.normal())
@@ -66,14 +66,14 @@ def test_measures_equal_those_of_ir_measures(name):
         for document in rng.permutation(60)[: rng.integers(1, 30)]
     ]
     run = pd.DataFrame(results, columns=["qid", "docno", "score"])
-    judgements = [
+    judgments = [
         (f"q{query}", f"d{document}", int(rng.integers(-1, 4)))
         for query in range(2, 25)
         for document in rng.permutation(60)[:12]
     ]
-    qrels = pd.DataFrame(judgements, columns=["qid", "docno", "label"])
+    qrels = pd.DataFrame(judgments, columns=["qid", "docno", "label"])
     measure = parse_measure(name)
-    candidates = read_candidates({"a": run}, normalisation="zscore", candidates="first")
+    candidates = read_candidates({"a": run}, normalization="zscore", candidates="first")
     measured = MeasuredRankings(candidates, qrels, measure)
     names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
     values = ir_measures.iter_calc(
@@ -117,7 +117,7 @@ def test_noise_beside_a_good_system_gets_little_weight():
 
 
 def search_of(runs, qrels, measure):
-    candidates = read_candidates(runs, normalisation="zscore", candidates="first")
+    candidates = read_candidates(runs, normalization="zscore", candidates="first")
     measured = MeasuredRankings(candidates, qrels, parse_measure(measure))
     return _Search(candidates, measured, seed=42)
 
@@ -180,7 +180,7 @@ def test_what_it_says(caplog):
 
 def test_help_names_and_explains_each_argument():
     text = pydoc.render_doc(HarpFusion.learn, renderer=pydoc.plaintext)
-    for name in ("runs", "qrels", "measure", "normalisation", "candidates", "seed", "level"):
+    for name in ("runs", "qrels", "measure", "normalization", "candidates", "seed", "level"):
         assert f"{name}: '" in text and f"\n        {name}: " in text
 
 
@@ -197,9 +197,9 @@ def test_five_hundred_queries_take_seconds():
 
 def test_what_cannot_be_learnt_from_is_refused():
     runs, qrels = simulated(np.random.default_rng(8), 5, {"a": 1.0, "b": 1.0})
-    with pytest.raises(HarpError, match="there are no judgements to learn from"):
+    with pytest.raises(HarpError, match="there are no judgments to learn from"):
         HarpFusion.learn(runs, qrels.head(0))
-    with pytest.raises(HarpError, match="the judgements have no column label"):
+    with pytest.raises(HarpError, match="the judgments have no column label"):
         HarpFusion.learn(runs, qrels.drop(columns="label"))
     with pytest.raises(HarpError, match="unknown measure 'nonsense'"):
         HarpFusion.learn(runs, qrels, measure="nonsense")

@@ -16,7 +16,7 @@ from transformers import (
 
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
-from harp_plugin.models.pairs import PairTemplate, TokenPairs, tokenise
+from harp_plugin.models.pairs import PairTemplate, TokenPairs, tokenize
 from harp_plugin.ranking.tokens import LazyTokens
 
 MAX_LENGTH = 48
@@ -91,7 +91,7 @@ def test_equal_pairs_have_equal_scores_wherever_they_stand(tiny_bert):
 
 
 def test_an_overlong_query_leaves_half_of_the_room_to_the_document(wordpiece):
-    sides = (list(tokenise([text * 90], wordpiece, 43)) for text in ("q ", "d "))
+    sides = (list(tokenize([text * 90], wordpiece, 43)) for text in ("q ", "d "))
     pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), 43)
     ids = pairs.packed(np.array([0])).ids
     assert wordpiece.decode(ids).split() == ["[CLS]", *"q" * 20, "[SEP]", *"d" * 20, "[SEP]"]
@@ -103,7 +103,7 @@ def test_an_overlong_query_without_document_is_scored(reranker):
 
 
 def test_no_batch_is_over_the_budget_and_every_pair_is_in_one(wordpiece):
-    sides = (list(tokenise(texts, wordpiece, MAX_LENGTH)) for texts in every_pair())
+    sides = (list(tokenize(texts, wordpiece, MAX_LENGTH)) for texts in every_pair())
     pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), MAX_LENGTH)
     seen = []
     for places in pairs.batches(200):
@@ -118,7 +118,7 @@ def test_no_batch_is_over_the_budget_and_every_pair_is_in_one(wordpiece):
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padded_batches_are_the_tokenizers(wordpiece, side):
     queries, documents = every_pair()
-    tokens = (list(tokenise(texts, wordpiece, MAX_LENGTH)) for texts in (queries, documents))
+    tokens = (list(tokenize(texts, wordpiece, MAX_LENGTH)) for texts in (queries, documents))
     pairs = TokenPairs(*tokens, PairTemplate.of(wordpiece), MAX_LENGTH)
     for places in pairs.batches(300):
         expected = wordpiece(
@@ -136,7 +136,7 @@ def test_padded_batches_are_the_tokenizers(wordpiece, side):
             np.testing.assert_array_equal(values, expected[name])
 
 
-def test_each_distinct_text_is_tokenised_once_and_forgotten(wordpiece):
+def test_each_distinct_text_is_tokenized_once_and_forgotten(wordpiece):
     class Counting:
         def __init__(self):
             self.texts = []

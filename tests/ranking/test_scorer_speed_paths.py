@@ -21,7 +21,7 @@ from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
 from harp_plugin.ranking.loading import load_cross_encoder
-from harp_plugin.ranking.quantised import QuantisedLinear
+from harp_plugin.ranking.quantized import QuantizedLinear
 
 pytestmark = pytest.mark.integration
 
@@ -64,27 +64,27 @@ def test_low_precision_ranks_almost_alike(reranker, dtype):
     assert len(np.unique(rough)) > 0.9 * len(np.unique(exact)), "the head is applied in float32"
 
 
-def test_quantised_layers_are_near_and_exactly_independent_of_other_rows():
+def test_quantized_layers_are_near_and_exactly_independent_of_other_rows():
     draw = torch.Generator().manual_seed(0)
     linear = torch.nn.Linear(64, 48)
     rows = torch.randn(20, 64, generator=draw) * torch.logspace(-3, 3, 20)[:, None]
     rows[3] = 0
-    quantised = QuantisedLinear(linear)
+    quantized = QuantizedLinear(linear)
     with torch.inference_mode():
-        exact, rough = linear(rows) - linear.bias, quantised(rows) - linear.bias
+        exact, rough = linear(rows) - linear.bias, quantized(rows) - linear.bias
         norms = rows.norm(dim=1, keepdim=True) * linear.weight.norm(dim=1)
         assert ((exact - rough).abs() <= 0.02 * norms + 1e-5).all()
         for row in range(20):
-            assert torch.equal(quantised(rows[row : row + 1])[0], quantised(rows)[row])
+            assert torch.equal(quantized(rows[row : row + 1])[0], quantized(rows)[row])
 
 
-def test_quantised_layers_in_parts_with_gelu_behind_them(monkeypatch):
+def test_quantized_layers_in_parts_with_gelu_behind_them(monkeypatch):
     linear, rows = torch.nn.Linear(16, 8), torch.randn(2, 7, 16)
     with torch.inference_mode():
-        whole = QuantisedLinear(linear)(rows)
-        monkeypatch.setattr("harp_plugin.ranking.quantised._MOST_ROWS", 5)
-        assert torch.equal(QuantisedLinear(linear)(rows), whole) and whole.shape == (2, 7, 8)
-        behind = QuantisedLinear(linear, gelu=True)(rows.bfloat16())
+        whole = QuantizedLinear(linear)(rows)
+        monkeypatch.setattr("harp_plugin.ranking.quantized._MOST_ROWS", 5)
+        assert torch.equal(QuantizedLinear(linear)(rows), whole) and whole.shape == (2, 7, 8)
+        behind = QuantizedLinear(linear, gelu=True)(rows.bfloat16())
     assert behind.dtype == torch.bfloat16
     expected = torch.nn.functional.gelu(whole)
     torch.testing.assert_close(behind.float(), expected, atol=0.02, rtol=0.02)
@@ -97,14 +97,14 @@ def test_which_layers_are_in_int8(reranker, native, monkeypatch):
     scorer = Scorer(reranker, dtype="int8")
     scorer.score(["q"], ["d"])
     encoder = scorer._forward.model.base_model
-    names = {n for n, layer in encoder.named_modules() if isinstance(layer, QuantisedLinear)}
+    names = {n for n, layer in encoder.named_modules() if isinstance(layer, QuantizedLinear)}
     in_attention = {name for name in names if "att" in name}
     assert bool(in_attention) is not native and names > in_attention
     assert scorer._forward.model.dtype == (torch.bfloat16 if native else torch.float32)
 
 
 def test_a_torch_without_int8(tiny_bert, monkeypatch):
-    monkeypatch.setattr("harp_plugin.ranking.loading.can_quantise", lambda: False)
+    monkeypatch.setattr("harp_plugin.ranking.loading.can_quantize", lambda: False)
     with pytest.raises(HarpError, match="has no products of int8: choose bfloat16"):
         Scorer(tiny_bert, dtype="int8", allow_untrained=True).score(["q"], ["d"])
 
@@ -216,7 +216,7 @@ def test_tokens_give_the_scores_of_texts(reranker):
     scorer = Scorer(reranker, max_length=48)
     expected = scorer.score(queries, documents)
     pairs = np.stack([np.arange(12)] * 2, axis=1)[::-1]
-    found = scorer.score_tokens(scorer.tokenise(queries), scorer.tokenise(documents), pairs)
+    found = scorer.score_tokens(scorer.tokenize(queries), scorer.tokenize(documents), pairs)
     np.testing.assert_allclose(found, expected[::-1], atol=1e-6)
     assert scorer.score_tokens([], [], np.zeros((0, 2), dtype=np.int64)).shape == (0,)
     assert scorer.most_document_tokens(4) == 48 - scorer.template.length - 4

@@ -44,8 +44,8 @@ def test_every_choice_is_implemented():
     for passages in SCORING_OPTIONS["passages"].choices:
         windows = DocumentWindows(passages)
         assert windows.aggregate(np.array([1.0, 3.0, 2.0]), np.array([0])).shape == (1,)
-    for normalisation in SCORING_OPTIONS["score_normalisation"].choices:
-        HarpEnsemble([HarpReranker("m")], score_normalisation=normalisation)
+    for normalization in SCORING_OPTIONS["score_normalization"].choices:
+        HarpEnsemble([HarpReranker("m")], score_normalization=normalization)
     for dtype in SCORING_OPTIONS["dtype"].choices:
         Scorer("m", dtype=dtype)
 

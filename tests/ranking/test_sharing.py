@@ -1,4 +1,4 @@
-"""Equality, hashing and fusion, proven by counting forward passes and tokenised texts."""
+"""Equality, hashing and fusion, proven by counting forward passes and tokenized texts."""
 
 import pickle
 
@@ -32,16 +32,16 @@ def passes():
 
 
 @pytest.fixture
-def tokenised(monkeypatch):
-    """A list of all texts that are tokenised."""
+def tokenized(monkeypatch):
+    """A list of all texts that are tokenized."""
     seen = []
-    tokenise = Scorer.tokenise
+    tokenize = Scorer.tokenize
 
     def counting(self, texts, **options):
         seen.extend(texts)
-        return tokenise(self, texts, **options)
+        return tokenize(self, texts, **options)
 
-    monkeypatch.setattr(Scorer, "tokenise", counting)
+    monkeypatch.setattr(Scorer, "tokenize", counting)
     return seen
 
 
@@ -95,27 +95,27 @@ def test_equal_pairs_take_one_forward_pass(telling_bert, results, passes):
     assert len(passes) == len(results)
 
 
-def test_fused_features_equal_the_unfused_and_tokenise_once(
-    telling_bert, another_bert, results, tokenised
+def test_fused_features_equal_the_unfused_and_tokenize_once(
+    telling_bert, another_bert, results, tokenized
 ):
     union = HarpReranker(telling_bert) ** HarpReranker(another_bert)
     expected = union(results)
-    tokenised.clear()
+    tokenized.clear()
     fused = union.compile()
     assert isinstance(fused, HarpFeatures)
     assert_equal_features(fused(results), expected)
-    assert sorted(tokenised) == sorted([*TEXTS, *QUERIES.values()])
+    assert sorted(tokenized) == sorted([*TEXTS, *QUERIES.values()])
 
 
 def test_three_are_fused_and_models_with_tiny_robertas_too(
-    telling_bert, another_bert, tiny_roberta, results, tokenised
+    telling_bert, another_bert, tiny_roberta, results, tokenized
 ):
     models = [telling_bert, tiny_roberta, another_bert]
     one, two, three = (HarpReranker(model) for model in models)
     fused = (one ** (two**three)).compile()
     assert fused == HarpFeatures([one, two, three])
     assert_equal_features(fused(results), (one**two**three)(results))
-    assert len(tokenised) == 2 * (len(TEXTS) + len(QUERIES))
+    assert len(tokenized) == 2 * (len(TEXTS) + len(QUERIES))
 
 
 def test_fused_features_are_fused_on_either_side():
@@ -173,51 +173,51 @@ class TestFeaturesContract(
     """The same of fused features."""
 
 
-@pytest.mark.parametrize("normalisation", [None, "minmax", "zscore"])
+@pytest.mark.parametrize("normalization", [None, "minmax", "zscore"])
 @pytest.mark.parametrize("weights", [None, [3, 1]])
 def test_an_ensemble_is_the_weighted_mean(
-    telling_bert, another_bert, results, tokenised, weights, normalisation
+    telling_bert, another_bert, results, tokenized, weights, normalization
 ):
     models = [telling_bert, another_bert]
     each = [HarpReranker(model)(results).set_index(["qid", "docno"])["score"] for model in models]
-    if normalisation == "minmax":
+    if normalization == "minmax":
         each = [s.groupby("qid").transform(lambda x: (x - x.min()) / np.ptp(x)) for s in each]
-    if normalisation == "zscore":
+    if normalization == "zscore":
         each = [s.groupby("qid").transform(lambda x: (x - x.mean()) / x.std(ddof=0)) for s in each]
     by_hand = (3 * each[0] + each[1]) / 4 if weights else (each[0] + each[1]) / 2
-    tokenised.clear()
-    ensemble = HarpReranker.ensemble(models, weights=weights, score_normalisation=normalisation)
+    tokenized.clear()
+    ensemble = HarpReranker.ensemble(models, weights=weights, score_normalization=normalization)
     ranked = ensemble(results)
     np.testing.assert_allclose(ranked["score"], by_hand, atol=1e-5)
-    assert sorted(tokenised) == sorted([*TEXTS, *QUERIES.values()])
+    assert sorted(tokenized) == sorted([*TEXTS, *QUERIES.values()])
     for _, rows in ranked.groupby("qid"):
         assert rows.sort_values("rank")["score"].is_monotonic_decreasing
 
 
-def test_the_old_name_of_score_normalisation_is_still_read(caplog):
-    old = HarpReranker.ensemble(["a", "b"], normalisation="minmax")
-    assert "normalisation is now called score_normalisation" in caplog.text
-    assert old == HarpReranker.ensemble(["a", "b"], score_normalisation="minmax")
-    with pytest.raises(HarpError, match="are names of one option: give only score_normalisation"):
-        HarpReranker.ensemble(["a", "b"], normalisation="minmax", score_normalisation="zscore")
+def test_the_old_name_of_score_normalization_is_still_read(caplog):
+    old = HarpReranker.ensemble(["a", "b"], normalization="minmax")
+    assert "normalization is now called score_normalization" in caplog.text
+    assert old == HarpReranker.ensemble(["a", "b"], score_normalization="minmax")
+    with pytest.raises(HarpError, match="are names of one option: give only score_normalization"):
+        HarpReranker.ensemble(["a", "b"], normalization="minmax", score_normalization="zscore")
 
 
-@pytest.mark.parametrize("normalisation", ["minmax", "zscore"])
-def test_equal_scores_are_normalised_to_nought(telling_bert, results, normalisation):
-    ensemble = HarpReranker.ensemble([telling_bert], score_normalisation=normalisation)
+@pytest.mark.parametrize("normalization", ["minmax", "zscore"])
+def test_equal_scores_are_normalized_to_nought(telling_bert, results, normalization):
+    ensemble = HarpReranker.ensemble([telling_bert], score_normalization=normalization)
     ranked = ensemble(results.assign(text="the same"))
     assert ranked["score"].tolist() == [0] * len(results)
     assert ranked["rank"].tolist() == results["rank"].tolist()
 
 
-def test_ensembles_are_equal_by_members_weights_and_normalisation(telling_bert, results):
+def test_ensembles_are_equal_by_members_weights_and_normalization(telling_bert, results):
     one = HarpReranker.ensemble(["a", "b"], max_length=9)
     assert one == HarpEnsemble([HarpReranker(m, max_length=9) for m in "ab"], weights=[1, 1])
     assert hash(one) == hash(eval(repr(one))) and one == eval(repr(one))
     for other in (
         HarpReranker.ensemble(["b", "a"], max_length=9),
         HarpReranker.ensemble(["a", "b"], max_length=9, weights=[1, 2]),
-        HarpReranker.ensemble(["a", "b"], max_length=9, score_normalisation="minmax"),
+        HarpReranker.ensemble(["a", "b"], max_length=9, score_normalization="minmax"),
         HarpFeatures(one.rerankers),
     ):
         assert one != other
@@ -244,7 +244,7 @@ def test_a_bad_row_of_an_ensemble_is_named(results):
         ({"models": ["a", "b"], "weights": [1, -1]}, "none may be negative"),
         ({"models": ["a"], "weights": [0]}, "none may be negative, not all zero"),
         ({"models": ["a"], "weights": [float("nan")]}, "weights are"),
-        ({"models": ["a"], "score_normalisation": "softmax"}, "choose one of minmax, zscore"),
+        ({"models": ["a"], "score_normalization": "softmax"}, "choose one of minmax, zscore"),
         ({"models": [HarpReranker("a", text_field="b"), "a"]}, "different text fields"),
     ],
 )

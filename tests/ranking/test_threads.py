@@ -79,7 +79,7 @@ def test_every_kind_of_call_at_once(reranker):
             return scorer.score(queries, documents)
         if kind == 1:
             return np.concatenate(list(scorer.score_stream(zip(queries, documents, strict=True))))
-        texts = scorer.tokenise(queries), scorer.tokenise(documents)
+        texts = scorer.tokenize(queries), scorer.tokenize(documents)
         return scorer.score_tokens(*texts, pairs)
 
     for _ in range(ROUNDS):
@@ -225,12 +225,12 @@ def test_scoring_between_training_steps_changes_no_bit(telling_bert):
         torch.manual_seed(0)
         model = AutoModelForSequenceClassification.from_pretrained(telling_bert).train()
         tokenizer = AutoTokenizer.from_pretrained(telling_bert)
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         inputs = tokenizer(["web"], ["a link leads on"], return_tensors="pt")
         for _ in range(3):
             model(**inputs).logits.sum().backward()
-            optimiser.step()
-            optimiser.zero_grad()
+            optimizer.step()
+            optimizer.zero_grad()
             if score:
                 Scorer.of(model, tokenizer, max_length=48).score(["web"], ["a page"])
         return [weight.detach() for weight in model.parameters()]

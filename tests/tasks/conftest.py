@@ -14,10 +14,11 @@ from orchard_wiki import Orchard, write_orchard
 
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.tables import TABLES as CORPUS
-from harp_plugin.storage import Stage, write_table
 from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.source import BuildSource
 from harp_plugin.weights.tables import TABLES as WEIGHTS
+from harp_plugin.work.parquet import write_table
+from harp_plugin.work.stage import Stage
 
 HEADS = 4
 TASKS = ["rqp", "qdm", "rdp", "acm"]
@@ -201,7 +202,7 @@ def write_hand_build(
             ids.append(id)
             targets.append(build.pages[page])
             where = {"id": id, "sentence": sentence, "start": position, "end": end}
-            named = {"normalised": anchor.lower(), "text_id": text_id(anchor)}
+            named = {"normalized": anchor.lower(), "text_id": text_id(anchor)}
             graph["anchors"].append(
                 {**where, **named, "page": build.pages[page], "source": standing}
             )

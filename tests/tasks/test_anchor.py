@@ -40,7 +40,7 @@ def draw(anchor_source, hand_build):
 def anchor_table(*anchors):
     """Anchors (id, text, page); the id of a text is its length."""
     rows = [
-        {"id": id, "normalised": text, "text_id": len(text), "page": page}
+        {"id": id, "normalized": text, "text_id": len(text), "page": page}
         for id, text, page in anchors
     ]
     return pa.Table.from_pylist(rows)

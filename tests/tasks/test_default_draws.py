@@ -55,7 +55,7 @@ class TestQuery:
         return [group.positive.query for group in drawn if group is not None]
 
     def test_words(self, source, hand_build):
-        """Weights normalised plainly, none twice, none of the anchor's, as far as there are any."""
+        """Weights normalized plainly, none twice, none of the anchor's, as far as there are any."""
         queries = [query.split() for query in self.draw(source, hand_build, 6000)]
         assert {words[0] for words in queries} == {"apple"}
         drawn = [tuple(words[1:]) for words in queries]
@@ -139,7 +139,7 @@ class TestRQP:
         assert {g.negatives[0].query.split()[0] for g in filter(None, drawn)} == {"cider", "salt"}
 
     def test_anchors_near_the_page(self, linked_source, linked_build):
-        """No anchor stands on tree: apple, its neighbour, is linked from iron and from apple."""
+        """No anchor stands on tree: apple, its neighbor, is linked from iron and from apple."""
         drawn = [g for g in draws(linked_source, "rqp", linked_build.anchors[5, 0], 600) if g]
         standing = Counter(group.negatives[0].query_origin.page for group in drawn)
         names_of = {page: name for name, page in linked_build.pages.items()} | {99: "99"}

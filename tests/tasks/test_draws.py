@@ -31,7 +31,7 @@ def poisson(words_more=0):
 
 
 EARLIER = {
-    "normalisation": "softmax",
+    "normalization": "softmax",
     "replacement": True,
     "stop_words": "scikit-learn",
     "anchor_words_in_query": "kept",
@@ -89,8 +89,8 @@ class TestRQP:
         assert agrees(sampled, softmax_of(OLD_APPLE, factor))
         assert not agrees(sampled, softmax_of(OLD_APPLE, 2 * factor))
 
-    def test_normalisation(self, source, hand_build):
-        found = self.draw(source, hand_build, normalisation="linear")
+    def test_normalization(self, source, hand_build):
+        found = self.draw(source, hand_build, normalization="linear")
         sampled = Counter(w for group in found for w in group.positive.query.split()[1:])
         assert agrees(sampled, {word: n / 48 for word, n in OLD_APPLE.items()})
 
@@ -283,7 +283,7 @@ class TestRDP:
         assert groups(source, "rdp", cut_build.sentence(5), 5, rdp_anchors=how) == [None] * 5
 
     def test_no_second_anchor_has_a_weight(self, source, hand_build):
-        found = groups(source, "rdp", hand_build.sentence(7), 20, normalisation="linear")
+        found = groups(source, "rdp", hand_build.sentence(7), 20, normalization="linear")
         assert found == [None] * 20
         assert None not in groups(source, "rdp", hand_build.sentence(7), 20)
 
@@ -384,7 +384,7 @@ def test_groups_of_every_preset(linked_source, preset):
 
 PRESET_TABLE = {
     # Option: default, paper, released; from the specification's table.
-    "normalisation": ("linear", "softmax", "softmax"),
+    "normalization": ("linear", "softmax", "softmax"),
     "temperature": ("1/heads", "1", "1/heads"),
     "query_length": ("poisson", "poisson", "normal"),
     "replacement": (False, True, True),

@@ -11,7 +11,7 @@ from harp_plugin.tasks.importance import anchor_importance
 from harp_plugin.tasks.terms import Terms, distribution, merge_repeats, stop_words, without
 
 DEFAULT = DrawOptions()
-SOFTMAX = {"normalisation": "softmax"}
+SOFTMAX = {"normalization": "softmax"}
 
 
 def test_equation_2_sums_equal_words(source, hand_build):

@@ -7,7 +7,6 @@ import pickle
 import pytest
 from orchard_wiki import draws
 
-from harp_plugin.storage import read_table
 from harp_plugin.tasks import (
     DocumentOrigin,
     DrawOptions,
@@ -18,6 +17,7 @@ from harp_plugin.tasks import (
     SampledWord,
 )
 from harp_plugin.text import words
+from harp_plugin.work.parquet import read_table
 
 HARP = ["rqp", "qdm", "rdp", "acm"]
 VARIANTS = [{"preset": "default"}, {"preset": "paper"}, {"preset": "released"}]

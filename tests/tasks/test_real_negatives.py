@@ -9,9 +9,9 @@ from wiki_reading import WikiReading
 
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.graph import FUNCTIONAL_ANCHORS
-from harp_plugin.storage import read_table
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.source import BuildSource
+from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 TASKS = ["ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"]
@@ -57,7 +57,7 @@ def links(wiki):
     return {
         row["id"]: Link(
             sources[row["sentence"]],
-            row["normalised"],
+            row["normalized"],
             pages[row["target"]],
             beside[row["sentence"]],
         )
@@ -71,7 +71,7 @@ def pages_of_texts(wiki):
     """By all links, those in boilerplate and on short pages included."""
     found = defaultdict(set)
     for row in wiki.tables["links"]:
-        found[row["normalised"]].add(wiki.resolved(row["target"]))
+        found[row["normalized"]].add(wiki.resolved(row["target"]))
     return found
 
 
@@ -125,7 +125,7 @@ def test_negatives(source, wiki, links, pages_of_texts, task, negatives):
             never = barred(task, group, wiki, links, pages_of_texts)
             titles = [wiki.titles[pair.document_origin.page] for pair in group.members]
             if task == "php" and titles[1] in never:
-                mutual, one_way = wiki.neighbours[wiki.titles[group.positive.query_origin.page]]
+                mutual, one_way = wiki.neighbors[wiki.titles[group.positive.query_origin.page]]
                 assert titles[0] in mutual and titles[1] in one_way
                 continue
             assert never.isdisjoint(titles[1:]) and titles[0] not in titles[1:]

@@ -22,7 +22,7 @@ POINTS = {
         ),
     ],
     "eq. 3": [
-        ("normalisation", {"`linear`: ": "linear", "softmax of": "softmax"}),
+        ("normalization", {"`linear`: ": "linear", "softmax of": "softmax"}),
         ("temperature", {"summed mean": "1", "summed *sums*": "1/heads"}),
     ],
     "eq. 4, query length l": [

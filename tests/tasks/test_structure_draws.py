@@ -513,7 +513,7 @@ class TestPHP:
         ("options", "unlinked"),
         [({}, ("Kappa",)), ({"negatives": "bm25"}, ("Epsilon", "Twin", "Kappa"))],
     )
-    def test_neighbouring_grades(self, draw, options, unlinked):
+    def test_neighboring_grades(self, draw, options, unlinked):
         """Alpha's mutual link against its one-way links, or one of these against pages without."""
         mutual, one_way = passages_of(Beta=1), passages_of(Gamma=1, Delta=1)
         chances = Counter()

@@ -106,7 +106,7 @@ class WikiReading:
         return self.documents - self.linked[title] - linking - {title}
 
     @cached_property
-    def neighbours(self) -> dict[str, tuple[set[str], set[str]]]:
+    def neighbors(self) -> dict[str, tuple[set[str], set[str]]]:
         """Documents with links both ways, and with a link one way, of each document."""
         found = {}
         for title in self.documents:
@@ -189,10 +189,10 @@ class WikiReading:
         return {(t,) for source in self.documents for t in self.anchored[source] & self.documents}
 
     def hlp_examples(self) -> set[tuple[str]]:
-        return {(t,) for t in self.documents if self.neighbours[t][0] or self.beside(t)}
+        return {(t,) for t in self.documents if self.neighbors[t][0] or self.beside(t)}
 
     def php_examples(self) -> set[tuple[str]]:
-        return {(title,) for title in self.documents if any(self.neighbours[title])}
+        return {(title,) for title in self.documents if any(self.neighbors[title])}
 
     def prop_examples(self) -> set[tuple[str]]:
         return {(title,) for title in self.documents}
@@ -276,12 +276,12 @@ class WikiReading:
         beside = self.beside(title)
         with_links = set().union(*self.anchored.values())
         others = frozenset(self.texts(self.no_link(title) & with_links - beside))
-        related = self.texts(self.neighbours[title][0] | beside)
+        related = self.texts(self.neighbors[title][0] | beside)
         return [Group(q, d, others) for q in self.texts({title}) for d in related]
 
     def php(self, title: str) -> list[Group]:
         """A positive of each grade, with the texts of the next lower grade."""
-        grades = [pages for pages in self.neighbours[title] if pages] + [self.no_link(title)]
+        grades = [pages for pages in self.neighbors[title] if pages] + [self.no_link(title)]
         texts = [frozenset(self.texts(pages)) for pages in grades]
         return [
             Group(query, document, worse)

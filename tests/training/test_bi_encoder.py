@@ -7,8 +7,6 @@ import pytest
 from safetensors.torch import load_file
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.records import read_record, write_record
-from harp_plugin.files.store_order import UNFINISHED, UNPUBLISHED
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.folder import (
     MANIFEST,
@@ -22,6 +20,8 @@ from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.training.checkpoint_files import fault, remove, synced_hashes
 from harp_plugin.training.folder import LOG, RECORD
 from harp_plugin.training.run import fit
+from harp_plugin.work.records import read_record, write_record
+from harp_plugin.work.store_order import UNFINISHED, UNPUBLISHED
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 

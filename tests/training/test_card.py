@@ -7,13 +7,13 @@ import pytest
 from huggingface_hub import ModelCard, metadata_load
 
 from harp_plugin.cli import main
-from harp_plugin.files.records import read_record
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.card import CARD, HARP, bibtex, cited, is_on_the_hub, model_card
 from harp_plugin.training.losses import CITATIONS, LOSSES
 from harp_plugin.training.run import fit
+from harp_plugin.work.records import read_record
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 

@@ -22,7 +22,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module", params=KINDS)
 def checkpoint(request, tiny_bert, tmp_path_factory):
-    """Of two steps with the hinge and masked language modelling, from a base without heads."""
+    """Of two steps with the hinge and masked language modeling, from a base without heads."""
     folder = tmp_path_factory.mktemp("checkpoint")
     base = save_tiny_model(request.param, tiny_bert, folder / "base")
     more = {"max_steps": 2, "learning_rate": 5e-3, "losses": {"hinge": 1, "mlm": 1}}

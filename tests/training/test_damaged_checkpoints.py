@@ -13,11 +13,6 @@ import pytest
 import torch
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.hashes import describe_files
-from harp_plugin.files.locks import LOCK, one_writer
-from harp_plugin.files.made_from import OverwriteRules
-from harp_plugin.files.records import read_record, write_record
-from harp_plugin.files.store_order import UNFINISHED
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
@@ -32,6 +27,11 @@ from harp_plugin.training.checkpoint_files import (
 )
 from harp_plugin.training.folder import LOG, RECORD, RunFolder
 from harp_plugin.training.run import fit
+from harp_plugin.work.hashes import describe_files
+from harp_plugin.work.lock import LOCK, one_writer
+from harp_plugin.work.provenance import OverwriteRules
+from harp_plugin.work.records import read_record, write_record
+from harp_plugin.work.store_order import UNFINISHED
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
@@ -405,7 +405,7 @@ def test_output_apart_from_inputs(output, option, tiny_bert, runs, tmp_path):
 
 
 def test_second_training_is_told_of_the_first(runs, tmp_path):
-    script = "import sys, time; from harp_plugin.files.locks import one_writer\n"
+    script = "import sys, time; from harp_plugin.work.lock import one_writer\n"
     script += "with one_writer(sys.argv[1]): print('ready', flush=True); time.sleep(60)"
     line = [sys.executable, "-c", script, str(tmp_path / "out")]
     with subprocess.Popen(line, stdout=subprocess.PIPE) as first:

@@ -172,7 +172,7 @@ def test_queries_left_out_are_counted_by_reason(tmp_path):
         "not in the run": 1,
         "without a relevant document that has text": 1,
         "without a negative in the run": 1,
-        "without a judgement": 1,
+        "without a judgment": 1,
     }
     assert len(groups.shortages()) == 5 and all("1 query " in s for s in groups.shortages())
     for epoch in range(20):

@@ -16,7 +16,7 @@ BYTES = ("model.safetensors", "training_log.json", "harp_manifest.json", "config
 
 @pytest.fixture
 def start(encyclopedia_build, tiny_bert, tmp_path):
-    """Starts `harp train` on four tasks with masked language modelling, in a process of its own."""
+    """Starts `harp train` on four tasks with masked language modeling, in a process of its own."""
     recipe = {
         "model": str(tiny_bert),
         "build_dir": str(encyclopedia_build),

@@ -24,7 +24,7 @@ def trained(options, is_packed, **changes):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_packed_and_padded_losses_are_equal(kind, options, tiny_bert, tmp_path):
-    """Over twenty optimiser steps with joint masked language modelling, fp32, no dropout."""
+    """Over twenty optimizer steps with joint masked language modeling, fp32, no dropout."""
     model = str(save_tiny_model(kind, tiny_bert, tmp_path / "base"))
     more = {"model": model, "max_steps": 20, "learning_rate": 1e-4}
     of_packed, packed = trained(options, True, **more)

@@ -7,11 +7,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
-from harp_plugin.files.records import read_record, write_record
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.folder import LOG, RECORD
 from harp_plugin.training.run import fit
+from harp_plugin.work.records import read_record, write_record
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 

@@ -3,11 +3,11 @@
 import pytest
 from transformers.trainer_utils import speed_metrics
 
-from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.training import checkpoint_files
 from harp_plugin.training.folder import RunFolder
 from harp_plugin.training.manifest import log_lines, read_made_from
+from harp_plugin.work.provenance import OverwriteRules
 
 RECORD = {
     "recipe": {"model": "tiny", "max_steps": 3, "max_query_length": None},

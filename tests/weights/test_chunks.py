@@ -1,4 +1,4 @@
-"""What is tokenised ahead."""
+"""What is tokenized ahead."""
 
 import multiprocessing
 
@@ -7,15 +7,15 @@ import pytest
 import torch
 from eager import spans_of
 
-from harp_plugin.storage import shard_map
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import Chunk, weigh_chunks
 from harp_plugin.weights.workers import own_device, take_device, worker_devices
+from harp_plugin.work.shards import shard_map
 
 TEXTS = [f"The old tree {number} bears fruit" for number in range(40)]
 
 
-def test_processes_that_tokenise_change_nothing(bert):
+def test_processes_that_tokenize_change_nothing(bert):
     weigher = AttentionWeigher(str(bert), device="cpu")
     spans = [spans_of(text, ["tree"]) for text in TEXTS]
     ids = np.arange(4)
@@ -23,7 +23,7 @@ def test_processes_that_tokenise_change_nothing(bert):
         Chunk(ids + n, TEXTS[n : n + 4], ids, spans[n : n + 4]) for n in range(0, len(TEXTS), 4)
     ]
     found = [list(weigh_chunks(weigher, chunks))]
-    weigher.tokenisers = 2
+    weigher.tokenizers = 2
     found.append(list(weigh_chunks(weigher, chunks)))
     assert [chunk for chunk, _ in found[0]] == [chunk for chunk, _ in found[1]] == chunks
     for (_, one), (_, other) in zip(*found, strict=True):

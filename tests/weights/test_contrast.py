@@ -33,7 +33,7 @@ def test_shares_of_attention_by_hand():
     assert words.vocabulary == ["a", "b"]
     attention = attention_to_words(np.array([0.01, 0.01, 0.02, 0.04]), words)
     np.testing.assert_allclose(attention, [0.03, 0.01, 0.04])
-    # Summed 0.03 and 0.01; saturated 3/4 and 1/2; normalised 3/5 and 2/5. The other text: 4/5.
+    # Summed 0.03 and 0.01; saturated 3/4 and 1/2; normalized 3/5 and 2/5. The other text: 4/5.
     values = saturated(attention, 0.01)
     np.testing.assert_allclose(values, [0.75, 0.5, 0.8])
     np.testing.assert_allclose(shares_in_texts(values, words), [0.6, 0.4, 1])
@@ -48,7 +48,7 @@ def test_sentences_and_anchors(bert, saturation):
     texts = ["The apple tree: an Apple bears the fruit", "", "Tree", "a " * 90]
     spans = [[(4, 14), (19, 24)], [], [(0, 4)], [(0, 1), (170, 171)]]
     plain = attention.weigh(texts, spans)
-    found = contrast.weigh_tokenised(contrast.tokenise(texts, spans))
+    found = contrast.weigh_tokenized(contrast.tokenize(texts, spans))
     assert contrast.heads == 4 and found.words.anchor_inside.tolist() == [True] * 4 + [False]
     for text, before, after in zip(texts, plain, found, strict=True):
         assert before.spans.tolist() == after.spans.tolist()
@@ -70,7 +70,7 @@ def test_sentences_and_anchors(bert, saturation):
 def test_no_attention_at_all_gives_no_weight(bert):
     attention = AttentionWeigher(str(bert), device="cpu")
     contrast = Contrast(attention, 0.01, lambda words: np.full(len(words), 5.0))
-    tokens, words = contrast.tokenise(["apple tree"])
-    weighed = attention.weigh_tokenised(tokens)
+    tokens, words = contrast.tokenize(["apple tree"])
+    weighed = attention.weigh_tokenized(tokens)
     weighed.cls[:] = 0
     assert contrast.contrast(weighed, words).cls.tolist() == [0, 0]

@@ -45,8 +45,8 @@ def test_without_smoothing_it_is_the_share_of_a_word():
 
 
 @pytest.mark.parametrize("mu", [0.5, 100, 2000])
-def test_drawn_by_plain_normalisation_it_is_the_model(mu):
-    """Summed over repeats and normalised, as terms are; with and without other texts."""
+def test_drawn_by_plain_normalization_it_is_the_model(mu):
+    """Summed over repeats and normalized, as terms are; with and without other texts."""
     rng = np.random.default_rng(0)
     vocabulary = [f"w{n}" for n in range(50)]
     counts = {word: int(10_000 / (n + 1)) for n, word in enumerate(vocabulary[:40])}

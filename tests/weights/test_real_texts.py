@@ -11,8 +11,8 @@ from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.models.loading import resolve_model
-from harp_plugin.storage import open_table
 from harp_plugin.weights.attention import AttentionWeigher
+from harp_plugin.work.mapped import open_table
 
 pytestmark = pytest.mark.integration
 

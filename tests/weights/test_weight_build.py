@@ -12,14 +12,15 @@ from transformers import AutoModel, AutoTokenizer
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
-from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.models.loading import model_fingerprint
-from harp_plugin.storage import open_table, read_manifest
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.weights.tables import anchor_batch, beyond_storage, text_batch
+from harp_plugin.work.manifest import read_manifest
+from harp_plugin.work.mapped import open_table
+from harp_plugin.work.provenance import OverwriteRules
 
 pytestmark = pytest.mark.integration
 

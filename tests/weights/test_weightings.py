@@ -20,17 +20,19 @@ from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.commands.estimate import estimate
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.sampling import linear
-from harp_plugin.storage import Stage, open_table, read_manifest
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.source import BuildSource
 from harp_plugin.text import words
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
+from harp_plugin.work.manifest import read_manifest
+from harp_plugin.work.mapped import open_table
+from harp_plugin.work.provenance import OverwriteRules
+from harp_plugin.work.stage import Stage
 
 pytestmark = pytest.mark.integration
 
@@ -119,7 +121,7 @@ def test_language_model_by_loops(linked, tmp_path, preset, mu):
 
 
 def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
-    """An anchor's row is its sentence's; drawing by plain normalisation gives P(w|D)."""
+    """An anchor's row is its sentence's; drawing by plain normalization gives P(w|D)."""
     directory = copied(linked, tmp_path)
     output = BuildOptions(
         str(directory), ["weights", "examples"], ["rqp", "rdp"], workers=1, quiet=True
@@ -138,7 +140,7 @@ def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
         expected = sentences.array(anchors.get(id, "sentence"), "weights")
         assert rows.array(id, "weights").tolist() == expected.tolist()
     source = BuildSource(directory, ["rqp"])
-    options = DrawOptions(normalisation="linear", stop_words="none")
+    options = DrawOptions(normalization="linear", stop_words="none")
     (anchor,) = (
         source.anchor(id)
         for id in rows.ids.tolist()
@@ -289,7 +291,7 @@ def test_command_line_workers_and_kills(shared_data, tiny_bert, tmp_path, weight
     for stage in ("weights", "examples"):
         assert tree(tmp_path / "one" / stage) == tree(tmp_path / "two" / stage)
     tasks = {"rqp": 1, "qdm": 1, "rdp": 1, "acm": 1}
-    data = PreTrainingData(tmp_path / "one", tasks, draw=DrawOptions(normalisation="linear"))
+    data = PreTrainingData(tmp_path / "one", tasks, draw=DrawOptions(normalization="linear"))
     for index in range(40):
         group = data.group(0, index)
         assert group.positive.query and group.negatives[0].document

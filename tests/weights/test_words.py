@@ -13,13 +13,14 @@ from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
-from harp_plugin.files.made_from import OverwriteRules
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.sampling import stable_id
-from harp_plugin.storage import Stage, read_manifest
 from harp_plugin.tasks.registry import HARP_TASKS, TASKS, needed_stages
 from harp_plugin.text import words as words_of
 from harp_plugin.weights.words_stage import build_words
+from harp_plugin.work.manifest import read_manifest
+from harp_plugin.work.provenance import OverwriteRules
+from harp_plugin.work.stage import Stage
 
 pytestmark = pytest.mark.integration
 

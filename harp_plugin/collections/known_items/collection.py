@@ -8,11 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...engine import PACKAGES, EngineOptions, run_steps
 from ...errors import HarpError
-from ...files.made_from import OverwriteRules
-from ...storage import Stage, read_batches, read_content, read_manifest
-from ...storage.strange_files import clear_folder
+from ...work.manifest import read_content, read_manifest
+from ...work.parquet import read_batches
+from ...work.provenance import OverwriteRules
+from ...work.sql.options import EngineOptions
+from ...work.sql.steps import PACKAGES, run_steps
+from ...work.stage import Stage
+from ...work.unknown_files import clear_folder
 from .documents import DocumentIds, named_pages, page_keys, write_documents
 from .folder import CARD, FILES, write_card, write_queries, write_record_of
 from .options import QueryOptions

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...corpus.tree import joined_sections
-from ...files.writing import whole_file
 from ...sampling import stable_id
-from ...storage import ShardFile, read_batches
 from ...text import title_anchors
+from ...work.parquet import ShardFile, read_batches
+from ...work.writing import whole_file
 from ..folders import DOCUMENTS, CollectionDocument
 from ..json_lines_documents import INDEX, make_index
 from .queries import NamedPage

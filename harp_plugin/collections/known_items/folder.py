@@ -1,4 +1,4 @@
-"""Writes a test collection: documents, queries, judgements, a record and a data card."""
+"""Writes a test collection: documents, queries, judgments, a record and a data card."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from string import Template
 from textwrap import wrap
 from typing import Any
 
-from ...files.hashes import describe_files
-from ...files.records import read_record, write_record
-from ...files.writing import write_text
 from ...sampling import stable_id
-from ...storage import ShardFile
+from ...work.hashes import describe_files
+from ...work.parquet import ShardFile
+from ...work.records import read_record, write_record
+from ...work.writing import write_text
 from ..folders import DOCUMENTS, QRELS, QUERIES, SPLITS
 from .queries import NamedPage, Query
 
@@ -37,7 +37,7 @@ Splits = Mapping[str, Sequence[Query]]
 
 
 def write_queries(folder: Path, splits: Splits, pages: Mapping[int, NamedPage]) -> list[ShardFile]:
-    """Write the queries and judgements of each split.
+    """Write the queries and judgments of each split.
 
     Returns:
         The files.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...graph.functional import FUNCTIONAL_ANCHORS
 from ...sampling import stable_id
-from ...text import normalise_anchor
+from ...text import normalize_anchor
 from .options import QueryOptions
 from .tables import KINDS
 from .texts import is_address, is_natural, near_form, same_form, title_forms, without_qualifier
@@ -125,7 +125,7 @@ def _term_reason(term: Term, page: NamedPage, options: QueryOptions) -> str | No
         return "that is an address, not a title"
     if term.kind == "redirect" and page.titles & title_forms(term.text):
         return "that differs from the title by case, punctuation or plural only"
-    if normalise_anchor(term.text) in FUNCTIONAL_ANCHORS:
+    if normalize_anchor(term.text) in FUNCTIONAL_ANCHORS:
         return "that is functional, such as “here”"
     if options.identifiers == "drop" and not is_natural(term.text):
         return "that is an identifier"

@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...engine import Step
 from ...graph.options import GraphOptions
 from ...graph.pages import checked_pages, coded_pages
 from ...graph.reasons import count_reasons
 from ...graph.redirects import title_steps
-from ...storage import read_manifest
+from ...work.manifest import read_manifest
+from ...work.sql.steps import Step
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from ...engine import Tables
+    from ...work.sql.steps import Tables
 
 __all__ = ["KINDS", "PAGES", "TERMS", "sources", "steps"]
 
@@ -48,7 +48,7 @@ def steps(kinds: Sequence[str], tables: Sequence[str]) -> list[Step]:
     ``terms`` has a row for each text of a kind and each page that it names: kind, text, page,
     occurrences, seen (whether a link that training sees has this text).
     ``pages_with_anchor_texts`` has a row for each page, sorted by key: id, key, title, sections,
-    anchor_texts (distinct normalised texts of resolved links to the page, each with its count).
+    anchor_texts (distinct normalized texts of resolved links to the page, each with its count).
 
     Args:
         kinds: some of `KINDS`.
@@ -125,8 +125,8 @@ def _pages(tables: Tables) -> ir.Table:
     pages = pages.select("id", "key", "title", "lead", "sections")
     pages = pages.mutate(copy=ibis.row_number().over(copies))
     pages = pages.filter(pages["copy"] == 0).drop("copy", "lead")
-    texts = anchors.group_by("page", "normalised").aggregate(count=anchors.count())
-    text = ibis.struct({"text": texts.normalised, "count": texts["count"]})
+    texts = anchors.group_by("page", "normalized").aggregate(count=anchors.count())
+    text = ibis.struct({"text": texts.normalized, "count": texts["count"]})
     listed = texts.group_by("page").aggregate(anchor_texts=text.collect())
     joined = pages.left_join(listed, [("id", "page")])
     return joined.select("id", "key", "title", "sections", anchor_texts=joined.anchor_texts.sort())

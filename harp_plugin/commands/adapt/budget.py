@@ -108,8 +108,8 @@ def encoding_seconds(dataset: str, model: str, dtype: str) -> float:
         dtype: type of the numbers that it computes with.
     """
     from ...collections.dataset import Dataset
+    from ...ranking.dense.encoder import Encoder
     from ...ranking.windows import DocumentWindows
-    from ...retrieval.dense.encoder import Encoder
 
     documents = Dataset(dataset)
     count = documents.document_count or sum(1 for _ in documents.documents())

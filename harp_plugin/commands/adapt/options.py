@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import HarpError
-from ...files.made_from import OverwriteRules, keep_option, overwrite_option
+from ...work.provenance import OverwriteRules, keep_option, overwrite_option
 from .budget import seconds_in
 
 __all__ = ["SIGNALS", "AdaptOptions"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from ...collections.judged_dataset import JudgedDataset
 from ...errors import HarpError
-from ...files.records import read_record, write_record
 from ...tasks import PreTrainingData
+from ...work.records import read_record, write_record
 from ..steps import say
 from .budget import (
     encoding_seconds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...files.records import read_record
+from ...work.records import read_record
 from ..steps import say
 from .budget import ranking_dtype
 from .options import AdaptOptions
@@ -94,8 +94,8 @@ def save_pipeline(options: AdaptOptions, reranker: str | None, dense: str) -> No
         dense: the encoder whose cosine ranks.
     """
     from ...ranking import HarpFusion, HarpPipeline, HarpReranker
-    from ...retrieval.dense import DenseCosine
-    from ...retrieval.fielded import FieldedBm25, FieldedIndex
+    from ...ranking.dense import DenseCosine
+    from ...ranking.fielded import FieldedBm25, FieldedIndex
 
     folder = options.folder
     record = read_record(folder / "evaluation" / "results.json")

@@ -73,7 +73,7 @@ def _build(
     budget: float,
 ) -> None:
     from ...graph import GraphOptions
-    from ...retrieval.options import NEGATIVES
+    from ...negatives.options import NEGATIVES
     from ...weights.options import WeightOptions
     from ..build import BuildOptions, build, summary
 

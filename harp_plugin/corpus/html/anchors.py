@@ -1,4 +1,4 @@
-"""Recognises anchor texts that say nothing about the page that they lead to."""
+"""Recognizes anchor texts that say nothing about the page that they lead to."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...text import normalise_title
+from ...text import normalize_title
 from ..pages import Dropped
 from ..urls import INSIDE
 from ..wikitext import Site
@@ -56,7 +56,7 @@ class ParsoidRules:
     notes).
 
     Args:
-        key: the normalised title of the article.
+        key: the normalized title of the article.
         site: the settings of its wiki.
     """
 
@@ -98,7 +98,7 @@ class ParsoidRules:
         return None
 
     def target(self, attributes: Attributes) -> str | Dropped:
-        """See `HtmlRules`; the key is the normalised title."""
+        """See `HtmlRules`; the key is the normalized title."""
         relation, reference = attributes.get("rel") or "", attributes.get("href") or ""
         if "mw:WikiLink/Interwiki" in relation:
             return Dropped("link to another wiki")
@@ -107,7 +107,7 @@ class ParsoidRules:
         if not reference.startswith("./"):
             return INSIDE if reference.startswith("#") else Dropped("link to another site")
         title = reference[2:].partition("?")[0]
-        target = normalise_title(title, first_letter=self.site.first_letter)
+        target = normalize_title(title, first_letter=self.site.first_letter)
         prefix, colon, _ = target.partition(":")
         if colon and prefix.strip().lower() in self.site.namespaces:
             return Dropped("link to another namespace")

@@ -37,7 +37,7 @@ class PageNames:
     def __init__(self, keys: Iterable[str]) -> None:
         self._keys: dict[str, list[str]] = defaultdict(list)
         for key in keys:
-            parts = _normalised(key.rpartition(".")[0]).split("/")
+            parts = _normalized(key.rpartition(".")[0]).split("/")
             for start in range(len(parts)):
                 self._keys["/".join(parts[start:])].append(key)
 
@@ -51,13 +51,13 @@ class PageNames:
             name: the name.
             path: the path of the file that links to it.
         """
-        folded = _normalised(name.removesuffix(".md")).strip("/")
+        folded = _normalized(name.removesuffix(".md")).strip("/")
         folder = path.rpartition("/")[0]
         found = self._keys.get(folded, [])
         return min(
             found,
             key=lambda key: (
-                "/" in folded and _normalised(key.rpartition(".")[0]) != folded,
+                "/" in folded and _normalized(key.rpartition(".")[0]) != folded,
                 key.rpartition("/")[0] != folder,
                 key.count("/"),
                 key,
@@ -66,5 +66,5 @@ class PageNames:
         )
 
 
-def _normalised(name: str) -> str:
+def _normalized(name: str) -> str:
     return re.sub(r"[ _]", "-", name).lower()

@@ -20,7 +20,7 @@ class Reader(Protocol):
     `parse` needs of them belongs into the records.
     """
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether a source has this format, by its ``head`` or its ``collection``."""
 
     def records(self, source: Source) -> Iterator[Any]:

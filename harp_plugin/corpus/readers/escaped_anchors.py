@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import takewhile
 from urllib.parse import unquote
 
-from ...text import normalise_title
+from ...text import normalize_title
 from ..markup import Link, LinkedText
 from ..wikitext import CANONICAL_NAMESPACES
 from ..wikitext.cleanup import clean_paragraph
@@ -85,7 +85,7 @@ def link_target(href: str, drops: Counter[str]) -> str | None:
         drops["link to another namespace"] += 1
     elif colon and "#" not in prefix and _WIKIS.fullmatch(prefix):
         drops["link to another wiki"] += 1
-    elif _IMPOSSIBLE.search(title := normalise_title(name)):
+    elif _IMPOSSIBLE.search(title := normalize_title(name)):
         drops["link to an impossible title"] += 1
     elif title:
         return title

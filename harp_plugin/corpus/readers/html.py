@@ -94,7 +94,7 @@ class HtmlReader:
     The ``rel=canonical`` address of a page becomes a redirect to the page.
     """
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the source starts as HTML does."""
         return looks_like_html(source.head)
 

@@ -48,7 +48,7 @@ class IrDatasetsReader(JsonLinesReader):
 
     record_name = "document with text"
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the source is a collection and not a file."""
         return source.collection is not None
 

@@ -75,7 +75,7 @@ class JsonLinesReader:
     field_names: ClassVar[tuple[bytes, ...]]
     record_name: ClassVar[str]
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the first line is a JSON object with the fields of the format."""
         line = source.head.lstrip().partition(b"\n")[0]
         return line.startswith(b"{") and all(name in line for name in self.field_names)

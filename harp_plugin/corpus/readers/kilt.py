@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...text import normalise_title
+from ...text import normalize_title
 from ..markup import Link, LinkedText, joined
 from ..pages import NO_TITLE, Item, Page
 from ..wikitext.cleanup import clean_paragraph
@@ -56,7 +56,7 @@ def kilt_page(title: str, pieces: Sequence[str], anchors: Iterable[Mapping[str, 
         ValueError: a paragraph, an anchor or a field of an anchor has another type.
         KeyError: an anchor lacks a field.
     """
-    page = Page(normalise_title(title), title, [])
+    page = Page(normalize_title(title), title, [])
     if not page.key:
         return NO_TITLE
     if sum(len(checked(piece, str, "paragraph")) for piece in pieces) > MAX_TEXT:

@@ -64,7 +64,7 @@ class MarkdownReader:
         """Take the roots of sites from the options of the corpus stage."""
         self._roots = site_roots(options.site_root)
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the name of the source is that of a Markdown file, and it holds text."""
         return _is_markdown(source.name) and _BINARY.search(source.head) is None
 

@@ -11,7 +11,7 @@ from typing import IO, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from ...errors import HarpError, folded
-from ...text import normalise_title
+from ...text import normalize_title
 from ..pages import NO_TEXT, Dropped, Item, Redirect
 from ..wikitext import CANONICAL_NAMESPACES, MEDIA_NAMESPACES, Site, parse_page, wiki_language
 from .source import LONG_RECORD, LONG_TEXT, MAX_RECORD, MAX_TEXT, Source
@@ -52,7 +52,7 @@ class MediaWikiReader:
     has its index beside it, one process reads the index only, and many decompress the streams.
     """
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the root of the XML is ``<mediawiki>``."""
         return b"<mediawiki" in source.head[:4096]
 
@@ -223,8 +223,8 @@ def _item(page: Element, site: Site) -> Item:
         target = match[1]
     if target:
         return Redirect(
-            normalise_title(title, first_letter=site.first_letter),
-            normalise_title(target, first_letter=site.first_letter),
+            normalize_title(title, first_letter=site.first_letter),
+            normalize_title(target, first_letter=site.first_letter),
         )
     if not title or not text:
         return NO_TEXT

@@ -39,11 +39,11 @@ READERS: Registry[type[Reader]] = Registry(
         "wikimedia-enterprise": WikimediaEnterpriseReader,
     },
 )
-"""Readers by name. A source goes to the first one that recognises it."""
+"""Readers by name. A source goes to the first one that recognizes it."""
 
 
 class UnknownFormat(HarpError):
-    """No reader recognises a source."""
+    """No reader recognizes a source."""
 
 
 def choose_reader(source: Source, name: str = "auto") -> str:
@@ -51,11 +51,11 @@ def choose_reader(source: Source, name: str = "auto") -> str:
 
     Args:
         source: the source to read.
-        name: the name of a reader, or ``auto`` for the first reader that recognises the source.
+        name: the name of a reader, or ``auto`` for the first reader that recognizes the source.
 
     Raises:
         HarpError: no reader has this name, or the reader of another package cannot be loaded.
-        UnknownFormat: no reader recognises the source.
+        UnknownFormat: no reader recognizes the source.
     """
     if name != "auto":
         READERS[name]
@@ -68,7 +68,7 @@ def choose_reader(source: Source, name: str = "auto") -> str:
             except HarpError as error:  # a broken reader stops only those who ask for it
                 load_errors.append(str(error))
                 continue
-            if reader.recognises(source):
+            if reader.recognizes(source):
                 return reader_name
     finally:
         source.forget_head()

@@ -53,7 +53,7 @@ class _Moved(NamedTuple):
 class WarcReader:
     """Reads the HTML pages and redirects of WARC files; the key of a page is its canonical URL."""
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the source starts with a WARC record."""
         return source.head.startswith(b"WARC/")
 

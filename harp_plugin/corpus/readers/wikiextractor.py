@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ...errors import HarpError
-from ...text import normalise_title, words
+from ...text import normalize_title, words
 from ..markup import LinkedText, joined
 from ..pages import NO_TEXT, NO_TITLE, Dropped, Item, Page
 from ..wikitext import DEBRIS, wiki_language
@@ -38,7 +38,7 @@ class WikiExtractorReader(JsonLinesReader):
 
     record_name = "article of WikiExtractor"
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the source starts with an article whose URL holds ``?curid=``."""
         head = source.head.lstrip()[:4096]
         return head.startswith((b'<doc id="', b'{"id": ')) and b"?curid=" in head
@@ -112,7 +112,7 @@ def _document(text: str) -> tuple[str, str, str]:
 
 
 def _page(title: str, url: str, text: str) -> Item:
-    key = normalise_title(title)
+    key = normalize_title(title)
     if not key:
         return NO_TITLE
     if not text.strip():

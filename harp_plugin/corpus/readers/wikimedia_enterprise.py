@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from ...errors import HarpError, folded
-from ...text import normalise_title
+from ...text import normalize_title
 from ..html import ParsoidRules, read_document, read_page
 from ..pages import NO_TEXT, Dropped, Item, Redirect
 from ..wikitext import Site, wiki_language
@@ -34,7 +34,7 @@ class WikimediaEnterpriseReader(JsonLinesReader):
 
     record_name = "article of Wikimedia Enterprise"
 
-    def recognises(self, source: Source) -> bool:
+    def recognizes(self, source: Source) -> bool:
         """Tell whether the first line, in an archive or not, has the fields of an article."""
         head = source.head
         fields = (b'"article_body"', b'"is_part_of"')
@@ -117,7 +117,7 @@ def _items(fields: dict[str, Any]) -> Iterator[Item]:
     language = str(_subfield(fields, "in_language", "identifier", "") or "")
     site = Site(first_letter=not wiki.endswith("wiktionary"))
     title = text_field(fields, "name")
-    key = normalise_title(title, first_letter=site.first_letter)
+    key = normalize_title(title, first_letter=site.first_letter)
     html = checked(_subfield(fields, "article_body", "html", None) or "", str, "html")
     document = read_document(html) if html else NO_TEXT
     if isinstance(document, Dropped):
@@ -126,7 +126,7 @@ def _items(fields: dict[str, Any]) -> Iterator[Item]:
     document.language = wiki_language(language)
     for redirect in checked(fields.get("redirects") or [], list, "redirects"):
         name = text_field(checked(redirect, dict, "redirects"), "name")
-        source = normalise_title(name, first_letter=site.first_letter)
+        source = normalize_title(name, first_letter=site.first_letter)
         if source != key:
             yield Redirect(source, key)
     page = read_page(key, document, ParsoidRules(key, site))

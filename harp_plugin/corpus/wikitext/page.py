@@ -15,7 +15,7 @@ from typing import Any
 import mwparserfromhell
 from mwparserfromhell import nodes
 
-from ...text import normalise_title, without_surrogates
+from ...text import normalize_title, without_surrogates
 from ..markup import Link, LinkedText
 from ..page_kinds import kind_of_wikitext
 from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
@@ -58,7 +58,7 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
         site: the settings of its wiki.
     """
     page = Page(
-        normalise_title(title, first_letter=site.first_letter),
+        normalize_title(title, first_letter=site.first_letter),
         title,
         [],
         language=site.language,
@@ -209,7 +209,7 @@ class _Writer:
             self.drops["link to another namespace"] += 1
             self._show(shown)
         else:
-            self._link(normalise_title(target, first_letter=self.site.first_letter), shown)
+            self._link(normalize_title(target, first_letter=self.site.first_letter), shown)
 
     def _show(self, shown: Any) -> None:
         if isinstance(shown, str):

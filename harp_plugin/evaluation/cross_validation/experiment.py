@@ -12,12 +12,12 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ...collections.judged_dataset import JudgedDataset
-from ...files.locks import one_writer
-from ...files.output_paths import refuse_input
-from ...files.records import write_record
-from ...files.with_record import FolderWithRecord
-from ...files.writing import remove_temporary
 from ...models.loading import model_fingerprint
+from ...work.lock import one_writer
+from ...work.output_paths import refuse_input
+from ...work.records import write_record
+from ...work.with_record import FolderWithRecord
+from ...work.writing import remove_temporary
 from ..first_stage import FirstStage, first_stages
 from ..folds import Fold, draw_parts, folds_of, read_parts
 from ..fused_runs import fusions_of

@@ -45,7 +45,7 @@ class CrossValidationOptions(ExperimentOptions):
         metadata={
             "help": "Models to start from by the name of their row: a model, a list of models (an"
             " ensemble), or an object with `model` and any of finetuning (options of its own),"
-            " allow_untrained, and of an ensemble's weights and score_normalisation. As a flag:"
+            " allow_untrained, and of an ensemble's weights and score_normalization. As a flag:"
             " JSON."
         },
     )

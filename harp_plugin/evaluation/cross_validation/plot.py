@@ -13,7 +13,7 @@ from .results import CrossValidation
 __all__ = ["draw"]
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""The colours of Okabe and Ito, which colour-blind readers can tell apart."""
+"""The colors of Okabe and Ito, which color-blind readers can tell apart."""
 _MARKERS = "osD^vP*X"
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -63,7 +63,7 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
     places = range(len(results.counts))
     panel.axhline(means[first][results.counts[0]], color="0.4", linestyle="--", label=first)
     for number, row in enumerate(systems):
-        colour = _COLOURS[number % len(_COLOURS)]
+        color = _COLOURS[number % len(_COLOURS)]
         heights = list(means[row].values())
         bars = [results.deviations.get(c, {}).get(row, {}).get(measure) for c in results.counts]
         panel.errorbar(
@@ -71,7 +71,7 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
             heights,
             yerr=bars if any(bars) else None,
             capsize=3,
-            color=colour,
+            color=color,
             marker=_MARKERS[number % len(_MARKERS)],
             label=row,
         )
@@ -86,7 +86,7 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
                     textcoords="offset points",
                     ha="center",
                     fontsize=12,
-                    color=colour,
+                    color=color,
                 )
     panel.set_xticks(list(places), [_tick(results, count) for count in results.counts])
     panel.set_xlabel("training queries")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import HarpError
-from ...files.store_paths import with_urls
-from ...files.with_record import FolderWithRecord
 from ...options import OptionsParser
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
+from ...work.store_paths import with_urls
+from ...work.with_record import FolderWithRecord
 from ..folds import Fold
 from .conditions import Condition, FoldRun
 from .options import CrossValidationOptions

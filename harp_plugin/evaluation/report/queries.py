@@ -22,7 +22,7 @@ class Shown:
     Attributes:
         docno: of the document.
         text: the part of it that shares most words with the query.
-        is_relevant: whether a judgement says that it is relevant.
+        is_relevant: whether a judgment says that it is relevant.
     """
 
     docno: str

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Protocol
 
 from ...collections.run import QueryResults
 from ...errors import HarpError
-from ...files.made_from import MadeFrom, OverwriteRules
-from ...files.with_record import FileWithRecord
+from ...work.provenance import MadeFrom, OverwriteRules
+from ...work.with_record import FileWithRecord
 
 __all__ = ["GrowingRun", "Sink", "StandardOutput"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...errors import HarpError
-from ...files.made_from import keep_option, overwrite_option
 from ...limits import COUNT, check_limits
 from ...ranking.options import SCORING_OPTIONS, check_scoring_options, scoring_option
+from ...work.provenance import keep_option, overwrite_option
 
 __all__ = ["RerankOptions"]
 

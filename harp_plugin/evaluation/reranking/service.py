@@ -19,15 +19,15 @@ from ...collections.dataset import Dataset
 from ...collections.run import QueryResults, results_by_query
 from ...collections.trec_run import count_lines, is_stream, run_lines
 from ...errors import HarpError
-from ...files.hashes import file_hash
-from ...files.locks import one_writer
-from ...files.made_from import OverwriteRules
-from ...files.output_paths import refuse_input
-from ...files.writing import remove_temporary_of, temporary_path
 from ...models.devices import choose_device
 from ...models.loading import model_fingerprint
 from ...ranking import HarpReranker
 from ...ranking.versions import scoring_versions
+from ...work.hashes import file_hash
+from ...work.lock import one_writer
+from ...work.output_paths import refuse_input
+from ...work.provenance import OverwriteRules
+from ...work.writing import remove_temporary_of, temporary_path
 from ..runs import frame_text, ranked
 from .growing_run import GrowingRun, Sink, StandardOutput
 from .options import RerankOptions

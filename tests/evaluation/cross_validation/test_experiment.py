@@ -458,7 +458,7 @@ def test_fusions_learn_on_the_training_folds(make, done, tmp_path):
     assert alone == {"first stage": 1, "slow": 0}
     assert results.means["0"]["fused"] == results.means["0"]["first stage"]
     rrf = fuse(
-        {"first stage": first, "slow": pooled}, {"first stage": 1, "slow": 1}, normalisation="rrf"
+        {"first stage": first, "slow": pooled}, {"first stage": 1, "slow": 1}, normalization="rrf"
     )
     ours = read_run(runs / "rrf-all-queries-seed-42.run")
     key = ["qid", "rank"]

@@ -13,7 +13,7 @@ from transformers import BertForSequenceClassification
 
 from harp_plugin import Scorer
 from harp_plugin.evaluation.reranking import service
-from harp_plugin.files.records import read_record, write_record
+from harp_plugin.work.records import read_record, write_record
 
 INTERRUPTED = """
 import os, sys

@@ -1,0 +1,1 @@
+"""Hard negatives of queries: by BM25, by an encoder, by a cross-encoder."""

@@ -1,0 +1,161 @@
+"""The texts by which hard negatives are retrieved, and the documents of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import HarpError
+from ..ranking.pisa import plain
+from ..tasks.registry import TASKS
+from ..work.manifest import read_content
+from ..work.mapped import MappedTable, open_table
+
+__all__ = ["QUERIES", "BuildDocuments", "BuildTexts", "needed_queries"]
+
+QUERIES = {"anchor_texts": "anchor text", "sentences": "sentence", "pages": "page"}
+"""The tables of hard negatives, and what a row is for: a distinct anchor text, a sentence with
+links to two pages or more, a document."""
+_PAGE_WORDS = 64
+_BATCH = 512
+_CHECKED = 1000
+"""Documents whose script is checked; ids are hashes, so the first ones are a random sample."""
+
+
+def needed_queries(tasks: Sequence[str]) -> list[str]:
+    """List what the tasks retrieve hard negatives by, in the order of `QUERIES`.
+
+    Raises:
+        HarpError: a task is unknown, or none of them draws other pages.
+    """
+    wanted = {getattr(TASKS[task], "negative_queries", None) for task in tasks}
+    queries = [name for name in QUERIES if name in wanted]
+    if not queries:
+        raise HarpError(
+            f"no task of {', '.join(tasks)} draws other pages as negatives: leave out --negatives, "
+            "or name another task"
+        )
+    return queries
+
+
+class BuildTexts:
+    """Texts of queries and of documents of a build with finished corpus and graph stages.
+
+    Args:
+        directory: the folder of the build.
+        verify: as in `harp_plugin.storage.open_table`.
+    """
+
+    def __init__(self, directory: Path, *, verify: bool) -> None:
+        self._directory = directory
+        self._verify = verify
+
+    @cached_property
+    def documents(self) -> np.ndarray:
+        """The ids of all documents, ascending, int64 of shape (documents,)."""
+        return self._table("graph", "documents").ids
+
+    def ids(self, queries: str) -> np.ndarray:
+        """The ids of all queries of one of `QUERIES`, ascending, int64 of shape (queries,)."""
+        if queries == "anchor_texts":
+            return self._anchor_texts.ids
+        if queries == "pages":
+            return self.documents
+        sentences = self._table("graph", "sentence_anchors")
+        targets = sentences.take(sentences.rows(sentences.ids), "targets").to_numpy()
+        return sentences.ids[targets >= 2]
+
+    def open(self, queries: str) -> None:
+        """Open all that the texts of queries and documents are read from."""
+        self.queries(queries, self.ids(queries)[:1])
+        self.document_texts(self.documents[:1])
+
+    def queries(self, queries: str, ids: np.ndarray) -> list[str]:
+        """Make the texts of queries of one of `QUERIES`; of a page, its title and first words."""
+        if queries == "pages":
+            words = (text.split(None, _PAGE_WORDS) for text in self.document_texts(ids))
+            return [" ".join(beginning[:_PAGE_WORDS]) for beginning in words]
+        table = self._anchor_texts if queries == "anchor_texts" else self._sentences
+        column = "normalized" if queries == "anchor_texts" else "text"
+        return table.take(table.rows(ids), column).to_pylist()
+
+    def document_texts(self, ids: np.ndarray) -> list[str]:
+        """Make the texts of documents: the title and the lead."""
+        rows = self._pages.rows(ids)
+        columns = (self._pages.take(rows, name).to_pylist() for name in ("title", "lead"))
+        return [f"{title} {lead}" for title, lead in zip(*columns, strict=True)]
+
+    def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
+        return open_table(self._directory, stage, name, list(columns) or None, verify=self._verify)
+
+    @cached_property
+    def _anchor_texts(self) -> MappedTable:
+        return self._table("graph", "anchor_texts", "id", "normalized")
+
+    @cached_property
+    def _sentences(self) -> MappedTable:
+        return self._table("corpus", "sentences", "id", "text")
+
+    @cached_property
+    def _pages(self) -> MappedTable:
+        return self._table("corpus", "pages", "id", "title", "lead")
+
+
+class BuildDocuments:
+    """The documents of a build, as they are indexed: in the order of their ids.
+
+    Args:
+        directory: the folder of the build.
+        only_latin: whether documents of another script are refused, which PISA does not read.
+    """
+
+    name = "documents"
+
+    def __init__(self, directory: Path, *, only_latin: bool = True) -> None:
+        self._directory = directory
+        self._only_latin = only_latin
+
+    @property
+    def documents_identity(self) -> dict[str, Any]:
+        """The same as `identity`."""
+        return self.identity
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """The content of the stages that the documents come from."""
+        return read_content(self._directory, "corpus", "graph")
+
+    @cached_property
+    def _texts(self) -> BuildTexts:
+        return BuildTexts(self._directory, verify=True)
+
+    @property
+    def document_count(self) -> int:
+        """The number of documents."""
+        return len(self._texts.documents)
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Give the id and the text of every document.
+
+        Raises:
+            HarpError: most letters of the documents are of a script that PISA does not read.
+        """
+        ids = self._texts.documents
+        if self._only_latin:
+            self._check_script(self._texts.document_texts(ids[:_CHECKED]))
+        for first in range(0, len(ids), _BATCH):
+            part = ids[first : first + _BATCH]
+            yield from zip(map(str, part), self._texts.document_texts(part), strict=True)
+
+    def _check_script(self, texts: Sequence[str]) -> None:
+        letters = sum(sum(map(str.isalpha, text)) for text in texts)
+        latin = sum(sum(map(str.isalpha, plain(text))) for text in texts)
+        if latin <= letters / 2:
+            raise HarpError(
+                f"{latin:,} of {letters:,} letters of the documents are Latin, and PISA reads no "
+                "others: leave out --negatives"
+            )

@@ -1,0 +1,249 @@
+"""Vectors of texts, by an encoder of sentence-transformers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...errors import HarpError
+from ...models.devices import choose_device
+from ...models.folder import QUERY_ENCODER, ROUTER, check_model_folder
+from ...models.loading import model_errors, model_fingerprint, resolve_model, without_notices
+from ...work.hashes import file_hash
+from ...work.versions import package_versions
+from ..versions import scoring_versions
+from ..windows import DocumentWindows
+from .vectors import LibraryVectors, TextVectors, Vectors
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["DTYPES", "Encoder", "WindowVectors"]
+
+DTYPES = ("float32", "bfloat16", "float16")
+_WEIGHTS = "model.safetensors", "pytorch_model.bin"
+
+
+class WindowVectors(NamedTuple):
+    """The vectors of documents, one for each window.
+
+    Attributes:
+        vectors: float32 of shape (windows, dimensions); those of a document stand together.
+        starts: (documents,) the place of each document's first window.
+    """
+
+    vectors: np.ndarray
+    starts: np.ndarray
+
+
+class Encoder:
+    """An encoder with the pooling, the prompts and the longest input that its folder names.
+
+    Any folder of sentence-transformers will do; one without ``modules.json`` gets the mean over all
+    tokens. Texts are packed where the architecture and the pooling allow it; else
+    sentence-transformers encodes them. Weights are loaded when the first text is encoded, from
+    safetensors only, and no code of the model is run.
+
+    Args:
+        model: a folder, a hub name, or ``package:NAME``.
+        windows: which parts of a document that is longer than the model's input are encoded.
+        device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+        batch_size: texts that are encoded at once where they are padded.
+        normalize: whether vectors have the length 1; None for what the folder says.
+        max_length: most tokens of a query, or of a window, with special tokens and the prompt; None
+            for what the folder says.
+        dimensions: how many of the first dimensions a vector keeps; None for all. A vector of
+            length 1 has that length again afterwards.
+
+    Raises:
+        HarpError: an argument makes no sense. Whether the encoder can read texts of ``max_length``
+            and has so many ``dimensions`` is checked when it is loaded.
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str],
+        windows: DocumentWindows,
+        *,
+        device: str | None = None,
+        dtype: str = "float32",
+        batch_size: int = 16,
+        normalize: bool | None = True,
+        max_length: int | None = None,
+        dimensions: int | None = None,
+    ) -> None:
+        if dtype not in DTYPES:
+            raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
+        if windows.passages == "matching":
+            raise HarpError(
+                "passages matching depends on the query, and vectors do not: choose first, max, "
+                "mean or top2"
+            )
+        self.model = fspath(model)
+        self.windows = windows
+        self.device = device
+        self.dtype = dtype
+        self.batch_size = batch_size
+        self.normalize = normalize
+        self.max_length = max_length
+        self.dimensions = dimensions
+        self._lock = threading.RLock()
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that changes when the files of the model change."""
+        folder = Path(resolve_model(self.model))
+        digest = hashlib.sha256(model_fingerprint(self.model).encode())
+        for part in _parts(folder):
+            for file in sorted(part.glob("*.*")):
+                digest.update(f"{part.name}/{file.name} {file_hash(file)}".encode())
+        return digest.hexdigest()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What vectors depend on, apart from the texts."""
+        windows = self.windows
+        return {
+            "model": self.fingerprint,
+            "passages": [windows.passages, windows.length, windows.stride],
+            "dtype": self.dtype,
+            **({} if self.normalize is True else {"normalize": self.normalize}),
+            **({} if self.max_length is None else {"max_length": self.max_length}),
+            **({} if self.dimensions is None else {"dimensions": self.dimensions}),
+        }
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that vectors depend on."""
+        return {**scoring_versions(), **package_versions("sentence-transformers")}
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions)."""
+        with self._lock:
+            return self._shortened(self._loaded.queries(texts))
+
+    def documents(self, texts: Sequence[str]) -> WindowVectors:
+        """Encode documents."""
+        if self.windows.is_whole_input:
+            return WindowVectors(self._documents(texts), np.arange(len(texts)))
+        parts = [self._cut(text) for text in texts]
+        sizes = [len(windows) for windows in parts]
+        starts = np.cumsum([0, *sizes])[:-1]
+        return WindowVectors(self._documents([text for part in parts for text in part]), starts)
+
+    def _documents(self, texts: Sequence[str]) -> np.ndarray:
+        with self._lock:
+            return self._shortened(self._loaded.documents(texts))
+
+    def _shortened(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the first dimensions of vectors, (vectors, dimensions)."""
+        count, width = self.dimensions, vectors.shape[1]
+        if count is None or not len(vectors):
+            return vectors[:, :count]
+        if count > width:
+            raise HarpError(
+                f"dimensions is {count}, and vectors of model {self.model} have {width}: name fewer"
+            )
+        vectors = vectors[:, :count]
+        if self._loaded.normalize:
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return np.ascontiguousarray(vectors)
+
+    def _cut(self, text: str) -> list[str]:
+        """Cut a text into its windows; they begin and end with tokens of it."""
+        tokens = self._loaded.tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        offsets = tokens["offset_mapping"]
+        places = self.windows.slices(len(offsets), self._free_tokens)
+        windows = (offsets[place] for place in places)
+        return [text[window[0][0] : window[-1][1]] if window else "" for window in windows]
+
+    @cached_property
+    def _free_tokens(self) -> int:
+        """How many tokens of a document fit beside special tokens and the prompt."""
+        model = self._loaded
+        tokens = len(model.tokenizer(model.prompts[1])["input_ids"])
+        return max(model.longest - tokens, 1)
+
+    @cached_property
+    def _loaded(self) -> Vectors:
+        with self._lock:
+            folder, device = Path(resolve_model(self.model)), choose_device(self.device)
+            if folder.is_dir():
+                check_model_folder(folder, weights=True)
+                if (folder / ROUTER).is_file():
+                    check_model_folder(folder / QUERY_ENCODER, weights=True)
+                _check_parts(folder)
+            options = self.normalize, self.max_length
+            packed = TextVectors.load(self.model, device, self.dtype, *options)
+            if packed is not None:
+                return packed
+            return LibraryVectors(self._load(device), self.batch_size, *options)
+
+    def _load(self, device: torch.device) -> SentenceTransformer:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise HarpError(
+                f"sentence-transformers cannot be imported ({error}): run `pip install "
+                "'harp-plugin[dense]'`"
+            ) from error
+        with without_notices(), model_errors(self.model, "sentence-transformers encoder"):
+            model = SentenceTransformer(
+                resolve_model(self.model),
+                device=str(device),
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True, "dtype": self.dtype},
+            )
+        if not getattr(model.tokenizer, "is_fast", False):
+            raise HarpError(f"model {self.model} has no fast tokenizer: name another model")
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        left_out = "_loaded", "_free_tokens", "_lock"
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_lock": threading.RLock()})
+
+
+def _parts(folder: Path) -> list[Path]:
+    """List the folders of an encoder's modules that lie in its folder.
+
+    Raises:
+        HarpError: ``modules.json`` is damaged, or names a folder elsewhere.
+    """
+    path = folder / "modules.json"
+    if not path.is_file():
+        return []
+    try:
+        names = [module["path"] for module in json.loads(path.read_text(encoding="utf-8"))]
+        parts = [(folder / name).resolve() for name in names if name]
+    except (ValueError, TypeError, KeyError) as error:
+        raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
+    for part in parts:
+        if folder.resolve() not in part.parents:
+            raise HarpError(f"{path} names {part}, outside of the model's folder: restore it")
+    return [part for part in parts if part.is_dir()]
+
+
+def _check_parts(folder: Path) -> None:
+    """Refuse modules with weights that are no safetensors."""
+    safe, pickled = _WEIGHTS
+    for part in _parts(folder):
+        if (part / pickled).exists() and not (part / safe).exists():
+            raise HarpError(
+                f"{part} has its weights in {pickled}, which may run code: save the model as "
+                "safetensors"
+            )

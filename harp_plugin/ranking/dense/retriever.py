@@ -1,0 +1,194 @@
+"""A dense first stage over an index that `harp index` made."""
+
+from __future__ import annotations
+
+import threading
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from ...errors import HarpError
+from ...limits import COUNT, check_limits
+from ..compared_transformer import ComparedTransformer
+from ..frames import rerank_frame
+from ..results import query_texts, result_frame, with_cutoff
+from ..windows import DocumentWindows
+from .encoder import Encoder
+from .flex import FlexFolder, open_flex_index
+
+__all__ = ["ALGORITHMS", "HarpRetriever"]
+
+ALGORITHMS = {
+    "exact": "np_retriever",
+    "torch": "torch_retriever",
+    "faiss": "faiss_flat_retriever",
+    "hnsw": "faiss_hnsw_retriever",
+    "ivf": "faiss_ivf_retriever",
+}
+"""Ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
+
+
+_DECIMALS = 6
+"""To which scores are rounded, so that the order does not depend on how a product is blocked."""
+
+
+class HarpRetriever(ComparedTransformer):
+    """Search by an encoder: ``HarpRetriever("my-index") >> harp_rerank``.
+
+    The index is one of pyterrier_dr (``FlexIndex("my-index")`` opens it too), and the encoder is
+    the one that made it. A frame of queries is searched for; a frame of results is reranked.
+
+    Args:
+        index: the folder that `harp index` made.
+        algorithm: ``exact`` compares each query with all documents; ``torch`` does so on a GPU;
+            ``faiss`` does so with FAISS. ``hnsw`` and ``ivf`` are faster and approximate (FAISS);
+            what they derive from the vectors is kept in the folder.
+        num_results: results for each query.
+        model: the encoder, where its folder was moved.
+        device: such as ``cpu`` or ``cuda:1``, for the queries; by default CUDA where there is one.
+        options: further arguments of pyterrier_dr's method, such as ``ef_search`` of
+            ``hnsw`` or ``n_probe`` of ``ivf``.
+
+    Raises:
+        HarpError: an argument makes no sense. A missing index or model is an error only when it is
+            read.
+    """
+
+    schematic = {"label": "HarpRetriever", "help_url": None}  # noqa: RUF012
+
+    def __init__(
+        self,
+        index: str | PathLike[str],
+        *,
+        algorithm: str = "exact",
+        num_results: int = 1000,
+        model: str | PathLike[str] | None = None,
+        device: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        if algorithm not in ALGORITHMS:
+            raise HarpError(
+                f"algorithm is {algorithm!r:.40}: choose one of {', '.join(ALGORITHMS)}"
+            )
+        check_limits({"num_results": num_results}, {"num_results": COUNT})
+        self.index = index
+        self.algorithm = algorithm
+        self.num_results = num_results
+        self.model = model
+        self.device = device
+        self.options = options
+        self._opened: tuple[Any, Encoder, Any] | None = None
+        self._lock = threading.RLock()
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search for queries, or rerank results.
+
+        Args:
+            inp: rows of ``qid`` and ``query``, which are searched for; or of ``docno`` as well,
+                which are reranked.
+
+        Returns:
+            Results with ``score`` and ``rank`` (from 0).
+
+        Raises:
+            HarpError: a query is no string, the index or the model cannot be read, FAISS is
+                missing, or the index has no such document.
+        """
+        with pt.validate.any(inp, context=self) as v:
+            v.result_frame(extra_columns=["query"], mode="rerank")
+            v.query_frame(extra_columns=["query"], mode="retrieve")
+        if inp.empty:
+            return result_frame(inp, []) if v.mode == "retrieve" else rerank_frame(inp, np.zeros(0))
+        with self._lock:
+            flex, encoder, retriever = self._open()
+            queries = inp.assign(query_vec=pd.Series(self._vectors(encoder, inp), inp.index))
+            if v.mode == "retrieve":
+                return _ordered(retriever(queries).drop(columns=["query_vec", "docid"]))
+            return rerank_frame(inp, self._scores(flex, queries))
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Make one transformer of ``self % k``."""
+        return with_cutoff(self, k)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What results depend on, apart from the queries.
+
+        Raises:
+            HarpError: the folder is no finished index.
+        """
+        made_from = FlexFolder.settings_of(Path(self.index))
+        return made_from | {"algorithm": self.algorithm, "options": self.options}
+
+    def _scores(self, flex: Any, frame: pd.DataFrame) -> np.ndarray:
+        """(rows,) the score of each row of a frame with ``query_vec`` and ``docno``."""
+        names, vectors, _ = flex.payload()
+        numbers = np.asarray(names.inv[frame["docno"].to_numpy()])
+        if (numbers < 0).any():
+            missing = frame["docno"].to_numpy()[numbers < 0][0]
+            raise HarpError(f"{fspath(self.index)} has no document {missing}")
+        products = np.einsum("ij,ij->i", np.stack(frame["query_vec"].tolist()), vectors[numbers])
+        return np.round(products.astype(np.float64), _DECIMALS)
+
+    def _vectors(self, encoder: Encoder, frame: pd.DataFrame) -> list[np.ndarray]:
+        texts = query_texts(frame)
+        distinct = list(dict.fromkeys(texts))
+        vectors = dict(zip(distinct, encoder.queries(distinct), strict=True))
+        return [vectors[text] for text in texts]
+
+    def _open(self) -> tuple[Any, Encoder, Any]:
+        if self._opened is None:
+            made_from = FlexFolder.settings_of(Path(self.index))
+            encoder = Encoder(
+                self.model or made_from["encoder"],
+                DocumentWindows(),
+                device=self.device,
+                dtype=made_from["dtype"],
+                normalize=None,
+                max_length=made_from.get("max_length"),
+                dimensions=made_from.get("dimensions"),
+            )
+            if encoder.fingerprint != made_from["model"]:
+                raise HarpError(
+                    f"{encoder.model} is not the encoder that made {fspath(self.index)}, or was "
+                    "changed since: name that one, or make the index anew"
+                )
+            flex = open_flex_index(Path(self.index))
+            self._opened = flex, encoder, self._retriever(flex)
+        return self._opened
+
+    def _retriever(self, flex: Any) -> pt.Transformer:
+        method = getattr(flex, ALGORITHMS[self.algorithm])
+        try:
+            retriever = method(**(self.options or {}))
+        except (ImportError, TypeError, ValueError) as error:
+            raise HarpError(f"algorithm {self.algorithm}: {error}") from error
+        retriever.num_results = min(self.num_results, len(flex))
+        return retriever
+
+    def _comparison_key(self) -> tuple[Any, ...]:
+        options = sorted((self.options or {}).items())
+        names = "algorithm", "num_results", "device"
+        model = None if self.model is None else fspath(self.model)
+        return fspath(self.index), model, *(getattr(self, n) for n in names), tuple(options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_lock": threading.RLock()})
+
+
+def _ordered(results: pd.DataFrame) -> pd.DataFrame:
+    """Order equal scores by docno, and the queries as they were asked."""
+    places = {qid: place for place, qid in enumerate(dict.fromkeys(results["qid"]))}
+    score = results["score"].astype(np.float64).round(_DECIMALS)
+    results = results.assign(score=score)
+    order = results.assign(_place=results["qid"].map(places), _score=-score)
+    ordered = order.sort_values(["_place", "_score", "docno"], ignore_index=True)
+    rank = ordered.groupby("_place").cumcount()
+    return ordered.drop(columns=["_place", "_score"]).assign(rank=rank.astype(np.int64))

@@ -1,0 +1,249 @@
+"""Vectors of texts: by ourselves, or by sentence-transformers where an encoder needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from ...errors import HarpError
+from ...limits import MOST
+from ...models.folder import QUERY_ENCODER
+from ...models.loading import (
+    load_pretrained,
+    load_tokenizer,
+    longest_input,
+    resolve_model,
+    without_notices,
+)
+from ...models.packing import can_pack, encode
+from ...models.packing.order import PackedOrder
+from ...models.pairs import PackedPairs, TextTemplate, tokenize
+from ...models.pooling import DECODER, encoder_class, padded_vectors, pooled
+from ...models.sentence_encoder import SentenceEncoderFiles
+from ..batches import BatchRunner
+from ..prepacked import can_prepack, prepack
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["LibraryVectors", "TextVectors", "Vectors"]
+
+
+class Vectors(Protocol):
+    """Makes vectors.
+
+    Attributes:
+        tokenizer: the encoder's.
+        longest: most tokens of a text, special tokens included.
+        prompts: what stands before each query, and before each document.
+        normalize: whether vectors have the length 1.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    longest: int
+    prompts: tuple[str, str]
+    normalize: bool
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions)."""
+
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode documents: float32 of shape (documents, dimensions)."""
+
+
+class TextVectors(BatchRunner):
+    """Vectors of texts, which are packed if the architecture allows it, and padded otherwise.
+
+    Args:
+        encoder: a base model on its device.
+        tokenizer: a fast tokenizer.
+        files: pooling, prompts and longest input of the encoder, and whether its vectors have the
+            length 1.
+        max_length: most tokens of a text, special tokens included; None for what the files say.
+        query_encoder: makes the vectors of queries, on the same device; None where ``encoder``
+            makes them too.
+
+    Raises:
+        HarpError: the encoder cannot read texts of ``max_length``.
+    """
+
+    def __init__(
+        self,
+        encoder: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        files: SentenceEncoderFiles,
+        max_length: int | None = None,
+        query_encoder: PreTrainedModel | None = None,
+    ) -> None:
+        super().__init__(encoder, batch_tokens=None)
+        self.tokenizer = tokenizer
+        self.prompts = files.prompts
+        self.longest = _longest(encoder, tokenizer, files.longest, max_length)
+        self.normalize = files.normalize
+        self._files = files
+        self._template = TextTemplate.of(tokenizer)
+        self._query_vectors: TextVectors | None = None
+        if query_encoder is not None:
+            self._query_vectors = TextVectors(query_encoder, tokenizer, files, max_length)
+
+    @classmethod
+    def load(
+        cls,
+        name: str,
+        device: torch.device,
+        dtype: str,
+        normalize: bool | None,
+        max_length: int | None,
+    ) -> TextVectors | None:
+        """Load an encoder; None where sentence-transformers is to run it.
+
+        Args:
+            name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
+            device: where it runs.
+            dtype: of its weights.
+            normalize: whether vectors have the length 1; None for what the folder says.
+            max_length: most tokens of a text; None for what the folder says.
+
+        Raises:
+            HarpError: the encoder cannot read texts of ``max_length``.
+        """
+        try:
+            files = SentenceEncoderFiles.read(resolve_model(name), None, normalize)
+        except HarpError:
+            return None
+        if not files.is_plain:
+            return None
+        config, tokenizer = load_pretrained(AutoConfig, name), load_tokenizer(name)
+        is_ours = can_pack(config) or files.pooling == DECODER
+        if not is_ours or not tokenizer.is_fast:
+            return None
+        kind = encoder_class(config, files.pooling)
+
+        def loaded(**options: str) -> PreTrainedModel:
+            with without_notices():
+                encoder = load_pretrained(kind, name, dtype=getattr(torch, dtype), **options)
+            encoder = encoder.to(device).eval()
+            if device.type == "cpu" and can_pack(config) and can_prepack(encoder.dtype):
+                prepack(encoder)
+            return encoder
+
+        query_encoder = loaded(subfolder=QUERY_ENCODER) if files.has_query_encoder else None
+        return cls(loaded(), tokenizer, files, max_length, query_encoder)
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions)."""
+        return (self._query_vectors or self)._encode(texts, self.prompts[0])
+
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode documents: float32 of shape (documents, dimensions)."""
+        return self._encode(texts, self.prompts[1])
+
+    def _encode(self, texts: Sequence[str], prompt: str) -> np.ndarray:
+        most = self.longest - self._template.length
+        parts = tokenize([prompt + text for text in texts], self.tokenizer, most)
+        ids = [self._template.around(part) for part in parts]
+        vectors = np.empty((len(ids), self.model.config.hidden_size), np.float32)
+        for places, found in self.run(self._batches(ids)):
+            vectors[places] = found
+        return vectors
+
+    def _batches(self, ids: Sequence[np.ndarray]) -> list[tuple[np.ndarray, PackedPairs]]:
+        """Put texts of similar length into batches of about ``batch_tokens``."""
+        lengths = np.array([len(text) for text in ids], dtype=np.int64)
+        order = np.argsort(lengths, kind="stable")
+        batch_of = (lengths[order].cumsum() - 1) // self.batch_tokens
+        parts = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1) if len(order) else []
+        return [(part, _packed([ids[place] for place in part])) for part in parts]
+
+    @torch.inference_mode()
+    def _outputs(self, batch: PackedPairs) -> np.ndarray:
+        filler = self._filler_tokens(len(batch.ids)) if self.is_packed else 0
+        filled = batch.filled(filler)
+        ids = torch.from_numpy(filled.ids).to(self.model.device)
+        vectors = (self._packed if self.is_packed else self._padded)(ids, filled.lengths)
+        if self.normalize:
+            vectors = F.normalize(vectors, dim=1)
+        return vectors[: len(batch.lengths)].cpu().numpy()
+
+    def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        order = PackedOrder.of(ids, lengths, self.model.device)
+        states = encode(self.model, order.packing, ids[order.source])
+        return pooled(states.float(), order.packing.lengths, self._files.pooling)[order.rank]
+
+    def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        return padded_vectors(self.model, ids, lengths, self._files.pooling)
+
+
+def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
+    row = np.concatenate(ids)
+    return PackedPairs(row, np.zeros_like(row), np.array([len(text) for text in ids]))
+
+
+class LibraryVectors:
+    """Vectors as sentence-transformers makes them, for any encoder of its.
+
+    Args:
+        model: the encoder.
+        batch_size: texts that are encoded at once.
+        normalize: whether vectors have the length 1; None for what the model's modules do.
+        max_length: most tokens of a text; None for what the model says.
+
+    Raises:
+        HarpError: the encoder cannot read texts of ``max_length``.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        batch_size: int,
+        normalize: bool | None,
+        max_length: int | None = None,
+    ) -> None:
+        self._model = model
+        self.normalize = bool(normalize) or any(
+            type(module).__name__ == "Normalize" for module in model
+        )
+        self._batch_size = batch_size
+        self.tokenizer = model.tokenizer
+        encoder, usual = model.transformers_model, model.max_seq_length
+        self.longest = _longest(encoder, model.tokenizer, usual, max_length)
+        if max_length is not None:
+            model.max_seq_length = max_length
+        query, document = (model.prompts.get(kind) or "" for kind in ("query", "document"))
+        self.prompts = query, document
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode queries: float32 of shape (queries, dimensions)."""
+        return self._encode(self._model.encode_query, texts)
+
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode documents: float32 of shape (documents, dimensions)."""
+        return self._encode(self._model.encode_document, texts)
+
+    def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
+        options = {"normalize_embeddings": self.normalize, "show_progress_bar": False}
+        vectors = encode(list(texts), batch_size=self._batch_size, **options)
+        return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
+
+
+def _longest(
+    encoder: PreTrainedModel | None,
+    tokenizer: PreTrainedTokenizerBase,
+    usual: int | None,
+    asked: int | None,
+) -> int:
+    """Return the most tokens of a text: as many as are asked for, or what an encoder says."""
+    of_tokenizer = min(tokenizer.model_max_length, MOST)
+    most = (None if encoder is None else longest_input(encoder)) or of_tokenizer
+    if asked is None:
+        return min(usual or most, of_tokenizer, most)
+    least = tokenizer.num_special_tokens_to_add() + 1
+    if not least <= asked <= most:
+        raise HarpError(f"max_length is {asked}: this encoder takes {least} to {most}")
+    return asked

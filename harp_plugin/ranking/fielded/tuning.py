@@ -1,0 +1,242 @@
+"""Weights, k1 and b that suit judged queries best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from ...errors import HarpError
+from ..ranks import best
+from ..results import query_texts
+from ..terms import query_terms
+from .index import FieldedIndex
+from .settings import FieldSettings, term_weight
+
+__all__ = ["GRIDS", "Tuning", "tune"]
+
+GRIDS: dict[str, tuple[float, ...]] = {
+    "weights": (0, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10),
+    "k1": (0.3, 0.6, 0.9, 1.2, 1.6, 2, 3, 5),
+    "b": (0, 0.2, 0.4, 0.6, 0.8, 1),
+}
+"""The values that are tried."""
+_START: dict[str, Any] = {"weights": None, "k1": 0.9, "b": 0.4}
+_MOST_ROUNDS = 10
+_DEPTH = 100
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What `tune` has chosen.
+
+    Attributes:
+        settings: the best ones.
+        measure: by which they were chosen.
+        value: of the measure with these settings, mean over the queries.
+        tried: a row for each settings that were tried, in this order: weights, b, k1, and the
+            measure.
+    """
+
+    settings: FieldSettings
+    measure: str
+    value: float
+    tried: pd.DataFrame
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The settings as arguments of `FieldedBm25`."""
+        return self.settings.arguments
+
+
+def tune(
+    index: FieldedIndex,
+    topics: pd.DataFrame,
+    qrels: pd.DataFrame,
+    measure: Any = "RR@10",
+    *,
+    start: FieldSettings | None = None,
+    quiet: bool = True,
+) -> Tuning:
+    """Choose the weights of fields, k1 and b of each field by judged queries.
+
+    One parameter after the other takes the best value of its grid (`GRIDS`), the others kept, until
+    a round over all of them changes nothing; of equal values, the present one is kept. Nothing is
+    drawn at random. The postings of the queries' terms are read once, about 100 bytes for each.
+
+    Args:
+        index: of the documents.
+        topics: columns ``qid`` and ``query``.
+        qrels: columns ``qid``, ``docno`` and ``label``.
+        measure: of ir_measures, such as ``RR@10``; one without a cutoff sees 100 results.
+        start: where the search starts; by default weights of 1, k1 = 0.9 and b = 0.4.
+        quiet: show no progress bar.
+
+    Raises:
+        HarpError: the measure is unknown, or no topic has a judgment.
+    """
+    judged = topics[topics["qid"].isin(qrels["qid"])]
+    if judged.empty:
+        raise HarpError(f"none of the {len(topics)} queries to tune on has a judgment: name others")
+    rankings = _Rankings(index, judged)
+    values = _Values(rankings, qrels[qrels["qid"].isin(judged["qid"])], measure, quiet)
+    settings = start or FieldSettings.of(index.fields, **_START)
+    for _ in range(_MOST_ROUNDS):
+        before = settings
+        for parameter in _parameters(len(index.fields)):
+            settings = max([settings, *_varied(settings, *parameter)], key=values.of)
+        if settings == before:
+            break
+    values.close()
+    return Tuning(settings, str(values.measure), values.of(settings), values.table())
+
+
+def _parameters(fields: int) -> Iterator[tuple[str, int]]:
+    """Name the parameters: what it is, and the number of its field."""
+    for field in range(fields if fields > 1 else 0):
+        yield "weights", field
+    yield "k1", 0
+    for field in range(fields):
+        yield "b", field
+
+
+def _varied(settings: FieldSettings, name: str, field: int) -> Iterator[FieldSettings]:
+    """Give one parameter each value of its grid, unless this changes no score."""
+    for value in map(float, GRIDS[name]):
+        if name == "k1":
+            yield replace(settings, k1=value)
+        elif name == "b" and settings.weights[field]:
+            yield replace(settings, b=_with(settings.b, field, value))
+        elif name == "weights":
+            changed = replace(settings, weights=_with(settings.weights, field, value))
+            if changed.active:
+                yield changed
+
+
+def _with(values: tuple[float, ...], place: int, value: float) -> tuple[float, ...]:
+    return (*values[:place], value, *values[place + 1 :])
+
+
+class _Rankings:
+    """Rankings of queries by any settings.
+
+    All postings of all queries' terms stand in one row of arrays: (fields, postings) counts and
+    lengths, and for each posting the result that its score counts for. Results are the documents
+    that have a term of a query; those of a query stand together, in the order of their docnos.
+    """
+
+    def __init__(self, index: FieldedIndex, topics: pd.DataFrame) -> None:
+        self._postings = index.postings
+        self._fields = range(len(index.fields))
+        counts, documents, results = [], [], []
+        self._terms: list[int] = []
+        self.qids: list[str] = []
+        self._ends, self._found = [0], []
+        for qid, query in zip(topics["qid"], query_texts(topics), strict=True):
+            parts = [self._postings.of_term(term, self._fields) for term in query_terms(query)]
+            parts = [part for part in parts if len(part.documents)]
+            if not parts:
+                continue
+            found = np.unique(np.concatenate([part.documents for part in parts]))
+            for part in parts:
+                counts.append(part.counts.astype(np.float32))
+                documents.append(part.documents)
+                results.append(self._ends[-1] + np.searchsorted(found, part.documents))
+                self._terms.append(len(part.documents))
+            self.qids.append(qid)
+            self._found.append(found)
+            self._ends.append(self._ends[-1] + len(found))
+        if not self.qids:
+            raise HarpError(
+                "no document has a word of the queries to tune on: check that both are of one "
+                "collection and one language"
+            )
+        self._counts = np.concatenate(counts, axis=1)
+        numbers = np.concatenate(documents)
+        self._lengths = self._postings.relative_lengths[:, numbers].astype(np.float32)
+        self._results = np.concatenate(results)
+        self._weights: dict[tuple[int, ...], np.ndarray] = {}
+
+    def rank(self, settings: FieldSettings, depth: int) -> pd.DataFrame:
+        """Rank: columns query_id, doc_id, score, of which the latter falls with the rank."""
+        weights = self._term_weights(settings.active)
+        scores = settings.scores(self._counts, self._lengths, weights)
+        totals = np.bincount(self._results, weights=scores, minlength=self._ends[-1])
+        qids: list[str] = []
+        numbers = []
+        for qid, found, start in zip(self.qids, self._found, self._ends, strict=False):
+            of_query = totals[start : start + len(found)]
+            chosen = best(of_query, found, depth)
+            chosen = chosen[of_query[chosen] > 0]
+            numbers.append(found[chosen])
+            qids += [qid] * len(chosen)
+        docnos = self._postings.docnos[np.concatenate(numbers)]
+        scores = -np.arange(len(docnos), dtype=np.float64)
+        return pd.DataFrame({"query_id": qids, "doc_id": docnos, "score": scores})
+
+    def _term_weights(self, active: tuple[int, ...]) -> np.ndarray:
+        """(postings,) the weight of each posting's term, by the documents that have it."""
+        if active not in self._weights:
+            starts = np.cumsum([0, *self._terms[:-1]])
+            there = self._counts[list(active)].any(axis=0)
+            frequencies = np.add.reduceat(there.astype(np.int64), starts)
+            number = len(self._postings.docnos)
+            weights = [term_weight(number, int(frequency)) for frequency in frequencies]
+            self._weights[active] = np.repeat(weights, self._terms)
+        return self._weights[active]
+
+
+class _Values:
+    """Values of a measure, each settings' computed once."""
+
+    def __init__(self, rankings: _Rankings, qrels: pd.DataFrame, measure: Any, quiet: bool) -> None:
+        self.measure = _parsed(measure)
+        self._rankings = rankings
+        self._depth = self.measure.params.get("cutoff") or _DEPTH
+        names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+        self._evaluator = ir_measures.evaluator([self.measure], qrels.rename(columns=names))
+        self._values: dict[FieldSettings, float] = {}
+        self._bar = tqdm(desc="tune", unit="setting", disable=quiet)
+
+    def of(self, settings: FieldSettings) -> float:
+        """The mean of the measure over the queries."""
+        if settings not in self._values:
+            run = self._rankings.rank(settings, self._depth)
+            self._values[settings] = float(self._evaluator.calc_aggregate(run)[self.measure])
+            self._bar.update()
+            self._bar.set_postfix({str(self.measure): f"{max(self._values.values()):.4f}"})
+        return self._values[settings]
+
+    def close(self) -> None:
+        """End the progress bar."""
+        self._bar.close()
+
+    def table(self) -> pd.DataFrame:
+        """A row for each settings."""
+        return pd.DataFrame(
+            {
+                **_columns("weight", settings.fields, settings.weights),
+                **_columns("b", settings.fields, settings.b),
+                "k1": settings.k1,
+                str(self.measure): value,
+            }
+            for settings, value in self._values.items()
+        )
+
+
+def _columns(name: str, fields: tuple[str, ...], values: tuple[float, ...]) -> Mapping[str, float]:
+    return {f"{name} of {field}": value for field, value in zip(fields, values, strict=True)}
+
+
+def _parsed(measure: Any) -> Any:
+    if not isinstance(measure, str):
+        return measure
+    try:
+        return ir_measures.parse_measure(measure)
+    except (NameError, ValueError):
+        raise HarpError(f"unknown measure {measure!r}: write it as nDCG@10 or AP") from None

@@ -1,1 +1,0 @@
-"""First stages: BM25 by PISA, and the hard negatives that a build finds with it."""

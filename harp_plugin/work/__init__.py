@@ -1,0 +1,1 @@
+"""What is finished, and how work is run: stages, shards, tables, locks, SQL engines."""

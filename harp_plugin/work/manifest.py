@@ -1,0 +1,153 @@
+"""The manifest of a finished stage, and the tables that it lists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import HarpError
+from .parquet import ShardFile
+from .records import read_record
+
+__all__ = [
+    "MANIFEST",
+    "STARTED",
+    "content_hash",
+    "listed_files",
+    "read_content",
+    "read_manifest",
+    "record_or_none",
+    "shard_files",
+    "table_files",
+]
+
+MANIFEST = "manifest.json"
+"""File name of the record that a stage writes last; it commits the whole stage."""
+STARTED = "started.json"
+"""File name of the record of what a stage is made from, which it writes first."""
+_ADVICE = {
+    "weights": "to the end first, with --stages weights where its tasks need no term weights",
+    "bm25_negatives": "with --negatives bm25 to the end first",
+    "model_negatives": "with --negatives model to the end first",
+    "query_likeness": "with --query-examples to the end first",
+    "dense_negatives": "with --negatives dense to the end first",
+}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read a finished stage's manifest.
+
+    Raises:
+        HarpError: the stage has not been finished, or its manifest is damaged.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        advice = _ADVICE.get(folder.name, "to the end first")
+        raise HarpError(f"no finished stage in {folder}: run `harp build` {advice}")
+    try:
+        manifest = read_record(path)
+    except HarpError as error:
+        raise HarpError(f"{error}: run `harp build` again, which makes it anew") from error
+    if not manifest.keys() >= {"stage", "fingerprint", "content", "files", "rows"}:
+        raise HarpError(f"{path} is of no stage of `harp build`: name its folder")
+    return manifest
+
+
+def read_content(directory: Path, *stages: str, needed: bool = True) -> dict[str, str | None]:
+    """Read the hash of what each finished stage of a build holds.
+
+    Args:
+        directory: the folder of the build.
+        stages: their names.
+        needed: whether it is an error that a stage is unfinished; else its hash is None.
+
+    Raises:
+        HarpError: a stage is unfinished, its manifest is damaged, or it was made from other tables
+            than the folder holds now.
+    """
+    if not needed:
+        records = {stage: record_or_none(directory / stage / MANIFEST) for stage in stages}
+        return {stage: (record or {}).get("content") for stage, record in records.items()}
+    manifests = {stage: read_manifest(directory / stage) for stage in stages}
+    contents = {stage: manifest["content"] for stage, manifest in manifests.items()}
+    for stage, manifest in manifests.items():
+        for name in manifest["inputs"].keys() & contents.keys():
+            if manifest["inputs"][name] != contents[name]:
+                raise HarpError(
+                    f"{directory / stage} was made from another {name} than {directory / name}: "
+                    "run `harp build` again with --overwrite"
+                )
+    return contents
+
+
+def table_files(folder: Path, name: str, *, whole: bool = False) -> list[ShardFile]:
+    """List the files of a table of a finished stage, in order, and check them.
+
+    Args:
+        folder: of the stage.
+        name: of the table.
+        whole: compare the whole content of each file, else its size and its number of rows.
+
+    Raises:
+        HarpError: the stage is unfinished, or a file is missing, damaged, or not of the stage.
+    """
+    files = listed_files(folder, name)
+    paths = {file.path for file in files}
+    for path in sorted((folder / name).glob("*.parquet")):
+        if path not in paths:
+            raise HarpError(f"{path} is no file of this build: move it away")
+    for file in files:
+        file.check(whole=whole)
+    return files
+
+
+def listed_files(folder: Path, name: str) -> list[ShardFile]:
+    """List the files of a table by a finished stage's manifest, in order and unchecked.
+
+    Raises:
+        HarpError: the stage is unfinished or has no such table.
+    """
+    files = shard_files(folder, read_manifest(folder)["files"], table=name)
+    if not files:
+        raise HarpError(f"no table {name} in {folder}: run `harp build` again with its stage")
+    return files
+
+
+def shard_files(
+    folder: Path, listed: Mapping[str, Any], *, table: str | None = None
+) -> list[ShardFile]:
+    """Turn the files that a record lists into shard files, in order.
+
+    Args:
+        folder: of the stage.
+        listed: the record's entry for each file, by its path in the folder.
+        table: takes the files of this table only.
+    """
+    return [
+        ShardFile.listed(folder / path, entry)
+        for path, entry in sorted(listed.items())
+        if table is None or path.rpartition("/")[0] == table
+    ]
+
+
+def content_hash(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:
+    """Compute the hash of what a stage holds, whatever it was made from.
+
+    Args:
+        files: the manifest's entry for each file.
+        more: what the manifest says of the tables beside their files.
+    """
+    hashes = {name: entry["sha256"] for name, entry in files.items()}
+    text = json.dumps([hashes, more], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def record_or_none(path: Path) -> dict[str, Any] | None:
+    """Read a record; None if it is missing or damaged."""
+    try:
+        return read_record(path)
+    except HarpError:
+        return None

@@ -1,0 +1,1 @@
+"""Run Ibis expressions on DuckDB or on Spark."""

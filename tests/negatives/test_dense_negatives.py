@@ -1,0 +1,192 @@
+"""The stage ``dense_negatives`` on 150 real articles, beside sentence-transformers."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from harp_plugin.cli import main
+from harp_plugin.commands.check import check
+from harp_plugin.errors import HarpError
+from harp_plugin.negatives import dense as dense_negatives
+from harp_plugin.negatives.dense import build_dense_negatives
+from harp_plugin.negatives.options import NegativeOptions
+from harp_plugin.negatives.queries import QUERIES, BuildTexts
+from harp_plugin.ranking.dense.index import DenseIndex
+from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.work.parquet import read_table
+from harp_plugin.work.sharing import Share
+
+pytestmark = pytest.mark.integration
+
+DEPTH = 10
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+def run(folder, encoder, queries=tuple(QUERIES), **options):
+    given = NegativeOptions(negatives_depth=DEPTH, negatives_encoder=str(encoder))
+    return build_dense_negatives(folder, queries, given, device="cpu", **options)
+
+
+@pytest.fixture
+def build(wiki, tmp_path):
+    for stage in ("corpus", "graph"):
+        shutil.copytree(wiki / stage, tmp_path / "build" / stage)
+    return tmp_path / "build"
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def test_pages_are_the_nearest_of_all(build, tiny_bert):
+    run(build, tiny_bert)
+    texts, theirs = (
+        BuildTexts(build, verify=True),
+        SentenceTransformer(str(tiny_bert), device="cpu"),
+    )
+    documents = theirs.encode(texts.document_texts(texts.documents), normalize_embeddings=True)
+    for queries in QUERIES:
+        ids = texts.ids(queries)
+        table = read_table(build / "dense_negatives" / queries).to_pylist()
+        assert [row["id"] for row in table] == ids.tolist()
+        asked = theirs.encode(texts.queries(queries, ids), normalize_embeddings=True)
+        for row, scores in zip(table, asked @ documents.T, strict=True):
+            assert len(row["pages"]) == DEPTH
+            np.testing.assert_allclose(row["scores"], np.sort(scores)[::-1][:DEPTH], atol=1e-5)
+            places = np.searchsorted(texts.documents, row["pages"])
+            np.testing.assert_allclose(row["scores"], scores[places], atol=1e-5)
+    assert not list((build / "mapped").glob("cosine*"))
+    assert not check(build).damages
+
+
+def test_a_stopped_stage_goes_on_to_the_same_bytes(build, tiny_bert, tmp_path, monkeypatch):
+    shutil.copytree(build, tmp_path / "whole")
+    monkeypatch.setattr(dense_negatives, "_QUERIES_PER_SHARD", 100)
+    run(tmp_path / "whole", tiny_bert)
+    search, calls = DenseIndex.search, []
+
+    def stopping(self, *arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return search(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DenseIndex, "search", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            run(build, tiny_bert)
+        patch.setattr(DenseIndex, "_fill", None)  # the vectors are there
+        run(build, tiny_bert)
+    found = files_of(build / "dense_negatives")
+    assert found == files_of(tmp_path / "whole" / "dense_negatives") and len(found) > 3
+    monkeypatch.setattr(DenseIndex, "make", None)
+    run(build, tiny_bert)
+
+
+def test_a_build_makes_them_and_a_task_draws_them(tiny_bert, shared_data, tmp_path, capsys):
+    build = str(tmp_path / "build")
+    simplewiki = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    flags = ["--tasks", "anchor", "--negatives", "dense", "--quiet", "--workers", "1"]
+    encoder = ["--negatives-encoder", str(tiny_bert)]
+    assert main(["build", str(simplewiki), "--output-dir", build, *flags, *encoder]) == 0
+    assert not (tmp_path / "build" / "bm25_negatives").exists()
+    sample = ["--output-dir", build, *flags, *encoder, "--dry-run"]
+    assert main(["build", str(simplewiki), *sample]) == 0
+    assert re.search(r"\n  dense_negatives +\d+ s\n", capsys.readouterr().out)
+    draw = DrawOptions(negatives="dense", negatives_per_group=3)
+    data = PreTrainingData(build, {"anchor": 1}, draw=draw)
+    table = data.source
+    for index in range(20):
+        group = data.group(0, index)
+        anchor = table.anchor(group.positive.query_origin.anchor)
+        ranked = table.hard_negatives("dense", "anchor_texts", anchor.text_id)
+        pages = [pair.document_origin.page for pair in group.negatives]
+        assert set(pages) <= set(ranked) - table.text_targets(anchor.text_id)
+    capsys.readouterr()
+    assert main(["build", str(simplewiki), "--output-dir", build, *flags]) == 2
+    assert "--negatives dense needs --negatives-encoder" in capsys.readouterr().err
+    flags = ["--tasks", "anchor", "--quiet", *encoder]
+    assert main(["build", str(simplewiki), "--output-dir", build, *flags]) == 2
+    assert "belongs to --negatives dense" in capsys.readouterr().err
+
+
+def test_another_encoder_needs_overwrite(build, tiny_bert, tmp_path):
+    run(build, tiny_bert)
+    other = shutil.copytree(tiny_bert, tmp_path / "other")
+    with pytest.raises(HarpError, match=r"encoder: .* give --overwrite"):
+        run(build, other)
+
+
+@pytest.fixture
+def start(tiny_bert, monkeypatch):
+    """Starts a host that mines, with shards of 20 documents and of 100 queries."""
+    code = """
+import sys
+from pathlib import Path
+from harp_plugin.negatives import dense as dense_negatives
+from harp_plugin.ranking.dense.index import DenseIndex
+from harp_plugin.negatives.options import NegativeOptions
+from harp_plugin.negatives.queries import QUERIES
+from harp_plugin.work.sharing import Share
+
+folder, encoder, rank, world = sys.argv[1:]
+DenseIndex.__init__.__kwdefaults__["documents_per_shard"] = 20
+dense_negatives._QUERIES_PER_SHARD = 100
+options = NegativeOptions(negatives_depth=10, negatives_encoder=encoder)
+share = Share(int(rank), int(world))
+mine = dense_negatives.build_dense_negatives
+mine(Path(folder), tuple(QUERIES), options, device="cpu", share=share)
+"""
+
+    def run(folder, rank=0, world=1):
+        line = [sys.executable, "-c", code, str(folder), str(tiny_bert), str(rank), str(world)]
+        return subprocess.Popen(line, stderr=subprocess.PIPE, env=os.environ | ONE_THREAD)
+
+    return run
+
+
+def finish(*hosts):
+    for host in hosts:
+        errors = host.communicate()[1].decode()
+        assert host.returncode == 0, errors
+
+
+def test_hosts_share_the_stage_and_one_that_dies_is_replaced(build, start, tmp_path):
+    alone = shutil.copytree(build, tmp_path / "alone")
+    finish(start(alone))
+    wanted = files_of(alone / "dense_negatives")
+    dying = start(build, 2, 3)
+    while not any(build.glob("mapped/cosine-*/vectors-*.npy")):
+        assert dying.poll() is None
+        time.sleep(0.005)
+    dying.kill()
+    dying.communicate()
+    finish(start(build, 0, 3), start(build, 1, 3))
+    assert files_of(build / "dense_negatives") == wanted and len(wanted) > 3
+    assert not list((build / "mapped").glob("cosine*"))
+
+
+def test_a_host_whose_vectors_are_gone_takes_what_the_others_made(
+    build, tiny_bert, tmp_path, monkeypatch
+):
+    """The others finish the stage, and remove the vectors, while this host searches."""
+    whole = shutil.copytree(build, tmp_path / "whole")
+    run(whole, tiny_bert)
+    search = DenseIndex.search
+
+    def search_late(index, *arguments):
+        shutil.copytree(whole / "dense_negatives", build / "dense_negatives", dirs_exist_ok=True)
+        shutil.rmtree(index.path)
+        return search(index, *arguments)
+
+    monkeypatch.setattr(DenseIndex, "search", search_late)
+    run(build, tiny_bert, share=Share(1, 2))
+    assert files_of(build / "dense_negatives") == files_of(whole / "dense_negatives")
+    assert not list((build / "mapped").glob("cosine*"))

@@ -1,0 +1,243 @@
+"""`harp index` and `HarpRetriever`, beside pyterrier_dr and sentence-transformers."""
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from pyterrier_dr import FlexIndex
+from sentence_transformers import SentenceTransformer
+
+from harp_plugin import HarpRetriever
+from harp_plugin.cli import main
+from harp_plugin.collections.dataset import Dataset
+from harp_plugin.errors import HarpError
+from harp_plugin.models.bi_encoder import TrainableBiEncoder
+from harp_plugin.models.loading import load_tokenizer
+from harp_plugin.ranking.dense.encoder import Encoder
+
+WORDS = ["link", "page", "dog", "cat", "tree", "house", "river", "stone", "music", "paper"]
+TOPICS = pd.DataFrame({"qid": ["2", "1"], "query": ["dogs and cats", "a river"], "note": [1, 2]})
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    rng = np.random.default_rng(7)
+    with (folder / "documents.jsonl").open("w") as file:
+        for number in range(1200):
+            text = " ".join(rng.choice(WORDS, rng.integers(3, 12)))
+            page = {"doc_id": f"d{(number * 7) % 1200}", "title": "", "text": text}
+            file.write(json.dumps(page | {"anchor_text": "x"}) + "\n")
+    return f"harp:{folder}"
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["cosine", "dot"])
+def model(request, tiny_bert, tmp_path_factory):
+    """An encoder whose vectors have the length 1, or not."""
+    folder = tmp_path_factory.mktemp("encoder")
+    TrainableBiEncoder.load(str(tiny_bert), normalize=request.param).save(folder)
+    load_tokenizer(str(tiny_bert)).save_pretrained(folder)
+    return folder
+
+
+def make(dataset, model, folder, *flags):
+    given = ["--model", str(model), "--output-dir", str(folder), "--fields", "text", "--quiet"]
+    return main(["index", dataset, *given, *flags])
+
+
+@pytest.fixture(scope="module")
+def index(dataset, model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("index") / "vectors"
+    assert make(dataset, model, folder) == 0
+    return folder
+
+
+class TestPyTerrierContract(pt.testing.transformer_test_class(lambda: HarpRetriever("no/index"))):
+    """Inspection and schematics, without an index."""
+
+
+@pytest.fixture(scope="module")
+def scores(dataset, model):
+    """The score of each document for each topic, by sentence-transformers."""
+    theirs = SentenceTransformer(str(model), device="cpu")
+    texts = dict(Dataset(dataset, ["text"]).documents())
+    products = theirs.encode_query(TOPICS["query"].tolist()) @ theirs.encode(list(texts.values())).T
+    return pd.DataFrame(products, index=TOPICS["qid"], columns=list(texts))
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "torch", "faiss"])
+def test_a_search_finds_the_best_of_all_documents(index, scores, algorithm):
+    found = HarpRetriever(index, algorithm=algorithm, num_results=20)(TOPICS)
+    assert list(found["qid"]) == ["2"] * 20 + ["1"] * 20
+    assert list(found["rank"]) == [*range(20)] * 2
+    assert {"qid", "query", "note", "docno", "score", "rank"} == set(found.columns)
+    for qid, rows in found.groupby("qid"):
+        best = scores.loc[qid].sort_values(ascending=False)[:20]
+        np.testing.assert_allclose(rows["score"], best, atol=1e-4, rtol=1e-5)
+        np.testing.assert_allclose(rows["score"], scores.loc[qid][rows["docno"]], atol=1e-4)
+
+
+def test_equal_scores_are_ordered_by_docno(index):
+    found = HarpRetriever(index, num_results=1200)(TOPICS)
+    tied = found[found.duplicated(["qid", "score"], keep=False)]
+    assert len(tied) > 10
+    for _, rows in tied.groupby(["qid", "score"]):
+        assert rows["docno"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [("hnsw", {"ef_search": 400}), ("ivf", {"n_list": 8, "n_probe": 8})],
+)
+def test_an_approximate_search_finds_most(index, algorithm, options):
+    exact = HarpRetriever(index, num_results=10)(TOPICS)
+    retriever = HarpRetriever(index, algorithm=algorithm, num_results=10, options=options)
+    found = retriever(TOPICS)
+    assert len(set(found["docno"]) & set(exact["docno"])) >= 0.8 * len(set(exact["docno"]))
+
+
+def test_pyterrier_dr_opens_it(index, model):
+    flex = FlexIndex(str(index), verbose=False)
+    assert len(flex) == 1200
+    vectors = Encoder(model, HarpRetriever(index)._open()[1].windows, normalize=None)
+    queries = TOPICS.assign(query_vec=list(vectors.queries(TOPICS["query"].tolist())))
+    theirs = flex.np_retriever(num_results=5)(queries)
+    ours = (HarpRetriever(index) % 5)(TOPICS)
+    np.testing.assert_allclose(np.sort(theirs["score"]), np.sort(ours["score"]), atol=1e-5)
+
+
+def test_vectors_may_keep_their_first_dimensions_only(dataset, model, tmp_path):
+    assert make(dataset, model, tmp_path / "short", "--dimensions", "8") == 0
+    theirs = SentenceTransformer(str(model), device="cpu", truncate_dim=8)
+    texts = [text for _, text in Dataset(dataset, ["text"]).documents()]
+    options = {"normalize_embeddings": "Normalize" in (model / "modules.json").read_text()}
+    queries, documents = (
+        theirs.encode(each, **options) for each in (TOPICS["query"].tolist(), texts)
+    )
+    found = HarpRetriever(tmp_path / "short", num_results=20)(TOPICS)
+    for scores, (_, rows) in zip(
+        queries @ documents.T, found.groupby("qid", sort=False), strict=True
+    ):
+        np.testing.assert_allclose(rows["score"], np.sort(scores)[::-1][:20], atol=1e-4)
+    assert make(dataset, model, tmp_path / "short", "--dimensions", "16") == 2
+
+
+def test_results_are_reranked(index, scores):
+    pairs = TOPICS.merge(pd.DataFrame({"docno": ["d5", "d7", "d600"]}), how="cross")
+    found = HarpRetriever(index)(pairs)
+    expected = [scores.loc[qid, docno] for qid, docno in zip(found.qid, found.docno, strict=True)]
+    np.testing.assert_allclose(found["score"], expected, atol=1e-4)
+    assert sorted(found["rank"]) == [0, 0, 1, 1, 2, 2]
+    with pytest.raises(HarpError, match="has no document elsewhere"):
+        HarpRetriever(index)(TOPICS.assign(docno="elsewhere"))
+
+
+def test_copies_are_equal_and_find_the_same(index):
+    retriever = HarpRetriever(index, num_results=3)
+    expected = retriever(TOPICS)
+    copy = pickle.loads(pickle.dumps(retriever))
+    assert copy == retriever != HarpRetriever(index, num_results=4)
+    pd.testing.assert_frame_equal(copy(TOPICS), expected)
+    assert retriever.fuse_rank_cutoff(2) == HarpRetriever(index, num_results=2)
+
+
+def test_a_stopped_index_goes_on_and_a_finished_one_is_kept(
+    dataset, model, index, tmp_path, monkeypatch, capsys
+):
+    folder, encode, calls = tmp_path / "index", Encoder.documents, []
+
+    def counting(self, texts):
+        calls.append(len(texts))
+        return encode(self, texts)
+
+    def stopping(self, texts):
+        if calls:
+            raise KeyboardInterrupt
+        return counting(self, texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Encoder, "documents", stopping)
+        assert make(dataset, model, folder) == 130
+    with pytest.raises(HarpError, match="no finished index: make it with `harp index"):
+        HarpRetriever(folder)(TOPICS)
+    with monkeypatch.context() as patch:
+        patch.setattr(Encoder, "documents", counting)
+        assert make(dataset, model, folder) == 0
+    assert calls == [1000, 200]
+    assert (folder / "vecs.f4").read_bytes() == (index / "vecs.f4").read_bytes()
+    monkeypatch.setattr(Encoder, "documents", None)
+    assert make(dataset, model, folder) == 0
+    assert main(["check", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_a_kill_between_the_index_and_the_removal_of_its_shards(
+    dataset, model, index, tmp_path, record
+):
+    """Beside the shards, files of an index without a record are unfinished and not a stranger's."""
+    folder = shutil.copytree(index, tmp_path / "index")
+    (folder / "vectors").mkdir()
+    if not record:
+        (folder / "harp_index.json").unlink()
+    assert make(dataset, model, folder) == 0
+    assert not (folder / "vectors").exists()
+    for name in ("vecs.f4", "docnos.npids", "harp_index.json"):
+        assert (folder / name).read_bytes() == (index / name).read_bytes()
+
+
+def test_other_settings_need_overwrite(dataset, model, index, tmp_path, capsys):
+    folder = shutil.copytree(index, tmp_path / "index")
+    assert make(dataset, model, folder, "--dtype", "bfloat16") == 2
+    assert "dtype: float32 then, bfloat16 now" in capsys.readouterr().err
+    assert make(dataset, model, folder, "--dtype", "bfloat16", "--overwrite") == 0
+    assert (folder / "vecs.f4").read_bytes() != (index / "vecs.f4").read_bytes()
+    (folder / "harp_index.json").unlink()
+    assert make(dataset, model, folder) == 2
+    assert "was not written by harp" in capsys.readouterr().err
+
+
+def test_queries_are_cut_as_the_documents(dataset, model, tmp_path):
+    assert make(dataset, model, tmp_path / "short", "--max-length", "4") == 0
+    theirs = SentenceTransformer(str(model), device="cpu")
+    theirs.max_seq_length = 4
+    texts = dict(Dataset(dataset, ["text"]).documents())
+    products = theirs.encode_query(TOPICS["query"].tolist()) @ theirs.encode(list(texts.values())).T
+    found = HarpRetriever(tmp_path / "short", num_results=5)(TOPICS)
+    for qid, expected in zip(TOPICS["qid"], np.sort(products)[:, :-6:-1], strict=True):
+        np.testing.assert_allclose(found[found["qid"] == qid]["score"], expected, atol=1e-5)
+
+
+def test_the_encoder_must_be_the_one_that_made_the_index(index, model, tiny_bert, tmp_path):
+    moved = shutil.copytree(model, tmp_path / "moved")
+    assert len(HarpRetriever(index, model=moved, num_results=3)(TOPICS)) == 6
+    with pytest.raises(HarpError, match="is not the encoder that made"):
+        HarpRetriever(index, model=tiny_bert)(TOPICS)
+
+
+def test_wrong_arguments(index, dataset, model, tmp_path, capsys):
+    with pytest.raises(HarpError, match="algorithm is 'fast': choose one of exact, torch"):
+        HarpRetriever(index, algorithm="fast")
+    with pytest.raises(HarpError, match="num_results"):
+        HarpRetriever(index, num_results=0)
+    with pytest.raises(HarpError, match=r"algorithm hnsw: .*ef_serch"):
+        HarpRetriever(index, algorithm="hnsw", options={"ef_serch": 4})(TOPICS)
+    assert make(dataset, tmp_path / "none", tmp_path / "index") == 2
+    assert "no model at" in capsys.readouterr().err
+    assert make("harp:/no/such", "x", tmp_path / "index") == 2
+    (tmp_path / "file").write_text("")
+    assert make(dataset, model, tmp_path / "file") == 2
+    assert "file is a file: name another --output-dir" in capsys.readouterr().err
+
+
+def test_evaluate_takes_it(index, tmp_path, capsys):
+    """On the encyclopedia's own queries, whose documents the index does not have."""
+    recipe = {"dataset": "harp-encyclopedia", "first_stage": f"dense:{index}", "quiet": True}
+    (tmp_path / "recipe.json").write_text(
+        json.dumps(recipe | {"output_dir": str(tmp_path / "out")})
+    )
+    assert main(["evaluate", str(tmp_path / "recipe.json")]) == 0
+    assert "\ndense " in capsys.readouterr().out

@@ -1,0 +1,119 @@
+"""The index of fields in its folder."""
+
+import pickle
+
+import ir_datasets
+import pandas as pd
+import pytest
+
+from harp_plugin.collections.dataset import Dataset
+from harp_plugin.errors import HarpError
+from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
+
+PAGES = [
+    ("b", "Apple pie", "Bake the café pie.", ""),
+    ("a", "", "", "pies\nPie"),
+    ("c", "日本語", "\0 \ud83d x", "don't C++"),
+]
+QUERY = pd.DataFrame({"qid": ["1"], "query": ["cafe pies"]})
+
+
+@pytest.fixture
+def pages(make_pages):
+    return make_pages(PAGES)
+
+
+def shown(folder):
+    return [path for path in folder.iterdir() if not path.name.startswith(".")]
+
+
+def search(pages, folder, **options):
+    return FieldedBm25(FieldedIndex(pages, folder, **options))(QUERY)
+
+
+def test_all_fields_with_a_text_are_indexed_unless_some_are_named(pages, tmp_path):
+    assert FieldedIndex(pages, tmp_path).fields == ("title", "text", "anchor_text")
+    assert FieldedIndex(pages.name, tmp_path, ["text"]).fields == ("text",)
+    assert set(search(pages, tmp_path)["docno"]) == {"a", "b"}
+    assert set(search(pages, tmp_path, fields=["title", "text"])["docno"]) == {"b"}
+    assert len(shown(tmp_path)) == 2
+
+
+def test_it_is_built_once(pages, tmp_path):
+    expected = search(pages, tmp_path)
+    (index,) = shown(tmp_path)
+    stamps = {file: file.stat().st_mtime_ns for file in index.iterdir()}
+    pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
+    assert {file: file.stat().st_mtime_ns for file in index.iterdir()} == stamps
+
+
+def test_the_same_documents_give_the_same_bytes(make_pages, tmp_path):
+    folders = []
+    for name, pages in ("one", PAGES), ("two", PAGES[::-1]):
+        index = FieldedIndex(make_pages(pages), tmp_path / name)
+        index.make()
+        folders.append({f.name: f.read_bytes() for f in index.path.glob("*.[nt]*")})
+    assert folders[0] == folders[1] and len(folders[0]) == 12
+
+
+def test_an_index_without_its_record_is_unfinished_and_built_anew(pages, tmp_path):
+    expected = search(pages, tmp_path)
+    (index,) = shown(tmp_path)
+    (index / "harp_index.json").unlink()
+    pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
+    assert (index / "harp_index.json").exists()
+
+
+def test_a_damaged_file_is_noticed_and_the_index_built_anew(pages, tmp_path, caplog):
+    expected = search(pages, tmp_path)
+    (index,) = shown(tmp_path)
+    (index / "counts-1.npy").write_bytes(b"damaged")
+    pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
+    assert "counts-1.npy is not as it was written: the index is built anew" in caplog.text
+
+
+def test_what_harp_did_not_write_stays(pages, tmp_path):
+    index = FieldedIndex(pages, tmp_path)
+    index.path.mkdir()
+    (index.path / "thesis.txt").write_text("mine")
+    with pytest.raises(HarpError, match="is no index of harp's"):
+        index.make()
+    assert (index.path / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("docnos", "message"),
+    [(["a", "a"], "docno 'a' stands twice"), (["a b"], "docno 'a b'"), (["", "c"], "docno ''")],
+)
+def test_a_failed_build_leaves_nothing(tmp_path, docnos, message):
+    (tmp_path / "docs.tsv").write_text("".join(f"{docno}\tword\n" for docno in docnos))
+    dataset = ir_datasets.create_dataset(docs_tsv=str(tmp_path / "docs.tsv"))
+    name = f"test-{tmp_path.name}"
+    ir_datasets.registry.register(name, dataset)
+    index = FieldedIndex(name, tmp_path / "index")
+    with pytest.raises(HarpError, match=message):
+        index.make()
+    assert shown(tmp_path / "index") == []
+
+
+def test_documents_without_any_word(make_pages, tmp_path):
+    found = search(make_pages([("a", "", "日本語", ""), ("b", "", "", "")]), tmp_path)
+    assert len(found) == 0
+
+
+def test_fields_that_do_not_exist(pages, tmp_path):
+    with pytest.raises(HarpError, match=r"no text field 'body': they have doc_id, title, text"):
+        FieldedIndex(pages, tmp_path, ["body"])
+
+
+def test_a_dataset_needs_an_id(tmp_path):
+    with pytest.raises(HarpError, match="the dataset has no id"):
+        FieldedIndex(Dataset(object()), tmp_path)
+
+
+def test_an_index_travels_to_other_processes(pages, tmp_path):
+    index = FieldedIndex(pages.name, tmp_path)
+    expected = FieldedBm25(index)(QUERY)
+    again = pickle.loads(pickle.dumps(FieldedBm25(index)))
+    pd.testing.assert_frame_equal(again(QUERY), expected)
+    assert again == FieldedBm25(index) and hash(again) == hash(FieldedBm25(index))

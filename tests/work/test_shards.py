@@ -1,0 +1,71 @@
+"""`shard_map`: in order, lazily, and clear when a worker is killed."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from harp_plugin.errors import HarpError
+from harp_plugin.work.shards import shard_map
+
+
+def slow_square(number):
+    time.sleep(0.05 if number % 2 else 0)
+    return number, number**2, os.getpid()
+
+
+def exits(number):
+    if number == 3:
+        os._exit(1)
+    return number
+
+
+def killed(number):
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def fails(number):
+    if number == 2:
+        raise HarpError(f"shard {number} is bad")
+    return number
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_in_order(workers):
+    results = list(shard_map(slow_square, range(9), workers))
+    assert [result[:2] for result in results] == [(n, n * n) for n in range(9)]
+    here = {pid == os.getpid() for *_, pid in results}
+    assert here == {workers == 1}
+
+
+@pytest.mark.parametrize(("workers", "ahead"), [(1, 1), (2, 4)])
+def test_shards_are_read_lazily(workers, ahead):
+    taken = []
+
+    def shards():
+        for number in range(20):
+            taken.append(number)
+            yield number
+
+    for done, _ in enumerate(shard_map(slow_square, shards(), workers), start=1):
+        assert len(taken) <= done - 1 + ahead
+    assert taken == list(range(20))
+
+
+@pytest.mark.parametrize("fn", [exits, killed])
+def test_a_killed_worker_is_a_clear_error(fn):
+    results = shard_map(fn, range(30), 2)
+    with pytest.raises(HarpError, match="a worker process was killed") as caught:
+        list(results)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_errors_of_a_worker_come_through(workers):
+    results = shard_map(fails, range(30), workers)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(HarpError, match="shard 2 is bad"):
+        next(results)
