@@ -105,7 +105,7 @@ class BuildOptions:
     @property
     def rules(self) -> OverwriteRules:
         """What may be done with other work in the output folder."""
-        return OverwriteRules(overwrite=self.overwrite, keep=self.keep)
+        return OverwriteRules(self.overwrite, self.keep)
 
     @property
     def chosen_stages(self) -> tuple[str, ...]:

@@ -173,4 +173,4 @@ def _record_damages(path: Path) -> Iterator[str]:
         if not file.is_file():
             yield f"{file} is missing: run its command again"
         elif file_hash(file) not in written:
-            yield f"{file} is not as it was written: {_OVERWRITE}"
+            yield f"{file} has changed since it was written: {_OVERWRITE}"

@@ -109,7 +109,7 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
     from ..evaluation.training import train
     from ..training.arguments import PRETRAINING
 
-    rules = OverwriteRules(overwrite=options.overwrite, keep=options.keep)
+    rules = OverwriteRules(options.overwrite, options.keep)
     flags = [] if options.max_steps is None else ["--max-steps", str(options.max_steps)]
     flags += ["--quiet"] if options.quiet else []
     path = output / "quickstart.json"

@@ -157,7 +157,7 @@ def _write_pages(directory: Path, keys: Sequence[str], graph: GraphOptions) -> N
     """Write pages without links to the finished stage ``corpus``, in place of any before."""
     corpus = directory / "corpus"
     manifest = read_manifest(corpus)
-    rules = OverwriteRules(keep=True)
+    rules = OverwriteRules(accept_other_versions=True)
     stage = Stage(corpus, manifest["options"], manifest["inputs"], rules=rules)
     stage.start()
     schema = TABLES["pages"]

@@ -56,7 +56,7 @@ def training_arguments(
     """
     text = json.dumps(with_urls(recipe), indent=2)
     FolderWithRecord(path.parent, rules).write(path, f"{text}\n")
-    given = (("--overwrite", rules.overwrite), ("--keep", rules.keep))
+    given = (("--overwrite", rules.overwrite), ("--keep", rules.accept_other_versions))
     flags = [*flags, *(flag for flag, is_given in given if is_given)]
     return OptionsParser(dataclasses, "harp", "").read(flags, str(path))[:3]
 

@@ -257,7 +257,7 @@ class ExperimentOptions:
     @property
     def rules(self) -> OverwriteRules:
         """What may be replaced in the output folder."""
-        return OverwriteRules(overwrite=self.overwrite, keep=self.keep)
+        return OverwriteRules(self.overwrite, self.keep)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def check_named_checkpoint(
     if damage := checkpoint_files.fault(checkpoint, processes):
         raise HarpError(f"{checkpoint} is not a whole checkpoint ({damage}): name another")
     stored = read_made_from(read_record(checkpoint / MANIFEST))
-    if not rules.keep and (difference := made_from.version_difference(stored)):
+    if not rules.accept_other_versions and (difference := made_from.version_difference(stored)):
         raise HarpError(
             f"{checkpoint} was made by other package versions ({difference}): give --keep to use "
             "it as it is, or name another checkpoint"

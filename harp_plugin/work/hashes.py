@@ -68,7 +68,7 @@ def file_damage(
     has_size = listed_size(listed) == path.stat().st_size
     if has_size and (not whole or hash_file(path) == listed["sha256"]):
         return None
-    return f"{path} is not as it was written"
+    return f"{path} has changed since it was written"
 
 
 def changed_file(

@@ -35,7 +35,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """Read what `write_record` wrote, without the checksum.
 
     Raises:
-        HarpError: the file cannot be read, or it is not as it was written.
+        HarpError: the file cannot be read, or it has changed since it was written.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))

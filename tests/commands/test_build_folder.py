@@ -140,7 +140,7 @@ def test_other_versions_ask_in_one_line(built, tmp_path, tiny_bert, monkeypatch)
     tasks = ["rqp", "ict"]
     with pytest.raises(HarpError, match=r"corpus was made by .*sentencex: .* then, 99\.0 now") as e:
         run(source, tmp_path / "out", tiny_bert, tasks=tasks)
-    assert "--keep" in str(e.value) and "--overwrite" in str(e.value)
+    assert "--accept-other-versions" in str(e.value) and "--overwrite" in str(e.value)
     run(source, tmp_path / "out", tiny_bert, tasks=tasks, keep=True)
     assert content(tmp_path) == before
     run(source, tmp_path / "out", tiny_bert, tasks=tasks, overwrite=True)

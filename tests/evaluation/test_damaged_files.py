@@ -317,5 +317,5 @@ class TestRerankedRun:
         output.with_name(f"{output.name}.json").unlink()
         part.write_bytes(lines.replace(b".", b".1", 1))
         write_record(part.with_name(f"{part.name}.json"), note | {"bytes": len(lines)})
-        with pytest.raises(HarpError, match="is not as it was written"):
+        with pytest.raises(HarpError, match="has changed since it was written"):
             rerank()

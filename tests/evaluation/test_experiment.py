@@ -148,7 +148,7 @@ def test_only_what_changed_is_made_again(options, tiny_bert, tmp_path):
 
     half = tmp_path / "out" / "runs" / "tiny.run"
     half.write_text(half.read_text()[:40])
-    with pytest.raises(HarpError, match="is not as it was written"):
+    with pytest.raises(HarpError, match="has changed since it was written"):
         evaluate(options(rerankers=rerankers))
     assert evaluate(options(rerankers=rerankers, overwrite=True)).means == changed.means
 

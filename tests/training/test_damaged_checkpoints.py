@@ -296,7 +296,7 @@ def test_resumed_run_ends_in_the_same_bytes(name, runs, tmp_path):
 
 def test_damaged_model_is_made_again_from_the_last_checkpoint(copy, runs):
     flip(copy / WEIGHTS, None)
-    with pytest.raises(HarpError, match="is not as it was written"):
+    with pytest.raises(HarpError, match="has changed since it was written"):
         runs[1](copy)
     runs[1](copy, DyingGroups(0), overwrite=True)
     for each in SAME:

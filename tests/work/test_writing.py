@@ -83,4 +83,4 @@ def test_records_of_release_0_1_call_the_size_bytes(tmp_path):
     listed = {"file": {"bytes": entry["size"], "sha256": entry["sha256"]}}
     assert changed_file(tmp_path, listed) is None
     (tmp_path / "file").write_text("content!")
-    assert "is not as it was written" in changed_file(tmp_path, listed, whole=False)
+    assert "has changed since it was written" in changed_file(tmp_path, listed, whole=False)

@@ -81,7 +81,7 @@ class AdaptOptions:
     @property
     def rules(self) -> OverwriteRules:
         """What may be replaced in the output folder."""
-        return OverwriteRules(overwrite=self.overwrite, keep=self.keep)
+        return OverwriteRules(self.overwrite, self.keep)
 
     @property
     def folder(self) -> Path:

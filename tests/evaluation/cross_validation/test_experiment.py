@@ -236,7 +236,7 @@ def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
         if path.name not in ("harp_manifest.json", "harp_run.json", "training_log.json"):
             path.unlink()
     calls = count_trainings()
-    with pytest.raises(HarpError, match=r"fold-1.run is not as it was written"):
+    with pytest.raises(HarpError, match=r"fold-1.run has changed since it was written"):
         cross_validate(make(folder))
     stranger = cell / "fold-1" / "notes.md"
     stranger.write_text("mine")

@@ -174,7 +174,7 @@ def test_work_of_other_versions_is_used_only_when_asked(
     write_record(note, old)
     assert rerank(run_file, "--output", output) == 2
     error = capsys.readouterr().err
-    assert "torch: 1.0 then" in error and "--keep" in error and "--overwrite" in error
+    assert "torch: 1.0 then" in error and "--accept-other-versions" in error and "--overwrite" in error
     assert rerank(run_file, "--output", output, "--keep") == 0
     assert read_record(tmp_path / "out.run.json")["versions"]["torch"] == "1.0"
     assert rerank(run_file, "--output", output, "--overwrite") == 0
@@ -222,7 +222,7 @@ def test_a_run_that_was_changed_is_told(rerank, run_file, tmp_path, whole, score
     good = whole.read_bytes()
     whole.write_bytes(good.replace(b" harp", b" HARP", 1))
     assert rerank(run_file, "--output", whole) == 2
-    assert "is not as it was written" in capsys.readouterr().err
+    assert "has changed since it was written" in capsys.readouterr().err
     assert rerank(run_file, "--output", whole, "--overwrite") == 0
     assert whole.read_bytes().count(b" HARP") == 0
 

@@ -69,7 +69,7 @@ def test_a_damaged_file_is_noticed_and_the_index_built_anew(pages, tmp_path, cap
     (index,) = shown(tmp_path)
     (index / "counts-1.npy").write_bytes(b"damaged")
     pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
-    assert "counts-1.npy is not as it was written: the index is built anew" in caplog.text
+    assert "counts-1.npy has changed since it was written: the index is built anew" in caplog.text
 
 
 def test_what_harp_did_not_write_stays(pages, tmp_path):
