@@ -142,4 +142,6 @@ def test_exit_status(work, capsys):
     (work / "a.run").write_text("")
     assert cli.main(["check", str(work), "--quiet"]) == 2
     said = capsys.readouterr().out.splitlines()
-    assert len(said) == 2 and said[0].startswith(f"{work / 'a.run'} has changed since it was written")
+    assert len(said) == 2 and said[0].startswith(
+        f"{work / 'a.run'} has changed since it was written"
+    )

@@ -93,7 +93,9 @@ def test_anything_else_of_ours_is_made_again_when_asked(run, tmp_path, damage):
         stored_run(path, given, make, versions=versions)
     assert make.calls == 1 and path.read_bytes() == before
     if damage == "other versions":
-        stored_run(path, given, make, versions=versions, rules=OverwriteRules(accept_other_versions=True))
+        stored_run(
+            path, given, make, versions=versions, rules=OverwriteRules(accept_other_versions=True)
+        )
         assert make.calls == 1
     result = stored_run(path, given, make, versions=versions, rules=OverwriteRules(overwrite=True))
     assert make.calls == 2

@@ -188,7 +188,9 @@ def test_other_versions_ask(tmp_path, monkeypatch, whole):
         (done.folder / "manifest.json").unlink()
     before = content(tmp_path)
     of_version(monkeypatch, "1.1")
-    with pytest.raises(HarpError, match=r"numpy: 1\.0 then, 1\.1 now.*give --accept-other-versions.*or --overwrite"):
+    with pytest.raises(
+        HarpError, match=r"numpy: 1\.0 then, 1\.1 now.*give --accept-other-versions.*or --overwrite"
+    ):
         stage(tmp_path, a=1).start()
     assert content(tmp_path) == before
     kept = stage(tmp_path, OverwriteRules(accept_other_versions=True), a=1)

@@ -174,7 +174,9 @@ def test_work_of_other_versions_is_used_only_when_asked(
     write_record(note, old)
     assert rerank(run_file, "--output", output) == 2
     error = capsys.readouterr().err
-    assert "torch: 1.0 then" in error and "--accept-other-versions" in error and "--overwrite" in error
+    assert (
+        "torch: 1.0 then" in error and "--accept-other-versions" in error and "--overwrite" in error
+    )
     assert rerank(run_file, "--output", output, "--keep") == 0
     assert read_record(tmp_path / "out.run.json")["versions"]["torch"] == "1.0"
     assert rerank(run_file, "--output", output, "--overwrite") == 0
