@@ -11,8 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 from filelock import FileLock
 
 from ..errors import HarpError
-from .manifest import read_manifest
-from .stage import Stage
 from .store_names import exchange_with_hosts
 
 __all__ = ["ALONE", "Share", "rank_option", "world_option"]
@@ -82,7 +80,7 @@ class Share(NamedTuple):
         own, *others = (shards[rank :: self.world] for rank in ranks)
         return [*own, *(shard for part in others for shard in reversed(part))]
 
-    def unfinished(self, stage: Stage, shards: Mapping[str, T]) -> Iterator[T]:
+    def unfinished(self, stage: Any, shards: Mapping[str, T]) -> Iterator[T]:
         """Give the shards in order, by name; those that are finished by then are left out.
 
         Before it gives a shard of another host, it asks the store whether that one has made it.
@@ -94,7 +92,7 @@ class Share(NamedTuple):
             if not stage.shard_done(name):
                 yield shards[name]
 
-    def start(self, stage: Stage) -> None:
+    def start(self, stage: Any) -> None:
         """Start a stage, or join it.
 
         Raises:
@@ -103,14 +101,14 @@ class Share(NamedTuple):
         with self._turn(stage):
             stage.start(with_others=self.world > 1)
 
-    def finish(self, stage: Stage, **more: Any) -> dict[str, Any]:
+    def finish(self, stage: Any, **more: Any) -> dict[str, Any]:
         """Finish a stage, unless another host has done so; return its manifest."""
         with self._turn(stage):
             if self.world > 1 and stage.is_whole:
-                return read_manifest(stage.folder)
+                return stage.manifest
             return stage.finish(with_others=self.world > 1, **more)
 
-    def _turn(self, stage: Stage) -> AbstractContextManager[Any]:
+    def _turn(self, stage: Any) -> AbstractContextManager[Any]:
         folder = stage.folder
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder.with_name(f".{folder.name}.lock"))

@@ -81,6 +81,11 @@ class Stage:
         return package_versions(*self.packages)
 
     @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of the finished stage."""
+        return read_manifest(self.folder)
+
+    @property
     def is_whole(self) -> bool:
         """Whether the folder holds the whole result of just these options and inputs.
 
