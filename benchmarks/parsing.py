@@ -1,11 +1,10 @@
-"""Speed of reading MediaWiki dumps, beside WikiExtractor and mwparserfromhell alone.
+"""Speed of reading MediaWiki dumps, compared with mwparserfromhell alone.
 
     python benchmarks/parsing.py DUMP.xml.bz2 --megabytes 200
 
 Repeats a dump until its wikitext has the asked size, then reads the same uncompressed file by each,
 all processes of a command on one core of the machine (Linux), two workers on two:
 
-- ``wikiextractor --links --json --no-templates --processes 1``, as a command;
 - ``mwparserfromhell.parse`` of every page's wikitext, alone, in one process;
 - the reader ``mediawiki`` alone, in one process: sections of text with their links, in memory;
 - the corpus stage of ``harp build`` with one and with two workers, as a command: this one also
@@ -46,10 +45,8 @@ def main() -> None:
         print(f"{size / 1e6:.0f} MB of wikitext in {dump.stat().st_size / 1e6:.0f} MB of XML")
         build = [sys.executable, "-m", "harp_plugin.cli", "build", str(dump), "--quiet"]
         build += ["--stages", "corpus", "--output-dir"]
-        extract = ["wikiextractor", "--links", "--json", "--no-templates", "--processes", "1", "-q"]
         one, two = [*build, str(folder / "1")], [*build, str(folder / "2")]
         runs: dict[str, tuple[int, Callable[[], None]]] = {
-            "WikiExtractor": (1, lambda: command([*extract, "-o", str(folder / "we"), str(dump)])),
             "mwparserfromhell alone": (1, lambda: parse_only(dump)),
             "harp's reader alone": (1, lambda: read_only(dump)),
             "harp build, 1 worker": (1, lambda: command([*one, "--workers", "1"])),

@@ -58,11 +58,6 @@ _PARSOID = (
     '"mw-ref" typeof="mw:Extension/ref"><a href="./Apple#c">[1]</a></sup>.</p></section><section>'
     '<h2>See also</h2><ul><li><a rel="mw:WikiLink" href="./Pear">Pear</a></ul></section></body>'
 )
-_CURID = "https://en.wikipedia.org/wiki?curid=7"
-_EXTRACTED = (
-    "A &lt;a href=&quot;pear%23x&quot;&gt;pear&lt;/a&gt;s &amp;amp; "
-    '&lt;a href="AT%26amp%3BT"&gt;a tree&lt;/a&gt;.\nSee also.\n&lt;a href="Plum"&gt;P&lt;/a&gt;\n'
-)
 _CLUEWEB = {"ClueWeb22-ID": "clueweb22-en0000-00-00001", "Language": "en"}
 _ANCHOR = ["http://b.co.uk/x", "34F4", "the apple", "0", "en", "clueweb22-en0000-00-00002"]
 
@@ -91,17 +86,6 @@ def _warc(block: bytes, kind: str = "response", media: str = "application/http")
 def _response(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status}", "Content-Type: text/html; charset=utf-8", *headers]
     return _warc("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-
-
-def _seven_zip(data: bytes) -> list[bytes]:
-    try:
-        import py7zr
-    except ModuleNotFoundError:
-        return []
-    file = io.BytesIO()
-    with py7zr.SevenZipFile(file, "w") as archive:
-        archive.writestr(data, "dump.xml")
-    return [file.getvalue()]
 
 
 _DUMP = dump_xml({"Apple": WIKITEXT, "B": "[[Apple]]"}, {"C": "B"}).encode()
@@ -136,10 +120,6 @@ SEEDS: dict[str, list[bytes]] = {
     "html": [HTML.encode(), HTML.encode("utf-16"), _PARSOID.encode()],
     "warc": [_WARC, gzip.compress(_WARC)],
     "wikimedia-enterprise": [_ENTERPRISE, _tar("w", a_ndjson=_ENTERPRISE, README=b"x")],
-    "wikiextractor": [
-        _lines({"id": "7", "url": _CURID, "title": "Apple", "text": _EXTRACTED}),
-        f'<doc id="7" url="{_CURID}" title="Apple">\nApple\n\n{_EXTRACTED}\n</doc>\n'.encode(),
-    ],
     "kilt": [
         _lines(
             {
@@ -179,7 +159,6 @@ CONTAINERS: list[bytes] = [
     bz2.compress(_DUMP[:99]) + bz2.compress(_DUMP[99:]),
     lzma.compress(_DUMP),
     pa.Codec("zstd").compress(_DUMP, asbytes=True),
-    *_seven_zip(_DUMP),
     _tar("w:gz", a_ndjson=_ENTERPRISE),
 ]
 """The same in each compression."""

@@ -99,7 +99,6 @@ PUBLIC = {
         "Source",
         "UnknownFormat",
         "WarcReader",
-        "WikiExtractorReader",
         "WikimediaEnterpriseReader",
         "choose_reader",
         "configured_reader",

@@ -32,7 +32,7 @@ OUTSIDE = Dropped("link out of the folder")
 
 _UNRESERVED = re.compile("%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
 _ESCAPE = re.compile("%[0-9a-f]{2}", re.IGNORECASE)
-_COMPRESSED = re.compile(r"(?<=\w)\.(?:gz|bz2|xz|zst|7z)$")
+_COMPRESSED = re.compile(r"(?<=\w)\.(?:gz|bz2|xz|zst)$")
 _SITE = "http://folder.invalid"
 _PARENT = "/-"
 _TOP = _SITE + _PARENT * 32 + "/"

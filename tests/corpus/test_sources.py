@@ -22,15 +22,6 @@ def keys(items):
     return [item.key for item in items if isinstance(item, Page)]
 
 
-def seven_zip(folder, files):
-    py7zr = pytest.importorskip("py7zr")
-    path = folder / "dump.xml.7z"
-    with py7zr.SevenZipFile(path, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(data, name)
-    return path
-
-
 @pytest.mark.parametrize(
     "compress", [bytes, bz2.compress, gzip.compress, lzma.compress, pa.Codec("zstd").compress]
 )
@@ -44,29 +35,6 @@ def test_concatenated_streams(compress):
     data = dump_xml(PAGES).encode()
     cut = len(data) // 3
     assert keys(read_bytes(compress(data[:cut]) + compress(data[cut:]), "x")) == list(PAGES)
-
-
-def test_seven_zip(tmp_path):
-    path = seven_zip(tmp_path, {"dump.xml": dump_xml(PAGES)})
-    assert keys(read(path)) == list(PAGES)
-    damaged = bytearray(path.read_bytes())
-    damaged[60:90] = bytes(30)
-    path.write_bytes(damaged)
-    with pytest.raises(HarpError, match=r"dump\.xml\.7z"):
-        list(read(path))
-
-
-def test_seven_zip_of_many_files(tmp_path):
-    path = seven_zip(tmp_path, {"a.xml": dump_xml(PAGES), "b.xml": "b"})
-    with pytest.raises(HarpError, match="2 files"):
-        list(read(path))
-
-
-def test_a_seven_zip_that_is_not_read_to_its_end(tmp_path):
-    """The thread that decompresses must not outlive its file."""
-    path = seven_zip(tmp_path, {"a.xml": "x" * 5_000_000})
-    with Source("a", path).open() as file:
-        assert file.read(3) == b"xxx"
 
 
 def test_a_folder_is_its_files(tmp_path):

@@ -16,7 +16,7 @@ from harp_plugin.corpus.tables import TABLES, table_rows
 from harp_plugin.errors import HarpError
 from harp_plugin.text import without_surrogates
 
-JSON_READERS = ("kilt", "wikiextractor", "wikimedia-enterprise", "clueweb22", "harp-anchors")
+JSON_READERS = ("kilt", "wikimedia-enterprise", "clueweb22", "harp-anchors")
 IN_A_TEXT = re.compile(rb'(?<=": ")(?=[^"])|(?<=": \[")(?=[^"])|(?<=[a-z]) (?=[a-z])')
 
 

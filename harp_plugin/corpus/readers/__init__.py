@@ -11,7 +11,6 @@ from .mediawiki import MediaWikiReader
 from .registry import READERS, UnknownFormat, choose_reader, configured_reader
 from .source import Source, sources
 from .warc import WarcReader
-from .wikiextractor import WikiExtractorReader
 from .wikimedia_enterprise import WikimediaEnterpriseReader
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "Source",
     "UnknownFormat",
     "WarcReader",
-    "WikiExtractorReader",
     "WikimediaEnterpriseReader",
     "choose_reader",
     "configured_reader",

@@ -9,16 +9,19 @@ redirects: links to them lead to missing pages, unless another source of the bui
 
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
+from urllib.parse import unquote
 
 from ...text import normalize_title
 from ..markup import Link, LinkedText, joined
 from ..pages import NO_TITLE, Item, Page
+from ..wikitext import CANONICAL_NAMESPACES
 from ..wikitext.cleanup import clean_paragraph
-from .escaped_anchors import link_target, link_trail
 from .json_lines import JsonLinesReader, Record, checked, list_field, text_field
 from .source import LONG_TEXT, MAX_TEXT
 
@@ -27,6 +30,10 @@ __all__ = ["KiltReader", "kilt_page"]
 _SECTION = "Section::::"
 _TITLES = re.compile(r"(?<=[.!?]):")
 _BULLET = re.compile(r"\ABULLET::::(?:-|\d+\.)?")
+_EXTERNAL = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//|(?:mailto|news|tel|sips?|urn|geo):", re.I)
+_IMPOSSIBLE = re.compile(r"[\[\]{}|<>]")
+_WIKIS = re.compile(r"w|wikt|wiktionary", re.I)
+_MAX_TRAIL = 64
 _MAX_LEVEL = 6
 _MAX_DISTANCE = 64
 
@@ -100,8 +107,8 @@ def _paragraph(piece: str, anchors: list[Mapping[str, Any]], drops: Counter[str]
     for (start, end, href), next_start in zip(spans, next_starts, strict=False):
         if start < position:
             drops["link inside a link"] += 1
-        elif target := link_target(href, drops):
-            position = end + len(link_trail(piece, end, next_start))
+        elif target := _link_target(href, drops):
+            position = end + len(_link_trail(piece, end, next_start))
             body.links.append(Link(start, position, "", target))
     body.substitute(_BULLET, "")
     clean_paragraph(body, drops)
@@ -117,3 +124,27 @@ def _place(piece: str, text: str, start: int) -> int | None:
     first, last = max(0, start - _MAX_DISTANCE), start + len(text) + _MAX_DISTANCE
     place = piece.find(text, first, last)
     return place if place >= 0 and piece.find(text, place + 1, last) < 0 else None
+
+
+def _link_trail(text: str, start: int, end: int) -> str:
+    """Return the lower-case letters behind an anchor, which MediaWiki shows as a part of it."""
+    return "".join(takewhile(str.islower, text[start : min(end, start + _MAX_TRAIL)]))
+
+
+def _link_target(href: str, drops: Counter[str]) -> str | None:
+    """Return the title that a quoted target names, or None where it names no article."""
+    name = html.unescape(unquote(href)).strip()
+    prefix, colon, _ = name.removeprefix(":").partition(":")
+    if _EXTERNAL.match(name):
+        drops["link to another site"] += 1
+    elif colon and prefix.strip().replace("_", " ").lower() in CANONICAL_NAMESPACES:
+        drops["link to another namespace"] += 1
+    elif colon and "#" not in prefix and _WIKIS.fullmatch(prefix):
+        drops["link to another wiki"] += 1
+    elif _IMPOSSIBLE.search(title := normalize_title(name)):
+        drops["link to an impossible title"] += 1
+    elif title:
+        return title
+    else:
+        drops["link inside the page"] += 1
+    return None

@@ -18,7 +18,6 @@ from .markdown import MarkdownReader
 from .mediawiki import MediaWikiReader
 from .source import Source
 from .warc import WarcReader
-from .wikiextractor import WikiExtractorReader
 from .wikimedia_enterprise import WikimediaEnterpriseReader
 
 __all__ = ["READERS", "UnknownFormat", "choose_reader", "configured_reader"]
@@ -35,7 +34,6 @@ READERS: Registry[type[Reader]] = Registry(
         "irds": IrDatasetsReader,
         "mediawiki": MediaWikiReader,
         "warc": WarcReader,
-        "wikiextractor": WikiExtractorReader,
         "wikimedia-enterprise": WikimediaEnterpriseReader,
     },
 )

@@ -93,7 +93,7 @@ class Source:
     def open(self, *, decompress: bool = True) -> Iterator[IO[bytes]]:
         """Open the file and decompress it, if it is compressed.
 
-        The first bytes tell whether the file is compressed by bzip2, gzip, xz, zstandard or 7z.
+        The first bytes tell whether the file is compressed by bzip2, gzip, xz or zstandard.
 
         Raises:
             HarpError: the file is missing, or cannot be read or decompressed.

@@ -90,18 +90,11 @@ def _zstandard(file: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(pa.CompressedInputStream(file, "zstd"), _BUFFER)
 
 
-def _seven_zip(file: IO[bytes]) -> IO[bytes]:
-    from .seven_zip import SevenZipFile
-
-    return io.BufferedReader(SevenZipFile(file), _BUFFER)
-
-
 _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"BZh": bzip2,
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"\xfd7zXZ": _xz,
     b"\x28\xb5\x2f\xfd": _zstandard,
-    b"7z\xbc\xaf\x27\x1c": _seven_zip,
 }
 
 
@@ -109,7 +102,7 @@ def find_decompressor(start: bytes) -> Callable[[IO[bytes]], Any] | None:
     """Return the function that opens a compressed file, by the first bytes of the file.
 
     Returns:
-        The function; None for a file that is not compressed by bzip2, gzip, xz, zstandard or 7z.
+        The function; None for a file that is not compressed by bzip2, gzip, xz or zstandard.
     """
     makers = (make for magic, make in _DECOMPRESSORS.items() if start.startswith(magic))
     return next(makers, None)
