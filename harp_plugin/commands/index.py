@@ -34,13 +34,6 @@ class IndexOptions:
             "cut (default: what the model's folder says)."
         },
     )
-    dimensions: int | None = field(
-        default=None,
-        metadata={
-            "help": "How many of the first dimensions each vector keeps: a smaller index, for an "
-            "encoder that was trained with --matryoshka-dimensions (default: all)."
-        },
-    )
     dtype: str = field(
         default="float32",
         metadata={
@@ -64,7 +57,7 @@ class IndexOptions:
     keep: bool = keep_option()
 
     def __post_init__(self) -> None:
-        check_limits(self, {"batch_size": COUNT, "max_length": COUNT, "dimensions": COUNT})
+        check_limits(self, {"batch_size": COUNT, "max_length": COUNT})
         _ = self.share
 
     @property
@@ -110,7 +103,6 @@ def index(dataset: str, options: IndexOptions) -> Path:
         batch_size=options.batch_size,
         normalize=None,
         max_length=options.max_length,
-        dimensions=options.dimensions,
     )
     rules = OverwriteRules(options.overwrite, options.keep)
     folder = Path(options.output_dir)

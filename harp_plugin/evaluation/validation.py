@@ -96,7 +96,6 @@ class RankingValidation:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         files: SentenceEncoderFiles | None = None,
-        query_model: PreTrainedModel | None = None,
     ) -> dict[str, float]:
         """Compute the mean of each measure over the queries; one without results counts as 0.
 
@@ -104,13 +103,12 @@ class RankingValidation:
             model: an encoder, or a model for sequence classification.
             tokenizer: its tokenizer.
             files: how an encoder makes vectors of texts; None for a model that reads pairs.
-            query_model: the encoder of queries, if it is another one.
         """
         if files is None:
             scorer = Scorer.of(model, tokenizer, max_length=self.max_length)
             scores = scorer.score(*self._pairs, verbose=not self.quiet, progress=_bar)
         else:
-            encoder = TextVectors(model, tokenizer, files, query_encoder=query_model)
+            encoder = TextVectors(model, tokenizer, files)
             scores = _products(encoder, *self._pairs)
         run = ranked(self._run.assign(score=scores.astype(np.float64)))
         measures = list(self.measures.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,20 +15,17 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
-from ..errors import HarpError
 from .checkpoint_weights import (
     load_with_new_weights,
     read_weights,
     tied_names,
     write_weights,
 )
-from .folder import QUERY_ENCODER
 from .in_batch import in_batch_documents
 from .loading import load_pretrained, resolve_model
 from .masking import TokenMasker
 from .packing import packed_states
 from .packing.filling import with_filler
-from .padding import pad_to_mask
 from .pairs import TextTemplate, tokenize
 from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles
@@ -37,8 +34,8 @@ from .training_cost import BatchSize, TrainingCost
 
 __all__ = ["BiEncoderBatches", "BiEncoderOutput", "TrainableBiEncoder"]
 
-_DOCUMENTS, _QUERIES = "encoder.", "query_encoder."
-"""How the names of the weights of each encoder begin."""
+_ENCODER = "encoder."
+"""How the names of the weights of the encoder begin."""
 
 
 @dataclass
@@ -79,8 +76,8 @@ class BiEncoderBatches:
 
         Returns:
             ``input_ids``, (tokens,); ``lengths``, the tokens of each text, an array that stays on
-            the CPU, (texts,); ``query_count``, how many of the texts are queries; ``query_rows``
-            and ``document_rows``, the text of each pair's query and document, (pairs,).
+            the CPU, (texts,); ``query_rows`` and ``document_rows``, the text of each pair's query
+            and document, (pairs,).
         """
         del mask_keys  # no token is masked
         queries = [(query, limit) for (query, _), limit in zip(pairs, query_limits, strict=True)]
@@ -91,7 +88,6 @@ class BiEncoderBatches:
         return {
             "input_ids": torch.from_numpy(np.concatenate(texts)),
             "lengths": np.array([len(ids) for ids in texts]),
-            "query_count": len(query_ids),
             "query_rows": torch.tensor(query_rows),
             "document_rows": torch.tensor(document_rows) + len(query_ids),
         }
@@ -108,10 +104,7 @@ class BiEncoderBatches:
 
 
 class TrainableBiEncoder(TrainableBase):
-    """One encoder for queries and documents, as sentence-transformers has it, or one for each.
-
-    Two encoders (DPR, Karpukhin et al. 2020) begin as copies of one, unless the model that training
-    begins with has two already.
+    """One encoder for queries and documents, as sentence-transformers has it.
 
     Besides the scores of each group's own pairs, losses can read those of a group's query with the
     documents of all other groups of the batch, of all processes (in-batch negatives), without those
@@ -121,29 +114,19 @@ class TrainableBiEncoder(TrainableBase):
     computed again in the backward pass: the gradients of a large batch in little memory, as
     GradCache has them (Gao et al. 2021).
 
-    With ``matryoshka_dimensions``, losses that read the scores of the batch read them of the first
-    dimensions of the vectors too, so that shortened vectors learn to rank (Kusupati et al. 2022).
-
     Args:
         encoder: a base model.
         files: its pooling, normalization, prompts and longest input.
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
             them.
         texts_at_once: most texts whose activations are in memory in training; None for all.
-        matryoshka_dimensions: how many of the first dimensions are trained to rank by themselves.
-        query_encoder: makes the vectors of queries; None where ``encoder`` makes them too.
-
-    Raises:
-        HarpError: one of ``matryoshka_dimensions`` is not below the width of the vectors.
     """
 
-    options: ClassVar[tuple[str, ...]] = (
-        *("pooling", "normalize", "texts_at_once", "matryoshka_dimensions", "untie_encoder"),
-    )
+    options: ClassVar[tuple[str, ...]] = ("pooling", "normalize", "texts_at_once")
     cannot: ClassVar[Mapping[str, str]] = {
         "mlm_logits": "a bi-encoder predicts no masked tokens: leave out mlm"
     }
-    inputs: ClassVar[tuple[str, ...]] = ("input_ids", "lengths", "query_count")
+    inputs: ClassVar[tuple[str, ...]] = ("input_ids", "lengths")
     description: ClassVar[ModelDescription] = ModelDescription(
         tags=("sentence-transformers", "dense-retrieval", "information-retrieval", "harp"),
         pipeline_tag="sentence-similarity",
@@ -158,21 +141,11 @@ class TrainableBiEncoder(TrainableBase):
         files: SentenceEncoderFiles,
         new_weights: tuple[str, ...] = (),
         texts_at_once: int | None = None,
-        matryoshka_dimensions: Sequence[int] = (),
-        query_encoder: PreTrainedModel | None = None,
     ) -> None:
         super().__init__(encoder, new_weights)
-        width = encoder.config.hidden_size
-        if too_many := [each for each in matryoshka_dimensions if each >= width]:
-            raise HarpError(
-                f"matryoshka_dimensions names {too_many[0]}, and vectors of this model have "
-                f"{width}: name fewer"
-            )
         self.texts_at_once = texts_at_once
-        self.matryoshka_dimensions = tuple(dict.fromkeys(matryoshka_dimensions))
         self.encoder = encoder
-        self.query_encoder = query_encoder
-        self.files = replace(files, has_query_encoder=query_encoder is not None)
+        self.files = files
         self._tied = tied_names(self)
 
     @classmethod
@@ -184,8 +157,6 @@ class TrainableBiEncoder(TrainableBase):
         pooling: str | None = None,
         normalize: bool | None = None,
         texts_at_once: int | None = None,
-        matryoshka_dimensions: Sequence[int] = (),
-        untie_encoder: bool | None = None,
     ) -> TrainableBiEncoder:
         """Load an encoder of sentence-transformers, or any base model.
 
@@ -197,34 +168,15 @@ class TrainableBiEncoder(TrainableBase):
                 nothing.
             normalize: whether vectors have the length 1; None for what the folder says, or True.
             texts_at_once: most texts whose activations are in memory in training; None for all.
-            matryoshka_dimensions: how many of the first dimensions are trained to rank by
-                themselves.
-            untie_encoder: whether queries have an encoder of their own, which begins as a copy;
-                None for what the model's folder says.
 
         Raises:
             HarpError: there is no such model, its files are damaged, weights of its base are
-                missing, it has parts that are not trained here, no decoder for the pooling,
-                vectors of too few dimensions, or two encoders where one is asked for.
+                missing, it has parts that are not trained here, or no decoder for the pooling.
         """
         files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
-        if files.has_query_encoder and untie_encoder is False:
-            raise HarpError(
-                f"model {name} has another encoder for queries: leave untie_encoder out"
-            )
         kind = encoder_class(load_pretrained(AutoConfig, name), files.pooling)
         encoder, new_weights = load_with_new_weights(kind, name, seed)
-        query_encoder = None
-        if files.has_query_encoder or untie_encoder:
-            options = {"subfolder": QUERY_ENCODER} if files.has_query_encoder else {}
-            query_encoder, _ = load_with_new_weights(kind, name, seed, **options)
-        names = tuple(sorted(new_weights))
-        return cls(encoder, files, names, texts_at_once, matryoshka_dimensions, query_encoder)
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """The folders of a checkpoint that each hold an encoder, with its tokenizer."""
-        return (".",) if self.query_encoder is None else (".", QUERY_ENCODER)
+        return cls(encoder, files, tuple(sorted(new_weights)), texts_at_once)
 
     def batches(
         self,
@@ -255,60 +207,42 @@ class TrainableBiEncoder(TrainableBase):
         """Count the weights of matrix products. Call it before processes shard the model."""
         return TrainingCost.of(self.encoder)
 
-    def forward(
-        self, input_ids: Tensor, lengths: np.ndarray, query_count: int = 0
-    ) -> BiEncoderOutput:
+    def forward(self, input_ids: Tensor, lengths: np.ndarray) -> BiEncoderOutput:
         """Make a vector of each text.
 
         Args:
             input_ids: token ids of the texts, one text after the other, (tokens,).
             lengths: number of tokens of each text, on the CPU, (texts,).
-            query_count: how many of the texts, the first ones, are queries; the others are
-                documents.
         """
-        if self.query_encoder is None or not query_count:
-            return BiEncoderOutput(vectors=self._in_parts(self.encoder, input_ids, lengths))
-        tokens = int(lengths[:query_count].sum())
-        queries = input_ids[:tokens], lengths[:query_count]
-        documents = input_ids[tokens:], lengths[query_count:]
-        vectors = (
-            self._in_parts(self.query_encoder, *queries),
-            self._in_parts(self.encoder, *documents),
-        )
-        return BiEncoderOutput(vectors=torch.cat(vectors))
-
-    def _in_parts(self, encoder: PreTrainedModel, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        """Return the vectors of texts, (texts, width), by parts of ``texts_at_once`` texts."""
         if self.texts_at_once is None or not torch.is_grad_enabled():
-            return self._vectors(encoder, ids, lengths)
-        places = range(self.texts_at_once, len(lengths), self.texts_at_once)
-        parts = np.split(lengths, places)
-        ids_of_parts = ids.split([int(part.sum()) for part in parts])
+            return BiEncoderOutput(vectors=self._vectors(input_ids, lengths))
+        bounds = range(self.texts_at_once, len(lengths), self.texts_at_once)
+        parts = np.split(lengths, bounds)
+        ids_of_parts = input_ids.split([int(part.sum()) for part in parts])
         vectors = [
-            checkpoint(self._vectors, encoder, *part, use_reentrant=False)
+            checkpoint(self._vectors, *part, use_reentrant=False)
             for part in zip(ids_of_parts, parts, strict=True)
         ]
-        return torch.cat(vectors)
+        return BiEncoderOutput(vectors=torch.cat(vectors))
 
-    def _vectors(self, encoder: PreTrainedModel, ids: Tensor, lengths: np.ndarray) -> Tensor:
+    def _vectors(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the vectors of texts, (texts, width)."""
         if self.is_packed:
-            states = self._packed(encoder, ids, lengths)
-            vectors = pooled(states.float(), lengths, self.files.pooling)
+            vectors = pooled(self._packed(ids, lengths).float(), lengths, self.files.pooling)
         else:
-            vectors = self._padded(encoder, ids, lengths)
+            vectors = self._padded(ids, lengths)
         return F.normalize(vectors, dim=1) if self.files.normalize else vectors
 
     @torch.compiler.disable(recursive=False)
-    def _packed(self, encoder: PreTrainedModel, ids: Tensor, lengths: np.ndarray) -> Tensor:
+    def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the last hidden states, (tokens, width)."""
         filled, sizes, _ = with_filler(ids, lengths, None, longest=self.max_length)
-        return packed_states(encoder, filled, sizes)[: len(ids)]
+        return packed_states(self.encoder, filled, sizes)[: len(ids)]
 
     @torch.compiler.disable(recursive=False)
-    def _padded(self, encoder: PreTrainedModel, ids: Tensor, lengths: np.ndarray) -> Tensor:
+    def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the vectors of texts by a forward pass over padded texts, (texts, width)."""
-        return padded_vectors(encoder, ids, lengths, self.files.pooling)
+        return padded_vectors(self.encoder, ids, lengths, self.files.pooling)
 
     def loss_inputs(self, output: BiEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
         """Return the scores by group, and those of each group with the documents of the batch."""
@@ -320,23 +254,10 @@ class TrainableBiEncoder(TrainableBase):
         sizes = batch["group_sizes"]
         first = sizes.cumsum(0) - sizes
         others, allowed = in_batch_documents(documents, batch["keys"], sizes.tolist())
-        scores = [torch.cat([inputs.scores, queries[first] @ others.T], dim=1)]
-        for count in self.matryoshka_dimensions:
-            query, document, other = (
-                self._shortened(vectors, count) for vectors in (queries, documents, others)
-            )
-            own = pad_to_mask((query * document).sum(dim=1), inputs.mask)
-            scores.append(torch.cat([own, query[first] @ other.T], dim=1))
         return replace(
             inputs,
-            batch_scores=torch.stack(scores, dim=2),
+            batch_scores=torch.cat([inputs.scores, queries[first] @ others.T], dim=1),
             batch_mask=torch.cat([inputs.mask, allowed], dim=1),
-        )
-
-    def _shortened(self, vectors: Tensor, count: int) -> Tensor:
-        """Return the first dimensions of vectors, (vectors, count)."""
-        return (
-            F.normalize(vectors[:, :count], dim=1) if self.files.normalize else vectors[:, :count]
         )
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
@@ -352,20 +273,14 @@ class TrainableBiEncoder(TrainableBase):
     ) -> None:
         """Write a plain Hugging Face encoder that sentence-transformers loads as it is.
 
-        Where queries have an encoder of their own, it is in the folder ``query_encoder``, which is
-        such a folder itself; the files beside it are the encoder of documents.
-
         Args:
             folder: where to write.
             state_dict: the gathered weights of this model, if processes shard it.
             leave_out: names of weights that are not written.
         """
-        weights = state_dict or self.state_dict()
+        write_weights(Path(folder), state_dict or self.state_dict(), leave_out, self._tied)
         self.config.architectures = [type(self.encoder).__name__]
-        for path, names in self._names_by_folder(Path(folder), weights):
-            own = {name: weights[name] for name in names}
-            write_weights(path, own, leave_out, self._tied)
-            self.config.save_pretrained(path)
+        self.config.save_pretrained(folder)
         self.files.write(Path(folder), width=self.config.hidden_size, longest=self.max_length)
 
     def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
@@ -374,30 +289,13 @@ class TrainableBiEncoder(TrainableBase):
         Raises:
             HarpError: the file is missing, damaged, or of another model.
         """
-        for path, names in self._names_by_folder(Path(folder), self.state_dict()):
-            read_weights(self, path, names, left_out, self._tied)
-
-    def _names_by_folder(
-        self, folder: Path, names: Collection[str]
-    ) -> Iterator[tuple[Path, list[str]]]:
-        """Yield the folder of each encoder with the names of its weights."""
-        for part, prefix in zip(self.folders, (_DOCUMENTS, _QUERIES), strict=False):
-            yield folder / part, [name for name in names if name.startswith(prefix)]
+        read_weights(self, Path(folder), self.state_dict(), left_out, self._tied)
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the encoder of documents (see `TrainableModel`)."""
-        return self.encoder if weights is None else self._copied(weights, _DOCUMENTS)
-
-    def query_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel | None:
-        """Return the encoder of queries, if it is another one (see `TrainableModel`)."""
-        if weights is None or self.query_encoder is None:
-            return self.query_encoder
-        return self._copied(weights, _QUERIES)
-
-    def _copied(self, weights: Mapping[str, Tensor], prefix: str) -> PreTrainedModel:
-        """Make one of the encoders of the gathered weights whose names have its prefix."""
+        """Return the encoder (see `TrainableModel`)."""
+        if weights is None:
+            return self.encoder
         kind = encoder_class(self.config, self.files.pooling)
         copy = kind.from_config(self.config, dtype=torch.float32)
-        names = [name for name in weights if name.startswith(prefix)]
-        copy.load_state_dict({name.removeprefix(prefix): weights[name] for name in names})
+        copy.load_state_dict({name.removeprefix(_ENCODER): weights[name] for name in weights})
         return copy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -19,7 +20,7 @@ __all__ = ["load_with_new_weights", "read_weights", "tied_names", "write_weights
 
 
 def load_with_new_weights(
-    auto_class, name: str, seed: int, **options
+    auto_class, name: str, seed: int, **options: Any
 ) -> tuple[PreTrainedModel, set[str]]:
     """Load a model in fp32, and return also the names of the weights that were drawn at random.
 

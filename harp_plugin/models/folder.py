@@ -18,8 +18,6 @@ __all__ = [
     "MODEL_FILES",
     "PIPELINE",
     "POOLING",
-    "QUERY_ENCODER",
-    "ROUTER",
     "WEIGHTS",
     "check_config",
     "check_model_folder",
@@ -42,11 +40,7 @@ WEIGHTS = "model.safetensors"
 """Name of the file with the weights of a model."""
 POOLING = "1_Pooling"
 """Folder in an encoder's folder that says how vectors are made of a text's tokens."""
-QUERY_ENCODER = "query_encoder"
-"""Folder in an encoder's folder with another encoder, which makes the vectors of queries."""
-ROUTER = "router_config.json"
-"""File by which sentence-transformers knows that queries have an encoder of their own."""
-_PARTS = ("", POOLING, QUERY_ENCODER, f"{QUERY_ENCODER}/{POOLING}")
+_PARTS = ("", POOLING)
 _INDEX = f"{WEIGHTS}.index.json"
 _VOCABULARIES = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken")
 _PICKLES = ("pytorch_model*.bin", "*.pt", "*.ckpt")

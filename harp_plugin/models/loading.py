@@ -17,8 +17,6 @@ from ..work.store_names import local_name
 from .folder import (
     MODEL_FILES,
     PIPELINE,
-    QUERY_ENCODER,
-    ROUTER,
     check_config,
     check_model_folder,
     has_vocabulary,
@@ -123,7 +121,7 @@ def load_pretrained(auto_class, name: str, **options):
     Args:
         auto_class: a class of transformers such as ``AutoModel``.
         name: name of the model, as in `resolve_model`.
-        options: further arguments of ``from_pretrained``, such as ``subfolder``.
+        options: further arguments of ``from_pretrained``.
 
     Raises:
         HarpError: the model cannot be found on this machine or on the hub, or its files are
@@ -134,7 +132,6 @@ def load_pretrained(auto_class, name: str, **options):
     with model_errors(name, errors=OSError):
         source = resolve_model(name)
         if Path(source).is_dir():
-            source = str(Path(source) / options.pop("subfolder", ""))
             check_model_folder(Path(source), weights=is_model)
     if is_model:
         return _load_model(auto_class, name, source, options)
@@ -145,7 +142,7 @@ def load_pretrained(auto_class, name: str, **options):
 def _load_model(auto_class, name: str, source: str, options: dict[str, Any]):
     wants_info = options.pop("output_loading_info", False)
     options |= {"use_safetensors": True, "output_loading_info": True}
-    _check_implied_size(auto_class, name, source, options.get("subfolder", ""))
+    _check_implied_size(auto_class, name, source)
     with model_errors(name, auto_class.__name__):
         model, info = auto_class.from_pretrained(source, **options)
     _check_layers(model, info["unexpected_keys"], name)
@@ -222,7 +219,7 @@ def _align(model: PreTrainedModel) -> None:
             weight.data = weight.data.clone()
 
 
-def _check_implied_size(auto_class, name: str, source: str, subfolder: str) -> None:
+def _check_implied_size(auto_class, name: str, source: str) -> None:
     """Check that a configuration does not describe a far larger model than the stored one.
 
     For this, the model is made without memory for its weights.
@@ -232,7 +229,7 @@ def _check_implied_size(auto_class, name: str, source: str, subfolder: str) -> N
     from transformers.configuration_utils import PreTrainedConfig
 
     with model_errors(name, auto_class.__name__):
-        content = PreTrainedConfig.get_config_dict(source, subfolder=subfolder)[0]
+        content = PreTrainedConfig.get_config_dict(source)[0]
     check_config(content, source)
     if not Path(source).is_dir():
         return
@@ -320,13 +317,10 @@ def model_fingerprint(name: str) -> str:
         config = load_pretrained(AutoConfig, name)
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
-    files = [*folder.iterdir()]
-    if (folder / ROUTER).is_file():
-        files += (folder / QUERY_ENCODER).glob("*")
-    for file in sorted(files):
+    for file in sorted(folder.iterdir()):
         if file.suffix in MODEL_FILES and file.name != PIPELINE and file.is_file():
             digest.update(bytes.fromhex(file_hash(file)))
-            digest.update(file.relative_to(folder).as_posix().encode())
+            digest.update(file.name.encode())
     return digest.hexdigest()
 
 

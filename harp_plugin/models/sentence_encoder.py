@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
 from ..work.writing import write_text
-from .folder import POOLING, QUERY_ENCODER, ROUTER
+from .folder import POOLING
 from .pooling import DECODER, POOLINGS
 
 __all__ = ["SentenceEncoderFiles"]
 
 Settings = dict[str, Any]
 _MODULES = "modules.json"
-_TOKENIZER = "tokenizer.json"
 _PACKAGE = "sentence_transformers.models"
 _SETTINGS = "config_sentence_transformers.json"
 _INPUT = "sentence_bert_config.json"
@@ -26,12 +25,6 @@ _USUAL: dict[str, list[Any]] = {
     "module_output_name": ["token_embeddings"],
 }
 """Settings of the input with which a text's tokens alone make its vector."""
-_ROUTES: Settings = {
-    "types": dict.fromkeys((QUERY_ENCODER, "."), f"{_PACKAGE}.Transformer"),
-    "structure": {"query": [QUERY_ENCODER], "document": ["."]},
-    "parameters": {"default_route": "document", "allow_empty_key": True},
-}
-"""Tells sentence-transformers where the encoders of queries and of documents are."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +38,6 @@ class SentenceEncoderFiles:
         longest: most tokens of a text, special tokens included; None if the folder says nothing.
         is_plain: whether nothing else in the folder changes vectors, such as prompts that are left
             out of the pooling, or a text that is put into lower case before its tokens are found.
-        has_query_encoder: whether its folder ``query_encoder`` holds another encoder, which makes
-            the vectors of queries. sentence-transformers knows this by a router.
     """
 
     pooling: str
@@ -54,7 +45,6 @@ class SentenceEncoderFiles:
     prompts: tuple[str, str] = ("", "")
     longest: int | None = None
     is_plain: bool = True
-    has_query_encoder: bool = False
 
     @classmethod
     def read(cls, name: str, pooling: str | None, normalize: bool | None) -> SentenceEncoderFiles:
@@ -69,16 +59,14 @@ class SentenceEncoderFiles:
             HarpError: the pooling is unknown, a file is damaged, or the encoder has parts that are
                 not trained here.
         """
-        known = *POOLINGS, DECODER
-        if pooling is not None and pooling not in known:
-            raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(known)}")
+        poolings = *POOLINGS, DECODER
+        if pooling is not None and pooling not in poolings:
+            raise HarpError(f"pooling is {pooling!r:.40}: give one of {', '.join(poolings)}")
         modules = _read(name, _MODULES)
         kinds = [_kind(str(module["type"])) for module in modules or []]
-        has_query_encoder = "Router" in kinds and _read(name, ROUTER) == _ROUTES
-        first = "Router" if has_query_encoder else "Transformer"
-        if strange := set(kinds) - {first, "Pooling", "Normalize"}:
+        if unknown := set(kinds) - {"Transformer", "Pooling", "Normalize"}:
             raise HarpError(
-                f"model {name} has a part {min(strange)}, which is not trained here: name an "
+                f"model {name} has a part {min(unknown)}, which is not trained here: name an "
                 "encoder of Transformer, Pooling and Normalize"
             )
         of_pooling: Settings = {}
@@ -95,29 +83,24 @@ class SentenceEncoderFiles:
             True if normalize is None else normalize,
             (prompts.get("query") or "", prompts.get("document") or ""),
             inputs.get("max_seq_length"),
-            is_plain=_is_plain(inputs, of_pooling, settings)
-            and (not has_query_encoder or _reads_queries_as_documents(name)),
-            has_query_encoder=has_query_encoder,
+            is_plain=_is_plain(inputs, of_pooling, settings),
         )
 
     def write(self, folder: Path, *, width: int, longest: int | None) -> None:
         """Write the files. With ``decoder``, sentence-transformers refuses the folder.
-
-        Where queries have an encoder of their own, its folder gets the same files.
 
         Args:
             folder: where the encoder is saved.
             width: dimensions of a vector.
             longest: most tokens that the model reads; None if it sets no limit.
         """
-        first = "Router" if self.has_query_encoder else "Transformer"
-        modules = [(first, ""), ("Pooling", POOLING)]
+        modules = [("Transformer", ""), ("Pooling", POOLING)]
         modules += [("Normalize", "2_Normalize")] if self.normalize else []
         _write(
             folder / _MODULES,
             [
-                {"idx": place, "name": str(place), "path": path, "type": f"{_PACKAGE}.{kind}"}
-                for place, (kind, path) in enumerate(modules)
+                {"idx": index, "name": str(index), "path": path, "type": f"{_PACKAGE}.{kind}"}
+                for index, (kind, path) in enumerate(modules)
             ],
         )
         modes: Settings = {name: kind == self.pooling for kind, name in POOLINGS.items()}
@@ -129,10 +112,6 @@ class SentenceEncoderFiles:
         _write(folder / _SETTINGS, {"prompts": prompts, "similarity_fn_name": self._similarity})
         most = self.longest or longest
         _write(folder / _INPUT, {"max_seq_length": most, "do_lower_case": False})
-        if self.has_query_encoder:
-            _write(folder / ROUTER, _ROUTES)
-            alone = replace(self, has_query_encoder=False)
-            alone.write(folder / QUERY_ENCODER, width=width, longest=longest)
 
     @property
     def _similarity(self) -> str:
@@ -144,13 +123,6 @@ def _is_plain(inputs: Settings, pooling: Settings, settings: Settings) -> bool:
     if differing - {"max_seq_length", "modality_config", "unpad_inputs"}:
         return False
     return bool(pooling.get("include_prompt", True)) and not settings.get("default_prompt_name")
-
-
-def _reads_queries_as_documents(name: str) -> bool:
-    """Tell whether the encoder of queries has the tokenizer and the input of that of documents."""
-    return all(
-        _read(name, file) == _read(name, f"{QUERY_ENCODER}/{file}") for file in (_INPUT, _TOKENIZER)
-    )
 
 
 def _kind(type: str) -> str:

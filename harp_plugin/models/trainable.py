@@ -66,8 +66,7 @@ class LossInputs:
         mlm_labels: true ids of the masked tokens, int64, (masked,), or None.
         teacher_scores: scores of a teacher, fp32, (groups, members), or None.
         batch_scores: scores of a group's own pairs, and of its query with the documents of the
-            whole batch, fp32, (groups, members + documents, sizes), or None. The first of the sizes
-            is that of the whole vectors; the others are those of ``matryoshka_dimensions``.
+            whole batch, fp32, (groups, members + documents), or None.
         batch_mask: True for the group's own pairs and for the documents that are negatives of it,
             bool, (groups, members + documents), or None.
     """
@@ -149,10 +148,6 @@ class TrainableModel(Protocol):
     new_weights: tuple[str, ...]
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """The folders of a checkpoint that each hold a model, with its tokenizer."""
-
-    @property
     def max_length(self) -> int | None:
         """The most tokens that the model reads; None if it sets no limit."""
 
@@ -220,26 +215,15 @@ class TrainableModel(Protocol):
         """
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the part of the model that ranks, without the encoder of `query_model`.
+        """Return the part of the model that ranks.
 
         Args:
             weights: the gathered weights, if processes shard the model; the part is then a copy.
         """
 
-    def query_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel | None:
-        """Return the part that makes the vectors of queries, if `ranking_model` does not make them.
-
-        Args:
-            weights: as for `ranking_model`.
-        """
-
-    @property
-    def models(self) -> tuple[PreTrainedModel, ...]:
-        """The models of `ranking_model` and of `query_model`, if there are two."""
-
 
 class TrainableBase(nn.Module):
-    """What models of all kinds have in common, which train one model of transformers, or two.
+    """What models of all kinds have in common.
 
     Args:
         new_weights: names of the weights that were drawn at random because the checkpoint lacks
@@ -261,24 +245,6 @@ class TrainableBase(nn.Module):
         """Return the model of transformers that ranks (see `TrainableModel`)."""
         raise NotImplementedError
 
-    def query_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel | None:
-        """Return None: one model reads queries and documents (see `TrainableModel`)."""
-        del weights
-        return None
-
-    @property
-    def models(self) -> tuple[PreTrainedModel, ...]:
-        """The models of `ranking_model` and of `query_model`, if there are two."""
-        query_model = self.query_model()
-        return (
-            (self.ranking_model(),) if query_model is None else (self.ranking_model(), query_model)
-        )
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """The folders of a checkpoint that each hold a model, with its tokenizer."""
-        return (".",)
-
     @property
     def config(self):
         """The configuration of the model that ranks, as it is saved."""
@@ -291,13 +257,11 @@ class TrainableBase(nn.Module):
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""
-        for model in self.models:
-            model.activation_checkpointing_enable(**options)
+        self.ranking_model().activation_checkpointing_enable(**options)
 
     def gradient_checkpointing_enable(self, **options: Any) -> None:
         """Do the same as `activation_checkpointing_enable`, under its older name."""
-        for model in self.models:
-            model.gradient_checkpointing_enable(**options)
+        self.ranking_model().gradient_checkpointing_enable(**options)
 
 
 def group_scores(scores: Tensor, batch: Mapping[str, Any]) -> LossInputs:

@@ -134,25 +134,9 @@ class HarpModelArguments:
             "others are computed twice. Default: all texts of a batch."
         },
     )
-    matryoshka_dimensions: list[int] | None = field(
-        default=None,
-        metadata={
-            "help": "The loss contrastive of a bi-encoder is the mean over the whole vectors and "
-            "over so many of their first dimensions, such as 128 64, so that vectors which `harp "
-            "index --dimensions` shortens are trained to rank too."
-        },
-    )
-    untie_encoder: bool | None = field(
-        default=None,
-        metadata={
-            "help": "Whether a bi-encoder has two encoders, one for queries and one for documents "
-            "(DPR). Both begin as the model, unless it has two already. Default: as the model's "
-            "folder says, or false."
-        },
-    )
 
     def __post_init__(self) -> None:
-        check_limits(self, {"texts_at_once": COUNT, "matryoshka_dimensions": COUNT})
+        check_limits(self, {"texts_at_once": COUNT})
 
     def load(self, seed: int) -> TrainableModel:
         """Load the model.

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import HarpError
-from ..models.folder import MANIFEST, POOLING, QUERY_ENCODER, ROUTER, listed_files
+from ..models.folder import MANIFEST, POOLING, listed_files
 from ..work.hashes import changed_file, describe_files
 from ..work.store_order import UNFINISHED
 from ..work.writing import TEMPORARY, sync, write_text
@@ -46,9 +46,8 @@ _OF_A_MODEL = (
 _WRITTEN = (
     *_NOT_LISTED,
     *_OF_A_MODEL,
-    *(f"{QUERY_ENCODER}/{name}" for name in _OF_A_MODEL),
     *(f"{beginning}*" for beginning in _OPTIMIZERS),
-    *(ROUTER, _STATE, "scaler.pt", "scheduler.pt", f".{MANIFEST}.*"),
+    *(_STATE, "scaler.pt", "scheduler.pt", f".{MANIFEST}.*"),
     *("rng_state*.pth", "pytorch_model_fsdp*", "latest", "zero_to_fp32.py"),
 )
 

@@ -172,12 +172,11 @@ def contrastive(
 
     −log(exp s⁺ / Σ exp s) over the group's own members and the documents of other groups (in-batch
     negatives). The printed eq. 1 lacks its log. All scores s are first divided by the temperature.
-    Where vectors are shortened as well (Kusupati et al. 2022), this is the mean over their sizes.
 
     Returns:
         The loss of each group, (groups,).
     """
-    return lce(batch_scores, batch_mask[..., None], temperature=temperature).mean(dim=1)
+    return lce(batch_scores, batch_mask, temperature=temperature)
 
 
 @LOSSES.register("mlm")

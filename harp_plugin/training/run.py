@@ -170,11 +170,6 @@ def _check_kind(model_args: HarpModelArguments, loss: WeightedSum) -> None:
     for field, reason in model_args.kind.cannot.items():
         if names := loss.reading(field):
             raise HarpError(f"losses: {names[0]!r} cannot be computed: {reason}")
-    if model_args.matryoshka_dimensions and not loss.reading("batch_scores"):
-        raise HarpError(
-            "matryoshka_dimensions changes the loss contrastive only: add it to losses, or leave "
-            "the option out"
-        )
 
 
 def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingArguments) -> None:

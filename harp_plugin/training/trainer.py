@@ -114,7 +114,7 @@ class HarpTrainer(TevatronTrainer):
             self.add_callback(StopAtNonFinite(self.non_finite, groups, self.accelerator))
         self.meters = self.new_meters()
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
-        self.embedding_gradients: list[EmbeddingGradient] = []
+        self.embedding_gradient: EmbeddingGradient | None = None
         if args.device.type == "cpu" and not args.torch_compile:
             self._use_cpu_modules(model)
 
@@ -125,10 +125,9 @@ class HarpTrainer(TevatronTrainer):
     def _use_cpu_modules(self, model: TrainableModel) -> None:
         assert isinstance(model, nn.Module)
         use_cpu_modules(model)
-        for part in model.models:
-            embedding = part.get_input_embeddings()
-            if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
-                self.embedding_gradients.append(EmbeddingGradient(embedding))
+        embedding = model.ranking_model().get_input_embeddings()
+        if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
+            self.embedding_gradient = EmbeddingGradient(embedding)
 
     @property
     def best_step(self) -> int | None:
@@ -222,8 +221,8 @@ class HarpTrainer(TevatronTrainer):
     ) -> Tensor:
         """Run one forward and backward pass, and count its tokens and pairs."""
         self.speed.add(self.trained_model.size_of(inputs))
-        for gradient in self.embedding_gradients:
-            gradient.begin()
+        if self.embedding_gradient is not None:
+            self.embedding_gradient.begin()
         return Trainer.training_step(self, model, inputs, num_items_in_batch)
 
     def evaluate(
@@ -324,10 +323,8 @@ class HarpTrainer(TevatronTrainer):
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
             folder = output_dir or self.args.output_dir
-            model = self.trained_model
-            model.save(folder, state_dict, self.untrained)
-            for part in model.folders:
-                save_tokenizer(self.processing_class, Path(folder) / part)
+            self.trained_model.save(folder, state_dict, self.untrained)
+            save_tokenizer(self.processing_class, folder)
 
     def _load_from_checkpoint(
         self, resume_from_checkpoint: str, model: nn.Module | None = None

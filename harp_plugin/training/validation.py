@@ -51,7 +51,6 @@ class Validation(Protocol):
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         files: SentenceEncoderFiles | None,
-        query_model: PreTrainedModel | None,
     ) -> dict[str, float]:
         """Return each measure for a model in evaluation mode.
 
@@ -59,7 +58,6 @@ class Validation(Protocol):
             model: an encoder, or a model for sequence classification.
             tokenizer: its tokenizer.
             files: how an encoder makes vectors of texts; None for a model that reads pairs.
-            query_model: the encoder of queries, if it is another one.
         """
 
 
@@ -196,21 +194,19 @@ def measure_on_first_process(
     """
     values: list[dict[str, float] | None] = [None]
     if process == 0:
-        with restored_state(*model.models):
-            ranking_model, query_model = model.ranking_model(weights), model.query_model(weights)
-            for part in (ranking_model, query_model):
-                if part is not None:
-                    part.to(device).eval()  # type: ignore[arg-type]
-            values = [validation(ranking_model, tokenizer, model.files, query_model)]
+        with restored_state(model.ranking_model()):
+            ranking_model = model.ranking_model(weights)
+            ranking_model.to(device).eval()  # type: ignore[arg-type]
+            values = [validation(ranking_model, tokenizer, model.files)]
     broadcast_object_list(values)
     assert values[0] is not None
     return values[0]
 
 
 @contextmanager
-def restored_state(*models: torch.nn.Module) -> Iterator[None]:
+def restored_state(model: torch.nn.Module) -> Iterator[None]:
     """Restore after the block the mode of each module and the states of all random generators."""
-    modes = {module: module.training for model in models for module in model.modules()}
+    modes = {module: module.training for module in model.modules()}
     python_state, numpy_state = random.getstate(), np.random.get_state()
     try:
         devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []

@@ -97,21 +97,6 @@ def test_vectors_are_those_of_transformers(pooling, t5, tmp_path):
     np.testing.assert_allclose(encoder.queries(TEXTS), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("pooling", ["decoder", "mean"])
-def test_two_encoders(pooling, t5, tmp_path):
-    model = TrainableBiEncoder.load(str(t5), pooling=pooling, untie_encoder=True)
-    with torch.no_grad():
-        model.query_encoder.get_input_embeddings().weight *= -1
-    model.save(tmp_path)
-    for part in model.folders:
-        load_tokenizer(str(t5)).save_pretrained(tmp_path / part)
-    documents, queries = (by_hand(t5, tmp_path / part, pooling) for part in (".", "query_encoder"))
-    assert abs(documents - queries).max() > 1e-2
-    encoder = Encoder(tmp_path, DocumentWindows(), device="cpu")
-    np.testing.assert_allclose(encoder.documents(TEXTS).vectors, documents, atol=1e-5)
-    np.testing.assert_allclose(encoder.queries(TEXTS), queries, atol=1e-5)
-
-
 def test_sentence_transformers_takes_the_mean_and_refuses_the_decoder(t5, tmp_path):
     folder = trained(t5, "mean", tmp_path)
     theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)

@@ -7,16 +7,13 @@ import pytest
 from safetensors.torch import load_file
 
 from harp_plugin.errors import HarpError
-from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.folder import (
     MANIFEST,
     POOLING,
-    QUERY_ENCODER,
     WEIGHTS,
     listed_files,
     verify_manifest,
 )
-from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.training.checkpoint_files import fault, remove, synced_hashes
 from harp_plugin.training.folder import LOG, RECORD
 from harp_plugin.training.run import fit
@@ -26,13 +23,11 @@ from harp_plugin.work.store_order import UNFINISHED, UNPUBLISHED
 from .conftest import DyingGroups, Killed, SentenceGroups
 
 DENSE = {"model_kind": "bi-encoder", "losses": {"contrastive": 1}}
-ENCODERS = ({}, {"untie_encoder": True})
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("more", ENCODERS)
-def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path, more):
-    changes = {**DENSE, **more, "max_steps": 30, "save_steps": 6}
+def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path):
+    changes = {**DENSE, "max_steps": 30, "save_steps": 6}
     whole = fit(SentenceGroups(), *options(**changes, output_dir=str(tmp_path / "whole")))
     losses = [line["loss"] for line in json.loads((whole / LOG).read_text()) if "loss" in line]
     assert sum(losses[-5:]) < 0.7 * sum(losses[:5])
@@ -42,25 +37,14 @@ def test_it_learns_and_a_killed_run_ends_in_the_same_bits(options, tmp_path, mor
     again = fit(SentenceGroups(), *options(**changes))
     for name in (*listed_files(whole), MANIFEST, LOG, "README.md"):
         assert (again / name).read_bytes() == (whole / name).read_bytes()
-    weights = load_file(again / WEIGHTS)
-    assert "embeddings.word_embeddings.weight" in weights
-    if more:
-        of_queries = load_file(again / QUERY_ENCODER / WEIGHTS)
-        assert of_queries.keys() == weights.keys()
-        assert any((of_queries[name] != weights[name]).any() for name in weights)
-        tokens = load_tokenizer(str(again))("a query of links")
-        assert load_tokenizer(str(again / QUERY_ENCODER))("a query of links") == tokens
-        (again / QUERY_ENCODER / WEIGHTS).write_bytes(b"")
-        with pytest.raises(HarpError, match=f"{QUERY_ENCODER}/{WEIGHTS}"):
-            TrainableBiEncoder.load(str(again))
+    assert "embeddings.word_embeddings.weight" in load_file(again / WEIGHTS)
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("names_folders", [False, True])
 def test_a_finished_folder_is_written_anew(options, names_folders):
     """Also one whose record names its folders, as it once did; files of others stay."""
-    first = {} if names_folders else {"untie_encoder": True}
-    folder = fit(SentenceGroups(), *options(**DENSE, **first, max_steps=2, pooling="cls"))
+    folder = fit(SentenceGroups(), *options(**DENSE, max_steps=2, pooling="cls"))
     (folder / POOLING / "notes.txt").write_text("mine")
     record = read_record(folder / RECORD)
     if names_folders:
@@ -68,7 +52,6 @@ def test_a_finished_folder_is_written_anew(options, names_folders):
         write_record(folder / RECORD, record | {"published": sorted(top)})
     fit(SentenceGroups(), *options(**DENSE, max_steps=1, pooling="last", overwrite=True))
     assert (folder / POOLING / "notes.txt").read_text() == "mine"
-    assert not (folder / QUERY_ENCODER).exists()
     pooling = json.loads((folder / POOLING / "config.json").read_text())
     assert pooling["pooling_mode_lasttoken"] and not pooling["pooling_mode_cls_token"]
     assert f"{POOLING}/config.json" in listed_files(folder)
@@ -92,9 +75,8 @@ def test_a_run_that_is_killed_while_it_publishes_is_published_again(options, mon
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("more", ENCODERS)
-def test_a_checkpoint_without_its_optimizer_or_its_mark(options, more):
-    folder = fit(SentenceGroups(), *options(**DENSE, **more, max_steps=2, save_steps=2))
+def test_a_checkpoint_without_its_optimizer_or_its_mark(options):
+    folder = fit(SentenceGroups(), *options(**DENSE, max_steps=2, save_steps=2))
     checkpoint = folder / "checkpoint-2"
     assert fault(checkpoint, 1) is None
     (checkpoint / MANIFEST).unlink()
@@ -105,16 +87,6 @@ def test_a_checkpoint_without_its_optimizer_or_its_mark(options, more):
     (checkpoint / UNFINISHED).write_text("[]")
     remove(checkpoint)
     assert not checkpoint.exists()
-
-
-@pytest.mark.integration
-def test_a_recipe_may_name_shortened_vectors(options, tmp_path):
-    losses = set()
-    for name, more in (("whole", {}), ("shortened", {"matryoshka_dimensions": [16, 8]})):
-        recipe = {**DENSE, **more, "max_steps": 1, "output_dir": str(tmp_path / name)}
-        folder = fit(SentenceGroups(), *options(**recipe))
-        losses.add(json.loads((folder / LOG).read_text())[0]["loss/contrastive"])
-    assert len(losses) == 2
 
 
 @pytest.mark.integration
@@ -132,12 +104,7 @@ def test_losses_of_a_group_alone_train_it_too(options):
         ({**DENSE, "losses": {"lce": 1, "mlm": 1}}, "leave out mlm"),
         ({"pooling": "cls", "losses": {"lce": 1}}, "pooling is an option of a bi-encoder"),
         ({"normalize": True, "losses": {"lce": 1}}, "normalize is an option of a bi-encoder"),
-        ({"untie_encoder": True, "losses": {"lce": 1}}, "untie_encoder is an option of a bi"),
-        (
-            {**DENSE, "losses": {"lce": 1}, "matryoshka_dimensions": [8]},
-            "changes the loss contrastive only",
-        ),
-        ({**DENSE, "matryoshka_dimensions": [0]}, "it must be at least 1"),
+        ({**DENSE, "texts_at_once": 0}, "it must be at least 1"),
     ],
 )
 def test_options_of_the_other_kind(options, changes, said):

@@ -29,7 +29,7 @@ class ScoreOfAPair:
 
     dataset, queries, measures = "none", (), ("score",)
 
-    def __call__(self, model, tokenizer, files, query_model):
+    def __call__(self, model, tokenizer, files):
         return {"score": float(Scorer.of(model, tokenizer).score(["query"], ["document"])[0])}
 
 

@@ -39,9 +39,8 @@ class Scripted:
         self.script = list(values)
         self.found = {}
 
-    def __call__(self, model, tokenizer, files, query_model):
+    def __call__(self, model, tokenizer, files):
         assert not model.training and tokenizer.is_fast
-        assert query_model is None or not query_model.training
         random.random(), np.random.rand(), torch.rand(1)
         tokenizer(["a text"], truncation=True, max_length=3, padding="max_length")
         content = b"".join(w.detach().numpy().tobytes() for w in model.state_dict().values())
@@ -65,14 +64,10 @@ def evaluated(folder):
     return {line["step"]: line["eval_nDCG@10"] for line in log_of(folder) if "eval_nDCG@10" in line}
 
 
-TWO_ENCODERS = {
-    "model_kind": "bi-encoder",
-    "untie_encoder": True,
-    "losses": {"contrastive": 1},
-}
+DENSE = {"model_kind": "bi-encoder", "losses": {"contrastive": 1}}
 
 
-@pytest.mark.parametrize(("on_start", "more"), [(False, {}), (True, {}), (True, TWO_ENCODERS)])
+@pytest.mark.parametrize(("on_start", "more"), [(False, {}), (True, {}), (True, DENSE)])
 def test_training_goes_on_unmoved(on_start, more, options, tmp_path):
     changes = {"max_steps": 5, "save_steps": 5, "warmup_ratio": 0, **more}
     alone = run(options, output_dir=str(tmp_path / "alone"), **changes)
@@ -89,9 +84,9 @@ def test_training_goes_on_unmoved(on_start, more, options, tmp_path):
     }
 
 
-def test_both_encoders_train_again_after_a_validation(tiny_bert, tokenizer):
-    model = TrainableBiEncoder.load(str(tiny_bert), untie_encoder=True).train()
-    model.query_encoder.embeddings.eval()
+def test_each_module_has_its_mode_again_after_a_validation(tiny_bert, tokenizer):
+    model = TrainableBiEncoder.load(str(tiny_bert)).train()
+    model.encoder.embeddings.eval()
     modes = [module.training for module in model.modules()]
     found = measure_on_first_process(
         Scripted(0.5), model, tokenizer, weights=None, device=torch.device("cpu"), process=0

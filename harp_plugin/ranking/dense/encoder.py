@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import HarpError
 from ...models.devices import choose_device
-from ...models.folder import QUERY_ENCODER, ROUTER, check_model_folder
+from ...models.folder import check_model_folder
 from ...models.loading import model_errors, model_fingerprint, resolve_model, without_notices
 from ...work.hashes import file_hash
 from ...work.versions import package_versions
@@ -62,12 +62,10 @@ class Encoder:
         normalize: whether vectors have the length 1; None for what the folder says.
         max_length: most tokens of a query, or of a window, with special tokens and the prompt; None
             for what the folder says.
-        dimensions: how many of the first dimensions a vector keeps; None for all. A vector of
-            length 1 has that length again afterwards.
 
     Raises:
         HarpError: an argument makes no sense. Whether the encoder can read texts of ``max_length``
-            and has so many ``dimensions`` is checked when it is loaded.
+            is checked when it is loaded.
     """
 
     def __init__(
@@ -80,7 +78,6 @@ class Encoder:
         batch_size: int = 16,
         normalize: bool | None = True,
         max_length: int | None = None,
-        dimensions: int | None = None,
     ) -> None:
         if dtype not in DTYPES:
             raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
@@ -96,7 +93,6 @@ class Encoder:
         self.batch_size = batch_size
         self.normalize = normalize
         self.max_length = max_length
-        self.dimensions = dimensions
         self._lock = threading.RLock()
 
     @property
@@ -119,7 +115,6 @@ class Encoder:
             "dtype": self.dtype,
             **({} if self.normalize is True else {"normalize": self.normalize}),
             **({} if self.max_length is None else {"max_length": self.max_length}),
-            **({} if self.dimensions is None else {"dimensions": self.dimensions}),
         }
 
     @property
@@ -130,7 +125,7 @@ class Encoder:
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
         with self._lock:
-            return self._shortened(self._loaded.queries(texts))
+            return self._loaded.queries(texts)
 
     def documents(self, texts: Sequence[str]) -> WindowVectors:
         """Encode documents."""
@@ -143,21 +138,7 @@ class Encoder:
 
     def _documents(self, texts: Sequence[str]) -> np.ndarray:
         with self._lock:
-            return self._shortened(self._loaded.documents(texts))
-
-    def _shortened(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the first dimensions of vectors, (vectors, dimensions)."""
-        count, width = self.dimensions, vectors.shape[1]
-        if count is None or not len(vectors):
-            return vectors[:, :count]
-        if count > width:
-            raise HarpError(
-                f"dimensions is {count}, and vectors of model {self.model} have {width}: name fewer"
-            )
-        vectors = vectors[:, :count]
-        if self._loaded.normalize:
-            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return np.ascontiguousarray(vectors)
+            return self._loaded.documents(texts)
 
     def _cut(self, text: str) -> list[str]:
         """Cut a text into its windows; they begin and end with tokens of it."""
@@ -182,8 +163,6 @@ class Encoder:
             folder, device = Path(resolve_model(self.model)), choose_device(self.device)
             if folder.is_dir():
                 check_model_folder(folder, weights=True)
-                if (folder / ROUTER).is_file():
-                    check_model_folder(folder / QUERY_ENCODER, weights=True)
                 _check_parts(folder)
             options = self.normalize, self.max_length
             packed = TextVectors.load(self.model, device, self.dtype, *options)

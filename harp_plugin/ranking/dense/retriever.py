@@ -150,7 +150,6 @@ class HarpRetriever(ComparedTransformer):
                 dtype=made_from["dtype"],
                 normalize=None,
                 max_length=made_from.get("max_length"),
-                dimensions=made_from.get("dimensions"),
             )
             if encoder.fingerprint != made_from["model"]:
                 raise HarpError(

@@ -52,8 +52,6 @@ class DenseCosine(ModelTransformer):
         vector_dtype: of the vectors on disk: ``float32``, or ``float16`` for half the space.
         max_length: most tokens of a query, or of a document or its window, with special tokens; by
             default what the model's folder says.
-        dimensions: how many of the first dimensions vectors keep; by default all. It is meant for
-            encoders that were trained with ``matryoshka_dimensions``.
         num_results: results per query of a search.
         batch_size: texts that are encoded at once where they are padded.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
@@ -79,7 +77,6 @@ class DenseCosine(ModelTransformer):
         passage_stride: int | None = None,
         vector_dtype: str = "float32",
         max_length: int | None = None,
-        dimensions: int | None = None,
         num_results: int = 1000,
         batch_size: int = 16,
         device: str | None = None,
@@ -93,13 +90,12 @@ class DenseCosine(ModelTransformer):
         self.passage_stride = passage_stride
         self.vector_dtype = vector_dtype
         self.max_length = max_length
-        self.dimensions = dimensions
         self.num_results = num_results
         self.batch_size = batch_size
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
-        counts = "num_results", "batch_size", "max_length", "dimensions"
+        counts = "num_results", "batch_size", "max_length"
         check_limits(self, dict.fromkeys(counts, COUNT))
         if vector_dtype not in _VECTOR_DTYPES:
             raise HarpError(f"vector_dtype is {vector_dtype!r:.40}: choose float32 or float16")
@@ -136,7 +132,7 @@ class DenseCosine(ModelTransformer):
     def encoder(self) -> Encoder:
         """The encoder of the present attributes; the same object until one is changed."""
         windows = DocumentWindows(self.passages, self.passage_length, self.passage_stride)
-        names = "device", "dtype", "batch_size", "max_length", "dimensions"
+        names = "device", "dtype", "batch_size", "max_length"
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         key = fspath(self.model), windows, *options.values()
         return self._make_once("encoder", key, lambda: Encoder(self.model, windows, **options))

@@ -13,7 +13,6 @@ from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
 from ...limits import MOST
-from ...models.folder import QUERY_ENCODER
 from ...models.loading import (
     load_pretrained,
     load_tokenizer,
@@ -66,8 +65,6 @@ class TextVectors(BatchRunner):
         files: pooling, prompts and longest input of the encoder, and whether its vectors have the
             length 1.
         max_length: most tokens of a text, special tokens included; None for what the files say.
-        query_encoder: makes the vectors of queries, on the same device; None where ``encoder``
-            makes them too.
 
     Raises:
         HarpError: the encoder cannot read texts of ``max_length``.
@@ -79,7 +76,6 @@ class TextVectors(BatchRunner):
         tokenizer: PreTrainedTokenizerBase,
         files: SentenceEncoderFiles,
         max_length: int | None = None,
-        query_encoder: PreTrainedModel | None = None,
     ) -> None:
         super().__init__(encoder, batch_tokens=None)
         self.tokenizer = tokenizer
@@ -88,9 +84,6 @@ class TextVectors(BatchRunner):
         self.normalize = files.normalize
         self._files = files
         self._template = TextTemplate.of(tokenizer)
-        self._query_vectors: TextVectors | None = None
-        if query_encoder is not None:
-            self._query_vectors = TextVectors(query_encoder, tokenizer, files, max_length)
 
     @classmethod
     def load(
@@ -125,20 +118,16 @@ class TextVectors(BatchRunner):
             return None
         kind = encoder_class(config, files.pooling)
 
-        def loaded(**options: str) -> PreTrainedModel:
-            with without_notices():
-                encoder = load_pretrained(kind, name, dtype=getattr(torch, dtype), **options)
-            encoder = encoder.to(device).eval()
-            if device.type == "cpu" and can_pack(config) and can_prepack(encoder.dtype):
-                prepack(encoder)
-            return encoder
-
-        query_encoder = loaded(subfolder=QUERY_ENCODER) if files.has_query_encoder else None
-        return cls(loaded(), tokenizer, files, max_length, query_encoder)
+        with without_notices():
+            encoder = load_pretrained(kind, name, dtype=getattr(torch, dtype))
+        encoder = encoder.to(device).eval()
+        if device.type == "cpu" and can_pack(config) and can_prepack(encoder.dtype):
+            prepack(encoder)
+        return cls(encoder, tokenizer, files, max_length)
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
-        return (self._query_vectors or self)._encode(texts, self.prompts[0])
+        return self._encode(texts, self.prompts[0])
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         """Encode documents: float32 of shape (documents, dimensions)."""

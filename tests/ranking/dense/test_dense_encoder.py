@@ -88,27 +88,6 @@ def test_the_longest_input_may_be_chosen(cls_encoder, longest):
     assert ours.settings != encoder(cls_encoder).settings
 
 
-@pytest.mark.parametrize(
-    ("folder", "asked", "normalize"),
-    [("tiny_bert", True, True), ("cls_encoder", None, True), ("dot_encoder", None, False)],
-)
-def test_the_first_dimensions_are_those_of_sentence_transformers(request, folder, asked, normalize):
-    folder = request.getfixturevalue(folder)
-    theirs = SentenceTransformer(str(folder), device="cpu", truncate_dim=8)
-    options = {"normalize_embeddings": normalize}
-    ours = encoder(folder, dimensions=8, normalize=asked)
-    expected = theirs.encode_document(TEXTS, **options)
-    np.testing.assert_allclose(ours.documents(TEXTS).vectors, expected, atol=1e-5)
-    expected = theirs.encode_query(TEXTS, **options)
-    np.testing.assert_allclose(ours.queries(TEXTS), expected, atol=1e-5)
-    assert ours.settings != encoder(folder, normalize=asked).settings
-
-
-def test_more_dimensions_than_a_vector_has(cls_encoder):
-    with pytest.raises(HarpError, match=r"dimensions is 33, and vectors of model .* have 32"):
-        encoder(cls_encoder, dimensions=33).queries(["one"])
-
-
 @pytest.mark.parametrize("longest", [2, 100_000])
 def test_a_longest_input_that_the_model_does_not_take(cls_encoder, longest):
     with pytest.raises(HarpError, match=rf"max_length is {longest}: this encoder takes 3 to \d+"):

@@ -110,22 +110,6 @@ def test_pyterrier_dr_opens_it(index, model):
     np.testing.assert_allclose(np.sort(theirs["score"]), np.sort(ours["score"]), atol=1e-5)
 
 
-def test_vectors_may_keep_their_first_dimensions_only(dataset, model, tmp_path):
-    assert make(dataset, model, tmp_path / "short", "--dimensions", "8") == 0
-    theirs = SentenceTransformer(str(model), device="cpu", truncate_dim=8)
-    texts = [text for _, text in Dataset(dataset, ["text"]).documents()]
-    options = {"normalize_embeddings": "Normalize" in (model / "modules.json").read_text()}
-    queries, documents = (
-        theirs.encode(each, **options) for each in (TOPICS["query"].tolist(), texts)
-    )
-    found = HarpRetriever(tmp_path / "short", num_results=20)(TOPICS)
-    for scores, (_, rows) in zip(
-        queries @ documents.T, found.groupby("qid", sort=False), strict=True
-    ):
-        np.testing.assert_allclose(rows["score"], np.sort(scores)[::-1][:20], atol=1e-4)
-    assert make(dataset, model, tmp_path / "short", "--dimensions", "16") == 2
-
-
 def test_results_are_reranked(index, scores):
     pairs = TOPICS.merge(pd.DataFrame({"docno": ["d5", "d7", "d600"]}), how="cross")
     found = HarpRetriever(index)(pairs)
