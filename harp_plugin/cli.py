@@ -22,7 +22,7 @@ from .work.store_paths import with_urls
 from .work.temporary import folder_of_workers
 
 if TYPE_CHECKING:
-    from .options import OptionsParser
+    from .options_parser import OptionsParser
 
 __all__ = ["console", "main", "parsers"]
 
@@ -134,7 +134,7 @@ class _Command:
         raise AssertionError(f"harp {self.name} reads no options")
 
     def _parser(self, dataclasses: Sequence[Any], shown: frozenset[str] | None) -> OptionsParser:
-        from .options import OptionsParser
+        from .options_parser import OptionsParser
 
         return OptionsParser(dataclasses, f"harp {self.name}", self.help, self.usage, shown)
 

@@ -227,7 +227,7 @@ def test_wrong_flags(argv, capsys, tmp_path, monkeypatch):
 def test_what_is_no_mistake(tmp_path):
     """A byte-order mark, null where nothing is the default, a whole number with an exponent."""
     from harp_plugin.commands.build import BuildOptions
-    from harp_plugin.options import OptionsParser
+    from harp_plugin.options_parser import OptionsParser
 
     recipe = {"about": "why", "output_dir": "out", "workers": 1e1, "device": None}
     path = tmp_path / "recipe.json"

@@ -11,7 +11,7 @@ from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
 from harp_plugin.evaluation.reranking.options import RerankOptions
 from harp_plugin.limits import MOST, Limits, check_limits
-from harp_plugin.options import OptionsParser
+from harp_plugin.options_parser import OptionsParser
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,

@@ -17,6 +17,7 @@ from ..graph import GraphOptions
 from ..models.loading import model_fingerprint
 from ..negatives.options import NEGATIVES, NegativeOptions
 from ..option_names import old_names, takes_old_names
+from ..options import Count
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
 from ..work.lock import one_of_several_writers, one_writer
@@ -77,7 +78,7 @@ class BuildOptions:
             "aliases": old_names("query_encoder"),
         },
     )
-    workers: int = field(
+    workers: Count = field(
         default=os.cpu_count() or 1,
         metadata={"help": "How many worker processes run. The result is the same for any number."},
     )

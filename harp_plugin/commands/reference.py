@@ -7,7 +7,7 @@ from enum import Enum
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from ..options import Option, OptionsParser
+from ..options_parser import Option, OptionsParser
 from ..recipe_files import ABOUT, FOR_EDITORS
 
 __all__ = ["options_page", "recipe_schema"]

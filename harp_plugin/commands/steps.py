@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..options import OptionsParser
+from ..options_parser import OptionsParser
 from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules
 from ..work.store_paths import with_urls

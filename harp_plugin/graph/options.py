@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, get_args
 
-from ..errors import HarpError
-from ..option_names import flag
+from ..options import Fraction, Interval, Number, Options, Seed, option
 
-__all__ = ["FILTERS", "HELD_OUT_BY", "GraphOptions"]
+__all__ = ["FILTERS", "HELD_OUT_BY", "GraphOptions", "KeepOrDrop"]
 
 FILTERS = (
     "functional_anchors",
@@ -18,74 +17,44 @@ FILTERS = (
     "near_duplicate_leads",
 )
 """Options with the choices keep and drop."""
-_CHOICES = ("keep", "drop")
-HELD_OUT_BY = ("page", "text")
+KeepOrDrop = Literal["keep", "drop"]
+_HeldOutBy = Literal["page", "text"]
+HELD_OUT_BY: tuple[str, ...] = get_args(_HeldOutBy)
 """What decides whether a link is held out: the page that it leads to, or its text."""
 _HELD_OUT = ("held_out_links", "held_out_by", "seed")
 
 
-def _filter(subject: str) -> str:
-    help_text = f"Whether to keep or drop {subject}."
-    return field(default="keep", metadata={"help": help_text, "choices": list(_CHOICES)})
+def _filter(subject: str) -> Any:
+    return option("keep", f"Keep or drop {subject}.")
 
 
-@dataclass
-class GraphOptions:
-    """Which pages and links count.
+@dataclass(kw_only=True)
+class GraphOptions(Options):
+    """Which pages and links count."""
 
-    Raises:
-        HarpError: a number is out of its range, or a choice is unknown.
-    """
-
-    min_words: int = field(
-        default=100,
-        metadata={"help": "Pages with fewer words are left out (the paper: 100)."},
+    min_words: Number = option(100, "Pages with fewer words are left out (the paper: 100).")
+    min_lead_words: Number = option(
+        0, "Pages whose lead has fewer words are not used as documents."
     )
-    min_lead_words: int = field(
-        default=0, metadata={"help": "Pages whose lead has fewer words are not used as documents."}
+    title_anchors: Fraction = option(
+        1.0, "Fraction of the links to keep whose text is the title of their page."
     )
-    title_anchors: float = field(
-        default=1.0,
-        metadata={"help": "Share of the links to keep whose text is the title of their page."},
-    )
-    functional_anchors: str = _filter("links whose text is 'here', 'website' or the like")
-    same_site_links: str = _filter(
+    functional_anchors: KeepOrDrop = _filter("links whose text is 'here', 'website' or the like")
+    same_site_links: KeepOrDrop = _filter(
         "links between two pages of one site, by their registrable domain"
     )
-    disambiguation_pages: str = _filter("disambiguation pages, as sources and as documents")
-    list_pages: str = _filter("lists and set indices, as sources and as documents")
-    near_duplicate_leads: str = _filter("documents whose lead nearly repeats another lead")
-    held_out_links: float = field(
-        default=0.0,
-        metadata={
-            "help": "Share of the pages, or of the anchor texts, whose links no task sees: "
-            "`harp collect` makes queries of them."
-        },
+    disambiguation_pages: KeepOrDrop = _filter("disambiguation pages, as sources and as documents")
+    list_pages: KeepOrDrop = _filter("lists and set indices, as sources and as documents")
+    near_duplicate_leads: KeepOrDrop = _filter("documents whose lead nearly repeats another lead")
+    held_out_links: Annotated[float, Interval(ge=0, lt=1)] = option(
+        0.0,
+        "Fraction of the pages, or of the anchor texts, whose links no task sees: `harp collect` "
+        "makes queries of them.",
     )
-    held_out_by: str = field(
-        default="page",
-        metadata={
-            "help": "Whether all links to a page are held out, or all links of an anchor text.",
-            "choices": list(HELD_OUT_BY),
-        },
+    held_out_by: _HeldOutBy = option(
+        "page", "Hold out all links to a page, or all links of an anchor text."
     )
-    seed: int = field(default=42, metadata={"help": "Seed of the choice of held-out links."})
-
-    def __post_init__(self) -> None:
-        for name in ("min_words", "min_lead_words"):
-            if getattr(self, name) < 0:
-                raise HarpError(f"{flag(name)} {getattr(self, name)}: give 0 or more")
-        if not 0 <= self.title_anchors <= 1:
-            raise HarpError(f"--title-anchors {self.title_anchors}: give a share from 0 to 1")
-        for name in FILTERS:
-            if getattr(self, name) not in _CHOICES:
-                raise HarpError(f"{flag(name)} {getattr(self, name)}: give one of keep, drop")
-        if not 0 <= self.held_out_links < 1:
-            raise HarpError(
-                f"--held-out-links {self.held_out_links}: give a share from 0 to less than 1"
-            )
-        if self.held_out_by not in HELD_OUT_BY:
-            raise HarpError(f"--held-out-by {self.held_out_by}: give one of page, text")
+    seed: Seed = option(42, "Seed of the choice of held-out links.")
 
     @property
     def deciding(self) -> dict[str, Any]:

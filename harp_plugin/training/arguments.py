@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentTypeError
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
 from transformers.hf_argparser import string_to_bool
@@ -316,7 +316,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     disable_tqdm: bool | None = field(
         default=False, metadata={"help": "The same as --quiet; this is its name in transformers."}
     )
-    bf16: Annotated[str | None, bool | Literal["auto"] | None] = field(
+    bf16: bool | Literal["auto"] | None = field(
         default=None,
         metadata={
             "help": "Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, "
@@ -327,7 +327,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             "const": True,
         },
     )
-    fsdp: Annotated[str | None, bool | str | list[str] | None] = field(
+    fsdp: bool | str | list[str] | None = field(
         default=None,
         metadata={
             "help": "Split the model over processes with PyTorch's FSDP.",
@@ -335,7 +335,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             "const": True,
         },
     )
-    include_num_input_tokens_seen: Annotated[str, str | bool] = field(
+    include_num_input_tokens_seen: str | bool = field(
         default="no",
         metadata={
             "help": "Which tokens the log counts: all, non_padding or no.",
@@ -343,7 +343,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             "const": "all",
         },
     )
-    debug: Annotated[str, str | list[str] | None] = field(
+    debug: str | list[str] | None = field(
         default="",
         metadata={
             "help": "Debug options of transformers; underflow_overflow is not possible here."

@@ -10,7 +10,7 @@ import pytest
 from harp_plugin.cli import main
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation import training as train
-from harp_plugin.options import OptionsParser
+from harp_plugin.options_parser import OptionsParser
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,

@@ -9,7 +9,7 @@ import torch
 from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
-from harp_plugin.options import OptionsParser
+from harp_plugin.options_parser import OptionsParser
 from harp_plugin.tasks import HARP_TASKS, DrawOptions
 from harp_plugin.training.arguments import (
     HarpDataArguments,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Annotated, Any
+from typing import Any
 
 from ...errors import HarpError
 from ...limits import MOST, NUMBER, SEED, Limits, check_limits
@@ -70,7 +70,7 @@ class CrossValidationOptions(ExperimentOptions):
             "of folds that are drawn."
         },
     )
-    train_queries: Annotated[list[str], list[str | int | None]] = field(
+    train_queries: list[str | int | None] = field(
         default_factory=lambda: ["5", "10", "20", _ALL],
         metadata={
             "help": "How many training queries each fold has: one or several numbers. A smaller "

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import HarpError
-from ...options import OptionsParser
+from ...options_parser import OptionsParser
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
 from ...work.store_paths import with_urls

@@ -7,7 +7,7 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
-from harp_plugin.options import OptionsParser
+from harp_plugin.options_parser import OptionsParser
 
 SYSTEMS = {
     "HARP": {"model": "a", "finetuning": {"learning_rate": 2e-5}},
