@@ -190,11 +190,10 @@ def test_functional_anchors(written, functional):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"title_anchors": 1.5}, "--title-anchors 1.5: give a share from 0 to 1"),
-        ({"title_anchors": float("nan")}, "--title-anchors nan: give a share"),
-        ({"min_lead_words": -1}, "--min-lead-words -1: give 0 or more"),
-        ({"min_words": -1}, "--min-words -1: give 0 or more"),
-        ({"list_pages": "no"}, "--list-pages no: give one of keep, drop"),
+        ({"title_anchors": 1.5}, "--title-anchors is 1.5: it must be at least 0 and at most 1"),
+        ({"min_lead_words": -1}, "--min-lead-words is -1: it must be at least 0"),
+        ({"min_words": -1}, "--min-words is -1: it must be at least 0"),
+        ({"list_pages": "no"}, "--list-pages is 'no': it must be one of keep, drop"),
     ],
 )
 def test_bad_values(options, message):
