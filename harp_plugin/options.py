@@ -236,7 +236,9 @@ def _interval_words(interval: Interval) -> str:
         "at most": interval.le,
         "below": interval.lt,
     }
-    return " and ".join(f"{word} {limit:.12g}" for word, limit in words.items() if limit is not None)
+    return " and ".join(
+        f"{word} {limit:.12g}" for word, limit in words.items() if limit is not None
+    )
 
 
 def _words(kind: Any) -> str:
