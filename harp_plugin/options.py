@@ -14,8 +14,8 @@ A class of options is a dataclass whose fields are made by `option`::
         dataset: str = option(help="Id in ir_datasets.")  # without a default: it is required
 
 The annotation says what a value must be: a type with its limits (`Count`, `Number`, `Seed`,
-`Fraction`, or any ``Annotated[int, Interval(...)]``), or a ``Literal`` of the choices. Whoever makes
-an object, in Python, by flags or by a recipe, has every value checked, and an error such as
+`Fraction`, or any ``Annotated[int, Interval(...)]``), or a ``Literal`` of the choices. Every value
+is checked when an object is made, in Python, by flags or by a recipe, with an error such as
 ``--min-words is -1: it must be at least 0``. A class checks in ``__post_init__`` only what concerns
 several options, after ``super().__post_init__()``. Options that several commands have are the
 small classes at the end of this file.

@@ -24,10 +24,6 @@ HELD_OUT_BY: tuple[str, ...] = get_args(_HeldOutBy)
 _HELD_OUT = ("held_out_links", "held_out_by", "seed")
 
 
-def _filter(subject: str) -> Any:
-    return option("keep", f"Keep or drop {subject}.")
-
-
 @dataclass(kw_only=True)
 class GraphOptions(Options):
     """Which pages and links count."""
@@ -39,13 +35,21 @@ class GraphOptions(Options):
     title_anchors: Fraction = option(
         1.0, "Fraction of the links to keep whose text is the title of their page."
     )
-    functional_anchors: KeepOrDrop = _filter("links whose text is 'here', 'website' or the like")
-    same_site_links: KeepOrDrop = _filter(
-        "links between two pages of one site, by their registrable domain"
+    functional_anchors: KeepOrDrop = option(
+        "keep", "Keep or drop links whose text is 'here', 'website' or the like."
     )
-    disambiguation_pages: KeepOrDrop = _filter("disambiguation pages, as sources and as documents")
-    list_pages: KeepOrDrop = _filter("lists and set indices, as sources and as documents")
-    near_duplicate_leads: KeepOrDrop = _filter("documents whose lead nearly repeats another lead")
+    same_site_links: KeepOrDrop = option(
+        "keep", "Keep or drop links between two pages of one site, by their registrable domain."
+    )
+    disambiguation_pages: KeepOrDrop = option(
+        "keep", "Keep or drop disambiguation pages, as sources and as documents."
+    )
+    list_pages: KeepOrDrop = option(
+        "keep", "Keep or drop lists and set indices, as sources and as documents."
+    )
+    near_duplicate_leads: KeepOrDrop = option(
+        "keep", "Keep or drop documents whose lead nearly repeats another lead."
+    )
     held_out_links: Annotated[float, Interval(ge=0, lt=1)] = option(
         0.0,
         "Fraction of the pages, or of the anchor texts, whose links no task sees: `harp collect` "
