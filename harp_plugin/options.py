@@ -145,7 +145,7 @@ class Options:
     """Types of options that another library's dataclass declares, by name."""
 
     def __post_init__(self) -> None:
-        for name, kind, choices in _declared(type(self)):
+        for name, kind, choices in _declared(type(self)):  # type: ignore[arg-type]
             setattr(self, name, checked(flag(name), kind, getattr(self, name), choices))
 
 

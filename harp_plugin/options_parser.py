@@ -101,9 +101,9 @@ class OptionsParser(HfArgumentParser):
         members = {kind for kind in union_members(field.type) if kind is not NoneType}
         lists = [kind for kind in members if get_origin(kind) is list]
         if len(members) > 1:
-            field.type = str | None  # type: ignore[assignment]
+            field.type = str | None
             if bool in members:
-                field.type = _true_false_or_text  # type: ignore[assignment]
+                field.type = _true_false_or_text
                 settings = {"nargs": "?", "const": True, **field.metadata}
                 field.metadata = settings  # type: ignore[assignment]
         elif lists and not isinstance(item := get_args(lists[0])[0], type):
@@ -210,7 +210,7 @@ class OptionsParser(HfArgumentParser):
         for action in self._actions:
             if (name := action.dest) in values:
                 values[name] = checked(
-                    f"{recipe}: {name}", self._types[name], values[name], action.choices or ()
+                    f"{recipe}: {name}", self._types[name], values[name], [*(action.choices or ())]
                 )
                 action.required = False
         self.set_defaults(**values)

@@ -402,7 +402,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         # transformers joins processes on CPUs only where it is told that they use CPUs.
         asks = self.bf16 == "auto" or "LOCAL_RANK" in os.environ
         without_gpu = asks and not torch.accelerator.is_available()
-        self.bf16 = multiplies_in_bf16(self.bf16, use_cpu)  # type: ignore[assignment]
+        self.bf16 = multiplies_in_bf16(self.bf16, use_cpu)
         self.use_cpu = use_cpu or without_gpu
 
     def _check_validation(self, metric: str | None) -> None:
