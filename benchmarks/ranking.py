@@ -282,7 +282,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first-stage", default="bm25", help="bm25, or the path of a TREC run")
     parser.add_argument("--depth", type=int, default=100)
     parser.add_argument("--pairs", type=int, help="only the first so many")
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16", "int8"])
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--baseline-dtype", default="float32", help="of the other toolkits")
     others = [name for name in TOOLKITS if name != "harp_plugin"]
     parser.add_argument("--toolkits", nargs="*", default=others, choices=others)

@@ -140,7 +140,7 @@ def dense_cosine(model: str, options: ExperimentOptions, collection: JudgedDatas
         passage_stride=options.cosine_passage_stride,
         num_results=options.depth,
         device=options.device,
-        dtype="float32" if options.dtype == "int8" else options.dtype,
+        dtype=options.dtype,
         verbose=not options.quiet,
     )
 

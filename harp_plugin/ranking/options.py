@@ -73,9 +73,9 @@ SCORING_OPTIONS = {
         part="scorer",
         type=str,
         default="float32",
-        choices=("float32", "bfloat16", "float16", "int8"),
-        help="Type of the numbers that scores are computed with: float32, bfloat16, float16, or "
-        "int8 on a CPU.",
+        choices=("float32", "bfloat16", "float16"),
+        help="Type of the numbers that scores are computed with: float32, bfloat16 or "
+        "float16.",
     ),
     "batch_tokens": ScoringOption(
         part="scorer",
@@ -129,12 +129,6 @@ SCORING_OPTIONS = {
         type=list,
         help="Fields of a document whose texts are joined by a space; by default the text that "
         "the dataset recommends.",
-    ),
-    "cache": ScoringOption(
-        part="texts",
-        type=str,
-        help="Folder in which scores are kept for later runs.",
-        changes_scores=False,
     ),
     "weights": ScoringOption(
         part="ensemble",

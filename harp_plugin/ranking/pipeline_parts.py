@@ -23,7 +23,7 @@ _KIND, _PATH, _DATASET, _STEPS = "$kind", "$path", "$dataset", "$steps"
 _MAPPING = "$mapping"
 """Key of the pairs of a mapping, whose order counts: JSON files of harp sort their keys."""
 _COLLECTION = "harp:"
-_OF_MACHINES = ("cache", "device", "batch_tokens", "verbose", "quiet")
+_OF_MACHINES = ("device", "batch_tokens", "verbose", "quiet")
 """Arguments that change no result, but for rounding; they are not saved."""
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
 from ..models.packing.products import has_onednn
 from .first_tokens import BERT_LIKE
 
-__all__ = ["PrepackedLinear", "can_prepack", "prepack", "replace_linear"]
+__all__ = ["PrepackedLinear", "can_prepack", "prepack"]
 
 _USUAL_TOKENS = 2048
 
@@ -49,29 +47,17 @@ def can_prepack(dtype: torch.dtype) -> bool:
 
 
 def prepack(encoder: nn.Module) -> None:
-    """Replace the linear layers of an encoder, except its pooler's, in place."""
-    replace_linear(encoder, PrepackedLinear)
-
-
-def replace_linear(
-    encoder: nn.Module, make: Callable[..., nn.Module], *, attention: bool = True
-) -> None:
     """Replace the linear layers of an encoder, except its pooler's, in place.
 
-    Args:
-        encoder: the encoder of a transformers model.
-        make: makes the new layer from the old one and from ``gelu``, which is True if GELU follows
-            the layer; that GELU is then removed from the encoder.
-        attention: whether the layers of the attention are replaced too, or only the feed-forward
-            layers.
+    Where GELU follows a layer, the new layer applies it, and it is removed from the encoder.
     """
     for path, module in list(encoder.named_modules()):
-        if "pooler" in path or ("att" in path and not attention):
+        if "pooler" in path:
             continue
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear and child.in_features > 1:
                 gelu = path.endswith("intermediate") and _has_gelu(encoder.config)
-                setattr(module, name, make(child, gelu=gelu))
+                setattr(module, name, PrepackedLinear(child, gelu=gelu))
                 if gelu:
                     module.intermediate_act_fn = nn.Identity()
 

@@ -13,7 +13,6 @@ import pandas as pd
 import pyterrier as pt
 
 from ..query_passage import query_passage
-from .cache import ScoreCache
 from .pairs import distinct, distinct_pairs
 from .scorer import Scorer
 from .texts import TextSource, column_texts
@@ -23,8 +22,7 @@ __all__ = ["Reranker", "score_rows"]
 
 _MANY_ROWS = 16384
 _FEW_ROWS = 1024
-"""How many rows are scored at once: few where documents are tokenized whole, and where a cache is
-to be written often."""
+"""How many rows are scored at once: few where documents are tokenized whole."""
 
 
 class Reranker(Protocol):
@@ -48,9 +46,6 @@ class Reranker(Protocol):
     @property
     def texts(self) -> TextSource: ...
 
-    def score_cache(self) -> ScoreCache | None:
-        """Open the cache in which scores are kept; None where there is none."""
-
     def validate(self, inp: pd.DataFrame, context: pt.Transformer | None = None) -> None:
         """Check that a frame has the columns that are read."""
 
@@ -69,7 +64,7 @@ def score_rows(rerankers: Sequence[Reranker], frame: pd.DataFrame) -> np.ndarray
         HarpError: a text is missing; the message names its qid and docno.
     """
     scores = np.empty((len(frame), len(rerankers)))
-    models = [_Model.of(reranker) for reranker in rerankers] if len(frame) else []
+    models = [_Model(one.scorer, one.windows) for one in rerankers] if len(frame) else []
     verbose = any(reranker.verbose for reranker in rerankers)
     with pt.tqdm(total=scores.size, desc="score", unit="pair", disable=not verbose) as bar:
         for batch in _batches(models, rerankers[0].texts, frame):
@@ -125,16 +120,11 @@ class _Model:
 
     scorer: Scorer
     windows: DocumentWindows
-    cache: ScoreCache | None
-
-    @classmethod
-    def of(cls, reranker: Reranker) -> _Model:
-        return cls(reranker.scorer, reranker.windows, reranker.score_cache())
 
     def scores(
         self, batch: _RowBatch, progress: Callable[..., Any], *, keep_tokens: bool
     ) -> np.ndarray:
-        """Score the pairs of a batch; those that the cache holds are not scored again.
+        """Score the pairs of a batch.
 
         Args:
             batch: the rows.
@@ -144,24 +134,7 @@ class _Model:
         Returns:
             (pairs,) scores.
         """
-        score = partial(self._score, batch, progress, keep_tokens)
-        if self.cache is None:
-            return score(batch.pairs)
-        return self.cache.scores(
-            batch.queries.texts,
-            batch.documents.texts,
-            batch.pairs,
-            lambda missing: score(batch.pairs[missing]),
-        )
-
-    def _score(
-        self,
-        batch: _RowBatch,
-        progress: Callable[..., Any],
-        keep_tokens: bool,
-        pairs: np.ndarray,
-    ) -> np.ndarray:
-        """(n, 2) pairs of a batch → (n,) scores."""
+        pairs = batch.pairs
         is_matching = self.windows.passages == "matching"
         if is_matching or (self.windows.is_whole_input and not keep_tokens):
             queries = [batch.queries.texts[place] for place in pairs[:, 0]]
@@ -252,7 +225,7 @@ def _batches(
 
 
 def _rows_at_once(models: Sequence[_Model], texts: TextSource) -> int:
-    if any(model.cache is not None or not model.windows.is_whole_input for model in models):
+    if any(not model.windows.is_whole_input for model in models):
         return _FEW_ROWS
     return sys.maxsize if texts.in_frame and len(models) == 1 else _MANY_ROWS
 

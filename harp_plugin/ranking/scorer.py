@@ -24,7 +24,7 @@ from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenize
 from .batches import scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
-from .options import check_scoring_options, default_of, dtype_name, names_of_part
+from .options import check_scoring_options, default_of, dtype_name
 from .pairs import distinct, distinct_pairs
 from .tokens import LazyTokens, prefetch, tokenizer_key
 from .workers import Workers
@@ -55,7 +55,7 @@ class Scorer:
     minus the first. Weights are loaded when the first pair is scored.
 
     A score does not depend on the other pairs, except for rounding: in float32 it differs by less
-    than 1e-5, in bfloat16 and int8 by less than 0.05 and in float16 by less than 0.01, for logits
+    than 1e-5, in bfloat16 by less than 0.05 and in float16 by less than 0.01, for logits
     within ±10. The same pairs in the same order have exactly the same scores. Several threads may
     call a scorer; they wait for each other.
 
@@ -63,11 +63,8 @@ class Scorer:
         model: a folder, a hub name, or ``package:NAME`` (see `resolve_model`).
         device: a device such as ``cpu`` or ``cuda:1``, or several such as ``["cuda:0", "cuda:1"]``,
             each with a process of its own. Default: CUDA if there is a GPU, else the CPU.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or, on a CPU, ``int8``, which rounds linear
-            layers to 8 bits. The head is always applied in float32. On a CPU with instructions for
-            bfloat16 (AVX512-BF16, AMX), int8 is used in feed-forward layers only, and the attention
-            is in bfloat16; this is a little faster and less exact than bfloat16. float16 is slow on
-            most CPUs.
+        dtype: ``float32``, ``bfloat16`` or ``float16``, which is slow on most CPUs. The head is
+            always applied in float32.
         batch_tokens: most tokens of a batch. Default: as many as free memory allows. It is halved
             when memory runs out.
         max_length: most tokens of a pair. Default: as many as model and tokenizer allow.
@@ -280,17 +277,6 @@ class Scorer:
         """A key that is equal for scorers whose tokenizers make equal token ids."""
         with self._lock:
             return tokenizer_key(self._tokenizer)
-
-    @property
-    def loaded(self) -> bool:
-        """Whether the weights are in memory."""
-        return "_forward" in vars(self) or self._workers is not None
-
-    @property
-    def settings(self) -> tuple[Any, ...]:
-        """All options that can change a score."""
-        names = names_of_part("scorer", only_if_changes_scores=True)
-        return (self.model, *(getattr(self, name) for name in names))
 
     def close(self) -> None:
         """End the processes of several devices; they start again when they are needed."""

@@ -10,15 +10,12 @@ import pandas as pd
 import pyterrier as pt
 
 from ..limits import COUNT, check_limits
-from ..models.loading import model_fingerprint
-from .cache import ScoreCache
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
 from .model_transformer import ModelTransformer
 from .options import default_of, dtype_name, names_of_part, with_present_names
 from .rows import score_rows
 from .scorer import Scorer
-from .versions import scoring_versions
 from .windows import DocumentWindows
 
 __all__ = ["HarpReranker"]
@@ -51,11 +48,9 @@ class HarpReranker(ModelTransformer):
             shares most words with the query (`query_passage`), in one pair of texts.
         passage_length: tokens of a window; by default, and at most, what fits beside the query.
         passage_stride: tokens from one window's start to the next one's; by default half a window.
-        cache: a folder in which scores are kept across runs, by the model's files, the options, the
-            query and the text (needs pyterrier-caching).
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
             several, each gets a process of its own.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``int8`` on a CPU; see `Scorer`. Also
+        dtype: ``float32``, ``bfloat16`` or ``float16``; see `Scorer`. Also
             ``bf16`` and the like, or a type of torch.
         batch_tokens: how many tokens a batch may hold; found from the free memory by default.
         batch_size: so many of the longest pairs in place of ``batch_tokens``, as other rerankers
@@ -81,7 +76,6 @@ class HarpReranker(ModelTransformer):
         passages: str = default_of("passages"),
         passage_length: int | None = None,
         passage_stride: int | None = None,
-        cache: str | PathLike[str] | None = None,
         device: str | Sequence[str] | None = None,
         dtype: str = default_of("dtype"),
         batch_tokens: int | None = None,
@@ -95,7 +89,6 @@ class HarpReranker(ModelTransformer):
         self.passages = passages
         self.passage_length = passage_length
         self.passage_stride = passage_stride
-        self.cache = cache
         self.device = device if isinstance(device, str | None) else tuple(device)
         self.dtype = dtype_name(dtype)
         check_limits({"batch_size": batch_size}, {"batch_size": COUNT})
@@ -183,29 +176,6 @@ class HarpReranker(ModelTransformer):
     def windows(self) -> DocumentWindows:
         """How long documents are cut, by the present attributes."""
         return DocumentWindows(self.passages, self.passage_length, self.passage_stride)
-
-    def score_cache(self) -> ScoreCache | None:
-        """Open the cache of the present attributes and of the model's files as they were loaded.
-
-        Returns:
-            None where no folder is named.
-        """
-        if self.cache is None:
-            return None
-        with self._lock:
-            scorer = self.scorer
-            if not scorer.loaded:
-                self._made.pop("fingerprint", None)
-            fingerprint = self._make_once(
-                "fingerprint", scorer, lambda: model_fingerprint(scorer.model)
-            )
-        settings = {
-            "model": fingerprint,
-            "scorer": [str(value) for value in scorer.settings[1:]],
-            "passages": [self.windows.passages, self.windows.length, self.windows.stride],
-            "versions": scoring_versions(),
-        }
-        return ScoreCache(self.cache, settings)
 
     def _scorer_options(self) -> tuple[tuple[str, Any], ...]:
         names = ("model", *names_of_part("scorer"))

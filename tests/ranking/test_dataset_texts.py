@@ -129,9 +129,9 @@ def twins(tmp_path):
 
 
 @pytest.mark.parametrize("passages", ["first", "max"])
-def test_documents_of_one_text_are_scored_and_kept_as_one(telling_bert, twins, tmp_path, passages):
+def test_documents_of_one_text_are_scored_as_one(telling_bert, twins, passages):
     results = pd.DataFrame({"qid": "1", "query": "cats", "docno": ["c", "b", "a", "c"]})
-    options = {"dataset": twins, "passages": passages, "cache": tmp_path / "cache"}
+    options = {"dataset": twins, "passages": passages}
     ranked = HarpReranker(telling_bert, **options)(results)
     texts = pd.Series(["cats and dogs", "web links", "cats and dogs", "cats and dogs"])
     expected = HarpReranker(telling_bert)(results.assign(text=texts))["score"]

@@ -21,7 +21,6 @@ from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
 from harp_plugin.ranking.loading import load_cross_encoder
-from harp_plugin.ranking.quantized import QuantizedLinear
 
 pytestmark = pytest.mark.integration
 
@@ -44,7 +43,7 @@ def alone(scorer: Scorer, queries: list[str], documents: list[str]) -> np.ndarra
 
 @pytest.mark.parametrize(
     ("dtype", "tolerance"),
-    [("float32", 1e-5), ("bfloat16", 0.05), ("float16", 0.01), ("int8", 0.05)],
+    [("float32", 1e-5), ("bfloat16", 0.05), ("float16", 0.01)],
 )
 def test_a_score_does_not_depend_on_the_pairs_beside_it(reranker, dtype, tolerance):
     queries, documents = some_pairs(30)
@@ -54,7 +53,7 @@ def test_a_score_does_not_depend_on_the_pairs_beside_it(reranker, dtype, toleran
     np.testing.assert_array_equal(together, scorer.score(queries, documents))
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_low_precision_ranks_almost_alike(reranker, dtype):
     queries, documents = some_pairs(60)
     exact = Scorer(reranker, max_length=48).score(queries, documents)
@@ -62,51 +61,6 @@ def test_low_precision_ranks_almost_alike(reranker, dtype):
     assert rough.dtype == np.float32 and (rough != exact).any()
     assert np.corrcoef(exact, rough)[0, 1] > 0.98
     assert len(np.unique(rough)) > 0.9 * len(np.unique(exact)), "the head is applied in float32"
-
-
-def test_quantized_layers_are_near_and_exactly_independent_of_other_rows():
-    draw = torch.Generator().manual_seed(0)
-    linear = torch.nn.Linear(64, 48)
-    rows = torch.randn(20, 64, generator=draw) * torch.logspace(-3, 3, 20)[:, None]
-    rows[3] = 0
-    quantized = QuantizedLinear(linear)
-    with torch.inference_mode():
-        exact, rough = linear(rows) - linear.bias, quantized(rows) - linear.bias
-        norms = rows.norm(dim=1, keepdim=True) * linear.weight.norm(dim=1)
-        assert ((exact - rough).abs() <= 0.02 * norms + 1e-5).all()
-        for row in range(20):
-            assert torch.equal(quantized(rows[row : row + 1])[0], quantized(rows)[row])
-
-
-def test_quantized_layers_in_parts_with_gelu_behind_them(monkeypatch):
-    linear, rows = torch.nn.Linear(16, 8), torch.randn(2, 7, 16)
-    with torch.inference_mode():
-        whole = QuantizedLinear(linear)(rows)
-        monkeypatch.setattr("harp_plugin.ranking.quantized._MOST_ROWS", 5)
-        assert torch.equal(QuantizedLinear(linear)(rows), whole) and whole.shape == (2, 7, 8)
-        behind = QuantizedLinear(linear, gelu=True)(rows.bfloat16())
-    assert behind.dtype == torch.bfloat16
-    expected = torch.nn.functional.gelu(whole)
-    torch.testing.assert_close(behind.float(), expected, atol=0.02, rtol=0.02)
-
-
-@pytest.mark.parametrize("native", [True, False])
-def test_which_layers_are_in_int8(reranker, native, monkeypatch):
-    """Where the CPU multiplies bfloat16, the attention is in that instead."""
-    monkeypatch.setattr("harp_plugin.ranking.loading.multiplies_bfloat16", lambda: native)
-    scorer = Scorer(reranker, dtype="int8")
-    scorer.score(["q"], ["d"])
-    encoder = scorer._forward.model.base_model
-    names = {n for n, layer in encoder.named_modules() if isinstance(layer, QuantizedLinear)}
-    in_attention = {name for name in names if "att" in name}
-    assert bool(in_attention) is not native and names > in_attention
-    assert scorer._forward.model.dtype == (torch.bfloat16 if native else torch.float32)
-
-
-def test_a_torch_without_int8(tiny_bert, monkeypatch):
-    monkeypatch.setattr("harp_plugin.ranking.loading.can_quantize", lambda: False)
-    with pytest.raises(HarpError, match="has no products of int8: choose bfloat16"):
-        Scorer(tiny_bert, dtype="int8", allow_untrained=True).score(["q"], ["d"])
 
 
 def test_many_ties_are_told(tiny_bert, tmp_path, caplog):
@@ -252,12 +206,6 @@ def test_a_stream_is_read_as_it_is_scored(tiny_bert):
 def test_devices_without_sense_are_refused(tiny_bert, options, message):
     with pytest.raises(HarpError, match=message):
         Scorer(tiny_bert, **options).score(["a"], ["b"])
-
-
-def test_int8_needs_a_cpu(tiny_bert):
-    options = {"dtype": "int8", "allow_untrained": False, "seed": 0}
-    with pytest.raises(HarpError, match="int8 needs a CPU"):
-        load_cross_encoder(str(tiny_bert), device=torch.device("meta"), **options)
 
 
 @pytest.mark.integration

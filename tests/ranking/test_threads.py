@@ -112,15 +112,6 @@ def test_different_rerankers_ensembles_and_features_at_once(telling_bert, anothe
             pd.testing.assert_frame_equal(given, wanted, check_exact=True)
 
 
-def test_one_cache(telling_bert, tmp_path):
-    frame = results()
-    expected = HarpReranker(telling_bert)(frame)["score"]
-    for number in range(ROUNDS):
-        reranker = HarpReranker(telling_bert, cache=tmp_path / str(number))
-        for found in at_once(4, lambda _, reranker=reranker: reranker(frame)["score"]):
-            pd.testing.assert_series_equal(found, expected, atol=1e-6)
-
-
 def test_one_dataset(tiny_bert):
     dataset = Dataset("harp-encyclopedia")
     docnos = pd.DataFrame({"docno": [docno for docno, _ in dataset.documents()][:40]})

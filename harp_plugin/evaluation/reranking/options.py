@@ -52,7 +52,6 @@ class RerankOptions:
         "where there is one.",
     )
     dtype: str = scoring_option("dtype")
-    cache: str | None = scoring_option("cache")
     tag: str = field(
         default="harp", metadata={"help": "Name of the system, in the last column of the run."}
     )

@@ -40,7 +40,7 @@ PAIRS_AT_ONCE = 1024
 """Queries are scored together until they have so many results."""
 _STDIN = "-"
 _OPTIONS_WITHOUT_EFFECT = {"output", "overwrite", "keep", "quiet"}
-"""Options that change no line of a run. Others do, if only the last bit of a score: a cache, a
+"""Options that change no line of a run. Others do, if only the last bit of a score: a
 device and a budget decide which pairs are scored together."""
 
 
@@ -149,7 +149,6 @@ def _reranker(options: RerankOptions) -> HarpReranker:
         batch_tokens=options.batch_tokens,
         device=options.device[0] if options.device and len(options.device) == 1 else options.device,
         dtype=options.dtype,
-        cache=options.cache,
     )
 
 
@@ -169,7 +168,6 @@ def _settings(run: str, options: RerankOptions) -> dict[str, Any]:
     return {
         "run": file_hash(Path(run)),
         **{n: value for n, value in asdict(options).items() if n not in _OPTIONS_WITHOUT_EFFECT},
-        "cache": options.cache is not None,
         "device": options.device or [str(choose_device(None))],
         "dataset": options.dataset.removeprefix("irds:"),
         "model": model_fingerprint(options.model),

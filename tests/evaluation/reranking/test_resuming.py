@@ -60,14 +60,12 @@ def scored(monkeypatch):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("cached", [False, True])
 def test_a_kill_loses_only_the_queries_in_flight(
-    rerank, same_run, run_file, whole, tiny_bert, tmp_path, scored, kill, cached
+    rerank, same_run, run_file, whole, tiny_bert, tmp_path, scored, kill
 ):
     scored.clear()
     output = tmp_path / "out.run.gz"
     options = ["--output", output]
-    options += ["--cache", tmp_path / "cache"] if cached else []
     command = [run_file, "--dataset", "harp-encyclopedia", "--model", tiny_bert, *options]
     command = ["rerank", *map(str, command), "--max_length", "40", "--quiet"]
     killed = subprocess.run(
@@ -118,7 +116,7 @@ def test_a_finished_run_is_not_made_again(rerank, run_file, tmp_path, scored, ca
     assert rerank(run_file, "--output", output) == 0
     assert scored == []
     content = output.read_bytes()
-    for options in (["--depth", 3], ["--batch-tokens", 64], ["--cache", tmp_path / "cache"]):
+    for options in (["--depth", 3], ["--batch-tokens", 64]):
         assert rerank(run_file, "--output", output, *options) == 2
         name = options[0].lstrip("-").replace("-", "_")
         assert f"made from other settings ({name}: " in capsys.readouterr().err
