@@ -208,7 +208,7 @@ def test_devices_without_sense_are_refused(tiny_bert, options, message):
         Scorer(tiny_bert, **options).score(["a"], ["b"])
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_several_processes_give_the_same_scores_and_end(tiny_bert):
     queries, documents = some_pairs(40)
     expected = Scorer(tiny_bert, batch_tokens=64).score(queries, documents)
@@ -226,7 +226,7 @@ def test_several_processes_give_the_same_scores_and_end(tiny_bert):
     assert not scoring_children(os.getpid())
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left_behind(tiny_bert, tmp_path, how):
     script = tmp_path / "script.py"
@@ -257,7 +257,7 @@ def scoring_children(parent: int) -> list[psutil.Process]:
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_memory_stays_flat_over_100_000_pairs(tiny_bert):
     code = (
         "import psutil\n"

@@ -7,6 +7,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 import torch
+from pyterrier_caching import ScorerCache
 
 from harp_plugin import HarpFusion, HarpReranker
 from harp_plugin.errors import HarpError
@@ -223,3 +224,21 @@ def test_grid_search_chooses_the_weights_of_a_fusion():
         max(grid, key=lambda weights: value(weights, ["2", "4"])),
         max(grid, key=lambda weights: value(weights, ["1", "3"])),
     ]
+
+
+class Raising(pt.Transformer):
+    """A scorer that is never asked."""
+
+    def transform(self, inp):
+        raise AssertionError("a score was not kept")
+
+
+def test_pyterrier_caching_keeps_the_scores(rerank, results, tmp_path):
+    expected = rerank(results)
+    with ScorerCache(tmp_path / "scores", rerank) as cache:
+        pd.testing.assert_series_equal(cache(results)["score"], expected["score"])
+    with ScorerCache(tmp_path / "scores", Raising()) as cache:
+        again = cache(results)
+        with pytest.raises(AssertionError, match="was not kept"):
+            cache(results.assign(query="another"))
+    pd.testing.assert_frame_equal(again[["score", "rank"]], expected[["score", "rank"]])
