@@ -74,8 +74,7 @@ SCORING_OPTIONS = {
         type=str,
         default="float32",
         choices=("float32", "bfloat16", "float16"),
-        help="Type of the numbers that scores are computed with: float32, bfloat16 or "
-        "float16.",
+        help="Type of the numbers that scores are computed with: float32, bfloat16 or float16.",
     ),
     "batch_tokens": ScoringOption(
         part="scorer",

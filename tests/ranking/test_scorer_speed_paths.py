@@ -20,7 +20,6 @@ from transformers import (
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.forward import Forward
-from harp_plugin.ranking.loading import load_cross_encoder
 
 pytestmark = pytest.mark.integration
 

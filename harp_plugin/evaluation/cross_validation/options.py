@@ -89,8 +89,7 @@ class CrossValidationOptions(ExperimentOptions):
     )
     dtype: str = scoring_option(
         "dtype",
-        help="Type of the numbers that rankings are computed with: float32, bfloat16 "
-        "or float16.",
+        help="Type of the numbers that rankings are computed with: float32, bfloat16 or float16.",
     )
     output_dir: str = field(
         default="harp-output/cross-validation",
