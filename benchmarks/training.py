@@ -9,8 +9,7 @@ DIR is a finished build. Both train the same model on the same pair groups with 
 batch, learning rate and length, each in a process of its own, one after the other, some rounds.
 Timed are the steps after the first ones. *padded* is our trainer without packing. With `--mlm` ours
 also learns to predict masked tokens, and sentence-transformers, which cannot, is left out. On a CPU
-all is fp32, on CUDA bf16. Beside pairs and real tokens a second stands the share of the rate of
-flops that a large matrix product reaches here in the same precision. The table is Markdown.
+all is fp32, on CUDA bf16. The table is Markdown.
 
 With `--dense`, both train a bi-encoder on anchor texts with one negative of BM25 each and those of
 the batch: our `contrastive`, and sentence-transformers' MultipleNegativesRankingLoss.
@@ -37,7 +36,6 @@ import torch
 from harp_plugin.models.loading import resolve_model
 from harp_plugin.models.packing.products import multiplies_bfloat16
 from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
-from harp_plugin.training.speed import Speed
 
 _LIBRARIES = ("packed", "padded", "sentence-transformers")
 _PRECISIONS = ("bf16", "fp32, another seed", "fp32")
@@ -59,7 +57,7 @@ def main() -> None:
             command = [sys.executable, __file__, *sys.argv[1:], "--only", name]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             runs.append(json.loads(done.stdout.splitlines()[-1]))
-    _print(results, _product_rate(options.device))
+    _print(results)
     if options.precisions:
         print(f"\nThis CPU multiplies bf16: {multiplies_bfloat16()}.\n")
         _print_curves({name: runs[0]["losses"] for name, runs in results.items()})
@@ -77,31 +75,14 @@ def _print_curves(losses: dict[str, dict[str, float]]) -> None:
     print()
 
 
-def _print(results: dict[str, list[dict[str, Any]]], possible: float) -> None:
-    print(f"A large matrix product runs at {possible / 1e12:.3g} TFLOP/s.\n")
+def _print(results: dict[str, list[dict[str, Any]]]) -> None:
     last = list(results)[-1]
-    print(f"| library | pairs/s | beside {last} | tokens/s | share of products | peak, GB |")
-    print("|---|---|---|---|---|---|")
+    print(f"| library | pairs/s | compared with {last} | peak, GB |")
+    print("|---|---|---|---|")
     base = _mean(results[last], "rate")
     for name, runs in results.items():
         rate, memory = _mean(runs, "rate"), max(run["memory"] for run in runs)
-        counted = "– | –"
-        if "tokens" in runs[0]:
-            share = _mean(runs, "flops") / possible
-            counted = f"{_mean(runs, 'tokens'):.0f} | {share:.1%}"
-        print(f"| {name} | {rate:.2f} | {rate / base:.2f} | {counted} | {memory:.2f} |")
-
-
-def _product_rate(device: str) -> float:
-    """Flops a second of the best of some large matrix products, bf16 on CUDA, fp32 on a CPU."""
-    size, dtype = (8192, torch.bfloat16) if device == "cuda" else (1536, torch.float32)
-    left, right = torch.randn(2, size, size, device=device, dtype=dtype)
-    seconds = []
-    for _ in range(20):
-        started = _now(device)
-        torch.matmul(left, right)
-        seconds.append(_now(device) - started)
-    return 2 * size**3 / min(seconds)
+        print(f"| {name} | {rate:.2f} | {rate / base:.2f} | {memory:.2f} |")
 
 
 def _now(device: str) -> float:
@@ -133,12 +114,10 @@ class _Clock:
 
     Args:
         options: of the benchmark.
-        speed: the trainer's counts of tokens and flops, where it has them.
     """
 
-    def __init__(self, options: argparse.Namespace, speed: Speed | None = None) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.speed = speed
         self.steps = 0
         self.result: dict[str, Any] = {}
 
@@ -147,18 +126,12 @@ class _Clock:
         self.steps += 1
         if self.steps == self.options.warm:
             self.started = _now(self.options.device)
-            if self.speed is not None:
-                self.speed.start()
         elif self.steps == self.options.steps:
             self._stop(_now(self.options.device) - self.started)
 
     def _stop(self, seconds: float) -> None:
         pairs = 2 * self.options.batch * (self.steps - self.options.warm)
         self.result = {"rate": pairs / seconds, "memory": _peak_memory(self.options.device)}
-        if self.speed is not None:
-            size = self.speed.size
-            self.result["tokens"] = size.tokens / seconds
-            self.result["flops"] = self.speed.cost.flops(size) / seconds
 
 
 def _peak_memory(device: str) -> float:
@@ -203,8 +176,7 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
         )
         trainer = build_trainer(groups, tuple(tasks), data.weighted_sum(), model, data, training)
         trainer.model.is_packed = options.only != "padded"
-        # Each line of the log takes the counts of tokens away.
-        clock = _Clock(options, None if options.precisions else trainer.speed)
+        clock = _Clock(options)
         trainer.add_callback(_callback(clock))
         trainer.train()
         log = trainer.state.log_history

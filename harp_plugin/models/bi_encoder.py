@@ -30,7 +30,6 @@ from .pairs import TextTemplate, tokenize
 from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles
 from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
-from .training_cost import BatchSize, TrainingCost
 
 __all__ = ["BiEncoderBatches", "BiEncoderOutput", "TrainableBiEncoder"]
 
@@ -192,20 +191,6 @@ class TrainableBiEncoder(TrainableBase):
         """
         del masker  # no loss of a bi-encoder reads masked tokens
         return BiEncoderBatches(tokenizer, max_length, self.files.prompts)
-
-    def size_of(self, batch: Mapping[str, Any]) -> BatchSize:
-        """Return the size of a batch."""
-        lengths = batch["lengths"]
-        return BatchSize(
-            tokens=int(lengths.sum()),
-            squares=int((lengths * lengths).sum()),
-            pairs=len(batch["query_rows"]),
-            masked=0,
-        )
-
-    def training_cost(self) -> TrainingCost:
-        """Count the weights of matrix products. Call it before processes shard the model."""
-        return TrainingCost.of(self.encoder)
 
     def forward(self, input_ids: Tensor, lengths: np.ndarray) -> BiEncoderOutput:
         """Make a vector of each text.

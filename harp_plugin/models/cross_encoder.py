@@ -33,7 +33,6 @@ from .packing.filling import with_filler
 from .padding import padded_inputs
 from .pairs import PackedPairs, PairEncoder, TokenPairs
 from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
-from .training_cost import BatchSize, TrainingCost, product_weights
 
 __all__ = ["CrossEncoderBatches", "CrossEncoderOutput", "TrainableCrossEncoder"]
 
@@ -234,25 +233,6 @@ class TrainableCrossEncoder(TrainableBase):
         """
         token_types = self.has_token_types and "token_type_ids" in tokenizer.model_input_names
         return CrossEncoderBatches(tokenizer, max_length, token_types=token_types, masker=masker)
-
-    def size_of(self, batch: Mapping[str, Any]) -> BatchSize:
-        """Return the size of a batch."""
-        lengths = batch["lengths"]
-        return BatchSize(
-            tokens=int(lengths.sum()),
-            squares=int((lengths * lengths).sum()),
-            pairs=len(lengths),
-            masked=len(batch.get("mlm_labels", ())),
-        )
-
-    def training_cost(self) -> TrainingCost:
-        """Count the weights of matrix products. Call it before processes shard the model."""
-        base = getattr(self.scorer, self.scorer.base_model_prefix)
-        return TrainingCost.of(
-            base,
-            scoring_head=product_weights(self.scorer) - product_weights(base, leave_out="pooler"),
-            language_head=product_weights(self.language_model),
-        )
 
     def loss_inputs(self, output: CrossEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
         """Return the scores by group, and the predictions at the masked tokens."""

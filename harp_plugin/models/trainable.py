@@ -17,7 +17,6 @@ from .masking import TokenMasker
 from .packing import can_pack
 from .padding import pad_to_mask
 from .sentence_encoder import SentenceEncoderFiles
-from .training_cost import BatchSize, TrainingCost
 
 __all__ = [
     "Batch",
@@ -126,8 +125,8 @@ class TrainableModel(Protocol):
     """A `torch.nn.Module` that `harp_plugin.training` can train.
 
     Each kind of model is one class in one file. The class decides how its batches are made, which
-    values its losses read, how it is saved, how much it computes and what its card says. The
-    trainer, losses, meters, cards and validation use this protocol only.
+    values its losses read, how it is saved and what its card says. The trainer, losses, meters,
+    cards and validation use this protocol only.
 
     Attributes:
         description: what the model card says about this kind of model.
@@ -170,9 +169,6 @@ class TrainableModel(Protocol):
             masker: draws the masks of the documents' tokens; None masks nothing.
         """
 
-    def size_of(self, batch: Mapping[str, Any]) -> BatchSize:
-        """Return the size of a batch."""
-
     def loss_inputs(self, output: Any, batch: Mapping[str, Any]) -> LossInputs:
         """Return the values that losses read, from the output of `forward` and from the batch.
 
@@ -180,9 +176,6 @@ class TrainableModel(Protocol):
         group, (groups,); ``keys``, a `GroupKeys`; and, if the data have them, ``teacher_scores``,
         (pairs,).
         """
-
-    def training_cost(self) -> TrainingCost:
-        """Return how much a step computes. Call it before processes shard the model."""
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
         """Return the names of the new weights that no loss trains.

@@ -7,7 +7,6 @@ from pathlib import Path
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from .data import EpochSampler
-from .speed import Speed
 
 __all__ = ["EarlyStopping", "TrainingProgress"]
 
@@ -37,21 +36,18 @@ class TrainingProgress(TrainerCallback):
 
     Args:
         sampler: the sampler of the groups.
-        speed: measures the speed; its clock starts with the training.
         early_stopping: at the start of an epoch the training ends if it is over.
     """
 
-    def __init__(self, sampler: EpochSampler, speed: Speed, early_stopping: EarlyStopping) -> None:
+    def __init__(self, sampler: EpochSampler, early_stopping: EarlyStopping) -> None:
         self._sampler = sampler
-        self._speed = speed
         self._early_stopping = early_stopping
 
     def on_train_begin(self, args, state, control, **_: object) -> None:
-        """Find the best checkpoint in the present folder, and start the clock."""
+        """Find the best checkpoint in the present folder."""
         best = Path(args.output_dir) / f"checkpoint-{state.best_global_step}"
         if best.is_dir():
             state.best_model_checkpoint = str(best)
-        self._speed.start()
 
     def on_epoch_begin(self, args, state, control, **_: object) -> None:
         """Set the epoch of the sampler, and end a training that is over."""

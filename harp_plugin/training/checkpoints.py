@@ -11,7 +11,6 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .checkpoint_files import keep_newest
 from .folder import RunFolder
-from .speed import Speed
 
 __all__ = ["DescribedCheckpoints"]
 
@@ -22,7 +21,6 @@ class DescribedCheckpoints(TrainerCallback):
     Args:
         folder: the folder of the run.
         state_of: turns the trainer's state into what `checkpoint_manifest` takes by name.
-        speed: the clock that stops meanwhile.
         limit: how many checkpoints are kept; None, 0 or less keeps all.
     """
 
@@ -30,20 +28,17 @@ class DescribedCheckpoints(TrainerCallback):
         self,
         folder: RunFolder,
         state_of: Callable[[TrainerState], dict[str, Any]],
-        speed: Speed,
         limit: int | None,
     ) -> None:
         self._folder = folder
         self._state_of = state_of
-        self._speed = speed
         self._limit = limit
 
     def on_save(self, args, state, control, **_: object) -> None:
         """Describe the checkpoint that was saved."""
         checkpoint = Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"
         if state.is_world_process_zero and checkpoint.is_dir():
-            with self._speed.stopped():
-                self._folder.describe(checkpoint, self._state_of(state))
+            self._folder.describe(checkpoint, self._state_of(state))
             self.remove_old(state)
 
     def remove_old(self, state: TrainerState) -> None:

@@ -11,7 +11,6 @@ from ..work.versions import package_versions
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .card import cited
 from .judged_arguments import FinetuneDataArguments
-from .speed import SPEEDS
 
 __all__ = [
     "checkpoint_manifest",
@@ -29,7 +28,6 @@ _DECIDED_BY_THE_CLOCK = frozenset(
     {
         *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
         "train_tokens_per_second",
-        *SPEEDS,
     }
 )
 

@@ -19,7 +19,6 @@ from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .checkpoints import DescribedCheckpoints
-from .curves import CURVES, draw_curves
 from .data import GroupCollator, GroupDataset, PairGroups
 from .folder import RunFolder
 from .inputs import check_output_dir, fingerprints
@@ -187,13 +186,12 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
             "untrained_weights": trainer.untrained,
         }
 
-    described = DescribedCheckpoints(folder, state_of, trainer.speed, trainer.save_total_limit)
+    described = DescribedCheckpoints(folder, state_of, trainer.save_total_limit)
     trainer.add_callback(described)
     trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model(str(folder.partial))
     if trainer.is_world_process_zero():
         described.remove_old(trainer.state)  # what a kill has kept from it
-        draw_curves(trainer.state.log_history, folder.partial / CURVES)
         folder.publish(state_of(trainer.state) | {"best_step": trainer.best_step})
     trainer.accelerator.wait_for_everyone()
     if training_args.world_size > 1:

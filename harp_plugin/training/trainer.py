@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerControl
 from transformers.integrations import is_deepspeed_zero3_enabled
-from transformers.trainer_callback import PrinterCallback, ProgressCallback
+from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, one_line
@@ -28,8 +28,6 @@ from .finite import NonFinite, StopAtNonFinite
 from .held_out import held_out_batches
 from .losses import WeightedSum
 from .meters import Meters
-from .progress import StepBar
-from .speed import Speed
 from .tevatron import TevatronTrainer
 from .validation import Validation, measure_on_first_process
 
@@ -87,7 +85,6 @@ class HarpTrainer(TevatronTrainer):
         self.validation = validation
         self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
         self.sampler = EpochSampler(len(train_dataset), args.seed)
-        self.speed = Speed(model.training_cost(), args.device)
         self.early_stopping = EarlyStopping(args.early_stopping_patience or 1)
         with _option_errors():
             super().__init__(
@@ -97,15 +94,12 @@ class HarpTrainer(TevatronTrainer):
                 eval_dataset=held_out or validation,
                 data_collator=data_collator,
                 processing_class=tokenizer,
-                callbacks=[TrainingProgress(self.sampler, self.speed, self.early_stopping)],
+                callbacks=[TrainingProgress(self.sampler, self.early_stopping)],
             )
         # Losses are divided by the counts of the whole global batch, and not once more.
         self.model_accepts_loss_kwargs = True
         self.eval_dataset = held_out
-        self.remove_callback(ProgressCallback)
         self.remove_callback(PrinterCallback)
-        if not args.disable_tqdm:
-            self.add_callback(StepBar())
         if args.early_stopping_patience:
             self.add_callback(self.early_stopping)
         self.non_finite = NonFinite(args.device)
@@ -213,14 +207,13 @@ class HarpTrainer(TevatronTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log each loss, and the loss and accuracy of each task, besides the total loss."""
         if "loss" in logs:
-            logs |= self.meters.drain(self.accelerator) | self.speed.drain(self.accelerator)
+            logs |= self.meters.drain(self.accelerator)
         super().log(logs, start_time)
 
     def training_step(
         self, model: nn.Module, inputs: Batch, num_items_in_batch: Tensor | None = None
     ) -> Tensor:
-        """Run one forward and backward pass, and count its tokens and pairs."""
-        self.speed.add(self.trained_model.size_of(inputs))
+        """Run one forward and backward pass."""
         if self.embedding_gradient is not None:
             self.embedding_gradient.begin()
         return Trainer.training_step(self, model, inputs, num_items_in_batch)
@@ -247,18 +240,17 @@ class HarpTrainer(TevatronTrainer):
         validation = self.validation if eval_dataset is None else None
         groups = self.eval_dataset if eval_dataset is None else eval_dataset
         values: dict[str, float] = {}
-        with self.speed.stopped():
-            if groups is not None or validation is None:
-                values |= self._losses_on(groups)
-            if validation is not None:
-                values |= measure_on_first_process(
-                    validation,
-                    self.trained_model,
-                    self.processing_class,
-                    weights=self.gathered_weights(),
-                    device=self.args.device,
-                    process=self.args.process_index,
-                )
+        if groups is not None or validation is None:
+            values |= self._losses_on(groups)
+        if validation is not None:
+            values |= measure_on_first_process(
+                validation,
+                self.trained_model,
+                self.processing_class,
+                weights=self.gathered_weights(),
+                device=self.args.device,
+                process=self.args.process_index,
+            )
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in values.items()}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(
@@ -312,13 +304,12 @@ class HarpTrainer(TevatronTrainer):
         return super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        with self.speed.stopped():
-            name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-            if self.args.should_save:
-                begin(Path(str(self.args.output_dir)) / name)
-            super()._save_checkpoint(model, trial)
-            # Each process must write its part before the first process describes the checkpoint.
-            self.accelerator.wait_for_everyone()
+        name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        if self.args.should_save:
+            begin(Path(str(self.args.output_dir)) / name)
+        super()._save_checkpoint(model, trial)
+        # Each process must write its part before the first process describes the checkpoint.
+        self.accelerator.wait_for_everyone()
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:

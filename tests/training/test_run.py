@@ -253,3 +253,22 @@ def test_another_build_is_another_run(groups, options, tmp_path):
     groups.fingerprint = "another"
     with pytest.raises(HarpError, match="overwrite"):
         fit(groups, model_args, data_args, training_args)
+
+
+def test_tensorboard_shows_what_is_logged(options):
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    changes = {"max_steps": 4, "eval_strategy": "steps", "eval_steps": 2}
+    changes |= {"validation_build_dir": "unread", "report_to": "tensorboard"}
+    folder = fit(SentenceGroups(), *options(**changes), held_out=SentenceGroups(4))
+    (events,) = (folder / "runs").iterdir()
+    scalars = EventAccumulator(str(events)).Reload()
+    log = json.loads((folder / LOG).read_text())
+    for tag, key in (
+        ("train/loss/hinge", "loss/hinge"),
+        ("train/rqp/accuracy", "rqp/accuracy"),
+        ("eval/loss", "eval_loss"),
+    ):
+        logged = [(line["step"], pytest.approx(line[key], rel=1e-6)) for line in log if key in line]
+        assert [(event.step, event.value) for event in scalars.Scalars(tag)] == logged
