@@ -210,12 +210,7 @@ def _build(read: _Read) -> None:
         *(BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions),
         NegativeOptions,
     )
-    if options[0].dry_run:
-        from .commands.estimate import estimate, report
-
-        _show(report(estimate(sources, *options), Path(options[0].output_dir)))
-    else:
-        _show(summary(build(sources, *options)))
+    _show(summary(build(sources, *options)))
 
 
 @_Command("inspect", "DIR", _BUILD, written=_page_files)

@@ -90,7 +90,7 @@ def test_commands_and_their_options_exist(block):
         if command in WITHOUT_OPTIONS:
             continue
         flags = {each.partition("=")[0] for each in rest if each.startswith("--")}
-        assert flags <= known_flags(command) | {"--help", "--help-all", "--dry-run"}, command
+        assert flags <= known_flags(command) | {"--help", "--help-all"}, command
         if command in TAKES_A_RECIPE and rest and not rest[0].startswith("-"):
             assert rest[0].endswith((".json", ".yaml")) or rest[0] in recipe_names(), rest[0]
 

@@ -127,21 +127,11 @@ def test_a_build_is_interrupted_in_a_stage(stage, numbers, shared_data, start, t
 
 @pytest.mark.integration
 @pytest.mark.parametrize("seconds", [1.5, 2.5, 3.5])
-def test_imports_and_dry_runs_are_interrupted(seconds, shared_data, start, left, tmp_path):
-    process = start(*build_of(shared_data, tmp_path / "out", "--dry-run"))
+def test_imports_are_interrupted(seconds, shared_data, start, left, tmp_path):
+    process = start(*build_of(shared_data, tmp_path / "out"))
     time.sleep(seconds)
     interrupt(process, signal.SIGINT)
     assert not left() and not (tmp_path / "out").exists()
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_of_a_dry_run(number, shared_data, start, left, tmp_path):
-    process = start(*build_of(shared_data, tmp_path / "out", "--dry-run"))
-    wait_for(left, process)
-    time.sleep(random.Random(number).random())
-    interrupt(process, number)
-    assert emptied(left)
 
 
 @pytest.mark.integration

@@ -79,7 +79,6 @@ PUBLIC = {
     ],
     "harp_plugin.inspection.checks": ["CHECKS"],
     "harp_plugin.commands.build": ["BuildOptions", "STAGES", "build", "check", "summary"],
-    "harp_plugin.commands.estimate": ["Estimate", "estimate", "report"],
     "harp_plugin.commands.export": ["ExportOptions", "as_tevatron", "export"],
     "harp_plugin.commands.adapt": ["AdaptOptions", "FUSION", "SIGNALS", "adapt"],
     "harp_plugin.commands.collect": ["CollectOptions", "collect", "summary"],

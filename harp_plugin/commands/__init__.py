@@ -1,1 +1,1 @@
-"""Commands that combine several parts: build, dry run, export, training, check, quickstart."""
+"""The commands of `harp`, one file each."""

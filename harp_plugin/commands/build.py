@@ -95,11 +95,6 @@ class BuildOptions:
     )
     world: int | None = world_option()
     quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
-    dry_run: bool = field(
-        default=False,
-        metadata={"help": "Read a sample and print what to expect. Nothing is built."},
-    )
-    sample_pages: int = field(default=2000, metadata={"help": "How many pages --dry-run reads."})
     overwrite: bool = overwrite_option("a stage")
     keep: bool = keep_option()
 

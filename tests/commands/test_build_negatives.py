@@ -1,4 +1,4 @@
-"""`harp build --negatives`: added to a finished build, estimated, and refused in one line."""
+"""`harp build --negatives`: added to a finished build, and refused in one line."""
 
 import shutil
 import sys
@@ -10,11 +10,7 @@ from test_build import PAGES, TASKS, run
 from harp_plugin import cli
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.commands.check import CheckOptions, check
-from harp_plugin.commands.estimate import estimate
-from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
-from harp_plugin.graph import GraphOptions
-from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.work.manifest import read_manifest
@@ -97,15 +93,3 @@ def test_a_script_that_pisa_does_not_read(tmp_path, tiny_bert):
     source = write_dump(tmp_path / "d.xml", pages)
     with pytest.raises(HarpError, match="letters of the documents are Latin"):
         run(source, tmp_path / "out", tiny_bert)
-
-
-def test_the_dry_run_counts_them(plain, tmp_path, tiny_bert):
-    source, finished = plain
-    output = shutil.copytree(finished, tmp_path / "out")
-    options = BuildOptions(str(output), tasks=TASKS, negatives=["model"], workers=1, device="cpu")
-    chosen = (CorpusOptions(), GraphOptions(min_words=0), WeightOptions(str(tiny_bert)))
-    negatives = NegativeOptions(negatives_model=str(tiny_bert))
-    expected = estimate([source], options, *chosen, negatives=negatives)
-    rows = run(source, output, tiny_bert)["bm25_negatives"]["rows"]
-    assert expected.rows["texts searched by"] == sum(rows.values())
-    assert 0 < expected.seconds["bm25_negatives"] < 1 < 1 + expected.seconds["model_negatives"]

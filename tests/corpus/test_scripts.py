@@ -7,7 +7,6 @@ from reading import read
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.pages import Page
-from harp_plugin.corpus.sample import sample_corpus
 from harp_plugin.corpus.scripts import refusal
 from harp_plugin.errors import HarpError
 
@@ -65,9 +64,6 @@ def test_a_build_of_such_pages_alone_fails(tmp_path):
     source = write_dump(tmp_path / "d.xml", pages, {"1": "一"})
     with pytest.raises(HarpError) as raised:
         build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
-    with pytest.raises(HarpError) as sampled:
-        sample_corpus([source], tmp_path / "sample", CorpusOptions(), 10)
-    assert str(sampled.value) == str(raised.value)
     assert str(raised.value) == (
         "d.xml: all pages are in Chinese (1), Japanese (2), whose words no spaces separate, and "
         "words are not segmented: name a source in another language"

@@ -1,7 +1,6 @@
 """The stage ``dense_negatives`` on 150 real articles, beside sentence-transformers."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -97,9 +96,6 @@ def test_a_build_makes_them_and_a_task_draws_them(tiny_bert, shared_data, tmp_pa
     encoder = ["--negatives-encoder", str(tiny_bert)]
     assert main(["build", str(simplewiki), "--output-dir", build, *flags, *encoder]) == 0
     assert not (tmp_path / "build" / "bm25_negatives").exists()
-    sample = ["--output-dir", build, *flags, *encoder, "--dry-run"]
-    assert main(["build", str(simplewiki), *sample]) == 0
-    assert re.search(r"\n  dense_negatives +\d+ s\n", capsys.readouterr().out)
     draw = DrawOptions(negatives="dense", negatives_per_group=3)
     data = PreTrainingData(build, {"anchor": 1}, draw=draw)
     table = data.source

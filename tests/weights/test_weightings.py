@@ -13,11 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dumps import write_dump
 from test_contrast import contrast_by_loops
 
 from harp_plugin.commands.build import BuildOptions, build
-from harp_plugin.commands.estimate import estimate
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
@@ -29,7 +27,6 @@ from harp_plugin.text import words
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
-from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.mapped import open_table
 from harp_plugin.work.provenance import OverwriteRules
 from harp_plugin.work.stage import Stage
@@ -252,14 +249,6 @@ def test_finished_work_is_kept_and_left_overs_go(linked, tmp_path):
     rules = OverwriteRules(overwrite=True)
     again = build_weights(directory, other, quiet=True, rules=rules)
     assert again["collection"]["dirichlet_mu"] == 7
-
-
-def test_a_dry_run_needs_no_model_either(linked, tmp_path):
-    source = write_dump(tmp_path / "d.xml", PAGES)
-    options = BuildOptions(str(tmp_path / "out"), workers=1, dry_run=True)
-    weights = WeightOptions("/nowhere/model", weighting="language-model")
-    found = estimate([source], options, CorpusOptions(), GraphOptions(min_words=0), weights)
-    assert found.rows["rqp"] == read_manifest(linked / "graph")["rows"]["anchors"]
 
 
 def command(source, output, model, weighting, workers):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import HarpError
 from ..steps import output_folder, say
 from .budget import in_words, seconds_in
 from .options import AdaptOptions
@@ -18,16 +17,12 @@ from .training import Learner, cross_encoder, encoder, train
 if TYPE_CHECKING:
     from ...corpus.options import CorpusOptions
     from ...evaluation import Results
-    from ...graph import GraphOptions
-    from ...weights.options import WeightOptions
-    from ..build import BuildOptions
 
 __all__ = ["adapt"]
 
 _SECONDS_OF_A_QUERY = 15
 """One query is ranked for so many seconds of the budget, as far as 100 to 500 queries go."""
 _MOST_TRAIN_QUERIES = 5000
-_SAMPLE_PAGES = 500
 
 
 def adapt(
@@ -53,7 +48,8 @@ def adapt(
     began, budget = time.monotonic(), seconds_in(options.budget)
     with output_folder(options.folder):
         learners = [cross_encoder(options), encoder(options)]
-        _build(sources, options, corpus, learners, budget)
+        _build(sources, options, corpus, learners)
+        print(f"the build took {in_words(time.monotonic() - began)} of {options.budget}")
         _collect(options, budget)
         steps = make_plan(options, learners, budget - (time.monotonic() - began))
         for learner in learners:
@@ -70,7 +66,6 @@ def _build(
     options: AdaptOptions,
     corpus: CorpusOptions | None,
     learners: Sequence[Learner],
-    budget: float,
 ) -> None:
     from ...graph import GraphOptions
     from ...negatives.options import NEGATIVES
@@ -83,7 +78,6 @@ def _build(
         output_dir=str(options.folder / "build"),
         tasks=list(dict.fromkeys(task for recipe in recipes for task in recipe["tasks"])),
         negatives=[kind for kind in NEGATIVES if kind in asked],
-        sample_pages=_SAMPLE_PAGES,
         workers=options.workers,
         overwrite=options.overwrite,
         keep=options.keep,
@@ -95,33 +89,8 @@ def _build(
         title_anchors=options.title_anchors,
     )
     weights = WeightOptions(model=options.model)
-    if not Path(building.output_dir).exists():
-        _estimate(sources, budget, building, corpus, graph, weights)
     say("build", "pages, links and training examples of the source")
     print(summary(build(sources, building, corpus, graph, weights)))
-
-
-def _estimate(
-    sources: Sequence[str | Path],
-    budget: float,
-    building: BuildOptions,
-    corpus: CorpusOptions | None,
-    graph: GraphOptions,
-    weights: WeightOptions,
-) -> None:
-    """Print what the build will take, and refuse one that leaves no time for training."""
-    from ...corpus.options import CorpusOptions
-    from ..estimate import estimate, report
-
-    say("estimate", f"what the build takes of the {in_words(budget)}, from a sample of the source")
-    expected = estimate(sources, building, corpus or CorpusOptions(), graph, weights)
-    print(report(expected, Path(building.output_dir)), flush=True)
-    seconds = sum(expected.seconds.values())
-    if seconds > budget:
-        raise HarpError(
-            f"the build alone would take about {in_words(seconds)}, longer than --budget "
-            f"{in_words(budget)}: give a longer budget, or a part of the source"
-        )
 
 
 def _collect(options: AdaptOptions, budget: float) -> None:
