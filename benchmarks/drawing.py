@@ -36,7 +36,7 @@ def main() -> None:
     device = torch.device(options.device)
     tokenizer = load_tokenizer(options.model)
     model = TrainableCrossEncoder.load(options.model).to(device).train()
-    tasks = options.tasks or read_manifest(options.directory / "examples")["options"]["tasks"]
+    tasks = options.tasks or read_manifest(options.directory / "examples")["settings"]["tasks"]
     masker = TokenMasker.of(tokenizer)
     collator = GroupCollator(
         model.batches(tokenizer, max_length=options.max_length, masker=masker), tasks

@@ -117,7 +117,7 @@ def audit_json(
     """Write the text of `audit.json`: what was checked, the limits, and each task's results."""
     content = {
         "generator": GENERATOR,
-        "build": {stage: manifest["fingerprint"] for stage, manifest in manifests.items()},
+        "build": {stage: manifest["content"] for stage, manifest in manifests.items()},
         "seed": seed,
         "draw": asdict(draw),
         "model": None if not_run else model,

@@ -58,9 +58,9 @@ def inspect(
     path = Path(options.output) if options.output else directory / "inspect.html"
     refuse_other_files(path, PAGE_MARK)
     refuse_other_files(audit_path(path), AUDIT_MARK)
-    tasks = read_manifest(directory / "examples")["options"]["tasks"]
+    tasks = read_manifest(directory / "examples")["settings"]["tasks"]
     manifests = {stage: read_manifest(directory / stage) for stage in needed_stages(tasks, draw)}
-    weighed = manifests["weights"]["options"] if "weights" in manifests else {}
+    weighed = manifests["weights"]["settings"] if "weights" in manifests else {}
     model = options.model or weighed.get("model", WeightOptions.model)
     weighting = weighed.get("weighting", WeightOptions.weighting)
     counter = TokenCounter(load_tokenizer(model))

@@ -86,7 +86,7 @@ def build_model_negatives(
     devices = worker_devices(choose_device(device), workers)
     shards = {
         f"{queries}-{file.path.stem}": _Shard(queries, file, directory, stage, devices[0])
-        for queries in read_manifest(directory / _CANDIDATES)["options"]["queries"]
+        for queries in read_manifest(directory / _CANDIDATES)["settings"]["queries"]
         for file in table_files(directory / _CANDIDATES, queries)
     }
     texts = BuildTexts(directory, verify=True)

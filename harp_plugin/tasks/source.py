@@ -119,7 +119,7 @@ class BuildSource:
                 f"{directory} is of an earlier version, whose link graph lacks what is drawn now: "
                 "run `harp build` again with --overwrite"
             )
-        built = read_manifest(directory / "examples")["options"].get("tasks", tasks)
+        built = read_manifest(directory / "examples")["settings"].get("tasks", tasks)
         if missing := [task for task in tasks if task not in built]:
             raise HarpError(
                 f"{directory} was built without {', '.join(missing)}: run `harp build` again "

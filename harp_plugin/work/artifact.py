@@ -61,14 +61,19 @@ from typing import Any
 from filelock import FileLock
 
 from ..errors import HarpError
-from .hashes import changed_file, describe_file, file_damage
 from .provenance import OverwriteRules, Provenance
-from .records import read_record, write_record
+from .records import (
+    NOT_WRITTEN_BY_HARP,
+    changed_file,
+    describe_file,
+    describe_files,
+    read_record,
+    write_record,
+)
 from .writing import TEMPORARY, remove_temporary_of, whole_file, whole_folder
 
 __all__ = [
     "MANIFEST",
-    "NOT_WRITTEN_BY_HARP",
     "STARTED",
     "Artifact",
     "OverwriteRules",
@@ -76,14 +81,13 @@ __all__ = [
     "read_finished",
     "record_path",
     "verify",
+    "verify_record",
 ]
 
 MANIFEST = "manifest.json"
 """Name of the record of a finished folder."""
 STARTED = "started.json"
 """Name of the record of a folder that is started; it stays when the folder is finished."""
-NOT_WRITTEN_BY_HARP = "was not written by harp, which leaves it as it is"
-"""What an error says of a file that another program or a person wrote."""
 _LEFTOVER = re.compile(rf"(.*/)?[^/]*{re.escape(TEMPORARY)}(/.*)?|(.*/)?\.[^/]*\.lock(\.by)?")
 """Locks, and what killed processes have left."""
 
@@ -150,6 +154,21 @@ class Artifact:
             self._refuse_unknown(record)
         return record
 
+    def check(self) -> dict[str, Any] | None:
+        """Check that what is there is the same work, or may be replaced.
+
+        Returns:
+            The record of the same work; None if there is none, or other work that is replaced.
+
+        Raises:
+            HarpError: as `is_finished` does, but for files that have changed.
+        """
+        record = self.read()
+        if record is None or self._can_be_used(record):
+            return record
+        self._refuse_unknown(record)
+        return None
+
     def is_finished(self) -> bool:
         """Return whether the work was made from the same, and no file is missing.
 
@@ -159,8 +178,8 @@ class Artifact:
             HarpError: harp did not write what is there; or it was made from something else or has
                 changed since, and the rules do not allow to replace it.
         """
-        record = self.read()
-        if record is None or not self._can_be_used(record) or "files" not in record:
+        record = self.check()
+        if record is None or "files" not in record:
             return False
         damage = changed_file(self._folder, record["files"], whole=False)
         if damage is None:
@@ -172,6 +191,16 @@ class Artifact:
             )
         logger.warning("%s: %s is made again", damage, self.path)
         return False
+
+    def is_whole(self) -> bool:
+        """Return whether the work is finished, whatever else is there; without an error."""
+        record = self._read_record()
+        return (
+            record is not None
+            and "files" in record
+            and self._is_same(record)
+            and changed_file(self._folder, record["files"], whole=False) is None
+        )
 
     def make(self, fill: Callable[[Path], None]) -> bool:
         """Make the work unless it is finished; other processes wait meanwhile.
@@ -185,7 +214,7 @@ class Artifact:
         Raises:
             HarpError: as `is_finished` does.
         """
-        if self._is_whole():  # without a lock, which a folder that cannot be written has not
+        if self.is_whole():  # without a lock, which a folder that cannot be written has not
             return False
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self.path.with_name(f".{self.path.name}.lock")):
@@ -202,8 +231,8 @@ class Artifact:
         Raises:
             HarpError: as `is_finished` does, or other work lies together with unknown files.
         """
-        record = self.read()
-        if record is None or not self._can_be_used(record):
+        record = self.check()
+        if record is None:
             self.clear()
             record = self._made_from
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -231,8 +260,7 @@ class Artifact:
                 yield temporary
                 self.clear()
                 names = [path.relative_to(temporary).as_posix() for path in _files_below(temporary)]
-                files = {name: describe_file(temporary / name) for name in sorted(names)}
-                self._write(files, temporary / MANIFEST)
+                self._write(describe_files(temporary, names), temporary / MANIFEST)
 
     def write(self, contents: Mapping[str, str | bytes], **more: Any) -> None:
         """Write small files into a shared folder, and record them.
@@ -244,10 +272,9 @@ class Artifact:
         Raises:
             HarpError: as `is_finished` does.
         """
-        record = self.read()
-        if record is not None and not self._can_be_used(record):
+        record = self.check()
+        if record is None:
             self.clear()
-            record = None
         files = dict((record or {}).get("files", {}))
         for name, content in contents.items():
             path, data = self.path / name, _as_bytes(content)
@@ -275,7 +302,7 @@ class Artifact:
             The record.
         """
         if not isinstance(files, Mapping):
-            files = {name: describe_file(self._folder / name) for name in sorted(files)}
+            files = describe_files(self._folder, files)
         self._write(files, self.record_path, **more)
         return read_record(self.record_path)
 
@@ -311,15 +338,6 @@ class Artifact:
                 return record
         return None
 
-    def _is_whole(self) -> bool:
-        record = self._read_record()
-        return (
-            record is not None
-            and "files" in record
-            and self._is_same(record)
-            and changed_file(self._folder, record["files"], whole=False) is None
-        )
-
     def _is_same(self, record: Mapping[str, Any]) -> bool:
         stored = Provenance.from_record(record)
         return record["kind"] == self.kind and self.provenance.agrees_with(stored, self.rules)
@@ -348,7 +366,7 @@ class Artifact:
                 raise HarpError(f"{path} is a {_kind_of(path)}: name another {self.rules.output}")
 
     def _refuse_changed(self, path: Path, entry: Mapping[str, Any]) -> None:
-        if not self.rules.overwrite and (damage := file_damage(path, entry, whole=True)):
+        if not self.rules.overwrite and (damage := changed_file(path.parent, {path.name: entry})):
             raise HarpError(
                 f"{damage}: move it away, name another {self.rules.output}, or give --overwrite "
                 "to make it again"
@@ -420,17 +438,17 @@ def verify(path: Path) -> list[str]:
     Returns:
         One line for each file that is missing or has changed, or for a record that is damaged.
     """
-    folder = path if path.is_dir() else path.parent
+    return verify_record(path / MANIFEST if path.is_dir() else record_path(path))
+
+
+def verify_record(record_file: Path) -> list[str]:
+    """Compare the files that a record lists, as `verify` does; one that lists none with itself."""
     try:
-        record = read_record(path / MANIFEST if path.is_dir() else record_path(path))
+        files = read_record(record_file).get("files", {})
     except HarpError as error:
         return [str(error)]
-    damages = (changed_file(folder, {name: entry}) for name, entry in _listed(record))
+    damages = (changed_file(record_file.parent, {name: files[name]}) for name in sorted(files))
     return [damage for damage in damages if damage is not None]
-
-
-def _listed(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(record.get("files", {}).items())
 
 
 def _record_or_none(path: Path) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
+from .artifact import MANIFEST, STARTED
 from .parquet import ShardFile
 from .records import read_record
 
@@ -16,7 +17,6 @@ __all__ = [
     "MANIFEST",
     "STARTED",
     "content_hash",
-    "listed_files",
     "read_content",
     "read_manifest",
     "record_or_none",
@@ -24,10 +24,6 @@ __all__ = [
     "table_files",
 ]
 
-MANIFEST = "manifest.json"
-"""File name of the record that a stage writes last; it commits the whole stage."""
-STARTED = "started.json"
-"""File name of the record of what a stage is made from, which it writes first."""
 _ADVICE = {
     "weights": "to the end first, with --stages weights where its tasks need no term weights",
     "bm25_negatives": "with --negatives bm25 to the end first",
@@ -50,9 +46,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = read_record(path)
     except HarpError as error:
-        raise HarpError(f"{error}: run `harp build` again, which makes it anew") from error
-    if not manifest.keys() >= {"stage", "fingerprint", "content", "files", "rows"}:
-        raise HarpError(f"{path} is of no stage of `harp build`: name its folder")
+        raise HarpError(f"{error}: run `harp build` again, which makes it again") from error
+    if not manifest.keys() >= {"kind", "content", "files", "rows"}:
+        raise HarpError(f"{path} is not of a stage of `harp build`: name its folder")
     return manifest
 
 
@@ -83,53 +79,37 @@ def read_content(directory: Path, *stages: str, needed: bool = True) -> dict[str
     return contents
 
 
-def table_files(folder: Path, name: str, *, whole: bool = False) -> list[ShardFile]:
-    """List the files of a table of a finished stage, in order, and check them.
-
-    Args:
-        folder: of the stage.
-        name: of the table.
-        whole: compare the whole content of each file, else its size and its number of rows.
+def table_files(folder: Path, name: str) -> list[ShardFile]:
+    """List the files of a table of a finished stage, in order, and compare their sizes.
 
     Raises:
-        HarpError: the stage is unfinished, or a file is missing, damaged, or not of the stage.
+        HarpError: the stage is unfinished or has no such table, or a file is missing, has changed,
+            or is not of the stage.
     """
-    files = listed_files(folder, name)
+    files = shard_files(folder, read_manifest(folder)["files"], name)
+    if not files:
+        raise HarpError(f"no table {name} in {folder}: run `harp build` again with its stage")
     paths = {file.path for file in files}
     for path in sorted((folder / name).glob("*.parquet")):
         if path not in paths:
-            raise HarpError(f"{path} is no file of this build: move it away")
+            raise HarpError(f"{path} is not a file of this build: move it away")
     for file in files:
-        file.check(whole=whole)
+        file.check()
     return files
 
 
-def listed_files(folder: Path, name: str) -> list[ShardFile]:
-    """List the files of a table by a finished stage's manifest, in order and unchecked.
-
-    Raises:
-        HarpError: the stage is unfinished or has no such table.
-    """
-    files = shard_files(folder, read_manifest(folder)["files"], table=name)
-    if not files:
-        raise HarpError(f"no table {name} in {folder}: run `harp build` again with its stage")
-    return files
-
-
-def shard_files(
-    folder: Path, listed: Mapping[str, Any], *, table: str | None = None
-) -> list[ShardFile]:
-    """Turn the files that a record lists into shard files, in order.
+def shard_files(folder: Path, listed: Mapping[str, Any], table: str) -> list[ShardFile]:
+    """Turn the files of a table that a record lists into shard files, in order.
 
     Args:
         folder: of the stage.
         listed: the record's entry for each file, by its path in the folder.
-        table: takes the files of this table only.
+        table: the table.
     """
     return [
-        ShardFile.listed(folder / path, entry)
+        ShardFile(folder / path, **entry)
         for path, entry in sorted(listed.items())
-        if table is None or path.rpartition("/")[0] == table
+        if path.rpartition("/")[0] == table
     ]
 
 

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from filelock import FileLock
 
-from .copies import TableCopy, damaged_copies, remove_copies
-from .manifest import listed_files, read_manifest, table_files
-from .parquet import ShardFile
+from .artifact import Artifact, OverwriteRules, Provenance
+from .manifest import read_manifest, table_files
+from .parquet import ShardFile, read_batches, read_schema
 
 __all__ = ["MappedTable", "open_table", "verify_tables"]
 
-logger = logging.getLogger(__name__)
+_TABLE, _INDEX = "table.arrow", "index.npy"
 
 
 class MappedTable:
     """A Parquet table with an ``id`` column, as an uncompressed memory-mapped copy.
 
     The copy and its index (16 bytes a row) are made once, in a stream, and shared by all
-    processes. Where an id stands twice the first row counts.
+    processes. Of rows with the same id the first counts.
 
     Args:
-        stem: path of a finished copy, without its ending.
+        folder: holds a finished copy.
     """
 
-    def __init__(self, stem: Path) -> None:
-        self._stem = stem
-        copy = TableCopy(stem)
-        self._table = pa.ipc.open_file(pa.memory_map(str(copy.arrow))).read_all()
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._table = pa.ipc.open_file(pa.memory_map(str(folder / _TABLE))).read_all()
         # A plain array of the same memory: each access to a `memmap` costs microseconds more.
-        self._ids, self._rows = np.asarray(np.load(copy.index, mmap_mode="r"))
+        self._ids, self._rows = np.asarray(np.load(folder / _INDEX, mmap_mode="r"))
 
     @classmethod
     def of(
@@ -47,31 +44,24 @@ class MappedTable:
         *,
         verify: bool = True,
     ) -> MappedTable:
-        """Open the copy of a table, which is made where it is missing or damaged.
+        """Open the copy of a table, which is made where it is missing, damaged or of another table.
 
         Args:
             files: of the table, in order.
-            cache: where the copy goes: ``<cache>-<content>`` with the endings ``.arrow``, ``.npy``
-                and ``.json``, which holds their checksums.
+            cache: folder for the copy.
             columns: which to copy; None for all.
-            verify: compare the checksums of a copy that is there, else only its sizes.
 
         Raises:
             HarpError: a file of the table is damaged.
         """
         content = hashlib.sha256(" ".join(file.sha256 for file in files).encode()).hexdigest()
-        stem = cache.with_name(f"{cache.name}-{content[:16]}")
-        copy = TableCopy(stem)
-        if not copy.is_whole(verify=verify):
-            cache.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(cache.with_name(f"{cache.name}.lock")):
-                if not copy.is_whole(verify=True):
-                    remove_copies(cache)
-                    copy.make(files, columns)
-        return cls(stem)
+        provenance = Provenance({"columns": columns}, {}, {"table": content})
+        copy = Artifact(cache, "copy of a table", provenance, OverwriteRules(overwrite=True))
+        copy.make(lambda temporary: _copy(files, temporary, columns))
+        return cls(cache)
 
     def __reduce__(self):
-        return MappedTable, (self._stem,)
+        return MappedTable, (self._folder,)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -82,8 +72,8 @@ class MappedTable:
         return self._ids
 
     def __contains__(self, id: int) -> bool:
-        place = int(self._ids.searchsorted(id))
-        return place < len(self._ids) and int(self._ids[place]) == id
+        row = int(self._ids.searchsorted(id))
+        return row < len(self._ids) and int(self._ids[row]) == id
 
     def get(self, id: int, column: str) -> Any:
         """Read the value of one column in the row with this id.
@@ -107,18 +97,18 @@ class MappedTable:
         """Look up the row of each id, which `take` needs; -1 where no row has the id."""
         if not len(self._ids):
             return np.full(len(ids), -1)
-        places = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        return np.where(self._ids[places] == ids, self._rows[places], -1)
+        indices = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+        return np.where(self._ids[indices] == ids, self._rows[indices], -1)
 
     def take(self, rows: np.ndarray, column: str) -> pa.Array:
         """Read one column's values in several rows."""
         return self._table.column(column).take(pa.array(rows)).combine_chunks()
 
     def _row(self, id: int) -> int:
-        place = int(self._ids.searchsorted(id))
-        if place == len(self._ids) or int(self._ids[place]) != id:
+        row = int(self._ids.searchsorted(id))
+        if row == len(self._ids) or int(self._ids[row]) != id:
             raise KeyError(id)
-        return int(self._rows[place])
+        return int(self._rows[row])
 
 
 def open_table(
@@ -136,21 +126,16 @@ def open_table(
         stage: the stage's name.
         table: the table's name.
         columns: which to look up; None for all.
-        verify: as in `MappedTable.of`; with it, the files of the table are checked as well, by
-            their size and number of rows.
 
     Raises:
         HarpError: the stage is unfinished, or a file of the table is missing or damaged.
     """
-    find = table_files if verify else listed_files
     cache = directory / "mapped" / "-".join([stage, table, *(columns or [])])
-    return MappedTable.of(find(directory / stage, table), cache, columns, verify=verify)
+    return MappedTable.of(table_files(directory / stage, table), cache, columns)
 
 
 def verify_tables(directory: Path, stages: Iterable[str]) -> None:
-    """Check all tables of the named stages by their sizes, and the whole content of their copies.
-
-    What opens the tables afterwards, here or in another process, need not verify them.
+    """Check all tables of the named stages by their sizes, before work that opens them later.
 
     Raises:
         HarpError: a stage is unfinished, or a file of it is missing or damaged.
@@ -159,6 +144,19 @@ def verify_tables(directory: Path, stages: Iterable[str]) -> None:
         files = read_manifest(directory / stage)["files"]
         for table in sorted({name.rpartition("/")[0] for name in files}):
             table_files(directory / stage, table)
-    for path in damaged_copies(directory / "mapped"):
-        logger.warning("%s is damaged or missing: the copy is made anew", path)
-        TableCopy(path.with_suffix("")).record.unlink(missing_ok=True)
+
+
+def _copy(files: list[ShardFile], folder: Path, columns: list[str] | None) -> None:
+    """Write the copy of a table, and then the index of its ids."""
+    schema = read_schema(files[0].path)
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
+    with pa.ipc.new_file(folder / _TABLE, schema) as writer:
+        for file in files:
+            file.check()
+            for batch in read_batches(file.path, columns):
+                writer.write_batch(batch)
+    table = pa.ipc.open_file(pa.memory_map(str(folder / _TABLE))).read_all()
+    ids = table.column("id").to_numpy()
+    order = np.argsort(ids, kind="stable")
+    np.save(folder / _INDEX, np.stack([ids[order], order]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import HarpError
-from .hashes import describe_file, file_damage, listed_size
+from .records import changed_file, describe_file
 from .writing import whole_file
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "ShardFile",
     "parquet_files",
     "read_batches",
-    "read_row_count",
     "read_schema",
     "read_table",
     "table_bytes",
@@ -29,7 +28,7 @@ __all__ = [
 
 ROW_GROUP_SIZE = 16384
 """Rows of a row group in the tables of a build."""
-_BUILD = "run `harp build` again, which makes it anew"
+_BUILD = "run `harp build` again, which makes it again"
 _DELETE_AND_BUILD = f"delete this file and {_BUILD}"
 
 
@@ -53,37 +52,19 @@ class ShardFile(NamedTuple):
         """Measure a file that has just been written."""
         return cls(path, rows, **describe_file(path))
 
-    @classmethod
-    def listed(cls, path: Path, entry: Mapping[str, Any]) -> ShardFile:
-        """Take a file as a record of a stage lists it."""
-        return cls(path, entry["rows"], listed_size(entry), entry["sha256"])
-
     @property
     def entry(self) -> dict[str, Any]:
         """What a record of a stage lists of the file."""
         return {"rows": self.rows, "size": self.size, "sha256": self.sha256}
 
-    def damage(self, *, whole: bool) -> str | None:
-        """Compare the file with what was written, by its whole content or else by its size.
-
-        Returns:
-            What is wrong with the file, with its path; None if nothing is.
-        """
-        return file_damage(self.path, self.entry, whole=whole)
-
-    def check(self, *, whole: bool) -> None:
-        """Check the file's number of rows, and its whole content or else its size.
+    def check(self, *, whole: bool = False) -> None:
+        """Compare the file's size with what was written.
 
         Raises:
-            HarpError: it is missing or damaged.
+            HarpError: it is missing or has changed.
         """
-        if damage := self.damage(whole=whole):
-            remedy = _DELETE_AND_BUILD if self.path.exists() else _BUILD
-            raise HarpError(f"{damage}: {remedy}")
-        if self.path.suffix == ".parquet" and read_row_count(self.path) != self.rows:
-            raise HarpError(
-                f"{self.path} has another number of rows than it should: {_DELETE_AND_BUILD}"
-            )
+        if damage := changed_file(self.path.parent, {self.path.name: self.entry}, whole=False):
+            raise HarpError(f"{damage}: {_DELETE_AND_BUILD if self.path.exists() else _BUILD}")
 
 
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> ShardFile:
@@ -139,16 +120,6 @@ def read_schema(path: Path) -> pa.Schema:
     """
     with _refuse_unreadable(path):
         return pq.read_schema(path)
-
-
-def read_row_count(path: Path) -> int:
-    """Read the number of rows from the footer of a Parquet file.
-
-    Raises:
-        HarpError: the file is damaged.
-    """
-    with _refuse_unreadable(path):
-        return pq.read_metadata(path).num_rows
 
 
 def read_table(folder: Path, columns: list[str] | None = None) -> pa.Table:

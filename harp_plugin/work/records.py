@@ -1,18 +1,27 @@
-"""Records: JSON files that hold their own checksum, which shows when they are damaged."""
+"""Records: JSON files with their own checksum, and the sizes and hashes of files in them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import HarpError
-from .store_paths import with_urls
 from .writing import write_text
 
-__all__ = ["CHECKSUM", "NOT_WRITTEN_BY_HARP", "read_own_record", "read_record", "write_record"]
+__all__ = [
+    "CHECKSUM",
+    "NOT_WRITTEN_BY_HARP",
+    "changed_file",
+    "describe_file",
+    "describe_files",
+    "file_hash",
+    "read_own_record",
+    "read_record",
+    "write_record",
+]
 
 CHECKSUM = "checksum"
 """Key of a record for the SHA-256 of all its other entries."""
@@ -21,11 +30,8 @@ NOT_WRITTEN_BY_HARP = "was not written by harp, which leaves it as it is"
 
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a JSON object together with its checksum, whole or not at all.
-
-    What has a URL in an object store stands in it by its URL, not by the path of its local copy.
-    """
-    content = with_urls(json.loads(json.dumps(record)))
+    """Write a JSON object together with its checksum, whole or not at all."""
+    content = json.loads(json.dumps(record))
     content[CHECKSUM] = _checksum(content)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
     write_text(path, text + "\n")
@@ -53,7 +59,7 @@ def read_own_record(
 
     Args:
         path: the record.
-        output: the option that names another place, for errors.
+        output: the option that names another path, for errors.
         together_with: the file that the record describes, for errors.
 
     Raises:
@@ -66,6 +72,54 @@ def read_own_record(
         raise HarpError(
             f"{error}, or {NOT_WRITTEN_BY_HARP}: move {files} away, or name another {output}"
         ) from error
+
+
+def file_hash(path: Path) -> str:
+    """Compute the SHA-256 of a file's whole content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """Measure a file: its ``size`` in bytes and its ``sha256``."""
+    return {"size": path.stat().st_size, "sha256": file_hash(path)}
+
+
+def describe_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Measure files of a folder.
+
+    Returns:
+        What `describe_file` gives for each file, by its name.
+    """
+    return {name: describe_file(folder / name) for name in sorted(names)}
+
+
+def changed_file(
+    folder: Path, listed: Mapping[str, Mapping[str, Any]], *, whole: bool = True
+) -> str | None:
+    """Look for a file that is missing or has changed since a record listed it.
+
+    Args:
+        folder: where the files lie.
+        listed: what `describe_files` gave.
+        whole: compare the whole content of each file, else its size alone.
+
+    Returns:
+        What is wrong with the first such file; None if there is none.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    for name, entry in sorted(listed.items()):
+        path = folder / name
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            return f"{name!r} is listed, which lies outside of {folder}"
+        if not path.is_file():
+            return f"{path} is missing"
+        has_size = path.stat().st_size == entry["size"]
+        if not has_size or (whole and file_hash(path) != entry["sha256"]):
+            return f"{path} has changed since it was written"
+    return None
 
 
 def _checksum(record: Any) -> str:

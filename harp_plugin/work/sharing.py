@@ -106,7 +106,7 @@ class Share(NamedTuple):
         with self._turn(stage):
             if self.world > 1 and stage.is_whole:
                 return stage.manifest
-            return stage.finish(with_others=self.world > 1, **more)
+            return stage.finish(**more)
 
     def _turn(self, stage: Any) -> AbstractContextManager[Any]:
         folder = stage.folder

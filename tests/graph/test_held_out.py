@@ -115,11 +115,11 @@ def build(corpus, folder, **options):
 def test_without_them_a_build_is_as_it_was(corpus, tmp_path):
     """The manifest does not name the options either: earlier builds are finished still."""
     plain, files = build(corpus, tmp_path / "plain")
-    assert "held_out_links" not in plain["rows"] and "seed" not in plain["options"]
+    assert "held_out_links" not in plain["rows"] and "seed" not in plain["settings"]
     again, _ = build(corpus, tmp_path / "again", held_out_by="text", seed=7)
     assert again == plain
     out, others = build(corpus, tmp_path / "out", held_out_links=0.3, held_out_by="text", seed=7)
-    assert out["options"]["held_out_links"] == 0.3 and out["options"]["seed"] == 7
+    assert out["settings"]["held_out_links"] == 0.3 and out["settings"]["seed"] == 7
     assert out["rows"]["held_out_links"] == out["drops"]["link that is held out for queries"] > 0
     assert out["rows"]["anchors"] + out["rows"]["held_out_links"] == plain["rows"]["anchors"]
     assert files.keys() < others.keys()

@@ -181,7 +181,7 @@ def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
         build_weights(directory, here, device="cpu", quiet=True)
     rules = OverwriteRules(overwrite=True)
     again = build_weights(directory, here, device="cpu", quiet=True, rules=rules)
-    assert again["options"]["dtype"] == "float32"
+    assert again["settings"]["dtype"] == "float32"
 
 
 def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):

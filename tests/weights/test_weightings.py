@@ -162,7 +162,7 @@ def test_contrast_by_loops(linked, tmp_path, tiny_bert, random_distribution):
         str(tiny_bert), weighting="contrastive", random_distribution=random_distribution
     )
     manifest = build_weights(directory, options, device="cpu", quiet=True)
-    assert manifest["heads"] == 2 and manifest["options"]["saturation"] == 0.01
+    assert manifest["heads"] == 2 and manifest["settings"]["saturation"] == 0.01
     attention = AttentionWeigher(str(tiny_bert), device="cpu")
     leads = collection_of(directory)
     mass = defaultdict(float)

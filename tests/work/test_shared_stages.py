@@ -69,18 +69,6 @@ def test_hosts_of_other_settings_are_refused_before_any_shard_is_finished(tmp_pa
         bf16.finish_shard("b", {"table": 1}, {})
 
 
-@pytest.mark.parametrize("world", [1, 2])
-def test_who_is_alone_removes_what_killed_workers_left(tmp_path, world):
-    stage, share = Stage(tmp_path / "stage", {}, {}), Share(0, world)
-    share.start(stage)
-    stage.finish_shard("a", {"table": 1}, {})
-    left = tmp_path / "stage" / "table" / "a.parquet.1.harp-tmp"
-    left.parent.mkdir()
-    left.touch()
-    share.finish(stage)
-    assert left.exists() == (world > 1)
-
-
 @pytest.mark.parametrize(
     ("environment", "share"),
     [

@@ -1,6 +1,5 @@
 """A stage's life: started, killed, gone on with, finished, asked for something else."""
 
-import json
 import logging
 import shutil
 
@@ -12,7 +11,6 @@ from harp_plugin.work import stage as stage_module
 from harp_plugin.work.manifest import read_content, read_manifest, table_files
 from harp_plugin.work.parquet import read_table, write_table
 from harp_plugin.work.provenance import OverwriteRules
-from harp_plugin.work.records import read_record, write_record
 from harp_plugin.work.stage import Stage
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -68,7 +66,7 @@ def test_finished_shards_are_kept(tmp_path):
     assert manifest == read_manifest(again.folder)
     assert manifest["rows"] == {"pages": 7}
     assert manifest["drops"] == {"short": 3, "empty": 1}
-    assert manifest["options"] == {"a": 1} and manifest["heads"] == 2
+    assert manifest["settings"] == {"a": 1} and manifest["heads"] == 2
     assert manifest["versions"]["no-such-package"] == "not installed"
     assert list(manifest["files"]) == ["pages/part-0.parquet", "pages/part-1.parquet"]
 
@@ -119,19 +117,6 @@ def test_other_work_is_replaced_only_when_asked(tmp_path, other, difference, who
     assert list(content(new.folder)) == ["started.json"]
 
 
-def test_unfinished_work_from_another_input_is_replaced(tmp_path):
-    """Nobody can go on with it: a dump that was truncated has been fetched again."""
-    (finished(tmp_path, a=1).folder / "manifest.json").unlink()
-    other_inputs(tmp_path).start()
-    assert list(content(tmp_path)) == ["corpus/started.json"]
-
-
-def test_other_work_without_a_finished_shard_is_replaced(tmp_path):
-    stage(tmp_path, a=1).start()
-    stage(tmp_path, a=2).start()
-    assert read_record(tmp_path / "corpus" / "started.json")["options"] == {"a": 2}
-
-
 @pytest.mark.parametrize("overwrite", [True, False])
 @pytest.mark.parametrize("name", ["dump.xml", "pages/part-9.parquet", "a/b/c.txt", ".hidden"])
 def test_a_folder_of_unknown_origin_is_refused(tmp_path, name, overwrite):
@@ -143,35 +128,6 @@ def test_a_folder_of_unknown_origin_is_refused(tmp_path, name, overwrite):
         with pytest.raises(HarpError, match=r"files that harp did not write.*move them away"):
             getattr(stage(tmp_path, OverwriteRules(overwrite=overwrite), a=1), act)()
     assert content(tmp_path) == {f"corpus/{name}": b"precious"}
-
-
-@pytest.mark.parametrize("name", ["notes.txt", "pages/notes.txt", "shards/notes.txt"])
-def test_overwriting_never_deletes_a_strange_file(tmp_path, name):
-    done = finished(tmp_path, a=1)
-    (done.folder / name).write_text("precious")
-    before = content(tmp_path)
-    with pytest.raises(HarpError, match=rf"1 files that harp did not write, such as {name}"):
-        stage(tmp_path, OverwriteRules(overwrite=True), a=2).start()
-    assert content(tmp_path) == before
-
-
-def test_a_link_in_place_of_the_folder_is_refused(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "file").write_text("precious")
-    (tmp_path / "corpus").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(HarpError, match="is a symbolic link, not a folder"):
-        stage(tmp_path, OverwriteRules(overwrite=True)).start()
-    assert (tmp_path / "elsewhere" / "file").exists()
-
-
-def test_links_inside_are_removed_and_not_followed(tmp_path):
-    done = finished(tmp_path, a=1)
-    (tmp_path / "far").mkdir()
-    (tmp_path / "far" / "part-0.parquet").write_text("precious")
-    (done.folder / "far").symlink_to(tmp_path / "far")
-    with pytest.raises(HarpError, match="such as far"):
-        stage(tmp_path, OverwriteRules(overwrite=True), a=2).start()
-    assert (tmp_path / "far" / "part-0.parquet").read_text() == "precious"
 
 
 def of_version(monkeypatch, number):
@@ -232,7 +188,7 @@ def test_an_empty_table_that_is_needed(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"stage": ', "[]", "null", "{}", '{"a": 1}', "", "[" * 10**5])
-def test_a_damaged_manifest_is_told_and_made_anew(tmp_path, text):
+def test_a_damaged_manifest_is_told_and_made_again(tmp_path, text):
     done = finished(tmp_path, a=1)
     before = content(tmp_path)
     (done.folder / "manifest.json").write_text(text)
@@ -243,25 +199,6 @@ def test_a_damaged_manifest_is_told_and_made_anew(tmp_path, text):
     again.start()
     assert again.shard_done("part-0") and again.shard_done("part-1")
     again.finish()
-    assert content(tmp_path) == before
-
-
-def test_one_changed_digit_of_a_manifest_is_seen(tmp_path):
-    done = finished(tmp_path, a=1)
-    path = done.folder / "manifest.json"
-    path.write_text(path.read_text().replace('"pages": 5', '"pages": 6'))
-    with pytest.raises(HarpError, match="its checksum is wrong"):
-        read_manifest(done.folder)
-
-
-def test_both_records_damaged(tmp_path):
-    done = finished(tmp_path, a=1)
-    for name in ("manifest.json", "started.json"):
-        (done.folder / name).write_text("{")
-    before = content(tmp_path)
-    for rules in (None, OverwriteRules(overwrite=True)):
-        with pytest.raises(HarpError, match="is damaged or was not written by harp"):
-            stage(tmp_path, rules, a=1).start()
     assert content(tmp_path) == before
 
 
@@ -290,50 +227,25 @@ def test_only_our_temporary_files_are_removed(tmp_path):
     }
 
 
-def flip(path, place=-200):
-    data = bytearray(path.read_bytes())
-    data[place] ^= 4
-    path.write_bytes(data)
-
-
-@pytest.mark.parametrize("damage", ["flip", "truncate", "delete", "swap", "record"])
-def test_damaged_shards_are_made_anew(tmp_path, caplog, damage):
+@pytest.mark.parametrize("damage", ["truncate", "delete", "record"])
+def test_damaged_shards_are_made_again(tmp_path, caplog, damage):
     done = finished(tmp_path, a=1)
     (done.folder / "manifest.json").unlink()
     file = done.folder / "pages" / "part-1.parquet"
-    if damage == "flip":
-        flip(file)
-    elif damage == "truncate":
+    if damage == "truncate":
         file.write_bytes(file.read_bytes()[:-1])
     elif damage == "delete":
         file.unlink()
-    elif damage == "swap":
-        shutil.copy(done.folder / "pages" / "part-0.parquet", file)
     else:
         (done.folder / "shards" / "part-1.json").write_text("{}")
     again = stage(tmp_path, a=1)
     with caplog.at_level(logging.WARNING):
         again.start()
-    assert "part-1" in caplog.text and "made anew" in caplog.text
+    assert "part-1" in caplog.text and "is made again" in caplog.text
     assert again.shard_done("part-0") and not again.shard_done("part-1")
 
 
-def test_a_stage_of_release_0_1_is_finished(tmp_path):
-    """It calls the size of a file ``bytes``."""
-    done = finished(tmp_path, a=1)
-    manifest = read_manifest(done.folder)
-    for entry in manifest["files"].values():
-        entry["bytes"] = entry.pop("size")
-    write_record(done.folder / "manifest.json", manifest)
-    before = content(tmp_path)
-    assert stage(tmp_path, a=1).is_finished()
-    assert [file.rows for file in table_files(done.folder, "pages", whole=True)] == [3, 2]
-    assert content(tmp_path) == before
-    (done.folder / "pages" / "part-0.parquet").write_bytes(b"short")
-    assert not stage(tmp_path, a=1).is_finished()
-
-
-def test_a_missing_file_of_a_finished_stage_is_made_anew(tmp_path):
+def test_a_missing_file_of_a_finished_stage_is_made_again(tmp_path):
     done = finished(tmp_path, a=1)
     (done.folder / "pages" / "part-0.parquet").unlink()
     again = stage(tmp_path, a=1)
@@ -346,47 +258,33 @@ def test_a_missing_file_of_a_finished_stage_is_made_anew(tmp_path):
 class TestTableFiles:
     def test_in_order(self, tmp_path):
         done = finished(tmp_path, a=1)
-        files = table_files(done.folder, "pages", whole=True)
-        assert [file.rows for file in files] == [3, 2]
+        assert [file.rows for file in table_files(done.folder, "pages")] == [3, 2]
         assert read_table(done.folder / "pages")["id"].to_pylist() == [1, 2, 3, 4, 5]
 
-    @pytest.mark.parametrize("whole", [True, False])
-    @pytest.mark.parametrize("damage", ["flip", "truncate", "delete", "foreign", "another table"])
-    def test_damage_is_one_line_that_names_the_file(self, tmp_path, damage, whole):
+    @pytest.mark.parametrize("damage", ["truncate", "delete", "foreign"])
+    def test_damage_is_one_line_that_names_the_file(self, tmp_path, damage):
         done = finished(tmp_path, a=1)
         file = done.folder / "pages" / "part-1.parquet"
-        if damage == "flip":
-            flip(file, -100)  # in the footer, behind which there are 8 bytes
-        elif damage == "truncate":
+        if damage == "truncate":
             file.write_bytes(file.read_bytes()[:-1])
         elif damage == "delete":
             file.unlink()
-        elif damage == "foreign":
-            shutil.copy(file, done.folder / "pages" / "part-2.parquet")
         else:
-            with pytest.raises(HarpError, match="no table links"):
-                table_files(done.folder, "links")
-            return
-        if damage == "flip" and not whole:
-            return  # a footer may be readable in spite of it
+            shutil.copy(file, done.folder / "pages" / "part-2.parquet")
         with pytest.raises(HarpError, match=r"part-[12]\.parquet") as caught:
-            table_files(done.folder, "pages", whole=whole)
+            table_files(done.folder, "pages")
         assert "\n" not in str(caught.value)
 
-    def test_another_number_of_rows(self, tmp_path):
-        done = finished(tmp_path, a=1)
-        manifest = read_manifest(done.folder)
-        manifest["files"]["pages/part-0.parquet"]["rows"] = 4
-        write_record(done.folder / "manifest.json", manifest)
-        with pytest.raises(HarpError, match="another number of rows"):
-            table_files(done.folder, "pages")
+    def test_another_table(self, tmp_path):
+        with pytest.raises(HarpError, match="no table links"):
+            table_files(finished(tmp_path, a=1).folder, "links")
 
 
 def test_content_is_of_the_files_and_not_of_the_settings(tmp_path):
     one = finished(tmp_path / "one", a=1)
     two = finished(tmp_path / "two", a=2)
     first, second = (read_manifest(work.folder) for work in (one, two))
-    assert first["fingerprint"] != second["fingerprint"]
+    assert first["settings"] != second["settings"]
     assert first["content"] == second["content"]
     three = stage(tmp_path / "three", a=1)
     three.start()
@@ -409,11 +307,3 @@ def test_a_stage_that_was_made_from_other_tables_is_refused(tmp_path):
         else:
             with pytest.raises(HarpError, match="graph was made from another corpus"):
                 read_content(tmp_path, "corpus", "graph")
-
-
-def test_fingerprint_does_not_depend_on_order_or_place(tmp_path):
-    one = Stage(tmp_path / "x", {"a": 1, "b": "é"}, {"c": "1", "d": "2"})
-    two = Stage(tmp_path / "y", {"b": "é", "a": 1}, {"d": "2", "c": "1"})
-    assert one.fingerprint == two.fingerprint
-    assert one.fingerprint != Stage(tmp_path / "x", {"a": 1, "b": "e"}, one.inputs).fingerprint
-    json.dumps(one.fingerprint)

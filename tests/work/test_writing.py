@@ -75,12 +75,3 @@ def test_a_listed_file_outside_of_the_folder_is_told(tmp_path):
     assert changed_file(tmp_path, listed) is None
     for name in ("../file", "/etc/passwd"):
         assert "lies outside" in changed_file(tmp_path, {name: listed["file"]})
-
-
-def test_records_of_release_0_1_call_the_size_bytes(tmp_path):
-    (tmp_path / "file").write_text("content")
-    entry = describe_files(tmp_path, ["file"])["file"]
-    listed = {"file": {"bytes": entry["size"], "sha256": entry["sha256"]}}
-    assert changed_file(tmp_path, listed) is None
-    (tmp_path / "file").write_text("content!")
-    assert "has changed since it was written" in changed_file(tmp_path, listed, whole=False)

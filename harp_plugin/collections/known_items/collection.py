@@ -15,7 +15,6 @@ from ...work.provenance import OverwriteRules
 from ...work.sql.options import EngineOptions
 from ...work.sql.steps import PACKAGES, run_steps
 from ...work.stage import Stage
-from ...work.unknown_files import clear_folder
 from .documents import DocumentIds, named_pages, page_keys, write_documents
 from .folder import CARD, FILES, write_card, write_queries, write_record_of
 from .options import QueryOptions
@@ -96,7 +95,7 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     queries = judged_queries(terms, pages, options, drops)
     splits = drawn_queries(split_queries(queries, options, drops), options, drops)
     if not any(splits.values()):
-        clear_folder(stage.folder)  # other options may be given for it
+        stage.clear()  # other options may be given for it
         raise HarpError(_nothing(directory, options, len(terms), drops))
     folder = stage.folder
     written = write_documents(files, folder, ids) + write_queries(folder, splits, pages)
@@ -122,7 +121,7 @@ def _source(directory: Path) -> str:
 
 
 def _held_out_by(directory: Path) -> str:
-    return read_manifest(directory / "graph")["options"].get("held_out_by", "")
+    return read_manifest(directory / "graph")["settings"].get("held_out_by", "")
 
 
 def _nothing(directory: Path, options: QueryOptions, terms: int, drops: Counter[str]) -> str:

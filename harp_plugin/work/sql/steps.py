@@ -187,10 +187,10 @@ def _error_message(error: Exception, stage: Stage, options: EngineOptions) -> st
 
 
 def _source_files(folder: Path) -> list[Path]:
-    """Return the files of a table; for a finished stage, check them against their checksums."""
+    """Return the files of a table; for a finished stage, compare their sizes."""
     if not (folder.parent / MANIFEST).is_file():
         return parquet_files(folder)
-    return [file.path for file in table_files(folder.parent, folder.name, whole=True)]
+    return [file.path for file in table_files(folder.parent, folder.name)]
 
 
 class _Run(Mapping[str, "ir.Table"]):
