@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
-
-from filelock import FileLock
 
 from ..errors import HarpError
 from .store_names import exchange_with_hosts
@@ -98,21 +95,13 @@ class Share(NamedTuple):
         Raises:
             HarpError: as `Stage.start` does.
         """
-        with self._turn(stage):
-            stage.start(with_others=self.world > 1)
+        stage.start(with_others=self.world > 1)
 
     def finish(self, stage: Any, **more: Any) -> dict[str, Any]:
         """Finish a stage, unless another host has done so; return its manifest."""
-        with self._turn(stage):
-            if self.world > 1 and stage.is_whole:
-                return stage.manifest
-            return stage.finish(**more)
-
-    def _turn(self, stage: Any) -> AbstractContextManager[Any]:
-        folder = stage.folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder.with_name(f".{folder.name}.lock"))
-        return lock if self.world > 1 else nullcontext()
+        if self.world > 1 and stage.is_whole:
+            return stage.manifest
+        return stage.finish(**more)
 
 
 ALONE = Share()

@@ -152,7 +152,7 @@ def test_a_damaged_copy_is_made_again(tmp_path, caplog):
 def test_a_damaged_table_is_not_copied(tmp_path):
     files = write(tmp_path / "t", [rows(30)])
     files[0].path.write_bytes(files[0].path.read_bytes()[:-1])
-    with pytest.raises(HarpError, match=r"part-0\.parquet has changed"):
+    with pytest.raises(HarpError, match=r"part-0\.parquet (is damaged|has changed)"):
         MappedTable.of(files, tmp_path / "c" / "t")
     assert not list((tmp_path / "c").glob("**/*.arrow"))
 
