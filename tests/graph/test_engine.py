@@ -177,9 +177,10 @@ import resource, signal, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from test_engine import pairs
-from harp_plugin.engine import EngineOptions, Step, run_steps
+from harp_plugin.work.sql.options import EngineOptions
+from harp_plugin.work.sql.steps import Step, run_steps
 from harp_plugin.errors import HarpError
-from harp_plugin.storage import Stage
+from harp_plugin.work.stage import Stage
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, 4_000_000))
     stage = Stage(Path({folder!r}), {{}}, {{}})
@@ -215,8 +216,8 @@ import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from test_engine import waits
-from harp_plugin.engine import Step, run_steps
-from harp_plugin.storage import Stage
+from harp_plugin.work.sql.steps import Step, run_steps
+from harp_plugin.work.stage import Stage
 if __name__ == "__main__":
     stage = Stage(Path({folder!r}), {{}}, {{}})
     stage.start()
