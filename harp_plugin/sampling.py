@@ -18,7 +18,6 @@ __all__ = [
     "sample",
     "softmax",
     "stable_id",
-    "truncated_normal_length",
     "zero_truncated_poisson",
 ]
 
@@ -60,14 +59,6 @@ def _poisson_cdf(rate: float) -> np.ndarray:
     log_factorials = np.cumsum(np.log(counts))
     probabilities = np.exp(counts * np.log(rate) - rate - log_factorials)
     return np.cumsum(probabilities / probabilities.sum())[:-1]
-
-
-def truncated_normal_length(rng: np.random.Generator, mean: float = 3.0) -> int:
-    """Draw int(Normal(mean, 1)) until it is ≥ 1, as the released code of the HARP authors does."""
-    while True:
-        length = int(rng.normal(mean, 1))
-        if length >= 1:
-            return length
 
 
 def sample(

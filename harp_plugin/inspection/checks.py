@@ -124,7 +124,6 @@ _OURS = {
         limits=ACCURACY_THRESHOLDS,
         has_opposite=True,
         advice="Draw positives from any place of the text, not by their order.",
-        task_advice={"rdp": "Early anchors weigh more: draw any two with --rdp-anchors all_pairs."},
         by_design={
             "ati": "This is the task: its positive is the lead. The model does not see the order; "
             "look at the document alone."

@@ -12,7 +12,7 @@ from ..corpus.boilerplate import begins_with_hatnote
 from ..errors import HarpError
 from ..sampling import stable_id
 from ..tasks import DocumentOrigin, DrawOptions, Pair, PairGroup, QueryOrigin, SampledWord
-from ..tasks.importance import anchor_importance
+from ..tasks.anchors import anchor_importance
 from ..tasks.source import Anchor, BuildSource
 from ..tasks.terms import Terms, stop_words
 from ..text import normalize_anchor, words

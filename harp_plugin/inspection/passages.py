@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from ..tasks.weighed_text import WeighedText
+from ..tasks.terms import WeighedText
 from ..text import WORD
 
 __all__ = ["LEVELS", "Mention", "Passage", "Piece", "Run", "cut", "passage"]

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..tasks import DocumentOrigin, DrawOptions, Pair, QueryOrigin
-from ..tasks.importance import anchor_importance
+from ..tasks.anchors import anchor_importance
 from ..tasks.pretraining import DrawnGroup
 from ..tasks.queries import written_anchor
 from ..tasks.source import Anchor, BuildSource
-from ..tasks.terms import stop_words
-from ..tasks.weighed_text import WeighedText
+from ..tasks.terms import WeighedText, stop_words
 from ..text import words
 from .passages import Mention, Passage, cut, passage
 
@@ -182,8 +181,7 @@ class _SampleMaker:
         if origin.anchor is not None:
             link = self.source.anchor(origin.anchor)
             anchor = Phrase(written_anchor(link, self.source, self.options), "anchor")
-            first = self.options.anchor_position == "first"
-            parts = [anchor, *parts] if first else [*parts, anchor]
+            parts = [anchor, *parts]
         elif sampled:
             pieces = pair.query.split(" ")
             is_drawn = [bool({piece, *words(piece)} & set(sampled)) for piece in pieces]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from .base import sentences_of_several_pages
 from .groups import PairGroup
-from .negatives import draw_negatives
+from .negatives import draw_negatives, pages_linked_with, unrelated_page
 from .options import DrawOptions
-from .other_pages import pages_linked_with, unrelated_page
 from .passages import draw_item
-from .queries import drawn_query, page_group, page_pair
+from .queries import drawn_query, page_group
 from .source import BuildSource
 
 __all__ = ["ACM"]
@@ -52,9 +49,4 @@ class ACM:
             own=lambda excluded: unrelated_page(rng, first, excluded, source, options),
             unlike=[first.page],
         )
-        group = page_group("acm", query, [second.page, *pages], source, options, relevant)
-        if group is None or options.acm_negative_query != "redrawn":
-            return group
-        redrawn = drawn_query(first, words, rng, source, options, page=first.page) or query
-        negatives = (page_pair(redrawn, page, source, options.document_fields) for page in pages)
-        return replace(group, negatives=tuple(negatives))
+        return page_group("acm", query, [second.page, *pages], source, options, relevant)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from ..errors import HarpError
 from ..option_names import flag, old_names, takes_old_names
-from .document_text import DOCUMENT_FIELDS, OVERLAPPING
 
 __all__ = ["PRESETS", "DrawOptions"]
 
@@ -15,10 +14,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "normalization": "linear",
         "temperature": "1/heads",
-        "query_length": "poisson",
         "replacement": False,
         "stop_words": "english",
-        "anchor_position": "first",
         "anchor_words_in_query": "removed",
         "min_drawn_words": 1,
         "query_case": "lower",
@@ -26,19 +23,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rqp_negative_words": "anchors_on_page",
         "anchor_words_in_negative": "removed",
         "qdm_negatives": "pair_first",
-        "rdp_anchors": "by_importance",
-        "rdp_anchor_weight": "sum",
-        "rdp_repeats": "summed",
         "rdp_agreement": True,
         "rdp_max_in_link_ratio": 4.0,
-        "acm_negative_query": "same",
         "acm_negative_page": "same_article",
         "prop_words": "language_model",
-        "prop_background": "occurrences",
         "prop_mu": "mean_length",
         "prop_min_count": "auto",
         "prop_subsampling": 1e-5,
-        "srr_negatives": "siblings",
         "rwi_negatives": "others",
         "negatives": "task",
         "alike_negatives": "excluded",
@@ -51,7 +42,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "redraw_each_epoch": True,
     },
 }
-_LIKE_ITS_AUTHORS = {
+PRESETS["paper"] = {
+    **PRESETS["default"],
     "normalization": "softmax",
     "replacement": True,
     "stop_words": "scikit-learn",
@@ -63,10 +55,6 @@ _LIKE_ITS_AUTHORS = {
     "alike_negatives": "allowed",
     "negatives_per_group": 8,
     "redraw_each_epoch": False,
-}
-PRESETS["paper"] = {
-    **PRESETS["default"],
-    **_LIKE_ITS_AUTHORS,
     "temperature": "1",
     "negative_query_length": "drawn",
     "anchor_words_in_negative": "zero_weight",
@@ -75,25 +63,10 @@ PRESETS["paper"] = {
     "prop_min_count": "50",
     "rwi_negatives": "any",
 }
-PRESETS["released"] = {
-    **PRESETS["default"],
-    **_LIKE_ITS_AUTHORS,
-    "query_length": "normal",
-    "anchor_position": "last",
-    "negative_query_length": "drawn_above_one",
-    "anchor_words_in_negative": "kept",
-    "qdm_negatives": "first_ten",
-    "rdp_anchors": "all_pairs",
-    "rdp_anchor_weight": "mean",
-    "rdp_repeats": "apart",
-    "acm_negative_query": "redrawn",
-    "acm_negative_page": "any_but_pair",
-    "prop_background": "documents",
-    "prop_min_count": "10",
-    "prop_subsampling": 1e-4,
-    "srr_negatives": "article",
-    "mixing": "proportional",
-}
+
+
+_OVERLAPPING = (frozenset({"lead", "text", "passage"}), frozenset({"title", "passage"}))
+"""Fields that hold the same words: a document has one of each set at most."""
 
 
 def _option(help: str, *choices: str) -> Any:
@@ -122,8 +95,7 @@ class DrawOptions:
     preset: str = field(
         default="default",
         metadata={
-            "help": "Values of the options that are not named: default, paper (as the paper says)"
-            " or released (as the code of its authors does).",
+            "help": "Values of the options that are not named: default or paper (its letter).",
             "choices": list(PRESETS),
         },
     )
@@ -134,21 +106,10 @@ class DrawOptions:
         "linear",
     )
     temperature: str | None = _option("Eq. 3: temperature of the softmax, a number or 1/heads.")
-    query_length: str | None = _option(
-        "Eq. 4: distribution from which the number of a query's words is drawn.",
-        "poisson",
-        "normal",
-    )
     replacement: bool | None = _option("Words are drawn with replacement.")
     stop_words: str | None = _option(
         "Words that are not drawn: english (the list of scikit-learn and words that it lacks, such "
         "as used), scikit-learn (its list alone), none, or a file with one word on each line."
-    )
-    anchor_position: str | None = _option(
-        "S1, the query of RQP, QDM and ACM, is an anchor and words of its sentence: whether the "
-        "anchor stands before or behind the drawn words.",
-        "first",
-        "last",
     )
     anchor_words_in_query: str | None = _option(
         "S1: the words of the anchor are taken out before its other words are drawn, or kept.",
@@ -167,10 +128,9 @@ class DrawOptions:
     )
     negative_query_length: str | None = _option(
         "S2, the negative query of RQP, where it is made of words of a page: it is as long as S1, "
-        "or its length is drawn (drawn), where one word gives no group (drawn_above_one).",
+        "or its length is drawn (drawn).",
         "equal",
         "drawn",
-        "drawn_above_one",
     )
     rqp_negative_words: str | None = _option(
         "RQP: S2 is the S1 of an anchor that stands on the linked page and leads elsewhere "
@@ -184,26 +144,12 @@ class DrawOptions:
         "RQP, eq. 5: what happens to the words of the anchor in S2.",
         "removed",
         "zero_weight",
-        "kept",
     )
     qdm_negatives: str | None = _option(
         "QDM, of the pages that anchors of one text lead to: two pages are drawn, then an anchor "
-        "of the first (pair_first); or an anchor, and then another of these pages (drawn), or "
-        "another of those that the text's first ten anchors link to (first_ten).",
+        "of the first (pair_first); or an anchor, and then another of these pages (drawn).",
         "pair_first",
         "drawn",
-        "first_ten",
-    )
-    rdp_anchors: str | None = _option(
-        "RDP: two anchors of a sentence are drawn by their weights, or every two are a pair.",
-        "by_importance",
-        "all_pairs",
-    )
-    rdp_anchor_weight: str | None = _option(
-        "RDP: the weight of an anchor is the sum or the mean over its words.", "sum", "mean"
-    )
-    rdp_repeats: str | None = _option(
-        "RDP: the weights of a repeated anchor are added up, or stand apart.", "summed", "apart"
     )
     rdp_agreement: bool | None = _option(
         "RDP: a pair of anchors is left out where the layer before the last does not confirm "
@@ -213,18 +159,11 @@ class DrawOptions:
         "RDP: a pair is left out where one page has more than this many times the in-links of the "
         "other; 0 for no limit."
     )
-    acm_negative_query: str | None = _option(
-        "ACM: the negative has the same S1 as the positive, or another draw of it.",
-        "same",
-        "redrawn",
-    )
     acm_negative_page: str | None = _option(
         "ACM: which pages the negative may be: those that only other sentences of the article "
-        "link to (same_article), all that the sentence does not link to, all but the two of the "
-        "pair, or any.",
+        "link to (same_article), all that the sentence does not link to, or any.",
         "same_article",
         "not_linked",
-        "any_but_pair",
         "any",
     )
     prop_words: str | None = _option(
@@ -232,11 +171,6 @@ class DrawOptions:
         "vocabulary.",
         "language_model",
         "random",
-    )
-    prop_background: str | None = _option(
-        "PROP, eq. 3: P(w|C) counts the occurrences of a word, or the documents that have it.",
-        "occurrences",
-        "documents",
     )
     prop_mu: str | None = _option(
         "PROP, eq. 3: the parameter μ of Dirichlet smoothing, a number or mean_length."
@@ -247,11 +181,6 @@ class DrawOptions:
     )
     prop_subsampling: float | None = _option(
         "PROP: threshold above which frequent words are drawn less often, 0 for none."
-    )
-    srr_negatives: str | None = _option(
-        "SRR: negatives are the sections beside the positive one, or all others of the article.",
-        "siblings",
-        "article",
     )
     rwi_negatives: str | None = _option(
         "RWI: the titles of a negative are those of sections that do not contain the document "
@@ -297,7 +226,7 @@ class DrawOptions:
             "help": "What a page's text as a document is made of, joined by a space; passage is "
             "the title and the part of the page that shares most words with the query; sections as "
             "documents stay as they are (default: the lead; LTM: the whole text)",
-            "choices": list(DOCUMENT_FIELDS),
+            "choices": ["title", "lead", "text", "passage"],
         },
     )
     mixing: str | None = _option(
@@ -354,7 +283,7 @@ class DrawOptions:
         names = self.document_fields
         if names is None:
             return
-        overlapping = any(len(fields & set(names)) > 1 for fields in OVERLAPPING)
+        overlapping = any(len(fields & set(names)) > 1 for fields in _OVERLAPPING)
         if not names or len(set(names)) < len(names) or overlapping:
             raise HarpError(
                 f"--document-fields {' '.join(names)}: name each field once, and none that holds "

@@ -34,7 +34,7 @@ class ROP:
     ) -> PairGroup | None:
         """Draw two word sets of one length; a tie of their likelihoods gives nothing."""
         model = source.language_model(options).document(source.lead(example))
-        size = draw_length(rng, options)
+        size = draw_length(rng)
         sets = [drawn for drawn in (model.draw(rng, size) for _ in range(2)) if drawn is not None]
         likelihoods = [model.log_likelihood(drawn) for drawn in sets]
         if not sets or not max(likelihoods) - min(likelihoods) > _ROUNDING:

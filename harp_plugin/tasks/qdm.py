@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph.capped import lowest
+from .anchors import draw_other_page, draw_senses
 from .groups import PairGroup
 from .negatives import draw_negatives
 from .options import DrawOptions
 from .queries import context_query, page_group
-from .senses import draw_other_page, draw_senses
 from .source import BuildSource
 
 __all__ = ["MAX_EXAMPLES", "QDM"]
@@ -51,6 +51,6 @@ class QDM:
             id=anchor.text_id,
             source=source,
             options=options,
-            own=lambda _: other or draw_other_page(rng, anchor, source, options),
+            own=lambda _: other or draw_other_page(rng, anchor, source),
         )
         return page_group("qdm", query, [anchor.page, *pages], source, options, meant)

@@ -108,8 +108,7 @@ def anchored_query(
     anchor: Anchor, sampled: tuple[SampledWord, ...], source: BuildSource, options: DrawOptions
 ) -> Query:
     """Join S1 from the anchor's text and the sampled words."""
-    text, drawn = written_anchor(anchor, source, options), [word.word for word in sampled]
-    parts = [text, *drawn] if options.anchor_position == "first" else [*drawn, text]
+    parts = [written_anchor(anchor, source, options), *(word.word for word in sampled)]
     origin = QueryOrigin(anchor.source, anchor.sentence, anchor.id, sampled)
     return Query(" ".join(parts), origin)
 
@@ -139,7 +138,7 @@ def drawn_query(
         S1, or None where fewer words than ``min_drawn_words`` can be drawn.
     """
     if size is None:
-        size = draw_length(rng, options)
+        size = draw_length(rng)
     terms = without(terms, words(source.anchor_text(anchor)), options.anchor_words_in_query)
     weighing = anchor.id if page is None else None
     sampled = sample_words(rng, terms, size, source, options, anchor=weighing, page=page)

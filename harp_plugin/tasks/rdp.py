@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from .anchors import draw_two
 from .base import sentences_of_several_pages
 from .groups import PairGroup, QueryOrigin
-from .importance import draw_two
 from .negatives import draw_negatives
 from .options import DrawOptions
 from .queries import Query, page_group

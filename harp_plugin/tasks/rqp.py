@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from .groups import PairGroup
-from .mirror import mirrored_query
 from .options import DrawOptions
-from .page_queries import other_anchor_query, page_query
 from .queries import context_query, page_pair
 from .source import BuildSource
+from .worse_queries import mirrored_query, other_anchor_query, page_query
 
 __all__ = ["RQP"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -12,17 +12,20 @@ import numpy as np
 from ..corpus.sentences import split_sentences
 from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
+from ..query_passage import query_passage
 from ..text import normalize_anchor
 from ..weights.language_model import LanguageModel
+from ..weights.words_stage import open_words
 from ..work.manifest import MANIFEST, read_manifest
 from ..work.mapped import MappedTable, open_table
-from .document_text import DOCUMENT_FIELDS
-from .language_model import open_language_model
 from .options import DrawOptions
-from .terms import Terms, merge_repeats, stop_words
-from .weighed_text import WeighedText
+from .terms import Terms, WeighedText, merge_repeats, stop_words
 
 __all__ = ["AmbiguousText", "Anchor", "BuildSource", "PageLinks"]
+
+_MOST_OCCURRENCES = 50.0
+_FRACTION = 1e-6
+_ARTICLE_WORDS = 1024
 
 
 class Anchor(NamedTuple):
@@ -80,6 +83,11 @@ class AmbiguousText(NamedTuple):
     anchor_pages: np.ndarray
 
 
+def _lazy(stage: str, name: str, *columns: str) -> cached_property[MappedTable]:
+    """Return a table of a `BuildSource` that is opened when it is first read."""
+    return cached_property(lambda source: source._table(stage, name, *columns))
+
+
 class BuildSource:
     """Texts, anchors and weights of a finished build, by id.
 
@@ -110,15 +118,10 @@ class BuildSource:
         """Check that a build has the examples of these tasks.
 
         Raises:
-            HarpError: it was built without one of them, is unfinished, or is of an earlier version.
+            HarpError: it was built without one of them, or is unfinished.
         """
         if not tasks:
             return
-        if "page_links" not in read_manifest(directory / "graph")["rows"]:
-            raise HarpError(
-                f"{directory} is of an earlier version, whose link graph lacks what is drawn now: "
-                "run `harp build` again with --overwrite"
-            )
         built = read_manifest(directory / "examples")["settings"].get("tasks", tasks)
         if missing := [task for task in tasks if task not in built]:
             raise HarpError(
@@ -126,44 +129,21 @@ class BuildSource:
                 f"with --overwrite --tasks {' '.join([*built, *missing])}"
             )
 
+    _pages = _lazy("corpus", "pages", "id", "title", "lead", "lead_bands")
+    _sections = _lazy("corpus", "pages", "id", "title", "sections", "language")
+    _sentences = _lazy("corpus", "sentences", "id", "text")
+    _anchors = _lazy("graph", "anchors")
+    _sentence_anchors = _lazy("graph", "sentence_anchors")
+    _page_links = _lazy("graph", "page_links")
+    _anchor_texts = _lazy("graph", "anchor_texts", "id", "targets")
+    _ambiguous_texts = _lazy("graph", "ambiguous_texts")
+    _documents = _lazy("graph", "documents")
+    _sentence_weights = _lazy("weights", "sentence_weights")
+    _page_weights = _lazy("weights", "page_weights")
+    _anchor_weights = _lazy("weights", "anchor_weights")
+
     def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
         return open_table(self.directory, stage, name, list(columns) or None, verify=self._verify)
-
-    @cached_property
-    def _pages(self) -> MappedTable:
-        return self._table("corpus", "pages", "id", "title", "lead")
-
-    @cached_property
-    def _sections(self) -> MappedTable:
-        return self._table("corpus", "pages", "id", "title", "sections", "language")
-
-    @cached_property
-    def _sentences(self) -> MappedTable:
-        return self._table("corpus", "sentences", "id", "text")
-
-    @cached_property
-    def _anchors(self) -> MappedTable:
-        return self._table("graph", "anchors")
-
-    @cached_property
-    def _sentence_anchors(self) -> MappedTable:
-        return self._table("graph", "sentence_anchors")
-
-    @cached_property
-    def _page_links(self) -> MappedTable:
-        return self._table("graph", "page_links")
-
-    @cached_property
-    def _anchor_texts(self) -> MappedTable:
-        return self._table("graph", "anchor_texts", "id", "targets")
-
-    @cached_property
-    def _ambiguous_texts(self) -> MappedTable:
-        return self._table("graph", "ambiguous_texts")
-
-    @cached_property
-    def _documents(self) -> MappedTable:
-        return self._table("graph", "documents")
 
     @property
     def documents(self) -> np.ndarray:
@@ -190,22 +170,6 @@ class BuildSource:
         return np.cumsum(self.in_links)
 
     @cached_property
-    def _lead_bands(self) -> MappedTable:
-        return self._table("corpus", "pages", "id", "title", "lead_bands")
-
-    @cached_property
-    def _sentence_weights(self) -> MappedTable:
-        return self._table("weights", "sentence_weights")
-
-    @cached_property
-    def _page_weights(self) -> MappedTable:
-        return self._table("weights", "page_weights")
-
-    @cached_property
-    def _anchor_weights(self) -> MappedTable:
-        return self._table("weights", "anchor_weights")
-
-    @cached_property
     def _has_weights(self) -> bool:
         return (self.directory / "weights" / MANIFEST).is_file()
 
@@ -217,7 +181,7 @@ class BuildSource:
     def language_model(self, options: DrawOptions) -> LanguageModel:
         """Read the documents' language models, which are kept for the same options."""
         if self._language_model is None or self._language_model[0] is not options:
-            model = open_language_model(self.directory, options, verify=self._verify)
+            model = _language_model(self.directory, options, verify=self._verify)
             self._language_model = options, model
         return self._language_model[1]
 
@@ -239,7 +203,7 @@ class BuildSource:
                 `query_passage` finds in title and page; None for the lead.
             query: the query, by which the passage is chosen.
         """
-        texts = (DOCUMENT_FIELDS[name](self, page, query) for name in fields or ["lead"])
+        texts = (_DOCUMENT_FIELDS[name](self, page, query) for name in fields or ["lead"])
         return " ".join(filter(None, texts))
 
     def tree(self, page: int) -> Tree:
@@ -335,7 +299,7 @@ class BuildSource:
         return table.array(id, "pages").tolist() if id in table else []
 
     def are_alike(self, first: int, second: int, options: DrawOptions) -> bool:
-        """Tell whether a page is too like another to be a negative beside it.
+        """Return whether a page is too like another to be a negative beside it.
 
         It is where both are one page, have the same title or have near-duplicate leads, unless the
         option ``alike_negatives`` allows such negatives.
@@ -344,24 +308,24 @@ class BuildSource:
             return False
         if first == second:
             return True
-        table = self._lead_bands
         titles, bands = zip(
-            *(table.values(page, ("title", "lead_bands")) for page in (first, second)), strict=True
+            *(self._pages.values(page, ("title", "lead_bands")) for page in (first, second)),
+            strict=True,
         )
         if normalize_anchor(titles[0]) == normalize_anchor(titles[1]):
             return True
         return not set(bands[0] or ()).isdisjoint(bands[1] or ())
 
     def are_linked(self, first: int, second: int) -> bool:
-        """Tell whether one of two pages links to the other, by links that a filter drops too."""
+        """Return whether one of two pages links to the other, by links that a filter drops too."""
         return second in self.page_links(first).linked or first in self.page_links(second).linked
 
     def is_weighed(self, page: int) -> bool:
-        """Tell whether the words of a page's lead have weights."""
+        """Return whether the words of a page's lead have weights."""
         return self._has_weights and page in self._page_weights
 
     def has_weights(self, anchor: int) -> bool:
-        """Tell whether an anchor lies within the model's limit, so that it weighs words."""
+        """Return whether an anchor lies within the model's limit, so that it weighs words."""
         return anchor in self._anchor_weights
 
     def layer_before(self, anchor: int) -> float:
@@ -370,19 +334,8 @@ class BuildSource:
         Returns:
             The sum over the words in the anchor's span; NaN where no such layer weighed it: in a
             build by a language model or by an encoder of one layer.
-
-        Raises:
-            HarpError: the build is older and lacks these weights.
         """
-        try:
-            weight = self._anchor_weights.get(anchor, "layer_before")
-        except KeyError:
-            if not self.has_weights(anchor):
-                raise
-            raise HarpError(
-                f"{self.directory} lacks the weights by the layer before the last: run "
-                "`harp build` again with --overwrite, or draw with --rdp-agreement false"
-            ) from None
+        weight = self._anchor_weights.get(anchor, "layer_before")
         return float("nan") if weight is None else weight
 
     def weighed_sentence(self, sentence: int) -> WeighedText:
@@ -434,3 +387,55 @@ class BuildSource:
 
 def _terms(weighed: WeighedText, options: DrawOptions) -> Terms:
     return merge_repeats(weighed.words, weighed.weights, stop_words(options.stop_words or "none"))
+
+
+def _language_model(directory: Path, options: DrawOptions, *, verify: bool) -> LanguageModel:
+    """Make the language model of all documents of a build.
+
+    Where ``prop_min_count`` is ``auto``, a word needs 50 occurrences, or a millionth of all where
+    that is less.
+
+    Raises:
+        HarpError: the stage ``words`` is unfinished or damaged, or the vocabulary is empty.
+    """
+    collection = open_words(directory, verify=verify)
+    least = options.number("prop_min_count")
+    if least is None:
+        least = min(_MOST_OCCURRENCES, _FRACTION * collection.sums["occurrences"])
+    model = LanguageModel(
+        collection,
+        mu=options.number("prop_mu"),
+        least=least,
+        left_out=stop_words(options.stop_words or "none"),
+        subsampling=options.prop_subsampling or 0.0,
+        is_uniform=options.prop_words == "random",
+    )
+    if not model.words:
+        raise HarpError(
+            f"no word that is not a stop word occurs {least:g} times in the documents: lower "
+            "--prop-min-count, or build from more pages"
+        )
+    return model
+
+
+def _article(source: BuildSource, page: int) -> str:
+    """Join a page's sections; of a long page its beginning, which is more than a model reads."""
+    sections: list[str] = []
+    length = 0
+    for node in source.tree(page).nodes:
+        if length >= _ARTICLE_WORDS:
+            break
+        if node.boilerplate:
+            continue
+        sections += [node.text] if node.text else []
+        length += len(node.text.split())
+    return "\n".join(sections)
+
+
+_DOCUMENT_FIELDS: dict[str, Callable[[BuildSource, int, str], str]] = {
+    "title": lambda source, page, query: source.title(page),
+    "lead": lambda source, page, query: source.lead(page),
+    "text": lambda source, page, query: _article(source, page),
+    "passage": lambda source, page, query: query_passage(query, source.tree(page).text),
+}
+"""What makes each part of a document's text, by the name in the option ``document_fields``."""

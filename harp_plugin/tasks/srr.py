@@ -34,20 +34,13 @@ class SRR:
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw a child as positive; the others are the negatives.
-
-        ``article`` takes them from the whole article, as the authors' code does. (That its positive
-        is always the first deep section is not taken over.)
-        """
+        """Draw a child as positive; the others are the negatives."""
         table = source.examples["srr"]
         page, place = table.get(example, "page"), table.get(example, "place")
         tree = source.tree(page)
         children = [n for n in tree.children(place) if tree.has_words(n.place, LEAST_WORDS)]
         best = draw_item(rng, children)
-        rest = tree.nodes[1:] if options.srr_negatives == "article" else children
-        others = distinct_sections(
-            n for n in rest if tree.has_words(n.place, LEAST_WORDS) and n.text != best.text
-        )
+        others = distinct_sections(node for node in children if node.text != best.text)
         query = Query(" ".join(tree.path(best.place)), QueryOrigin(page))
         drawn = draw_items(rng, others, options.negatives_per_group)
         negatives = tuple(section_pair(query, page, section) for section in drawn)

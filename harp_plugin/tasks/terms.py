@@ -1,8 +1,9 @@
-"""From word weights to a distribution over terms to a pseudo query."""
+"""From a text with weighed words to a distribution over terms to the words of a pseudo query."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -10,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import HarpError
-from ..sampling import linear, softmax, truncated_normal_length, zero_truncated_poisson
+from ..sampling import linear, softmax, zero_truncated_poisson
 from ..text import WORD
 from .options import DrawOptions
 
 __all__ = [
     "Terms",
+    "WeighedText",
     "distribution",
     "draw_length",
     "merge_repeats",
@@ -25,13 +27,65 @@ __all__ = [
 ]
 
 
+def _no_spans() -> np.ndarray:
+    return np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeighedText:
+    """A text, the offsets of its words, and the words' weights, which belong to no other text.
+
+    Attributes:
+        text: the whole text.
+        spans: character offsets of the words in reading order, int64 of shape (words, 2). Words
+            beyond the model's limit have none.
+        weights: of these words, float64 of shape (words,).
+
+    Raises:
+        ValueError: a span does not lie in the text or comes before the span in front of it, or
+            there are more weights than spans or fewer.
+    """
+
+    text: str
+    spans: np.ndarray = field(default_factory=_no_spans)
+    weights: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if len(self.spans) != len(self.weights):
+            raise ValueError(f"{len(self.weights)} weights for {len(self.spans)} words")
+        offsets = self.spans.ravel()
+        if len(offsets) and (offsets[0] < 0 or offsets[-1] > len(self.text)):
+            raise ValueError(f"a word lies beyond the {len(self.text)} characters of the text")
+        if (offsets[1:] < offsets[:-1]).any():
+            raise ValueError("the words are not in reading order")
+
+    @property
+    def words(self) -> list[str]:
+        """The words that have a weight, as they stand in the text."""
+        return [self.text[start:end] for start, end in self.spans.tolist()]
+
+    def within(self, text: str, start: int) -> WeighedText:
+        """Give a longer text the weights of this one, which stands in it.
+
+        Args:
+            text: the longer text.
+            start: offset in the longer text at which this text starts.
+
+        Raises:
+            ValueError: this text does not stand there.
+        """
+        if not text.startswith(self.text, start):
+            raise ValueError(f"the weighed text does not stand at character {start}")
+        return WeighedText(text, self.spans + start, self.weights)
+
+
 class Terms(NamedTuple):
     """Distinct lower-cased terms of a text with their summed weights β (HARP, eq. 2).
 
     Attributes:
         words: the terms.
         weights: β of each, float64 of shape (terms,).
-        written: each as it stands at its first place in the text.
+        written: each as it is first written in the text.
     """
 
     words: list[str]
@@ -134,8 +188,6 @@ def distribution(weights: np.ndarray, options: DrawOptions, heads: int) -> np.nd
     return softmax(weights, options.temperature_for(heads))
 
 
-def draw_length(rng: np.random.Generator, options: DrawOptions) -> int:
+def draw_length(rng: np.random.Generator) -> int:
     """Draw the number of sampled words of a pseudo query (HARP, eq. 4, λ = 3)."""
-    if options.query_length == "normal":
-        return truncated_normal_length(rng, 3.0)
     return zero_truncated_poisson(rng, 3.0)

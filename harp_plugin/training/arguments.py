@@ -43,11 +43,7 @@ __all__ = [
     "multiplies_in_bf16",
 ]
 
-_LOSSES_BY_PRESET = {
-    "default": {"hinge": 1.0, "mlm": 1.0},
-    "paper": {"hinge": 1.0, "mlm": 1.0},
-    "released": {"softmax_margin": 1.0, "mlm": 1.0},
-}
+_DEFAULT_LOSSES = {"hinge": 1.0, "mlm": 1.0}
 _KINDS = {"cross-encoder": TrainableCrossEncoder, "bi-encoder": TrainableBiEncoder}
 _DATA_LIMITS = {"groups_per_epoch": COUNT, **PAIR_LIMITS}
 _LARGE = 1e30
@@ -179,8 +175,7 @@ class HarpDataArguments(PairArguments, DrawOptions):
         metadata={
             "help": losses_help(
                 '{"hinge": {"weight": 1, "margin": 0.5}}',
-                default='those of the preset, {"hinge": 1, "mlm": 1}; for released '
-                '{"softmax_margin": 1, "mlm": 1}',
+                default='{"hinge": 1, "mlm": 1}',
             )
         },
     )
@@ -213,7 +208,7 @@ class HarpDataArguments(PairArguments, DrawOptions):
         for name, value in asdict(self.draw_options).items():
             setattr(self, name, value)
         self.tasks = read_weights("tasks", self.tasks, dict.fromkeys(HARP_TASKS, 1.0))
-        self.losses = read_weights("losses", self.losses, _LOSSES_BY_PRESET[self.preset])
+        self.losses = read_weights("losses", self.losses, _DEFAULT_LOSSES)
         self.max_query_length = read_json("max_query_length", self.max_query_length)
 
     def check(self) -> None:

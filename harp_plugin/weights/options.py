@@ -24,13 +24,6 @@ _OUR_CHOICE = {
 PRESETS: dict[str, dict[str, Any]] = {
     "default": _OUR_CHOICE,
     "paper": _OUR_CHOICE,
-    "released": {
-        **_OUR_CHOICE,
-        "unit": "wordpiece",
-        "anchor_row": "first_piece",
-        "background": "documents",
-        "random_distribution": "pooled",
-    },
 }
 _OPTIONS_OF = {
     "dirichlet_mu": ("language-model",),
@@ -60,8 +53,7 @@ class WeightOptions:
     preset: str = field(
         default="default",
         metadata={
-            "help": "Values of the options that are not named: default, paper (as the paper says)"
-            " or released (as the code of its authors does).",
+            "help": "Values of the options that are not named: default or paper (its letter).",
             "choices": list(PRESETS),
         },
     )
@@ -77,7 +69,7 @@ class WeightOptions:
     unit: str | None = field(
         default=None,
         metadata={
-            "help": "Unit that is weighed and drawn (default: word; released: wordpiece).",
+            "help": "Unit that is weighed and drawn (default: word).",
             "choices": ["word", "wordpiece"],
         },
     )
@@ -85,7 +77,7 @@ class WeightOptions:
         default=None,
         metadata={
             "help": "Whose attention an anchor has: the mean over all its wordpieces (span), or "
-            "that of the first one (default: span; released: first_piece).",
+            "that of the first one (default: span).",
             "choices": ["span", "first_piece"],
         },
     )
@@ -114,7 +106,7 @@ class WeightOptions:
         default=None,
         metadata={
             "help": "language-model: P(w|C) counts the occurrences of a word, or the documents "
-            "that have it (default: occurrences; released: documents).",
+            "that have it (default: occurrences).",
             "choices": ["occurrences", "documents"],
         },
     )
@@ -129,8 +121,8 @@ class WeightOptions:
         default=None,
         metadata={
             "help": "contrastive: the random distribution is the mean of the documents' "
-            "distributions, or is that of their attention added up (default: mean; "
-            "released: pooled).",
+            "distributions, or is that of their attention added up (default: "
+            "mean).",
             "choices": ["mean", "pooled"],
         },
     )

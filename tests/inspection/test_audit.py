@@ -109,7 +109,7 @@ def planted(encyclopedia_build, tmp_path_factory):
 
 @pytest.mark.parametrize(
     "draw",
-    [{"preset": "released"}, {"rqp_negative_words": "page", "negative_query_length": "drawn"}],
+    [{"preset": "paper"}, {"rqp_negative_words": "page", "negative_query_length": "drawn"}],
 )
 def test_queries_of_unequal_length_are_found(encyclopedia_build, tmp_path, draw):
     _, audits = audited(encyclopedia_build, tmp_path, DrawOptions(**draw), table_groups=400)
@@ -324,7 +324,7 @@ def test_page_and_json_say_the_same(build, tmp_path):
     assert {len(each["histograms"]) for each in found["tasks"].values()} == {2, 3}
 
 
-@pytest.mark.parametrize("preset", ["default", "released"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_tasks_level_is_that_of_the_check_named_beside_it(encyclopedia_build, tmp_path, preset):
     report, audits = audited(encyclopedia_build, tmp_path, DrawOptions(preset), table_groups=400)
     shown = Tables(report.path.read_text(encoding="utf-8"))
@@ -340,9 +340,7 @@ def test_a_tasks_level_is_that_of_the_check_named_beside_it(encyclopedia_build, 
 
 
 def test_terminal_names_the_worst_check_and_all_that_are_not_green(encyclopedia_build, tmp_path):
-    report, audits = audited(
-        encyclopedia_build, tmp_path, DrawOptions("released"), table_groups=400
-    )
+    report, audits = audited(encyclopedia_build, tmp_path, DrawOptions("paper"), table_groups=400)
     text = str(report)
     lines = [line for line in text.splitlines() if "page.html" not in line]
     assert max(map(len, lines)) <= 80
@@ -390,7 +388,7 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     for task in ("ict", "bfs", "wlp", "ltm", "prop", "srr", "rwi", "ati"):
         assert "functional_anchors" not in levels(audits[task])
         assert "pages_seen" in levels(audits[task])
-    _, audits = audited(tmp_path / "build", tmp_path, DrawOptions("released"), model_checks=False)
+    _, audits = audited(tmp_path / "build", tmp_path, DrawOptions("paper"), model_checks=False)
     assert levels(audits["rqp"])["longer_query"] is Level.RED
 
 

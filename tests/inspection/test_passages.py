@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harp_plugin.inspection.passages import LEVELS, Mention, cut, passage
-from harp_plugin.tasks.weighed_text import WeighedText
+from harp_plugin.tasks.terms import WeighedText
 
 
 def weighed(text: str, weights: dict[str, float]) -> WeighedText:

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from chi_square import agrees
-from scipy.stats import chisquare, norm
+from scipy.stats import chisquare
 
 from harp_plugin.sampling import (
     generator,
@@ -16,7 +16,6 @@ from harp_plugin.sampling import (
     sample,
     softmax,
     stable_id,
-    truncated_normal_length,
     zero_truncated_poisson,
 )
 
@@ -35,15 +34,6 @@ def test_zero_truncated_poisson(rate):
     assert agrees(counts, chances)
     mean = sum(x * n for x, n in counts.items()) / DRAWS
     assert mean == pytest.approx(rate / (1 - math.exp(-rate)), abs=4 * math.sqrt(rate / DRAWS))
-
-
-def test_truncated_normal_length():
-    """int(Normal(3, 1)) given that it is ≥ 1."""
-    rng = generator("normal")
-    counts = Counter(truncated_normal_length(rng) for _ in range(DRAWS))
-    beyond = 1 - norm.cdf(1, 3, 1)
-    chances = {x: (norm.cdf(x + 1, 3, 1) - norm.cdf(x, 3, 1)) / beyond for x in range(1, 12)}
-    assert agrees(counts, chances)
 
 
 @pytest.mark.parametrize(

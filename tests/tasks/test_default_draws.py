@@ -10,7 +10,6 @@ from orchard_wiki import draws
 
 from harp_plugin.errors import HarpError
 from harp_plugin.tasks.source import BuildSource
-from harp_plugin.weights.tables import TABLES as WEIGHTS
 
 HARP = ["rqp", "qdm", "rdp", "acm"]
 OLD_APPLE = {"old": 4, "tree": 16, "bears": 2, "red": 1, "fruit": 12, "quickly": 1}
@@ -231,14 +230,6 @@ class TestRDP:
         build, source = write_build(layer_before={(6, 0): 20})
         assert draws(source, "rdp", build.sentence(6), 20) == [None] * 20
         assert None not in draws(source, "rdp", build.sentence(6), 20, rdp_agreement=False)
-
-    def test_a_build_without_the_layer_before(self, write_build):
-        """As an older one."""
-        older = {"anchor_weights": WEIGHTS["anchor_weights"].remove(2)}
-        build, source = write_build(schemas=WEIGHTS | older)
-        with pytest.raises(HarpError, match="layer before the last: run `harp build` again"):
-            draws(source, "rdp", build.sentence(0), 1)
-        assert None not in draws(source, "rdp", build.sentence(0), 20, rdp_agreement=False)
 
     def test_words_that_no_layer_weighed(self, write_build):
         """By a language model: there is nothing to agree with."""

@@ -33,7 +33,7 @@ def groups(source, task, **options):
     ]
 
 
-@pytest.mark.parametrize("preset", ["default", "released"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
 def test_title_and_lead(build_source, task, preset):
     """The same groups are drawn, with the same queries; the documents begin with the title."""
     source = build_source

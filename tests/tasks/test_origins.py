@@ -20,7 +20,7 @@ from harp_plugin.text import words
 from harp_plugin.work.parquet import read_table
 
 HARP = ["rqp", "qdm", "rdp", "acm"]
-VARIANTS = [{"preset": "default"}, {"preset": "paper"}, {"preset": "released"}]
+VARIANTS = [{"preset": "default"}, {"preset": "paper"}]
 
 
 def rows(directory, name):
@@ -70,8 +70,7 @@ def test_queries_name_their_anchor_and_their_words(linked_source, tables, task, 
                 assert example in (origin.anchor, origin.sentence)
             text = sentences[origin.sentence]["text"][anchor["start"] : anchor["end"]]
             text = text.lower() if is_default else text
-            whole = [*sampled, text] if options["preset"] == "released" else [text, *sampled]
-            assert pair.query == " ".join(whole)
+            assert pair.query == " ".join([text, *sampled])
         else:
             assert origin.anchor is origin.sentence is None
             assert sampled == pair.query.split()

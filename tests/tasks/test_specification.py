@@ -9,7 +9,8 @@ from harp_plugin.tasks import PRESETS
 from harp_plugin.weights.options import PRESETS as WEIGHT_PRESETS
 
 TITLE = "## HARP: pair generation"
-COLUMNS = ("paper", "released", "default")
+COLUMNS = ("paper", "default")
+"""The column ``released`` is knowledge about the code of the authors, and no preset."""
 ANY = ""
 """A cell that says nothing of the option."""
 POINTS = {
@@ -24,9 +25,6 @@ POINTS = {
     "eq. 3": [
         ("normalization", {"`linear`: ": "linear", "softmax of": "softmax"}),
         ("temperature", {"summed mean": "1", "summed *sums*": "1/heads"}),
-    ],
-    "eq. 4, query length l": [
-        ("query_length", {"int(Normal(3, 1))": "normal", "Poisson(": "poisson"}),
     ],
     "replacement": [("replacement", {"without:": False, "with": True})],
     "anchor words in S1": [
@@ -43,9 +41,6 @@ POINTS = {
         ),
     ],
     "stop words": [("stop_words", {"extended by our own short list": "english"})],
-    "S1": [
-        ("anchor_position", {"anchor last": "last", "anchor + l": "first", "the same": "first"})
-    ],
     "S2, the RQP negative": [
         (
             "rqp_negative_words",
@@ -55,7 +50,6 @@ POINTS = {
             "negative_query_length",
             {
                 "same number of drawn words": "equal",
-                "dropped when 1": "drawn_above_one",
                 ANY: "drawn",
             },
         ),
@@ -63,7 +57,7 @@ POINTS = {
     "anchor words in S2 of the page, eq. 5": [
         (
             "anchor_words_in_negative",
-            {"removed": "removed", "not excluded": "kept", "weight 0": "zero_weight"},
+            {"removed": "removed", "weight 0": "zero_weight"},
         ),
     ],
     "QDM negative": [
@@ -71,25 +65,19 @@ POINTS = {
             "qdm_negatives",
             {
                 "pair of pages is drawn first": "pair_first",
-                "first 10 occurrences": "first_ten",
                 "another page of the same anchor": "drawn",
             },
         ),
     ],
     "RDP": [
-        ("rdp_anchors", {"all pairs": "all_pairs", "by p(a)": "by_importance"}),
-        ("rdp_anchor_weight", {"mean": "mean", ANY: "sum"}),
-        ("rdp_repeats", {"repeats not summed": "apart", ANY: "summed"}),
         ("rdp_agreement", {"`rdp_agreement`": True, ANY: False}),
     ],
     "ACM": [
-        ("acm_negative_query", {"redrawn": "redrawn", "**same** S1": "same", "one S1": "same"}),
         (
             "acm_negative_page",
             {
                 "elsewhere in the same article": "same_article",
                 "page from the corpus": "any",
-                "redrawn": "any_but_pair",
             },
         ),
     ],
@@ -98,7 +86,7 @@ POINTS = {
 }
 ELSEWHERE = {
     # Points that no option of a preset settles.
-    *("layer, heads", "eq. 2, repeats", "eq. 10", "documents"),
+    *("layer, heads", "eq. 2, repeats", "eq. 4, query length l", "S1", "eq. 10", "documents"),
 }
 
 
@@ -112,7 +100,7 @@ def table(shared_data) -> dict[str, dict[str, str]]:
     rows = [line.strip("| \n") for line in section.splitlines() if line.startswith("|")]
     (_, *header), _, *body = [re.split(r"\s+\|\s+", row) for row in rows]
     presets = [cell.strip("`") for cell in header]
-    assert sorted(presets) == sorted(COLUMNS)
+    assert set(presets) == {*COLUMNS, "released"}
     return {point: dict(zip(presets, cells, strict=True)) for point, *cells in body}
 
 
@@ -137,6 +125,6 @@ def is_left_open(option, preset):
     """Whether the preset may have any value: the other columns do not speak of it."""
     return (option, preset) in {
         ("temperature", "default"),  # of a softmax, which the default does not have
-        *(("min_drawn_words", name) for name in ("paper", "released")),
-        *(("stop_words", name) for name in ("paper", "released")),  # lists that are not carried
+        ("min_drawn_words", "paper"),
+        ("stop_words", "paper"),  # a list that is not carried
     }

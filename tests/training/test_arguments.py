@@ -36,15 +36,12 @@ def test_weights_as_flags_and_in_a_recipe():
 def test_defaults_are_the_four_tasks_and_the_losses_of_the_preset():
     assert parse().tasks == dict.fromkeys(HARP_TASKS, 1.0)
     assert parse().losses == {"hinge": 1.0, "mlm": 1.0} and parse().redraw_each_epoch
-    released = parse("--preset", "released")
-    assert released.losses == {"softmax_margin": 1.0, "mlm": 1.0} and not released.redraw_each_epoch
+    assert not parse("--preset", "paper").redraw_each_epoch
 
 
 def test_options_of_drawing_stand_in_the_same_recipe():
-    options = parse(
-        "--preset", "released", "--redraw_each_epoch", "true", "--query_length", "poisson"
-    )
-    expected = DrawOptions(preset="released", redraw_each_epoch=True, query_length="poisson")
+    options = parse("--preset", "paper", "--redraw_each_epoch", "true", "--query_case", "text")
+    expected = DrawOptions(preset="paper", redraw_each_epoch=True, query_case="text")
     assert options.draw_options == expected
 
 

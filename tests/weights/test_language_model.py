@@ -126,15 +126,13 @@ def test_options_that_cannot_be(options, message):
 
 
 def test_presets():
-    released = {"preset": "released", "weighting": "language-model"}
     assert WeightOptions(weighting="language-model").recorded() == {
         "preset": "default",
         "weighting": "language-model",
         "dirichlet_mu": None,
         "background": "occurrences",
     }
-    assert WeightOptions(**released).recorded()["background"] == "documents"
-    contrastive = WeightOptions(preset="released", weighting="contrastive").recorded()
-    assert (contrastive["unit"], contrastive["random_distribution"]) == ("word", "pooled")
+    contrastive = WeightOptions(preset="paper", weighting="contrastive").recorded()
+    assert (contrastive["unit"], contrastive["random_distribution"]) == ("word", "mean")
     assert contrastive["saturation"] == 0.01 and "background" not in contrastive
     assert "saturation" not in WeightOptions().recorded()

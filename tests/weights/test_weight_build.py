@@ -100,9 +100,10 @@ def test_anchor_rows_belong_to_their_anchors(directory, tiny_bert):
         np.testing.assert_allclose(rows.array(id, "weights"), expected, rtol=1e-3)
 
 
-def test_released_preset(directory, tiny_bert):
+def test_wordpieces(directory, tiny_bert):
     """Wordpieces, and of an anchor the row of its first."""
-    build_weights(directory, WeightOptions(str(tiny_bert), "released"), device="cpu", quiet=True)
+    options = WeightOptions(str(tiny_bert), unit="wordpiece", anchor_row="first_piece")
+    build_weights(directory, options, device="cpu", quiet=True)
     anchors = open_table(directory, "graph", "anchors")
     sentences = open_table(directory, "corpus", "sentences")
     rows = open_table(directory, "weights", "anchor_weights")

@@ -13,7 +13,6 @@ from harp_plugin.weights.workers import one_thread
     [
         ("default", "word", "span"),
         ("paper", "word", "span"),
-        ("released", "wordpiece", "first_piece"),
     ],
 )
 def test_presets(preset, unit, anchor_row):
@@ -22,12 +21,12 @@ def test_presets(preset, unit, anchor_row):
 
 
 def test_what_is_given_wins():
-    assert WeightOptions(preset="released", unit="word").unit == "word"
+    assert WeightOptions(preset="paper", unit="wordpiece").unit == "wordpiece"
 
 
 def test_unknown_preset():
-    with pytest.raises(HarpError, match="released"):
-        WeightOptions(preset="relesed")
+    with pytest.raises(HarpError, match="default, paper"):
+        WeightOptions(preset="papre")
 
 
 def test_threads_are_given_back():

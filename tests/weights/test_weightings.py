@@ -84,16 +84,18 @@ def texts_and_rows(directory):
             yield name, id, texts.get(id, column), merged(texts.get(id, column), *row)
 
 
-@pytest.mark.parametrize(("preset", "mu"), [("default", None), ("released", 4.0)])
-def test_language_model_by_loops(linked, tmp_path, preset, mu):
+@pytest.mark.parametrize(("background", "mu"), [("occurrences", None), ("documents", 4.0)])
+def test_language_model_by_loops(linked, tmp_path, background, mu):
     directory = copied(linked, tmp_path)
     # No model is needed, and none is looked for.
-    options = WeightOptions("/nowhere/model", preset, weighting="language-model", dirichlet_mu=mu)
+    options = WeightOptions(
+        "/nowhere/model", weighting="language-model", background=background, dirichlet_mu=mu
+    )
     manifest = build_weights(directory, options, quiet=True)
     leads = collection_of(directory)
     counts = Counter()
     for lead in leads.values():
-        counts.update(set(split(lead)) if preset == "released" else split(lead))
+        counts.update(set(split(lead)) if background == "documents" else split(lead))
     sizes = [len(split(lead)) for lead in leads.values()]
     used = sum(sizes) / len(sizes) if mu is None else mu
     assert manifest["collection"] == {

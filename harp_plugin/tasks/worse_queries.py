@@ -1,4 +1,4 @@
-"""Negative queries of RQP about the page that the anchor leads to."""
+"""S2, the query of RQP that suits the linked page worse than S1: three ways to draw it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..text import words
-from .groups import QueryOrigin
+from ..text import WORD, words
+from .groups import QueryOrigin, SampledWord
 from .options import DrawOptions
 from .passages import draw_item, draw_items
 from .queries import Query, context_query, sample_words
 from .source import Anchor, BuildSource
-from .terms import draw_length, without
+from .terms import draw_length, stop_words, without
 
-__all__ = ["other_anchor_query", "page_query"]
+__all__ = ["mirrored_query", "other_anchor_query", "page_query"]
 
 _TRIES = 20
+_TRIES_OF_ANCHORS = 10
 
 
 def page_query(
@@ -27,12 +28,8 @@ def page_query(
     options: DrawOptions,
 ) -> Query | None:
     """Draw S2 from the words of the page that the anchor leads to (eq. 5)."""
-    if options.negative_query_length == "equal":
-        size = len(words(query.text))
-    else:
-        size = draw_length(rng, options)
-        if options.negative_query_length == "drawn_above_one" and size <= 1:
-            return None
+    is_equal = options.negative_query_length == "equal"
+    size = len(words(query.text)) if is_equal else draw_length(rng)
     anchor_words = words(source.anchor_text(anchor))
     terms = source.page_terms(anchor.page, options)
     terms = without(terms, anchor_words, options.anchor_words_in_negative)
@@ -92,7 +89,7 @@ def _anchors_near(rng: np.random.Generator, page: int, source: BuildSource) -> I
 
 
 def _leads_elsewhere(other: Anchor, page: int, source: BuildSource, options: DrawOptions) -> bool:
-    """Tell whether neither an anchor nor its text nor its sentence leads to a page or its like."""
+    """Return whether no anchor of the text or the sentence leads to a page or its like."""
     return (
         not source.are_alike(other.page, page, options)
         and page not in source.pages_linked_by(other.sentence)
@@ -102,3 +99,62 @@ def _leads_elsewhere(other: Anchor, page: int, source: BuildSource, options: Dra
 
 def _length(anchor: Anchor, source: BuildSource) -> int:
     return len(words(source.anchor_text(anchor)))
+
+
+def mirrored_query(
+    query: Query,
+    anchor: Anchor,
+    rng: np.random.Generator,
+    source: BuildSource,
+    options: DrawOptions,
+) -> Query | None:
+    """Draw S2 of RQP in the shape of S1: each word becomes another one of its kind.
+
+    A word that the lead of the anchor's page holds becomes one drawn from the lead (eq. 5); one
+    that it does not hold becomes one drawn from the sentence of a random anchor, which the lead
+    does not hold either. Equal words become equal words, stop words stay. With words of the page
+    alone, as in the paper, "the query that shares fewer words with the document is the positive"
+    is hardly ever wrong.
+
+    Args:
+        query: S1.
+        anchor: the anchor of S1.
+        rng: source of randomness.
+        source: the build.
+        options: how words are drawn.
+
+    Returns:
+        S2, or None where there are too few words.
+    """
+    page = anchor.page
+    in_lead = set(map(str.lower, words(source.lead(page))))
+    stopped = stop_words(options.stop_words or "none")
+    text = query.text
+    own = list(dict.fromkeys(w for w in map(str.lower, words(text)) if w not in stopped))
+    held = [word for word in own if word in in_lead]
+    unheld = [word for word in own if word not in in_lead]
+    terms = without(source.page_terms(page, options), own, "removed")
+    sampled = sample_words(rng, terms, len(held), source, options, page=page, replacement=False)
+    replaced_by: dict[str, SampledWord] = dict(zip(held, sampled, strict=False))
+    ids = source.examples["rqp"].ids
+    for _ in range(_TRIES_OF_ANCHORS):
+        missing = [word for word in unheld if word not in replaced_by]
+        if not missing:
+            break
+        other = source.anchor(int(ids[rng.integers(len(ids))]))
+        if source.has_weights(other.id):
+            taken = [*own, *in_lead, *(word.word for word in replaced_by.values())]
+            terms = without(source.sentence_terms(other, options), taken, "removed")
+            sampled = sample_words(
+                rng, terms, len(missing), source, options, anchor=other.id, replacement=False
+            )
+            replaced_by |= dict(zip(missing, sampled, strict=False))
+    if len(replaced_by) < len(own):
+        return None
+
+    def mirrored(word: str) -> str:
+        return replaced_by[word.lower()].word if word.lower() in replaced_by else word
+
+    drawn = (replaced_by.get(word.lower()) for word in words(text))
+    origin = QueryOrigin(sampled=tuple(word for word in drawn if word is not None))
+    return Query(WORD.sub(lambda match: mirrored(match[0]), text), origin)

@@ -1,4 +1,4 @@
-"""How much each anchor of a sentence weighs (HARP, section 3.2.3)."""
+"""Which anchors a group is made of: the heavier of a sentence (RDP), senses of a text (QDM)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from .options import DrawOptions
 from .source import Anchor, BuildSource
 from .terms import distribution
 
-__all__ = ["Importance", "anchor_importance", "draw_two"]
+__all__ = ["Importance", "anchor_importance", "draw_other_page", "draw_senses", "draw_two"]
 
-_TRIES = 20
+_TRIES_OF_PAIRS = 20
+_TRIES_OF_SENSES = 10
 
 
 class Importance(NamedTuple):
@@ -31,7 +32,7 @@ class Importance(NamedTuple):
 
 
 def anchor_importance(sentence: int, source: BuildSource, options: DrawOptions) -> Importance:
-    """Weigh the anchors of a sentence, seen from [CLS] (eq. 10 and 11's η).
+    """Weigh the anchors of a sentence, seen from [CLS] (HARP, section 3.2.3, eq. 10 and 11's η).
 
     An anchor's weight is the sum over the words in its span; anchors of equal text are one, with
     their weights added up. The layer before the last is read where ``rdp_agreement`` needs it.
@@ -40,20 +41,16 @@ def anchor_importance(sentence: int, source: BuildSource, options: DrawOptions) 
         HarpError: it is needed, but the build is older and lacks it.
     """
     weighed = source.weighed_sentence(sentence)
-    merged: dict[tuple, tuple[Anchor, np.ndarray]] = {}
+    starts, ends = weighed.spans.T
+    merged: dict[tuple[str, int], tuple[Anchor, np.ndarray]] = {}
     for anchor in source.sentence_anchors(sentence):
         if not source.has_weights(anchor.id):
             continue
-        starts, ends = weighed.spans.T
         inside = (starts < anchor.end) & (ends > anchor.start)
         before = source.layer_before(anchor.id) if options.rdp_agreement else np.nan
-        weights = np.array([weighed.weights[inside].sum(), before])
-        if options.rdp_anchor_weight == "mean":
-            weights /= max(1, int(inside.sum()))
-        apart = anchor.id if options.rdp_repeats == "apart" else None
-        key = (source.anchor_text(anchor).lower(), anchor.page, apart)
+        key = (source.anchor_text(anchor).lower(), anchor.page)
         first, sums = merged.get(key, (anchor, np.zeros(2)))
-        merged[key] = (first, sums + weights)
+        merged[key] = (first, sums + np.array([weighed.weights[inside].sum(), before]))
     anchors = [anchor for anchor, _ in merged.values()]
     both = np.array([weights for _, weights in merged.values()]).reshape(-1, 2)
     return Importance(anchors, both[:, 0], both[:, 1])
@@ -74,39 +71,28 @@ def draw_two(
         The heavier anchor and the lighter one, or None where no such pair was drawn.
     """
     importance = anchor_importance(sentence, source, options)
-    if len({anchor.page for anchor in importance.anchors}) < 2:
+    anchors, weights, _ = importance
+    pages = np.array([anchor.page for anchor in anchors])
+    if len(set(pages.tolist())) < 2:
         return None
-    chances = distribution(importance.weights, options, source.heads)
+    chances = distribution(weights, options, source.heads)
     is_drawn_again = options.rdp_agreement or options.rdp_max_in_link_ratio
-    for _ in range(_TRIES if is_drawn_again else 1):
-        places = _draw_places(importance.anchors, chances, rng, options)
-        if places is None:
+    for _ in range(_TRIES_OF_PAIRS if is_drawn_again else 1):
+        first = rng.choice(len(anchors), p=chances)
+        rest = np.where(pages == pages[first], 0.0, chances)
+        if not rest.any():
             continue
-        better, worse = sorted(places, key=lambda place: -importance.weights[place])
+        second = rng.choice(len(anchors), p=rest / rest.sum())
+        better, worse = sorted((first, second), key=lambda index: -weights[index])
         if _may_pair(importance, better, worse, source, options):
-            return importance.anchors[better], importance.anchors[worse]
+            return anchors[better], anchors[worse]
     return None
-
-
-def _draw_places(
-    anchors: list[Anchor], chances: np.ndarray, rng: np.random.Generator, options: DrawOptions
-) -> tuple[int, int] | None:
-    """Draw the places of two anchors; None where no second one has a chance."""
-    if options.rdp_anchors == "all_pairs":
-        first, second = rng.choice(len(anchors), size=2, replace=False)
-        return first, second
-    first = rng.choice(len(anchors), p=chances)
-    same_page = [anchor.page == anchors[first].page for anchor in anchors]
-    rest = np.where(same_page, 0.0, chances)
-    if not rest.any():
-        return None
-    return first, rng.choice(len(anchors), p=rest / rest.sum())
 
 
 def _may_pair(
     importance: Importance, better: int, worse: int, source: BuildSource, options: DrawOptions
 ) -> bool:
-    """Tell whether the heavier and the lighter anchor at these places may make a pair."""
+    """Return whether the heavier and the lighter anchor at these indices may make a pair."""
     anchors, weights, before = importance
     pages = anchors[better].page, anchors[worse].page
     if weights[better] == weights[worse] or before[better] <= before[worse]:
@@ -117,3 +103,39 @@ def _may_pair(
         return True
     fewer, more = sorted(map(source.in_links_to, pages))
     return more <= options.rdp_max_in_link_ratio * fewer
+
+
+def draw_senses(
+    rng: np.random.Generator, anchor: Anchor, source: BuildSource, options: DrawOptions
+) -> tuple[Anchor | None, int | None]:
+    """Draw an ordered pair of pages of an anchor's text, then an anchor that leads to the first.
+
+    All ordered pairs are equally likely, so that each page is the positive as often as the
+    negative, however many anchors lead to it. No pair is drawn of pages that are alike, or without
+    an anchor whose words have weights and whose sentence does not link to the second page.
+
+    Returns:
+        An anchor and the second page, or twice None where ten draws give none. Unless
+        ``qdm_negatives`` is ``pair_first``, the anchor itself and None.
+    """
+    if options.qdm_negatives != "pair_first":
+        return anchor, None
+    text = source.ambiguous_text(anchor.text_id)
+    for _ in range(_TRIES_OF_SENSES):
+        first, second = map(int, rng.choice(text.pages, size=2, replace=False))
+        if source.are_alike(first, second, options):
+            continue
+        for id in rng.permutation(text.anchors[text.anchor_pages == first]).tolist():
+            anchor = source.anchor(id)
+            if source.has_weights(id) and second not in source.pages_linked_by(anchor.sentence):
+                return anchor, second
+    return None, None
+
+
+def draw_other_page(rng: np.random.Generator, anchor: Anchor, source: BuildSource) -> int | None:
+    """Draw another page of an anchor's text, as often as the text leads to it."""
+    text = source.ambiguous_text(anchor.text_id)
+    other = text.pages != anchor.page
+    if not other.any():
+        return None
+    return int(rng.choice(text.pages[other], p=text.counts[other] / text.counts[other].sum()))
