@@ -39,7 +39,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.commands.adapt.budget import in_words, seconds_in
 from harp_plugin.evaluation.results import measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import read_run

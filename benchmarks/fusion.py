@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation.results import measure_runs, parse_measures
 from harp_plugin.evaluation.runs import ranked, read_run
 from harp_plugin.ranking.fusion import fuse

@@ -215,7 +215,7 @@ def _first_stage(
     dataset: str, options: argparse.Namespace, folder: Path
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows to rerank, with texts, and the judgments."""
-    from harp_plugin.collections.judged_dataset import JudgedDataset
+    from harp_plugin.collections.dataset import JudgedDataset
     from harp_plugin.evaluation import EvaluationOptions
     from harp_plugin.evaluation.first_stage import FirstStage
 

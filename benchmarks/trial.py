@@ -46,7 +46,7 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.folds import draw_parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,10 +10,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, get_type_hints
 
-from ..errors import HarpError
-from .trec_run import ScoredDocument
+import pandas as pd
 
-__all__ = ["Dataset", "Judgment"]
+from ..errors import HarpError
+from .run import ScoredDocument
+
+__all__ = ["Dataset", "JudgedDataset", "Judgment"]
 
 _one_reader = threading.RLock()
 
@@ -55,7 +58,7 @@ class Dataset:
         return self._named.dataset_id()
 
     def has(self, part: str) -> bool:
-        """Whether the dataset has a part: ``docs``, ``queries``, ``qrels`` or ``scoreddocs``."""
+        """Return whether there are ``docs``, ``queries``, ``qrels`` or ``scoreddocs``."""
         return self._dataset.has(part)
 
     def check(self, *parts: str) -> None:
@@ -65,7 +68,7 @@ class Dataset:
             parts: as in `has`.
 
         Raises:
-            HarpError: a part is missing, or a field is no text of the documents.
+            HarpError: a part is missing, or a field is not a text of the documents.
         """
         self._require("docs", *parts)
         texts = self.text_fields
@@ -97,7 +100,7 @@ class Dataset:
 
     @property
     def document_count(self) -> int | None:
-        """How many documents there are, where that is known without reading them."""
+        """The number of documents, where it is known without reading them."""
         with self._reading():
             return self._dataset.docs_count()
 
@@ -215,3 +218,73 @@ class Dataset:
         state = {**self.__dict__, "_store": None}
         state.pop("_dataset", None)
         return state
+
+
+class JudgedDataset(Dataset):
+    """A dataset with documents, queries and judgments, as frames that PyTerrier reads.
+
+    Args:
+        name: its ir_datasets id.
+        fields: the document fields that make up a text, joined by a space; by default the text
+            that the dataset itself recommends.
+
+    Attributes:
+        topics: columns qid, query: those with a judgment, in the dataset's order.
+        qrels: columns qid, docno, label.
+
+    Raises:
+        HarpError: the dataset is unknown, lacks what an evaluation needs, has no such field, or
+            cannot be downloaded.
+    """
+
+    def __init__(self, name: str, fields: Sequence[str] | None = None) -> None:
+        super().__init__(name, fields)
+        self.check("queries", "qrels")
+        self.qrels = pd.DataFrame(self.judgments(), columns=["qid", "docno", "label"])
+        queries = self.queries()
+        judged = set(self.qrels["qid"])
+        self.topics = pd.DataFrame(
+            [topic for topic in queries.items() if topic[0] in judged], columns=["qid", "query"]
+        )
+        if self.topics.empty:
+            raise HarpError(f"dataset {name}: none of its {len(queries)} queries has a judgment")
+
+    def with_texts(self, run: pd.DataFrame) -> pd.DataFrame:
+        """Add the columns query and text to a run of the topics.
+
+        Raises:
+            HarpError: a document is not in the dataset.
+        """
+        queries = self.topics.set_index("qid")["query"]
+        texts = self.texts(run["docno"])
+        return run.assign(query=run["qid"].map(queries), text=run["docno"].map(texts))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a run depends on: the dataset, the fields of a text, and the queries."""
+        topics = self.topics.to_csv(index=False).encode("utf-8", "surrogatepass")
+        return {
+            "dataset": self.name,
+            "documents": self.documents_hash,
+            "fields": self.fields,
+            "topics": hashlib.sha256(topics).hexdigest(),
+        }
+
+    def other_queries(self, option: str, name: str) -> JudgedDataset:
+        """Open a dataset whose queries this one's results are learnt from.
+
+        Args:
+            option: that names the dataset, for errors.
+            name: its ir_datasets id.
+
+        Raises:
+            HarpError: it has a query of this dataset, on which what is learnt is tested.
+        """
+        other = JudgedDataset(name, self.fields)
+        shared = other.topics.merge(self.topics, on=["qid", "query"])
+        if not shared.empty:
+            raise HarpError(
+                f"{len(shared)} queries of {option} {name} are evaluated as well, such as "
+                f"{shared['qid'].iloc[0]}: name other queries"
+            )
+        return other

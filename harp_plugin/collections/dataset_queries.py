@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+import json
 from collections.abc import Collection, Mapping, Sequence
 
 from tqdm import tqdm
 
 from ..errors import HarpError
 from .dataset import Dataset
-from .judged_queries import JudgedQuery, check_enough_queries
-from .query_ids import few_shot_order, read_query_ids
-from .run import Run
-from .trec_run import run_lines
+from .judged_queries import JudgedQueries, JudgedQuery, few_shot_order, read_query_ids
+from .run import Run, run_lines
 
 __all__ = ["DatasetQueries"]
 
@@ -22,7 +20,7 @@ _CHECKED_DOCUMENTS = 100_000
 _DOCUMENTS_AT_ONCE = 10_000
 
 
-class DatasetQueries:
+class DatasetQueries(JudgedQueries):
     """The queries of a dataset that have a relevant document and a negative.
 
     Positives have a label of at least ``min_label``. Negatives are the run's documents to
@@ -44,13 +42,6 @@ class DatasetQueries:
         left_out: ids of queries that may not be taken.
         seed: of that draw.
 
-    Attributes:
-        drops: number of queries left out, by reason.
-        fingerprint: changes with the queries, their candidates, their teacher's scores and the
-            positives' texts.
-        has_teacher_scores: whether there is a teacher.
-        without_teacher_score: number of candidates left out because the teacher lacks them.
-
     Raises:
         HarpError: the dataset, the run or the file of ids is at fault, or too few queries are left.
     """
@@ -71,24 +62,21 @@ class DatasetQueries:
         left_out: Collection[str] = (),
         seed: int = 42,
     ) -> None:
-        self.name = name
+        super().__init__(f"dataset {name}", teacher=teacher is not None)
         self._dataset = Dataset(name, fields)
         self.min_label, self.depth = min_label, depth
         self.skip_top, self.judged_negatives = skip_top, judged_negatives
-        self.drops: Counter[str] = Counter()
         self._check(run)
         texts = self._dataset.queries()
-        allowed = read_query_ids(query_ids, texts, f"dataset {name}") - set(left_out)
+        allowed = read_query_ids(query_ids, texts, self.source) - set(left_out)
         first_stage = self._first_stage(run, texts)
         self._teacher = None if teacher is None else self._read_run(teacher, texts, None)
-        self.has_teacher_scores = teacher is not None
-        self.without_teacher_score = 0
         labels = self._labels(allowed)
         self.drops["without a judgment"] += len(allowed - labels.keys())
         self._digest = hashlib.sha256()
         order = few_shot_order(labels, seed) if queries else list(labels)
         chosen = self._choose(order, queries, texts, labels, first_stage)
-        check_enough_queries(len(chosen), queries, self.drops, f"dataset {name}")
+        self._check_enough(len(chosen), queries)
         self._judged = [chosen[query] for query in texts if query in chosen]
         self._check_negatives()
         self.fingerprint = self._fingerprint()
@@ -97,14 +85,14 @@ class DatasetQueries:
         return len(self._judged)
 
     def judged(self, index: int) -> JudgedQuery:
-        """The query at an index, its documents by id."""
+        """Return the query at an index, its documents by id."""
         judged = self._judged[index]
         if self._teacher is None:
             return judged
         return judged._replace(teacher_scores=self._teacher.scores(judged.id))
 
     def texts(self, documents: Sequence[str]) -> list[str]:
-        """The texts of documents, in their order.
+        """Return the texts of documents, in their order.
 
         Raises:
             HarpError: a document is not in the dataset.
@@ -116,21 +104,20 @@ class DatasetQueries:
         self._dataset.check("queries", "qrels")
         if run is None and not self._dataset.has("scoreddocs"):
             raise HarpError(
-                f"dataset {self.name} has no scoreddocs: name a negatives_run to draw "
-                "negatives from"
+                f"{self.source} has no scoreddocs: name a negatives_run to draw negatives from"
             )
 
     def _first_stage(self, run: str | None, queries: Collection[str]) -> Run:
         if run is not None:
             return self._read_run(run, queries, self.depth)
         scored = self._dataset.scored_documents()
-        return Run(scored, f"scoreddocs of {self.name}", self.depth)
+        return Run(scored, f"scoreddocs of {self._dataset.name}", self.depth)
 
     def _read_run(self, path: str, queries: Collection[str], depth: int | None) -> Run:
-        return Run(run_lines(path, queries, f"dataset {self.name}"), f"run {path}", depth)
+        return Run(run_lines(path, queries, self.source), f"run {path}", depth)
 
     def _labels(self, queries: Collection[str]) -> dict[str, _Labels]:
-        """The labels of judged documents, by query; of a document judged twice the higher one."""
+        """Return the labels of documents by query; of a document judged twice the higher one."""
         labels: dict[str, _Labels] = {}
         for query, document, label in self._dataset.judgments():
             if query in queries:
@@ -146,7 +133,7 @@ class DatasetQueries:
         labels: Mapping[str, _Labels],
         first_stage: Run,
     ) -> dict[str, JudgedQuery]:
-        """The first queries, as many as are asked for, that can be learnt from."""
+        """Choose the first queries, as many as are asked for, that can be learnt from."""
         chosen: dict[str, JudgedQuery] = {}
         for query in tqdm(order, "judged queries", unit="query", leave=False, disable=None):
             if len(chosen) == count:
@@ -160,7 +147,7 @@ class DatasetQueries:
         return chosen
 
     def _judge(self, query: str, text: str, labels: _Labels, first_stage: Run) -> JudgedQuery | str:
-        """The query with its documents, or the reason why it is left out."""
+        """Return the query with its documents, or the reason why it is left out."""
         relevant = sorted(id for id, label in labels.items() if label >= self.min_label)
         if not relevant:
             return f"without a document of label {self.min_label} or more"
@@ -168,17 +155,16 @@ class DatasetQueries:
             return "not in the run"
         if not (negatives := self._negatives(labels, first_stage[query])):
             return "without a negative in the run"
-        relevant = self._with_teacher_score(query, relevant)
-        negatives = self._with_teacher_score(query, negatives)
-        if not relevant or not negatives:
-            kind = "negative" if relevant else "relevant document"
-            return f"without a {kind} that has a teacher score"
-        texts = self._dataset.existing_texts(relevant)
-        positives = [id for id in relevant if texts.get(id, "").strip()]
+        scores = None if self._teacher is None else self._teacher.scores(query)
+        judged = JudgedQuery(query, text, relevant, negatives, teacher_scores=scores)
+        if isinstance(scored := self._take_scored(judged), str):
+            return scored
+        texts = self._dataset.existing_texts(scored.positives)
+        positives = [id for id in scored.positives if texts.get(id, "").strip()]
         if not positives:
             return "without a relevant document that has text"
-        self._add_to_digest(query, text, *(texts[id] for id in positives))
-        return JudgedQuery(query, text, positives, negatives)
+        self._digest.update(json.dumps([query, text, *(texts[id] for id in positives)]).encode())
+        return scored._replace(positives=positives, teacher_scores=None)
 
     def _negatives(self, labels: _Labels, ranked: Sequence[str]) -> list[str]:
         unjudged = [id for id in ranked if id not in labels]
@@ -191,16 +177,8 @@ class DatasetQueries:
             negatives += sorted(self._dataset.existing_texts(not_relevant.difference(negatives)))
         return negatives
 
-    def _with_teacher_score(self, query: str, documents: list[str]) -> list[str]:
-        if self._teacher is None:
-            return documents
-        scores = self._teacher.scores(query)
-        scored = [id for id in documents if id in scores]
-        self.without_teacher_score += len(documents) - len(scored)
-        return scored
-
     def _check_negatives(self) -> None:
-        """Check that the negatives are in the dataset; of very many, an even share of them."""
+        """Check that the negatives are in the dataset; of very many, a fraction of them."""
         ids = list(dict.fromkeys(id for judged in self._judged for id in judged.negatives))
         ids = ids[:: -(-len(ids) // _CHECKED_DOCUMENTS)]
         starts = range(0, len(ids), _DOCUMENTS_AT_ONCE)
@@ -210,14 +188,8 @@ class DatasetQueries:
     def _fingerprint(self) -> str:
         for index in range(len(self)):
             judged = self.judged(index)
-            documents = [*judged.positives, "", *judged.negatives]
-            teacher_scores = judged.teacher_scores or {}
-            scores = [repr(teacher_scores[id]) for id in documents if id in teacher_scores]
-            self._add_to_digest(judged.id, *documents, *scores)
+            record = [judged.id, judged.positives, judged.negatives, judged.teacher_scores]
+            self._digest.update(json.dumps(record).encode())
         fingerprint = self._digest.hexdigest()
         del self._digest  # it cannot be sent to another process
         return fingerprint
-
-    def _add_to_digest(self, *parts: str) -> None:
-        for part in parts:
-            self._digest.update(f"{part}\x1f".encode("utf-8", "surrogatepass"))

@@ -5,21 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import HarpError
-from .judged_queries import JudgedQuery, check_enough_queries
-from .query_ids import few_shot_order, read_query_ids
+from .judged_queries import JudgedQueries, JudgedQuery, few_shot_order, read_query_ids
 
 __all__ = ["JsonLinesQueries"]
 
 
 class _Line(NamedTuple):
-    """Where a line stands: the index of its file, its offset in bytes, its number from 1."""
+    """The index of its file, its offset in bytes, and its number from 1, of a line."""
 
     file: int
     offset: int
@@ -33,7 +31,7 @@ class _Passage(NamedTuple):
     id: str | None
 
 
-class JsonLinesQueries:
+class JsonLinesQueries(JudgedQueries):
     """Judged queries from lines of ``query``, ``positive_passages`` and ``negative_passages``.
 
     A line is read again whenever documents are drawn from it. Its id is ``query_id``, else its
@@ -49,12 +47,6 @@ class JsonLinesQueries:
         query_ids: file of the ids that may be taken, one a line.
         seed: of that draw.
 
-    Attributes:
-        drops: number of lines left out, by reason.
-        fingerprint: changes with the files and with the choice of lines.
-        has_teacher_scores: whether a teacher's scores are read.
-        without_teacher_score: number of passages left out because they have none.
-
     Raises:
         HarpError: a file cannot be read, a line is malformed, or too few lines are left.
     """
@@ -69,19 +61,16 @@ class JsonLinesQueries:
         query_ids: str | None = None,
         seed: int = 42,
     ) -> None:
+        super().__init__(", ".join(files), teacher=teacher)
         self.files = list(files)
         self.fields = tuple(fields)
-        self.drops: Counter[str] = Counter()
-        self.has_teacher_scores = teacher
-        self.without_teacher_score = 0
         digest = hashlib.sha256()
         usable = [
             line for file in range(len(self.files)) for line in self._usable_lines(file, digest)
         ]
-        source = ", ".join(self.files)
-        allowed = read_query_ids(query_ids, {line.query_id for line in usable}, source)
+        allowed = read_query_ids(query_ids, {line.query_id for line in usable}, self.source)
         ids = few_shot_order(allowed, seed)[:queries]
-        check_enough_queries(len(ids), queries, self.drops, source)
+        self._check_enough(len(ids), queries)
         chosen = set(ids)
         self._lines = [line for line in usable if line.query_id in chosen]
         digest.update("\n".join(ids).encode("utf-8", "surrogatepass"))
@@ -91,20 +80,20 @@ class JsonLinesQueries:
         return len(self._lines)
 
     def judged(self, index: int) -> JudgedQuery:
-        """The line at an index, its documents by their texts."""
+        """Return the line at an index, its documents by their texts."""
         line = self._lines[index]
         path = self.files[line.file]
         with _reading(path), Path(path).open("rb") as file:
             file.seek(line.offset)
             content = file.readline()
-        return _scored(self._parsed(content, line.query_id, f"{path}, line {line.number}"))
+        return self._parsed(content, line.query_id, f"{path}, line {line.number}").scored()
 
     def texts(self, documents: Sequence[str]) -> list[str]:
-        """The documents themselves, which are texts."""
+        """Return the documents themselves, which are texts."""
         return list(documents)
 
     def _usable_lines(self, file: int, digest: Any) -> list[_Line]:
-        """The lines of a file that can be learnt from; the others are counted."""
+        """Return the lines of a file that can be learnt from; the others are counted."""
         path, lines, offset = self.files[file], [], 0
         with _reading(path), Path(path).open("rb") as contents:
             for number, content in enumerate(contents, start=1):
@@ -118,25 +107,22 @@ class JsonLinesQueries:
         return lines
 
     def _is_usable(self, judged: JudgedQuery) -> bool:
-        scored = _scored(judged)
-        self.without_teacher_score += len(judged.positives) - len(scored.positives)
-        self.without_teacher_score += len(judged.negatives) - len(scored.negatives)
         if not judged.positives:
-            self.drops["without a positive passage that has text"] += 1
+            reason = "without a positive passage that has text"
         elif not judged.negatives:
-            self.drops["without a negative passage that has a text of its own"] += 1
-        elif not scored.positives or not scored.negatives:
-            kind = "negative" if scored.positives else "positive"
-            self.drops[f"without a {kind} passage that has a teacher's `score`"] += 1
+            reason = "without a negative passage that has a text of its own"
+        elif isinstance(scored := self._take_scored(judged), str):
+            reason = scored
         else:
             return True
+        self.drops[reason] += 1
         return False
 
     def _parsed(self, line: bytes, default_id: str, where: str) -> JudgedQuery:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise HarpError(f"{where}: no JSON ({error}): one object a line") from error
+            raise HarpError(f"{where}: not JSON ({error}): write one object a line") from error
         if not isinstance(row, dict) or not isinstance(row.get("query"), str):
             raise HarpError(f"{where}: no `query`: a line is an object of Tevatron's fields")
         positives = self._passages(row, "positive_passages", where)
@@ -170,23 +156,12 @@ class JsonLinesQueries:
                 )
             score = passage.get("score") if self.has_teacher_scores else None
             if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
-                raise HarpError(f"{where}: score {score!r} of a passage is no number")
+                raise HarpError(f"{where}: score {score!r} of a passage is not a number")
             text = " ".join(value for value in values if value)
             id = passage.get("docid")
             if text.strip():
                 with_text.append(_Passage(text, score, None if id is None else str(id)))
         return with_text
-
-
-def _scored(judged: JudgedQuery) -> JudgedQuery:
-    """Only the documents that have a teacher's score, where scores are read."""
-    scores = judged.teacher_scores
-    if scores is None:
-        return judged
-    return judged._replace(
-        positives=[text for text in judged.positives if text in scores],
-        negatives=[text for text in judged.negatives if text in scores],
-    )
 
 
 @contextmanager

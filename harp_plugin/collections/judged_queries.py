@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import HarpError
+from ..sampling import stable_id
 
-__all__ = ["JudgedQueries", "JudgedQuery", "check_enough_queries", "drop_phrases"]
+__all__ = ["JudgedQueries", "JudgedQuery", "few_shot_order", "read_query_ids"]
 
 
 class JudgedQuery(NamedTuple):
@@ -19,7 +22,7 @@ class JudgedQuery(NamedTuple):
         query: its text.
         positives: the relevant documents.
         negatives: the other documents.
-        swapped: whether the documents stand in the query's place, as in HARP's RQP.
+        swapped: whether documents and query have changed places, as in HARP's RQP.
         teacher_scores: a teacher's score of each document, where a loss reads it.
         document_ids: the ids of documents that are named by their texts, as far as they have ids;
             None where the documents are named by their ids.
@@ -33,9 +36,24 @@ class JudgedQuery(NamedTuple):
     teacher_scores: Mapping[str, float] | None = None
     document_ids: Mapping[str, str] | None = None
 
+    def scored(self) -> JudgedQuery:
+        """Leave out the documents that have no teacher's score, where scores are read."""
+        scores = self.teacher_scores
+        if scores is None:
+            return self
+        positives, negatives = (
+            [document for document in documents if document in scores]
+            for documents in (self.positives, self.negatives)
+        )
+        return self._replace(positives=positives, negatives=negatives)
 
-class JudgedQueries(Protocol):
-    """A sequence of judged queries, such as `DatasetQueries` and `JsonLinesQueries`.
+
+class JudgedQueries(ABC):
+    """A sequence of judged queries.
+
+    Args:
+        source: what has the queries, in an error.
+        teacher: whether each document has a teacher's score.
 
     Attributes:
         fingerprint: changes when the queries or what may be drawn for them change.
@@ -45,44 +63,96 @@ class JudgedQueries(Protocol):
     """
 
     fingerprint: str
-    drops: Counter[str]
-    has_teacher_scores: bool
-    without_teacher_score: int
 
+    def __init__(self, source: str, *, teacher: bool) -> None:
+        self.source = source
+        self.drops: Counter[str] = Counter()
+        self.has_teacher_scores = teacher
+        self.without_teacher_score = 0
+
+    @abstractmethod
     def __len__(self) -> int:
         """Number of queries."""
 
+    @abstractmethod
     def judged(self, index: int) -> JudgedQuery:
-        """The query at an index."""
+        """Return the query at an index."""
 
+    @abstractmethod
     def texts(self, documents: Sequence[str]) -> list[str]:
-        """The texts of documents that `judged` gave, in their order."""
+        """Return the texts of documents that `judged` gave, in their order."""
+
+    def drop_phrases(self) -> list[str]:
+        """Write one phrase for each reason for which queries were left out."""
+        return [
+            f"{count:,} {'query' if count == 1 else 'queries'} {reason}"
+            for reason, count in sorted(self.drops.items())
+        ]
+
+    def _take_scored(self, judged: JudgedQuery) -> JudgedQuery | str:
+        """Leave out documents without a teacher's score, and count them.
+
+        Returns:
+            The query, or the reason why it cannot be learnt from.
+        """
+        scored = judged.scored()
+        self.without_teacher_score += len(judged.positives) - len(scored.positives)
+        self.without_teacher_score += len(judged.negatives) - len(scored.negatives)
+        if scored.positives and scored.negatives:
+            return scored
+        kind = "negative" if scored.positives else "relevant document"
+        return f"without a {kind} that has a teacher score"
+
+    def _check_enough(self, count: int, wanted: int | None) -> None:
+        """Check that there are queries to learn from: as many as are wanted, or at least one.
+
+        Raises:
+            HarpError: there are fewer.
+        """
+        if count >= (wanted or 1):
+            return
+        reasons = ", ".join(self.drop_phrases()) or "there are no others"
+        short = f"only {count} of {wanted} queries" if count else "no query"
+        raise HarpError(f"{self.source} has {short} to learn from: {reasons}")
 
 
-def drop_phrases(drops: Mapping[str, int]) -> list[str]:
-    """Write one phrase for each reason for which queries were left out."""
-    return [
-        f"{count:,} {'query' if count == 1 else 'queries'} {reason}"
-        for reason, count in sorted(drops.items())
-    ]
+def few_shot_order(ids: Iterable[str], seed: int, purpose: str = "few-shot") -> list[str]:
+    """Put query ids into a random order, from whose head fewer or more queries are taken.
 
-
-def check_enough_queries(
-    count: int, wanted: int | None, drops: Mapping[str, int], source: str
-) -> None:
-    """Check that there are queries to learn from.
+    The index of an id is drawn from the seed and the id alone. So the first n ids are among the
+    first n + 1, and further ids do not change the order of the others.
 
     Args:
-        count: how many there are.
-        wanted: how many are asked for, None for at least one.
-        drops: number of queries left out, by reason.
-        source: what has the queries, in an error.
+        ids: of queries.
+        seed: of the draw.
+        purpose: what the queries are drawn for; another purpose gives another order.
+    """
+    return sorted(set(ids), key=lambda id: (stable_id(seed, purpose, id), id))
+
+
+def read_query_ids(path: str | None, allowed: Collection[str], source: str) -> set[str]:
+    """Read a file of query ids, one a line.
+
+    Args:
+        path: the file; None for all allowed ids.
+        allowed: the ids that the file may list.
+        source: what has those queries, in an error.
 
     Raises:
-        HarpError: there are fewer.
+        HarpError: the file cannot be read, is empty, or lists a query that is not allowed.
     """
-    if count >= (wanted or 1):
-        return
-    reasons = ", ".join(drop_phrases(drops)) or "there are no others"
-    short = f"only {count} of {wanted} queries" if count else "no query"
-    raise HarpError(f"{source} has {short} to learn from: {reasons}")
+    if path is None:
+        return set(allowed)
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HarpError(f"cannot read query_ids {path}: {error}") from error
+    ids: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        id = line.strip()
+        if id and id not in allowed:
+            raise HarpError(f"{path}, line {number}: no query {id!r} in {source}")
+        ids |= {id} - {""}
+    if not ids:
+        raise HarpError(f"query_ids {path} is empty: list one query id a line")
+    return ids

@@ -8,7 +8,7 @@ import pyterrier as pt
 from pyterrier.datasets._irds import IRDSDataset
 
 from ..errors import HarpError
-from .folders import PREFIX, UnknownCollection
+from .datasets import PREFIX, UnknownCollection
 
 __all__ = ["HarpDataset", "HarpDatasetProvider"]
 

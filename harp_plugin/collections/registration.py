@@ -23,11 +23,13 @@ def register() -> None:
     """
     from ir_datasets import registry
 
-    if any(known is registry for known in _registries):
+    if any(earlier is registry for earlier in _registries):
         return
     _registries.append(registry)
-    registry.register_pattern("^harp-encyclopedia$", lambda _id, _groups: _encyclopedia())
-    registry.register_pattern("^harp:.", lambda id, _groups: _folder(id))
+    registry.register_pattern(
+        "^harp-encyclopedia$", lambda _id, _groups: _datasets().encyclopedia()
+    )
+    registry.register_pattern("^harp:.", lambda id, _groups: _datasets().folder_collection(id))
 
 
 def register_on_import() -> None:
@@ -74,13 +76,7 @@ class _Loader(Loader):
         register()
 
 
-def _encyclopedia() -> Any:
-    from .encyclopedia import dataset
+def _datasets() -> Any:
+    from . import datasets
 
-    return dataset()
-
-
-def _folder(id: str) -> Any:
-    from .folders import dataset
-
-    return dataset(id)
+    return datasets

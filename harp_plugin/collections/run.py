@@ -1,22 +1,116 @@
-"""Runs grouped by query, each query's documents best first."""
+"""TREC runs: the lines of one (query, ``Q0``, document, rank, score, tag), and their queries."""
 
 from __future__ import annotations
 
+import gzip
+import math
+import re
+import stat
+import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from pathlib import Path
+from typing import IO, NamedTuple, cast
 
 import numpy as np
 
 from ..errors import HarpError
-from .trec_run import ScoredDocument
 
-__all__ = ["QueryResults", "Run", "results_by_query"]
+__all__ = [
+    "LONGEST_LINE",
+    "QueryResults",
+    "Result",
+    "Run",
+    "ScoredDocument",
+    "count_lines",
+    "is_stream",
+    "results_by_query",
+    "run_lines",
+    "run_text",
+]
 
+LONGEST_LINE = 65536
+"""Bytes; a line of a run has hundreds at most."""
+_STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+_SCORE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_UNREADABLE = (OSError, EOFError, ValueError, zlib.error)
 _UNSORTED = 200
-_UNCHECKED = 10_000
+
+
+class ScoredDocument(NamedTuple):
+    """What is read from a line of a run: the ids of a query and of a document, and a score."""
+
+    query: str
+    document: str
+    score: float
+
+
+class Result(NamedTuple):
+    """What is written to a line of a run; ranks are from 0."""
+
+    query: str
+    document: str
+    rank: int
+    score: float
+
+
+def run_lines(
+    path: str | Path, queries: Container[str] | None = None, collection: str = ""
+) -> Iterator[ScoredDocument]:
+    """Stream the lines of a run, plain or ``.gz``; empty ones are passed over.
+
+    Args:
+        path: a file, ``/dev/stdin``, or what a shell's process substitution names.
+        queries: the queries that the run may have, None for any.
+        collection: whose queries those are, in an error.
+
+    Raises:
+        HarpError: the file cannot be read, a line is malformed, or its query is not among those.
+    """
+    for number, line in enumerate(_lines(path), start=1):
+        where = f"run {path}, line {number}"
+        if len(line) > LONGEST_LINE:
+            raise HarpError(f"{where}: over {LONGEST_LINE} bytes long: this is not a run")
+        columns = _text(line, where).split()
+        if not columns:
+            continue
+        scored = _scored_document(columns, where)
+        if queries is not None and scored.query not in queries:
+            raise HarpError(
+                f"{where}: query {scored.query!r:.80} is not in {collection}: name a run of its "
+                "queries"
+            )
+        yield scored
+
+
+def run_text(results: Iterable[Result], tag: str) -> str:
+    """Write the lines of a run; scores are written so that they read back as they were.
+
+    Args:
+        results: in the order of the lines; scores are Python's floats.
+        tag: the last column.
+    """
+    return "".join(
+        f"{query} Q0 {document} {rank} {score!r} {tag}\n"
+        for query, document, rank, score in results
+    )
+
+
+def is_stream(path: str | Path) -> bool:
+    """Return whether this is read only once: standard input, or another process's output."""
+    return str(path).startswith(_STREAMS)
+
+
+def count_lines(path: str | Path) -> int | None:
+    """Count the lines of a run; None for what can be read only once.
+
+    Raises:
+        HarpError: it cannot be read.
+    """
+    return None if is_stream(path) else sum(1 for _ in _lines(path))
 
 
 class Run:
@@ -38,73 +132,55 @@ class Run:
         self, lines: Iterable[ScoredDocument], source: str, depth: int | None = None
     ) -> None:
         self._documents: list[str] = []
-        self._best: dict[str, _BestDocuments] = {}
+        self._results: dict[str, tuple[array[int], array[float]]] = {}
+        self._source = source
+        self._depth = depth
+        most = math.inf if depth is None else max(_UNSORTED, 2 * depth)
         numbers: dict[str, int] = {}
         for query, document, score in lines:
-            if (best := self._best.get(query)) is None:
-                best = self._best[query] = _BestDocuments(depth)
+            if (results := self._results.get(query)) is None:
+                results = self._results[query] = array("i"), array("d")
             if (number := numbers.get(document)) is None:
                 number = numbers[document] = len(self._documents)
                 self._documents.append(document)
-            if best.add(number, score):
-                self._sort(query, source)
-        for query in self._best:
-            self._sort(query, source)
-        if not self._best:
+            results[0].append(number)
+            results[1].append(score)
+            if len(results[0]) >= most:
+                self._keep_best(query)
+        for query in self._results:
+            self._keep_best(query)
+        if not self._results:
             raise HarpError(_empty(source))
 
     def __contains__(self, query: str) -> bool:
-        return query in self._best
+        return query in self._results
 
     def __iter__(self) -> Iterator[str]:
         """The queries, in the order of their first lines."""
-        return iter(self._best)
+        return iter(self._results)
 
     def __getitem__(self, query: str) -> list[str]:
-        return [self._documents[number] for number in self._best[query].numbers]
+        return [self._documents[number] for number in self._results[query][0]]
 
     def scores(self, query: str) -> dict[str, float]:
-        """The score of each document of a query; empty where the run lacks the query."""
+        """Return the score of each document of a query; empty where the run lacks the query."""
         if query not in self:
             return {}
-        return dict(zip(self[query], self._best[query].scores, strict=True))
+        return dict(zip(self[query], self._results[query][1], strict=True))
 
-    def _sort(self, query: str, source: str) -> None:
-        repeated = self._best[query].sort()
-        if repeated is not None:
-            document = self._documents[repeated]
-            raise HarpError(
-                f"{source} lists document {document:.80} twice for query {query:.80}: keep one"
-            )
-
-
-class _BestDocuments:
-    """The best documents of one query, by number; the last ones added are not sorted yet."""
-
-    __slots__ = ("_depth", "_limit", "numbers", "scores")
-
-    def __init__(self, depth: int | None) -> None:
-        self._depth = depth
-        self._limit = _UNCHECKED if depth is None else max(_UNSORTED, 2 * depth)
-        self.numbers = array("i")
-        self.scores = array("d")
-
-    def add(self, number: int, score: float) -> bool:
-        """Add a document; tell whether there are so many that it is time to sort them."""
-        self.numbers.append(number)
-        self.scores.append(score)
-        return len(self.numbers) >= self._limit
-
-    def sort(self) -> int | None:
-        """Keep the best documents, best first; give the number of one that is there twice."""
-        numbers, scores = np.array(self.numbers), np.array(self.scores)
+    def _keep_best(self, query: str) -> None:
+        """Sort the documents of a query, best first, and keep as many as are asked for."""
+        numbers, scores = map(np.array, self._results[query])
         best = np.argsort(-scores, kind="stable")[: self._depth]
-        self.numbers = array("i", numbers[best].tobytes())
-        self.scores = array("d", scores[best].tobytes())
-        if self._depth is None:
-            self._limit = max(_UNCHECKED, 2 * len(best))
         distinct, counts = np.unique(numbers[best], return_counts=True)
-        return None if len(distinct) == len(best) else int(distinct[counts > 1][0])
+        if len(distinct) < len(best):
+            document = self._documents[distinct[counts > 1][0]]
+            raise HarpError(
+                f"{self._source} lists document {document:.80} twice for query {query:.80}: keep "
+                "only the first"
+            )
+        numbers, scores = numbers[best], scores[best]
+        self._results[query] = array("i", numbers.tobytes()), array("d", scores.tobytes())
 
 
 class QueryResults(NamedTuple):
@@ -132,7 +208,7 @@ def results_by_query(
         depth: how many documents of a query to give; None for all.
 
     Raises:
-        HarpError: the lines of a query stand in two places, a document stands twice for a query,
+        HarpError: the lines of a query stand in two places, a document is listed twice for a query,
             or there are no lines.
     """
     seen: set[str] = set()
@@ -150,3 +226,42 @@ def results_by_query(
 
 def _empty(source: str) -> str:
     return f"{source} is empty: name a run with results"
+
+
+def _lines(path: str | Path) -> Iterator[bytes]:
+    with _opened(path) as file:
+        while line := file.readline(LONGEST_LINE + 1):
+            yield line
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a run, unpacked.
+
+    Raises:
+        HarpError: it is neither a file nor a stream, or reading fails within the block.
+    """
+    opened = gzip.open if str(path).endswith(".gz") else open
+    try:
+        if not is_stream(path) and not stat.S_ISREG(Path(path).stat().st_mode):
+            raise HarpError(f"run {path} is not a file: name one, or - for standard input")
+        with opened(path, "rb") as file:
+            yield cast(IO[bytes], file)
+    except _UNREADABLE as error:
+        raise HarpError(f"cannot read run {path}: {error}: name a TREC run") from error
+
+
+def _text(line: bytes, where: str) -> str:
+    try:
+        return line.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise HarpError(f"cannot read {where}: {error.reason}: save the run as UTF-8") from None
+
+
+def _scored_document(columns: list[str], where: str) -> ScoredDocument:
+    if len(columns) != 6:
+        raise HarpError(f"{where}: {len(columns)} columns; a TREC run has 6")
+    score = float(columns[4]) if _SCORE.fullmatch(columns[4]) else math.nan
+    if not math.isfinite(score):
+        raise HarpError(f"{where}: score {columns[4]!r:.80} is not a number")
+    return ScoredDocument(columns[0], columns[2], score)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..work.lock import one_writer
 from ..work.records import write_record
 from ..work.with_record import FolderWithRecord

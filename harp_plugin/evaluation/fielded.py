@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..errors import HarpError
 from ..ranking.fielded import FieldedBm25, FieldedIndex, FieldSettings, Tuning, tune
 from ..work.provenance import MadeFrom

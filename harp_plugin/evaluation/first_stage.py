@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..errors import HarpError
 from ..ranking.dense import DenseCosine, HarpRetriever
 from ..work.hashes import file_hash

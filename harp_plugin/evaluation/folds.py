@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..collections.query_ids import read_query_ids
+from ..collections.judged_queries import read_query_ids
 from ..errors import HarpError
 from ..sampling import generator
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..work.hashes import file_hash
 from ..work.versions import package_versions
 from .fusion_options import LEARN

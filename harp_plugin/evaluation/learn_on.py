@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..errors import HarpError
 from .first_stage import FirstStage, first_stages
 from .fused_runs import fusions_of

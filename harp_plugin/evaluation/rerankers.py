@@ -9,7 +9,7 @@ import pandas as pd
 import pyterrier as pt
 from tqdm.auto import tqdm
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..errors import one_line
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker

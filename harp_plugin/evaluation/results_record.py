@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..errors import HarpError
 from ..work.output_paths import refuse_special
 from ..work.provenance import MadeFrom

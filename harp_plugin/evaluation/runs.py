@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..collections.run import Run
-from ..collections.trec_run import Result, run_lines, run_text
+from ..collections.run import Result, Run, run_lines, run_text
 from ..work.provenance import MadeFrom, OverwriteRules
 from ..work.with_record import FileWithRecord
 

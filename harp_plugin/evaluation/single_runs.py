@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
-from ..collections.judged_dataset import JudgedDataset
+from ..collections.dataset import JudgedDataset
 from ..ranking.versions import scoring_versions
 from ..work.output_paths import refuse_input
 from ..work.with_record import record_path

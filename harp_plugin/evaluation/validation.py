@@ -10,8 +10,8 @@ import pandas as pd
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..collections.judged_dataset import JudgedDataset
-from ..collections.query_ids import few_shot_order, read_query_ids
+from ..collections.dataset import JudgedDataset
+from ..collections.judged_queries import few_shot_order, read_query_ids
 from ..errors import HarpError
 from ..models.sentence_encoder import SentenceEncoderFiles
 from ..ranking import Scorer

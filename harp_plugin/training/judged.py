@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..collections.judged_queries import JudgedQueries, JudgedQuery, drop_phrases
+from ..collections.judged_queries import JudgedQueries, JudgedQuery
 from ..errors import HarpError
 from ..query_passage import query_passage
 from ..sampling import generator
@@ -75,7 +75,7 @@ class JudgedGroups:
 
     def shortages(self) -> list[str]:
         """Write a sentence for each reason for which queries or documents are left out."""
-        lines = drop_phrases(self.source.drops)
+        lines = self.source.drop_phrases()
         if count := self.source.without_teacher_score:
             lines.append(f"{count:,} document{'s' * (count > 1)} without a teacher score")
         return [f"left out: {line}" for line in lines]

@@ -5,8 +5,8 @@ import itertools
 import pytest
 from training.judged_data import QRELS, QUERIES, RUN, allowed, register, write_run
 
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.collections.dataset_queries import DatasetQueries
-from harp_plugin.collections.judged_dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 
 
@@ -76,8 +76,8 @@ def test_queries_that_the_teacher_lacks_are_left_out(name, run, tmp_path):
 
 WRONG_RUNS = {
     "q1 Q0 d1 1 2.5\n": "line 1: 5 columns",
-    "\nq1 Q0 d1 1 high bm25\n": "line 2: score 'high' is no number",
-    "q1 Q0 d1 1 nan bm25\n": "line 1: score 'nan' is no number",
+    "\nq1 Q0 d1 1 high bm25\n": "line 2: score 'high' is not a number",
+    "q1 Q0 d1 1 nan bm25\n": "line 1: score 'nan' is not a number",
     "q1 Q0 d1 1 2 x\nq77 Q0 d1 1 2 x\n": "line 2: query 'q77' is not in dataset",
     "q1 Q0 d1 1 2 x\nq2 Q0 d1 1 2 x\nq1 Q0 d1 1 1 x\n": "document d1 twice for query q1",
     "": "is empty",
@@ -99,7 +99,7 @@ def test_runs_that_cannot_be_read(name, run, tmp_path):
     write_run(cut)
     cut.write_bytes(cut.read_bytes()[:-20])
     for path in (cut, tmp_path / "none.run", tmp_path):
-        with pytest.raises(HarpError, match=r"cannot read run|is no file: name one"):
+        with pytest.raises(HarpError, match=r"cannot read run|is not a file: name one"):
             DatasetQueries(name, run=str(path))
 
 

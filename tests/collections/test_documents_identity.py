@@ -4,8 +4,7 @@ import ir_datasets
 import pytest
 from hand_made import DOCUMENTS, SPLITS, write_collection
 
-from harp_plugin.collections.dataset import Dataset
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import Dataset, JudgedDataset
 from harp_plugin.errors import HarpError
 
 

@@ -123,17 +123,17 @@ def test_passages_carry_their_teachers_scores(tmp_path):
     assert len(groups) == 1 and drawn == scores.keys()
     assert groups.source.without_teacher_score == 3
     assert groups.source.drops == {
-        "without a positive passage that has a teacher's `score`": 1,
-        "without a negative passage that has a teacher's `score`": 1,
+        "without a relevant document that has a teacher score": 1,
+        "without a negative that has a teacher score": 1,
     }
     plain = JudgedGroups(JsonLinesQueries([path]))
     assert len(plain) == 3 and plain.group(0, 0).teacher_scores is None
 
 
 @pytest.mark.parametrize("score", ["high", True, float("nan"), float("inf"), [1]])
-def test_a_score_that_is_no_number_is_named(score, tmp_path):
+def test_a_score_that_is_not_a_number_is_named(score, tmp_path):
     path = write(tmp_path / "x.jsonl", with_scores(row("q", ["p"], ["n"]), [1], [score]))
-    with pytest.raises(HarpError, match=r"x.jsonl, line 1: score .* of a passage is no number"):
+    with pytest.raises(HarpError, match=r"x.jsonl, line 1: score .* of a passage is not a number"):
         JsonLinesQueries([path], teacher=True)
     assert len(JsonLinesQueries([path])) == 1
 
@@ -141,7 +141,7 @@ def test_a_score_that_is_no_number_is_named(score, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 3: no JSON"),
+        ("{", "line 3: not JSON"),
         ("[]", "line 3: no `query`"),
         ('{"query": 3}', "line 3: no `query`"),
         ('{"query": "q"}', "line 3: `positive_passages` must be a list"),
@@ -154,7 +154,7 @@ def test_a_score_that_is_no_number_is_named(score, tmp_path):
             '{"query": "q", "positive_passages": [{"text": null}], "negative_passages": []}',
             "line 3: a passage of `positive_passages` has no text",
         ),
-        ("\udcff", "line 3: no JSON"),
+        ("\udcff", "line 3: not JSON"),
     ],
 )
 def test_malformed_lines_are_named(line, message, tmp_path):

@@ -1,14 +1,26 @@
-"""Runs grouped by query: their order, their checks, and how little memory they take."""
+"""Runs: their lines, whatever they hold; grouped by query: order, checks, and little memory."""
 
+import os
 import random
+import threading
 import tracemalloc
 
 import pytest
 
-from harp_plugin.collections.run import QueryResults, Run, results_by_query
-from harp_plugin.collections.trec_run import Result, ScoredDocument, run_lines, run_text
+from harp_plugin.collections.run import (
+    LONGEST_LINE,
+    QueryResults,
+    Result,
+    Run,
+    ScoredDocument,
+    count_lines,
+    results_by_query,
+    run_lines,
+    run_text,
+)
 from harp_plugin.errors import HarpError
 
+LINE = b"q1 Q0 d1 0 1.5 x\n"
 LINES = [
     ScoredDocument(f"q{query}", f"d{(7 * query + rank) % 900}", float(-rank))
     for query in (3, 1, 2)
@@ -40,7 +52,7 @@ def test_lines_of_a_query_may_stand_anywhere(depth):
 @pytest.mark.parametrize("depth", [None, 20_000])
 def test_a_document_twice_is_refused_however_far_apart(depth):
     lines = [ScoredDocument("q", f"d{n}", 1.0) for n in range(15_000)]
-    with pytest.raises(HarpError, match="my run lists document d3 twice for query q: keep one"):
+    with pytest.raises(HarpError, match="my run lists document d3 twice for query q: keep"):
         Run([*lines, lines[3]], "my run", depth)
 
 
@@ -78,3 +90,47 @@ def test_lines_read_back_as_they_were(tmp_path):
     path.write_text(run_text(results, "tag"), encoding="utf-8")
     assert path.read_text(encoding="utf-8").startswith("q Q0 d1 0 0.30000000000000004 tag\n")
     assert list(run_lines(path)) == [(query, doc, score) for query, doc, _, score in results]
+
+
+@pytest.mark.parametrize("kind", ["CRLF", "BOM", "ranks out of order", "tabs", "no line end"])
+def test_what_is_only_unusual_is_read(tmp_path, kind):
+    content = {
+        "CRLF": LINE.replace(b"\n", b"\r\n"),
+        "BOM": b"\xef\xbb\xbf" + LINE,
+        "ranks out of order": LINE.replace(b" 0 ", b" 99 "),
+        "tabs": LINE.replace(b" ", b"\t"),
+        "no line end": LINE.strip(),
+    }[kind]
+    run = tmp_path / "unusual.run"
+    run.write_bytes(content)
+    assert list(run_lines(run)) == [("q1", "d1", 1.5)]
+
+
+@pytest.mark.parametrize("docno", ["é日本語😀", "a/b\\c", "'\"", "\x1b[0m", "=1+1", "x" * 1000])
+def test_docnos_are_any_text(tmp_path, docno):
+    run = tmp_path / "any.run"
+    run.write_text(f"{docno} Q0 {docno} 1 -.5e-3 x\n", encoding="utf-8")
+    assert list(run_lines(run)) == [(docno, docno, -0.0005)]
+
+
+def test_an_endless_line_takes_no_memory(tmp_path):
+    run = tmp_path / "endless.run"
+    with run.open("wb") as file:
+        file.truncate(1 << 32)
+    tracemalloc.start()
+    with pytest.raises(HarpError, match="line 1: over"):
+        list(run_lines(run))
+    assert tracemalloc.get_traced_memory()[1] < 10 * LONGEST_LINE + (4 << 20)
+    tracemalloc.stop()
+
+
+def test_what_a_shell_substitutes_is_read_once():
+    reading, writing = os.pipe()
+    writer = threading.Thread(target=lambda: os.close(os.write(writing, b"") or writing))
+    os.write(writing, LINE)
+    writer.start()
+    path = f"/dev/fd/{reading}"
+    assert count_lines(path) is None
+    assert [line.document for line in run_lines(path)] == ["d1"]
+    writer.join()
+    os.close(reading)

@@ -9,7 +9,7 @@ import pytest
 
 from harp_plugin import HarpPipeline
 from harp_plugin.cli import main
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.commands.adapt import FUSION, plan, run
 from harp_plugin.evaluation.runs import read_run
 

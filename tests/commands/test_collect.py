@@ -9,7 +9,7 @@ from dumps import write_dump
 
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import Dataset
-from harp_plugin.collections.folders import SPLITS
+from harp_plugin.collections.datasets import SPLITS
 from harp_plugin.collections.known_items import collection as known_items
 from harp_plugin.collections.known_items.options import QueryOptions
 from harp_plugin.commands.build import BuildOptions, build

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.runs import read_run

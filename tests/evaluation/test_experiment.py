@@ -15,7 +15,7 @@ from ir_measures import AP, nDCG
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from harp_plugin import HarpReranker
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
 from harp_plugin.evaluation.pisa import Bm25

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.pisa import Bm25

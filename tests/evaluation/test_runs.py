@@ -40,8 +40,8 @@ def test_what_is_written_reads_back_the_same(run, tmp_path, suffix):
     [
         ("", "is empty"),
         ("q Q0 d 0 1.0 tag\nq Q0 e 1 tag\n", "line 2: 5 columns"),
-        ("q Q0 d 0 one tag\n", "line 1: score 'one' is no number"),
-        ("q Q0 d 0 nan tag\n", "score 'nan' is no number"),
+        ("q Q0 d 0 one tag\n", "line 1: score 'one' is not a number"),
+        ("q Q0 d 0 nan tag\n", "score 'nan' is not a number"),
         ("q Q0 d 0 1.0 t\nq Q0 d 1 0.5 t\n", "lists document d twice for query q"),
         (b"\xff\xfe", "cannot read run"),
     ],

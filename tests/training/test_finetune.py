@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
 from harp_plugin.collections import registration
-from harp_plugin.collections.trec_run import run_lines
+from harp_plugin.collections.run import run_lines
 from harp_plugin.errors import HarpError
 from harp_plugin.options_parser import OptionsParser
 from harp_plugin.recipe_files import read_recipe

@@ -16,8 +16,8 @@ from ...sampling import stable_id
 from ...text import title_anchors
 from ...work.parquet import ShardFile, read_batches
 from ...work.writing import whole_file
-from ..folders import DOCUMENTS, CollectionDocument
-from ..json_lines_documents import INDEX, make_index
+from ..datasets import DOCUMENTS, CollectionDocument
+from ..documents import INDEX, make_index
 from .queries import NamedPage
 from .texts import near_form, title_forms
 

@@ -15,7 +15,7 @@ from ...work.hashes import describe_files
 from ...work.parquet import ShardFile
 from ...work.records import read_record, write_record
 from ...work.writing import write_text
-from ..folders import DOCUMENTS, QRELS, QUERIES, SPLITS
+from ..datasets import DOCUMENTS, QRELS, QUERIES, SPLITS
 from .queries import NamedPage, Query
 
 __all__ = ["CARD", "FILES", "RECORD", "summary", "write_card", "write_queries", "write_record_of"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
+from scipy.cluster.hierarchy import DisjointSet
+
 from ...sampling import stable_id
-from ..folders import SPLITS
+from ..datasets import SPLITS
 from .options import QueryOptions
 from .queries import Query
 
 __all__ = ["drawn_queries", "shared_by_splits", "split_queries"]
 
-_LARGEST_SHARE = 0.02
+_LARGEST_FRACTION = 0.02
 _SMALLEST_LIMIT = 10
 
 
@@ -35,8 +37,9 @@ def split_queries(
     kept, groups = _grouped(queries, drops)
     by_group: dict[int, list[Query]] = defaultdict(list)
     for query in kept:
-        by_group[groups.first(query.pages[0])].append(query)
-    order = sorted(by_group, key=lambda group: stable_id(options.seed, "split", group))
+        by_group[groups[query.pages[0]]].append(query)
+    first_pages = {group: min(groups.subset(group)) for group in by_group}
+    order = sorted(by_group, key=lambda group: stable_id(options.seed, "split", first_pages[group]))
     splits: dict[str, list[Query]] = {split: [] for split in SPLITS}
     ends = (options.train_share, options.train_share + options.dev_share)
     before = 0
@@ -87,49 +90,36 @@ def shared_by_splits(splits: Mapping[str, Sequence[Query]]) -> dict[str, int]:
     }
 
 
-def _grouped(queries: Sequence[Query], drops: Counter[str]) -> tuple[list[Query], _Groups]:
+def _grouped(queries: Sequence[Query], drops: Counter[str]) -> tuple[list[Query], DisjointSet]:
     """Join the pages of each query and of its near-duplicates, fewest pages first."""
     by_form: dict[str, list[Query]] = defaultdict(list)
     for query in queries:
         by_form[query.near].append(query)
     pages = {form: {page for query in of for page in query.pages} for form, of in by_form.items()}
     total = len(set().union(*pages.values()))
-    groups = _Groups(max(_SMALLEST_LIMIT, int(_LARGEST_SHARE * total)))
+    limit = max(_SMALLEST_LIMIT, int(_LARGEST_FRACTION * total))
+    groups = DisjointSet()
     kept = []
     for form in sorted(by_form, key=lambda form: (len(pages[form]), stable_id("form", form))):
-        if groups.join(pages[form]):
+        if _join(groups, pages[form], limit):
             kept += by_form[form]
         else:
             drops["query that would join very many pages in one split"] += len(by_form[form])
     return kept, groups
 
 
-class _Groups:
-    """Disjoint groups of pages that never grow beyond a limit.
+def _join(groups: DisjointSet, pages: set[int], limit: int) -> bool:
+    """Make one group of the groups of pages, unless it would have more pages than the limit.
 
-    Args:
-        limit: the most pages of a group.
+    Returns:
+        Whether it is one group.
     """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._parents: dict[int, int] = {}
-        self._sizes: dict[int, int] = {}
-
-    def first(self, page: int) -> int:
-        """Return the lowest page of the group of a page."""
-        while (parent := self._parents.setdefault(page, page)) != page:
-            self._parents[page] = self._parents[parent]
-            page = parent
-        return page
-
-    def join(self, pages: set[int]) -> bool:
-        """Make one group of the groups of pages; tell whether it stays within the limit."""
-        firsts = sorted({self.first(page) for page in pages})
-        size = sum(self._sizes.get(first, 1) for first in firsts)
-        if size > self._limit:
-            return False
-        for first in firsts:
-            self._parents[first] = firsts[0]
-        self._sizes[firsts[0]] = size
-        return True
+    for page in pages:
+        groups.add(page)
+    roots = {groups[page] for page in pages}
+    if sum(groups.subset_size(root) for root in roots) > limit:
+        return False
+    first = roots.pop()
+    for root in roots:
+        groups.merge(first, root)
+    return True

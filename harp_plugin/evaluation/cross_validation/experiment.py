@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from tqdm.auto import tqdm
 
-from ...collections.judged_dataset import JudgedDataset
+from ...collections.dataset import JudgedDataset
 from ...models.loading import model_fingerprint
 from ...work.lock import one_writer
 from ...work.output_paths import refuse_input

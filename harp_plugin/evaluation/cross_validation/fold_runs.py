@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...collections.judged_dataset import JudgedDataset
+from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
 from ...models.folder import MANIFEST
 from ...ranking.options import names_of_part

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from ...collections.judged_dataset import JudgedDataset
-from ...collections.query_ids import few_shot_order
+from ...collections.dataset import JudgedDataset
+from ...collections.judged_queries import few_shot_order
 from ..folds import Fold
 from ..fused_runs import fusions_of, stored_fusion
 from ..fusion_options import LEARN

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from tqdm.auto import tqdm
 
-from ...collections.judged_dataset import JudgedDataset
+from ...collections.dataset import JudgedDataset
 from ..folds import Fold
 from ..results import averages, measure_runs
 from ..runs import ranked

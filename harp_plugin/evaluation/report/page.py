@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ...collections.judged_dataset import JudgedDataset
+from ...collections.dataset import JudgedDataset
 from ...html_page import render_page
 from ..results import Results, star_note
 from .queries import changed_queries

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...collections.judged_dataset import JudgedDataset
+from ...collections.dataset import JudgedDataset
 from ...query_passage import query_passage
 from ..results import Results
 

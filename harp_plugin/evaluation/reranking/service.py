@@ -16,8 +16,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ...collections.dataset import Dataset
-from ...collections.run import QueryResults, results_by_query
-from ...collections.trec_run import count_lines, is_stream, run_lines
+from ...collections.run import QueryResults, count_lines, is_stream, results_by_query, run_lines
 from ...errors import HarpError
 from ...models.devices import choose_device
 from ...models.loading import model_fingerprint

@@ -15,8 +15,8 @@ from statsmodels.stats.multitest import multipletests
 
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
-from harp_plugin.collections.judged_dataset import JudgedDataset
-from harp_plugin.collections.query_ids import few_shot_order
+from harp_plugin.collections.dataset import JudgedDataset
+from harp_plugin.collections.judged_queries import few_shot_order
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.cross_validation import cross_validate, fold_runs
 from harp_plugin.evaluation.results import measure_runs

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.evaluation.report import changed_queries, render, rows_of
 from harp_plugin.evaluation.results import (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 
 FIELDS = ["doc_id", "title", "text", "anchor_text"]
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from pyterrier_pisa import tokenize
 
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex

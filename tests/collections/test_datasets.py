@@ -14,10 +14,9 @@ import pyterrier as pt
 import pytest
 from hand_made import DOCUMENTS, SPLITS, line, write_collection
 
-from harp_plugin.collections.dataset import Dataset
-from harp_plugin.collections.folders import UnknownCollection
-from harp_plugin.collections.json_lines_documents import INDEX, make_index
-from harp_plugin.collections.judged_dataset import JudgedDataset
+from harp_plugin.collections.dataset import Dataset, JudgedDataset
+from harp_plugin.collections.datasets import UnknownCollection
+from harp_plugin.collections.documents import INDEX, make_index
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.options import ExperimentOptions
@@ -72,7 +71,7 @@ def test_look_ups(folder, has_index):
 def test_an_index_saves_reading_the_file(folder, monkeypatch):
     path = folder / "documents.jsonl"
     np.save(path.with_suffix(INDEX), make_index(path))
-    name = "harp_plugin.collections.json_lines_documents.make_index"
+    name = "harp_plugin.collections.documents.make_index"
     monkeypatch.setattr(name, lambda path: pytest.fail("the whole file was read"))
     assert ir_datasets.load(f"harp:{folder}").docs_store().get("Ant").title == "Ant"
 
@@ -101,9 +100,9 @@ def test_a_collection_without_documents(folder):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"doc_id": "a"}\n', "line 1: no document with doc_id, title, text, anchor_text"),
-        ("[1]\n", "line 1: no document with"),
-        ("{\n", "line 1: no document with"),
+        ('{"doc_id": "a"}\n', "line 1: not a document with doc_id, title, text, anchor_text"),
+        ("[1]\n", "line 1: not a document with"),
+        ("{\n", "line 1: not a document with"),
     ],
 )
 def test_damaged_documents(folder, text, said):

@@ -1,7 +1,9 @@
-"""Test collections in folders, such as `harp collect` writes: ids ``harp:FOLDER/test``."""
+"""Datasets of ir_datasets: a small encyclopedia, and the test collections of `harp collect`."""
 
 # No `from __future__ import annotations`: PyTerrier's text loader takes the fields annotated `str`.
 
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,33 +12,53 @@ from ir_datasets.formats import TrecQrels, TsvQueries
 from ir_datasets.util import LocalDownload
 
 from ..errors import HarpError
-from ..work.store_names import local_name
-from .json_lines_documents import JsonLinesDocuments
+from .documents import JsonLinesDocuments
 
 __all__ = [
     "DOCUMENTS",
+    "ENCYCLOPEDIA",
     "PREFIX",
     "QRELS",
     "QUERIES",
     "SPLITS",
     "CollectionDocument",
     "UnknownCollection",
-    "dataset",
+    "encyclopedia",
+    "folder_collection",
 ]
 
+ENCYCLOPEDIA = "harp-encyclopedia"
 PREFIX = "harp:"
-"""How ids of such collections start."""
+"""How the ids of test collections in folders start."""
 DOCUMENTS = "documents.jsonl"
 QUERIES = "queries.tsv"
 QRELS = "qrels.txt"
 SPLITS = ("train", "dev", "test")
-_GRADES = {1: "Relevant: the page that the query was made for"}
+_GRADES = {
+    0: "Not relevant",
+    1: "Related: mentions the subject of the query",
+    2: "Relevant: answers part of the query",
+    3: "Highly relevant: the page on the subject of the query",
+}
+_COLLECTION_GRADES = {1: "Relevant: the page that the query was made for"}
 
 
 class UnknownCollection(HarpError, KeyError):
     """There is no such collection; ir_datasets and PyTerrier look out for a KeyError."""
 
     __str__ = Exception.__str__
+
+
+class EncyclopediaDoc(NamedTuple):
+    """A page of the encyclopedia."""
+
+    doc_id: str
+    title: str
+    text: str
+
+    def default_text(self) -> str:
+        """title and text"""
+        return f"{self.title} {self.text}"
 
 
 class CollectionDocument(NamedTuple):
@@ -59,18 +81,28 @@ class CollectionDocument(NamedTuple):
         return f"{self.title} {self.text}"
 
 
-def dataset(id: str) -> Dataset:
-    """Open a collection, whose files are read when they are needed.
+def encyclopedia() -> Dataset:
+    """Return the encyclopedia of information retrieval, whose files are in the package."""
+    folder = Path(str(files("harp_plugin") / "data"))
+    documents = folder / "encyclopedia-docs.jsonl"
+    return Dataset(
+        JsonLinesDocuments(documents, EncyclopediaDoc, ENCYCLOPEDIA, "en"),
+        _queries(folder / "encyclopedia-queries.tsv", ENCYCLOPEDIA, "en"),
+        _qrels(folder / "encyclopedia-qrels.txt", _GRADES),
+    )
+
+
+def folder_collection(id: str) -> Dataset:
+    """Open a test collection, whose files are read when they are needed.
 
     Args:
         id: ``harp:FOLDER`` for the documents, or ``harp:FOLDER/SPLIT`` with the queries and
-            judgments of a split. FOLDER is a path, or a URL in an object store.
+            judgments of a split.
 
     Raises:
         UnknownCollection: there is no such folder, or it holds no collection or no such split.
     """
-    name = id.removeprefix(PREFIX)
-    path = Path(local_name(name)).expanduser()
+    path = Path(id.removeprefix(PREFIX)).expanduser()
     if (path / DOCUMENTS).is_file():
         return Dataset(_documents(path))
     folder = path.parent
@@ -81,13 +113,22 @@ def dataset(id: str) -> Dataset:
         raise UnknownCollection(f"{missing[0]} is missing: run `harp collect` again")
     return Dataset(
         _documents(folder),
-        TsvQueries(LocalDownload(path / QUERIES, mkdir=False), namespace=f"{PREFIX}{folder}"),
-        TrecQrels(LocalDownload(path / QRELS, mkdir=False), _GRADES),
+        _queries(path / QUERIES, f"{PREFIX}{folder}"),
+        _qrels(path / QRELS, _COLLECTION_GRADES),
     )
 
 
+@cache
 def _documents(folder: Path) -> JsonLinesDocuments:
     return JsonLinesDocuments(folder / DOCUMENTS, CollectionDocument, f"{PREFIX}{folder}")
+
+
+def _queries(path: Path, namespace: str, language: str | None = None) -> TsvQueries:
+    return TsvQueries(LocalDownload(path, mkdir=False), namespace=namespace, lang=language)
+
+
+def _qrels(path: Path, grades: dict[int, str]) -> TrecQrels:
+    return TrecQrels(LocalDownload(path, mkdir=False), grades)
 
 
 def _advice(id: str, path: Path) -> str:

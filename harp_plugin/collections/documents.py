@@ -4,6 +4,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ INDEX = ".index.npy"
 class JsonLinesDocuments(BaseDocs):
     """Documents of ir_datasets, one JSON object a line.
 
-    A document is looked up by the place of its line. The places are read from the index beside the
-    file (``documents.index.npy`` for ``documents.jsonl``), or found by reading the file once.
-    Everything is read from the file as it is now, so that a file that was written anew is never
+    A document is looked up by the offset of its line. The offsets are read from the index next to
+    the file (``documents.index.npy`` for ``documents.jsonl``), or by reading the file once.
+    Everything is read from the file as it is now, so that a file that was written again is never
     mixed with an earlier one.
 
     Args:
@@ -41,24 +42,13 @@ class JsonLinesDocuments(BaseDocs):
         self, path: Path, document_class: Any, namespace: str, language: str | None = None
     ) -> None:
         super().__init__()
-        self._path = path
+        self.path = path
         self._class = document_class
         self._namespace = namespace
         self._language = language
-        self._found: dict[tuple[int, ...], Any] = {}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, JsonLinesDocuments) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[Any, ...]:
-        return self._path, self._class, self._namespace
 
     def docs_iter(self) -> "_Documents":
-        """Read the documents in order; a slice gives some of them."""
+        """Read the documents in order; a slice gives a part of them."""
         return _Documents(self)
 
     def docs_cls(self) -> Any:
@@ -68,12 +58,12 @@ class JsonLinesDocuments(BaseDocs):
     def docs_store(self, field: str = "doc_id") -> "_DocumentStore":
         """Look documents up by their id."""
         if field != "doc_id":
-            raise HarpError(f"documents of {self._path} are looked up by doc_id, not by {field}")
+            raise HarpError(f"documents of {self.path} are looked up by doc_id, not by {field}")
         return _DocumentStore(self)
 
     def docs_path(self, force: bool = True) -> Path:
         """Name the file."""
-        return self._path
+        return self.path
 
     def docs_count(self) -> int:
         """Count the documents."""
@@ -89,43 +79,24 @@ class JsonLinesDocuments(BaseDocs):
 
     def content_hash(self) -> str:
         """Compute the SHA-256 of the file; it is read again only where it has changed since."""
-        return self._once("hash", lambda: file_hash(self._path))
+        return _content_hash(self.path, _state(self.path))
 
     def index(self) -> np.ndarray:
-        """Return what `make_index` makes of the file."""
-        return self._once("index", self._read_index)
+        """Return the hashes and offsets of the documents, as `make_index` gives them."""
+        return _read_index(self.path, _state(self.path))[:, :-1]
 
     def lines(self) -> Iterator[Any]:
         """Read the documents in order."""
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 yield self._document(line, f"line {number}")
 
-    def at(self, places: Iterable[int]) -> Iterator[Any]:
-        """Read the documents whose lines start at these places, in bytes."""
-        with self._path.open("rb") as file:
-            for place in places:
-                file.seek(place)
-                yield self._document(file.readline(), f"byte {place}")
-
-    def _read_index(self) -> np.ndarray:
-        path = self._path.with_suffix(INDEX)
-        if path.is_file():
-            index = np.load(path, mmap_mode="r", allow_pickle=False)
-            if index.ndim == 2 and index[0, -1] == self._path.stat().st_size:
-                return np.asarray(index[:, :-1])
-        return make_index(self._path)[:, :-1]
-
-    def _once(self, name: str, make: Any) -> Any:
-        """Keep what was made of the file until its size or time changes."""
-        status = self._path.stat()
-        key = (status.st_size, status.st_mtime_ns, status.st_ino)
-        if key not in self._found:
-            self._found = {key: {}}
-        made = self._found[key]
-        if name not in made:
-            made[name] = make()
-        return made[name]
+    def at(self, offsets: Iterable[int]) -> Iterator[Any]:
+        """Read the documents whose lines start at these offsets, in bytes."""
+        with self.path.open("rb") as file:
+            for offset in offsets:
+                file.seek(offset)
+                yield self._document(file.readline(), f"byte {offset}")
 
     def _document(self, line: bytes, where: str) -> Any:
         try:
@@ -133,11 +104,8 @@ class JsonLinesDocuments(BaseDocs):
         except (ValueError, TypeError) as error:
             fields = ", ".join(self._class._fields)
             raise HarpError(
-                f"{self._path}, {where}: no document with {fields} ({error}): make it anew"
+                f"{self.path}, {where}: not a document with {fields} ({error}): make the file again"
             ) from None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_found": {}}
 
 
 def make_index(path: Path) -> np.ndarray:
@@ -147,25 +115,25 @@ def make_index(path: Path) -> np.ndarray:
         path: a file of documents, one JSON object a line.
 
     Returns:
-        int64 of shape (2, documents + 1): the hash of each document's id, ascending, and the place
-        of its line in bytes. The last column holds the size of the file twice, which shows whether
-        an index is of the file that lies beside it.
+        int64 of shape (2, documents + 1): the hash of each document's id, ascending, and the
+        offset of its line in bytes. The last column holds the size of the file twice, which shows
+        whether an index is of the file next to it.
 
     Raises:
-        HarpError: a line is no JSON object with a ``doc_id``, or an id stands twice.
+        HarpError: a line is not a JSON object with a ``doc_id``, or an id is a duplicate.
     """
-    hashes, places, size = [], [], 0
+    hashes, offsets, size = [], [], 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 hashes.append(stable_id(json.loads(line)["doc_id"]))
             except (ValueError, TypeError, KeyError):
                 raise HarpError(
-                    f"{path}, line {number}: no JSON object with a doc_id: make it anew"
+                    f"{path}, line {number}: not a JSON object with a doc_id: make the file again"
                 ) from None
-            places.append(size)
+            offsets.append(size)
             size += len(line)
-    table = np.array([hashes, places], dtype=np.int64)
+    table = np.array([hashes, offsets], dtype=np.int64)
     table = table[:, np.argsort(table[0], kind="stable")]
     if (twice := np.flatnonzero(table[0, 1:] == table[0, :-1])).size:
         with path.open("rb") as file:
@@ -173,6 +141,30 @@ def make_index(path: Path) -> np.ndarray:
             doc_id = json.loads(file.readline())["doc_id"]
         raise HarpError(f"{path} has two documents {doc_id!r}: give each an id of its own")
     return np.concatenate([table, np.full((2, 1), size)], axis=1)
+
+
+_State = tuple[int, ...]
+
+
+def _state(path: Path) -> _State:
+    """What changes with the content of a file: its size, its time and its inode."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+@lru_cache(maxsize=4)
+def _content_hash(path: Path, _state: _State) -> str:
+    return file_hash(path)
+
+
+@lru_cache(maxsize=4)
+def _read_index(path: Path, state: _State) -> np.ndarray:
+    stored = path.with_suffix(INDEX)
+    if stored.is_file():
+        index = np.load(stored, mmap_mode="r", allow_pickle=False)
+        if index.ndim == 2 and index[0, -1] == state[0]:
+            return np.asarray(index)
+    return make_index(path)
 
 
 class _Documents:
@@ -189,33 +181,33 @@ class _Documents:
         return next(self._rows)
 
     def __getitem__(self, key: slice | int) -> Any:
-        """Give the documents of a slice of all, or the one at a place."""
+        """Give the documents of a slice of all, or the one at an index."""
         count = self._documents.docs_count()
         if isinstance(key, slice):
             return _Documents(self._documents, slice(*key.indices(count)))
-        place = range(count)[key]
-        return next(_Documents(self._documents, slice(place, place + 1)))
+        index = range(count)[key]
+        return next(_Documents(self._documents, slice(index, index + 1)))
 
 
 class _DocumentStore(Docstore):
-    """Looks documents up; a look-up opens the file anew, so that processes and threads share it."""
+    """Looks documents up; a look-up opens the file again: processes and threads can share it."""
 
     def __init__(self, documents: JsonLinesDocuments) -> None:
         super().__init__(documents.docs_cls())
         self._documents = documents
 
     def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
-        wanted, (hashes, places) = set(doc_ids), self._documents.index()
+        wanted, (hashes, offsets) = set(doc_ids), self._documents.index()
         if not wanted or not len(hashes):
             return
         keys = np.fromiter(map(stable_id, wanted), np.int64, len(wanted))
         rows = np.minimum(np.searchsorted(hashes, keys), len(hashes) - 1)
         rows = rows[hashes[rows] == keys]
-        for document in self._documents.at(np.sort(places[rows]).tolist()):
+        for document in self._documents.at(np.sort(offsets[rows]).tolist()):
             if document.doc_id not in wanted:
                 raise HarpError(
-                    f"{self._documents.docs_path()} does not fit the index beside it: make both "
-                    "anew, or remove the index"
+                    f"{self._documents.path} does not fit the index next to it: make both again, "
+                    "or remove the index"
                 )
             yield document
 
