@@ -123,7 +123,7 @@ def option(
     if choices:
         metadata["choices"] = list(choices)
     if aliases:
-        metadata["aliases"] = [f"--{alias}" for alias in aliases]
+        metadata["aliases"] = [name for alias in aliases for name in (f"--{alias}", flag(alias))]
     if isinstance(default, list | dict):
         factory = default.copy
     if factory is not None:

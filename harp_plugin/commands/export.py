@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..option_names import old_names, takes_old_names
 from ..sampling import stable_id
 from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import check_negatives, needed_stages
@@ -34,13 +33,14 @@ _DECIDING = ("tasks", "groups_per_epoch", "epochs", "seed")
 """Names of the options that decide which pairs are drawn, beside those of drawing."""
 
 
-@takes_old_names
 @dataclass
 class ExportOptions:
     """What is drawn, and where it is written."""
 
     output_dir: str = field(
-        metadata={"help": "Folder for the dataset.", "aliases": old_names("output")}
+        metadata={
+            "help": "Folder for the dataset.",
+        }
     )
     tasks: list[str] = field(
         default_factory=lambda: list(HARP_TASKS),
@@ -50,7 +50,6 @@ class ExportOptions:
         default=None,
         metadata={
             "help": "How many groups of pairs an epoch has (default: as many as examples).",
-            "aliases": old_names("groups"),
         },
     )
     epochs: int = field(default=1, metadata={"help": "How many epochs are drawn."})

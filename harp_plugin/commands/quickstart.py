@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..option_names import old_names, takes_old_names
 from ..recipe_files import ABOUT, read_recipe
 from ..work.provenance import OverwriteRules, keep_option, overwrite_option
 from .steps import output_folder, say, training_arguments
@@ -19,14 +18,15 @@ __all__ = ["RECIPES", "QuickstartOptions", "quickstart"]
 RECIPES = ("quickstart", "evaluate-quickstart")
 
 
-@takes_old_names
 @dataclass
 class QuickstartOptions:
     """Where the quickstart writes, and how long it trains."""
 
     output_dir: str = field(
         default="harp-output/quickstart",
-        metadata={"help": "Folder for everything that it makes.", "aliases": old_names("output")},
+        metadata={
+            "help": "Folder for everything that it makes.",
+        },
     )
     max_steps: int | None = field(
         default=None,

@@ -12,14 +12,13 @@ from typing import Any
 from ..errors import HarpError
 from ..limits import Limits, check_limits
 from ..models.loading import COSINE
-from ..option_names import flag
+from ..options import flag
 from ..ranking.options import (
     SCORING_OPTIONS,
     check_scoring_options,
     default_of,
     names_of_part,
     scoring_option,
-    with_present_names,
 )
 from ..work.provenance import OverwriteRules, keep_option, overwrite_option
 from .fusion_options import check_first_stages, check_fusions
@@ -396,7 +395,6 @@ def check_model_row(
     models = model if isinstance(model, list) else [model]
     if not models or not all(isinstance(member, str) for member in models):
         raise HarpError(f"{kind} {name!r} is {row!r:.60}: name its model")
-    options = with_present_names(options, f"{kind} {name!r}: ")
     if (
         isinstance(model, str)
         and is_cosine(model)

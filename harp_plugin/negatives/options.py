@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..limits import Limits, check_limits
-from ..option_names import flag
+from ..options import flag
 
 __all__ = ["NEGATIVES", "NegativeOptions"]
 

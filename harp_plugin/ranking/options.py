@@ -8,18 +8,15 @@ from typing import Any, Literal
 
 from ..errors import HarpError
 from ..limits import COUNT, MOST, SEED, Limits, check_limits
-from ..option_names import OptionNames, old_names
 
 __all__ = [
     "SCORING_OPTIONS",
-    "EnsembleOptions",
     "ScoringOption",
     "check_scoring_options",
     "default_of",
     "dtype_name",
     "names_of_part",
     "scoring_option",
-    "with_present_names",
 ]
 
 Part = Literal["scorer", "windows", "texts", "ensemble"]
@@ -47,7 +44,6 @@ class ScoringOption:
         help: one sentence that ``--help`` shows.
         limits: the least and the most that a number may be.
         choices: the names that a text may be.
-        old_names: the names that it had before; they work, with a warning.
         changes_scores: whether another value gives other scores. One that only changes the last
             bits, by rounding, does not.
     """
@@ -58,7 +54,6 @@ class ScoringOption:
     default: Any = None
     limits: Limits | None = None
     choices: tuple[str, ...] = ()
-    old_names: tuple[str, ...] = ()
     changes_scores: bool = True
 
 
@@ -139,7 +134,6 @@ SCORING_OPTIONS = {
         part="ensemble",
         type=str,
         choices=("minmax", "zscore"),
-        old_names=("normalization",),
         help="Scale each model's scores of a query before they are added: minmax or zscore.",
     ),
 }
@@ -182,8 +176,6 @@ def scoring_option(name: str, help: str | None = None) -> Any:
     metadata: dict[str, Any] = {"help": help or option.help}
     if option.choices:
         metadata["choices"] = list(option.choices)
-    if option.old_names:
-        metadata["aliases"] = old_names(*option.old_names)
     return field(default=option.default, metadata=metadata)
 
 
@@ -213,27 +205,6 @@ def check_scoring_options(
         if option.choices and value not in option.choices:
             choices = ", ".join(option.choices)
             raise HarpError(f"{where}unknown {name} {value!r:.60}: choose one of {choices}")
-
-
-@dataclass(kw_only=True)
-class EnsembleOptions:
-    """How the scores of several models are added up."""
-
-    weights: list[float] | None = scoring_option("weights")
-    score_normalization: str | None = scoring_option("score_normalization")
-
-
-def with_present_names(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Replace old names of an ensemble's options by the present ones, with a warning.
-
-    Args:
-        values: by the names of options, with others among them.
-        where: stands before a name in messages.
-
-    Raises:
-        HarpError: an option stands under two names.
-    """
-    return OptionNames([EnsembleOptions]).values(values, where)
 
 
 def _has_type(value: Any, expected: type) -> bool:

@@ -13,7 +13,7 @@ from ..limits import COUNT, check_limits
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
 from .model_transformer import ModelTransformer
-from .options import default_of, dtype_name, names_of_part, with_present_names
+from .options import default_of, dtype_name, names_of_part
 from .rows import score_rows
 from .scorer import Scorer
 from .windows import DocumentWindows
@@ -136,16 +136,12 @@ class HarpReranker(ModelTransformer):
             weights: one per model; equal ones by default.
             score_normalization: how each model's scores of a query are scaled before they are
                 added: ``minmax`` (to 0 … 1), ``zscore`` (to mean 0 and standard deviation 1), or
-                None. The old name ``normalization`` works until the next release.
+                None.
             options: further arguments of each `HarpReranker`.
 
         Raises:
             HarpError: an argument makes no sense.
         """
-        if score_normalization is not None:
-            options["score_normalization"] = score_normalization
-        options = with_present_names(options, "HarpReranker.ensemble: ")
-        score_normalization = options.pop("score_normalization", None)
         rerankers = [
             model if isinstance(model, HarpReranker) else cls(model, **options) for model in models
         ]

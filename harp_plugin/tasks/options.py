@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from ..errors import HarpError
-from ..option_names import flag, old_names, takes_old_names
+from ..options import flag
 
 __all__ = ["PRESETS", "DrawOptions"]
 
@@ -76,7 +76,6 @@ def _option(help: str, *choices: str) -> Any:
     return field(default=None, metadata=metadata)
 
 
-@takes_old_names
 @dataclass
 class DrawOptions:
     """How pairs are drawn. An option that is None takes the preset's value.
@@ -238,7 +237,6 @@ class DrawOptions:
         default=None,
         metadata={
             "help": "Draw pairs anew in each epoch. By default as the preset says.",
-            "aliases": old_names("fresh"),
         },
     )
 

@@ -17,7 +17,6 @@ from ..models.bi_encoder import TrainableBiEncoder
 from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.packing.products import multiplies_bfloat16
 from ..models.trainable import TrainableModel
-from ..option_names import other_names, takes_old_names
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .losses import checked_weights
 from .pair_arguments import (
@@ -85,7 +84,6 @@ SHOWN = SHOWN_IN_BOTH | {
 """Options that the short help of `harp train` shows."""
 
 
-@takes_old_names
 @dataclass
 class HarpModelArguments:
     """Which model is trained."""
@@ -95,7 +93,7 @@ class HarpModelArguments:
             "help": "Model that training starts from: a checkpoint folder, a name on the Hugging "
             "Face hub, or package:NAME for a Python package that carries one. Tevatron's name for "
             "it, model_name_or_path, works too.",
-            "aliases": other_names("model_name_or_path"),
+            "aliases": ["--model_name_or_path", "--model-name-or-path"],
         }
     )
     tokenizer_name: str | None = field(
@@ -157,7 +155,6 @@ class HarpModelArguments:
         return _KINDS[self.model_kind or "cross-encoder"]
 
 
-@takes_old_names
 @dataclass
 class HarpDataArguments(PairArguments, DrawOptions):
     """What the model learns, from which data, and how pairs are drawn from them."""
@@ -249,7 +246,6 @@ class HarpDataArguments(PairArguments, DrawOptions):
         )
 
 
-@takes_old_names
 @dataclass
 class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     """How the model is trained: Tevatron's options, which are those of transformers' Trainer.
@@ -262,7 +258,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
         metadata={
             "help": "Replace what another recipe has trained in the output folder. The name in "
             "transformers, overwrite_output_dir, works too.",
-            "aliases": other_names("overwrite_output_dir"),
+            "aliases": ["--overwrite_output_dir", "--overwrite-output-dir"],
         },
     )
     keep: bool = field(
@@ -311,7 +307,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     disable_tqdm: bool | None = field(
         default=False, metadata={"help": "The same as --quiet; this is its name in transformers."}
     )
-    bf16: bool | Literal["auto"] | None = field(
+    bf16: bool | str | None = field(
         default=None,
         metadata={
             "help": "Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, "

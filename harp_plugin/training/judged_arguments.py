@@ -11,7 +11,6 @@ from ..collections.dataset_queries import DatasetQueries
 from ..collections.json_lines_queries import JsonLinesQueries
 from ..errors import HarpError
 from ..limits import COUNT, NUMBER, check_limits
-from ..option_names import old_names, takes_old_names
 from .arguments import HarpModelArguments, HarpTrainingArguments
 from .judged import TASK, JudgedGroups
 from .pair_arguments import (
@@ -48,7 +47,6 @@ SHOWN = SHOWN_IN_BOTH | {
 """Options that the short help of `harp finetune` shows."""
 
 
-@takes_old_names
 @dataclass
 class FinetuneDataArguments(PairArguments):
     """What the model learns from which judgments, and how negatives are drawn."""
@@ -62,7 +60,6 @@ class FinetuneDataArguments(PairArguments):
         metadata={
             "help": "TREC run (.gz too) of the dataset's queries, from which hard negatives are "
             "drawn. Default: the scoreddocs of the dataset.",
-            "aliases": old_names("run_file"),
         },
     )
     teacher_run: str | None = field(
@@ -111,7 +108,6 @@ class FinetuneDataArguments(PairArguments):
         default=7,
         metadata={
             "help": "How many hard negatives a group has at most.",
-            "aliases": old_names("negatives"),
         },
     )
     depth: int = field(
@@ -136,7 +132,6 @@ class FinetuneDataArguments(PairArguments):
         metadata={
             "help": "Draw documents and masks anew in each epoch. Without it, all epochs have the "
             "same ones.",
-            "aliases": old_names("fresh"),
         },
     )
     losses: dict[str, Any] | str | None = field(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..option_names import OptionNames
 from ..work.provenance import MadeFrom
 from ..work.versions import package_versions
-from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .arguments import HarpTrainingArguments
 from .card import cited
-from .judged_arguments import FinetuneDataArguments
 
 __all__ = [
     "checkpoint_manifest",
@@ -21,9 +19,6 @@ __all__ = [
 ]
 
 _PACKAGES = ("accelerate", "numpy", "tevatron", "tokenizers", "torch", "transformers")
-_NAMES = OptionNames(
-    (HarpModelArguments, HarpDataArguments, FinetuneDataArguments, HarpTrainingArguments)
-)
 _DECIDED_BY_THE_CLOCK = frozenset(
     {
         *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
@@ -45,16 +40,15 @@ def run_versions() -> dict[str, str]:
 def read_made_from(record: Mapping[str, Any]) -> MadeFrom:
     """Read from the record of a run, or from the manifest of a checkpoint, what it was made from.
 
-    Options have their present names in it, and one that is None counts as absent, so that a run of
-    an earlier release, which lacks later options, can go on.
+    An option that is None counts as absent.
     """
-    recipe = _NAMES.recorded(record.get("recipe") or {})
+    recipe = record.get("recipe") or {}
     settings = {name: value for name, value in recipe.items() if value is not None}
     others = ("processes", "groups_per_epoch", "data")
     settings |= {name: record[name] for name in others if name in record}
     versions = dict(record.get("versions") or {})
     versions.pop("python", None)
-    return MadeFrom(settings, versions, _NAMES.recorded(record.get("inputs") or {}))
+    return MadeFrom(settings, versions, record.get("inputs") or {})
 
 
 def checkpoint_manifest(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..errors import HarpError
-from ..option_names import flag
+from ..options import flag
 
 __all__ = ["DTYPES", "PRESETS", "SATURATION", "WEIGHTINGS", "WeightOptions"]
 

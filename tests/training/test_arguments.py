@@ -167,7 +167,7 @@ def test_names_of_tevatron_and_of_transformers_are_read_without_a_warning(tmp_pa
         (HarpModelArguments, HarpDataArguments, HarpTrainingArguments), "harp train", ""
     )
     model, _, training, _ = parser.read([], str(tmp_path / "recipe.json"))
-    assert model == HarpModelArguments(model_name_or_path="bert") and training.overwrite
+    assert model == HarpModelArguments(model="bert") and training.overwrite
     assert not caplog.messages
 
 
@@ -203,15 +203,6 @@ def read_data(tmp_path, *flags, **recipe):
     path.write_text(json.dumps({"build_dir": "built", **recipe}))
     parser = OptionsParser((HarpDataArguments,), "harp train", "")
     return parser.read(flags, str(path))[0]
-
-
-@pytest.mark.parametrize(
-    ("flags", "recipe"),
-    [(("--negatives", "4"), {}), ((), {"negatives": 4}), ((), {"negatives": "four"})],
-)
-def test_a_number_of_negatives_has_an_option_of_its_own(tmp_path, flags, recipe):
-    with pytest.raises(HarpError, match="the number of negatives is --negatives-per-group"):
-        read_data(tmp_path, *flags, **recipe)
 
 
 def test_a_switch_whose_default_depends_on_the_preset_needs_no_value(tmp_path):

@@ -9,9 +9,8 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 from harp_plugin.errors import HarpError
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.ranking import Scorer
-from harp_plugin.training.folder import LOG, RECORD
+from harp_plugin.training.folder import LOG
 from harp_plugin.training.run import fit
-from harp_plugin.work.records import read_record, write_record
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
@@ -79,18 +78,6 @@ def test_finished_run_is_left_as_it_is(options):
     before = (out / WEIGHTS).stat().st_mtime_ns
     assert run(options, DyingGroups(0), max_steps=2, logging_steps=3) == out
     assert (out / WEIGHTS).stat().st_mtime_ns == before
-
-
-def test_a_run_goes_on_that_was_begun_under_the_old_names_of_options(options, tmp_path):
-    whole = run(options, output_dir=str(tmp_path / "whole"))
-    die(options, 22)
-    out = tmp_path / "out"
-    for path in (out / RECORD, *out.glob(f"checkpoint-*/{MANIFEST}")):
-        record = read_record(path)
-        for part in ("recipe", "inputs"):
-            record[part]["model_name_or_path"] = record[part].pop("model")
-        write_record(path, record)
-    assert same(whole, run(options))
 
 
 def test_other_recipe_needs_leave_to_overwrite(options):

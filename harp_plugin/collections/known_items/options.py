@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...errors import HarpError
-from ...option_names import flag
+from ...options import flag
 from .tables import KINDS
 
 __all__ = ["QueryOptions"]

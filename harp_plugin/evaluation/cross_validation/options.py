@@ -8,18 +8,17 @@ from typing import Any
 
 from ...errors import HarpError
 from ...limits import MOST, NUMBER, SEED, Limits, check_limits
-from ...option_names import OptionNames
 from ...ranking.options import scoring_option
-from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
+from ...training.judged_arguments import FinetuneDataArguments
 from ..options import ExperimentOptions, check_model_row, read_mapping
 
 __all__ = ["CrossValidationOptions", "count_label"]
 
 _ALL = "all"
 _SYSTEM_OPTIONS = ("finetuning", "allow_untrained")
-_FINETUNING_NAMES = OptionNames(FINETUNING)
 _SET_BY_CROSS_VALIDATION = {
-    *("model", "dataset", "train_file", "fields", "queries", "query_ids", "validation_query_ids"),
+    *("model", "model_name_or_path", "overwrite_output_dir"),
+    *("dataset", "train_file", "fields", "queries", "query_ids", "validation_query_ids"),
     *("output_dir", "seed", "overwrite", "keep", "resume_from_checkpoint"),
     *("quiet", "disable_tqdm"),
 }
@@ -210,12 +209,11 @@ def _checked_system(name: str, row: Any) -> dict[str, Any]:
 
 
 def _finetuning(where: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Write options of fine-tuning by their present names.
+    """Return options of fine-tuning.
 
     Raises:
-        HarpError: the cross-validation sets one of them, or one stands under two names.
+        HarpError: the cross-validation sets one of them.
     """
-    options = _FINETUNING_NAMES.values(values, f"{where}: ")
-    if refused := sorted(_SET_BY_CROSS_VALIDATION & options.keys()):
+    if refused := sorted(_SET_BY_CROSS_VALIDATION & values.keys()):
         raise HarpError(f"{where} names {refused[0]}: the cross-validation sets it, leave it out")
-    return options
+    return values
