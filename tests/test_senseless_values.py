@@ -206,7 +206,6 @@ OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
         {"fsdp_config": {"version": 2}},
         {"debug": ""},
         {"debug": []},
-        {"debug": None},
         {"debug": "tpu_metrics_debug"},
         {"debug": ["tpu_metrics_debug"]},
         {"report_to": None},

@@ -17,6 +17,7 @@ from ..models.bi_encoder import TrainableBiEncoder
 from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.packing.products import multiplies_bfloat16
 from ..models.trainable import TrainableModel
+from ..options import option
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
 from .losses import checked_weights
 from .pair_arguments import (
@@ -307,24 +308,17 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     disable_tqdm: bool | None = field(
         default=False, metadata={"help": "The same as --quiet; this is its name in transformers."}
     )
-    bf16: bool | str | None = field(
-        default=None,
-        metadata={
-            "help": "Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, "
-            "or without a GPU the CPU, has instructions for it. Another CPU is slower in bf16 than "
-            "in fp32, and true is refused there without --use-cpu.",
-            "metavar": "true|false|auto",
-            "nargs": "?",
-            "const": True,
-        },
+    bf16: bool | str = option(
+        None,
+        "Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, or without a "
+        "GPU the CPU, has instructions for it. Another CPU is slower in bf16 than in fp32, and "
+        "true is refused there without --use-cpu.",
+        metavar="true|false|auto",
+        nargs="?",
+        const=True,
     )
-    fsdp: bool | str | list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Split the model over processes with PyTorch's FSDP.",
-            "nargs": "?",
-            "const": True,
-        },
+    fsdp: bool | str | list[str] = option(
+        None, "Split the model over processes with PyTorch's FSDP.", nargs="?", const=True
     )
     include_num_input_tokens_seen: str | bool = field(
         default="no",
@@ -334,7 +328,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             "const": "all",
         },
     )
-    debug: str | list[str] | None = field(
+    debug: str | list[str] = field(
         default="",
         metadata={
             "help": "Debug options of transformers; underflow_overflow is not possible here."
