@@ -168,19 +168,22 @@ def _mined(folder: Path, model: str, options: argparse.Namespace) -> Path:
     """Copy the build and add the negatives that a model finds."""
     from harp_plugin.negatives.dense import build_dense_negatives
     from harp_plugin.negatives.options import NegativeOptions
+    from harp_plugin.tasks.registry import ExampleOptions
 
     build = _copied(folder, options)
     negatives = NegativeOptions(negatives_encoder=model)
-    build_dense_negatives(build, ["anchor_texts"], negatives, quiet=True)
+    build_dense_negatives(build, ExampleOptions(tasks=["anchor"]), negatives)
     return build
 
 
 def _classified(folder: Path, options: argparse.Namespace) -> Path:
     """Copy the build and add how much each anchor text looks like a query."""
+    from harp_plugin.negatives.options import QueryLikenessOptions
     from harp_plugin.negatives.query_likeness import build_query_likeness
 
-    build = _copied(folder, options)
-    build_query_likeness(build, options.query_examples, options.model, quiet=True)
+    build, examples = _copied(folder, options), options.query_examples
+    likeness = QueryLikenessOptions(query_examples=examples, query_likeness_encoder=options.model)
+    build_query_likeness(build, likeness)
     return build
 
 

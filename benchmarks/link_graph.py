@@ -28,6 +28,7 @@ from synthetic_wiki import Wiki, write_tables
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.tasks import HARP_TASKS
 from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.work.sql.options import EngineOptions
 
 _GIGABYTE = 1e9
@@ -156,7 +157,8 @@ def main() -> None:
                 options = GraphOptions(found.min_words)
                 manifest = build_graph(output, options, engine, workers=found.workers)
             else:
-                manifest = build_examples(output, HARP_TASKS, engine, workers=found.workers)
+                examples = ExampleOptions(tasks=list(HARP_TASKS))
+                manifest = build_examples(output, examples, engine, workers=found.workers)
         times.append((time.perf_counter() - began) / 60)
         processor.append((_processor_seconds() - spent) / 60)
         peaks.append(watch)

@@ -145,7 +145,7 @@ def profile(dump: Path, output: Path) -> None:
     from harp_plugin.corpus.options import CorpusOptions
 
     profiler = cProfile.Profile()
-    profiler.runcall(build_corpus, [dump], output, CorpusOptions(), quiet=True)
+    profiler.runcall(build_corpus, output, CorpusOptions(), sources=[dump])
     pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(20)
 
 

@@ -21,7 +21,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from harp_plugin.tasks.registry import STAGES
+from harp_plugin.commands.build import STAGES
 from harp_plugin.work.lock import LOCK
 
 KILLS_PER_BUILD = 8
@@ -50,7 +50,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def stage_under_way(output: Path) -> str:
     """The stage that a killed build was in."""
-    for stage in reversed(STAGES):
+    for stage in reversed([*STAGES]):
         if (output / stage / "started.json").exists():
             whole = (output / stage / "manifest.json").exists()
             return f"after {stage}" if whole else stage

@@ -65,7 +65,7 @@ PUBLIC = {
         "Tuning",
         "tune",
     ],
-    "harp_plugin.negatives.options": ["NEGATIVES", "NegativeOptions"],
+    "harp_plugin.negatives.options": ["NegativeOptions", "QueryLikenessOptions"],
     "harp_plugin.inspection": ["InspectOptions", "InspectionReport", "inspect"],
     "harp_plugin.inspection.check": [
         "ACCURACY_THRESHOLDS",

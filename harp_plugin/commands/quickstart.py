@@ -87,7 +87,7 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
         negatives=["bm25"],
         workers=options.workers,
         overwrite=options.overwrite,
-        keep=options.keep,
+        accept_other_versions=options.keep,
         quiet=options.quiet,
     )
     corpus = CorpusOptions(pages_per_shard=40)

@@ -16,12 +16,10 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..errors import HarpError
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.hashes import file_hash
-from ..work.manifest import read_manifest
 from ..work.map_shards import map_shards
 from ..work.parquet import ShardFile, write_table
-from ..work.provenance import OverwriteRules
-from ..work.sql.options import EngineOptions
 from ..work.stage import Stage
 from .options import CorpusOptions
 from .readers import (
@@ -41,7 +39,6 @@ __all__ = [
     "Run",
     "Shard",
     "build_corpus",
-    "corpus_stage",
     "find_runs",
     "page_count",
     "record_size",
@@ -85,72 +82,54 @@ class Shard(NamedTuple):
     position: int
 
 
-def build_corpus(
-    source_names: Sequence[str | Path],
-    directory: Path,
-    options: CorpusOptions,
-    engine: EngineOptions | None = None,
-    *,
-    workers: int = 1,
-    quiet: bool = False,
-    rules: OverwriteRules | None = None,
-) -> dict[str, Any]:
-    """Read all sources into Parquet shards under ``directory/corpus``.
+def _options(request: BuildRequest) -> StageOptions:
+    return StageOptions(asdict(request.of(CorpusOptions)), _inputs(request.sources), _PACKAGES)
 
-    The bytes are the same for any number of workers. When a build is killed, the next one keeps
-    the finished shards.
 
-    Args:
-        source_names: files, folders, and collections such as ``irds:kilt``.
-        directory: the folder of the build.
-        options: how sources are read.
-        engine: Spark parses in its executors; this process reads.
-        workers: the number of processes that parse; one more process reads.
-        quiet: whether to show no progress bar.
-        rules: what may be done with other work in the folder.
+def _check(request: BuildRequest) -> None:
+    """Check that there are sources, and that what is read and what is written lie apart."""
+    if not request.sources:
+        raise HarpError("no source: name a dump, such as enwiki-latest-pages-articles.xml.bz2")
+    output = request.directory
+    for name in request.sources:
+        sources(name)
+        read, written = Path(name).resolve(), output.resolve()
+        if str(name).startswith(COLLECTION):
+            continue
+        if read.is_relative_to(written):
+            raise HarpError(f"--output-dir {output} holds the source {name}: name another folder")
+        if written.is_relative_to(read):
+            raise HarpError(
+                f"--output-dir {output} lies inside the source {name}: name another folder"
+            )
 
-    Returns:
-        The stage's manifest.
 
-    Raises:
-        HarpError: a source is missing, damaged, of no known format, changes while it is read, or
-            yields nothing, or pages only in scripts without spaces; or the folder holds other work
-            or other files.
-    """
-    stage = corpus_stage(source_names, directory, options, rules)
-    if stage.is_finished():
-        return read_manifest(stage.folder)
-    runs, unreadable = find_runs([sources(name) for name in source_names], options.reader)
-    stage.start()
+def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    options = request.of(CorpusOptions)
+    runs, unreadable = find_runs([sources(name) for name in request.sources], options.reader)
     if unreadable:
         stage.finish_shard("unknown", {}, {"file of unknown format": unreadable})
     total = sum(source.size for run in runs for source in run.sources)
-    with tqdm(total=total or None, unit="B", unit_scale=True, desc="corpus", disable=quiet) as bar:
-        pages = 0
-        shards = _shards(runs, options, stage)
-        for position, count in map_shards(write_shard, shards, engine, workers):
+    pages, shards = 0, _shards(runs, options, stage)
+    with tqdm(
+        total=total or None, unit="B", unit_scale=True, desc="corpus", disable=request.quiet
+    ) as bar:
+        for position, count in map_shards(write_shard, shards, request.engine, request.workers):
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
             bar.update(position - bar.n)
-    if _inputs(source_names) != stage.inputs:
+    if _inputs(request.sources) != stage.inputs:
         raise HarpError(f"a source of {stage.folder} changed while it was read: run again")
-    check_scripts(", ".join(map(_base_name, source_names)), *stage.counts())
-    return stage.finish()
+    check_scripts(", ".join(map(_base_name, request.sources)), *stage.counts())
+    return {}
 
 
-def corpus_stage(
-    source_names: Sequence[str | Path],
-    directory: Path,
-    options: CorpusOptions,
-    rules: OverwriteRules | None = None,
-) -> Stage:
-    """Return the stage of these sources and options; it is not started yet.
+build_corpus = BuildStage("corpus", (), _options, _read_sources, _check)
+"""Reads all sources into Parquet shards under ``corpus``.
 
-    Raises:
-        HarpError: a source is missing or cannot be read.
-    """
-    inputs = _inputs(source_names)
-    return Stage(directory / "corpus", asdict(options), inputs, _PACKAGES, rules=rules)
+Further `HarpError`: a source is missing, damaged, of no known format, changes while it is read, or
+yields nothing, or pages only in scripts without spaces.
+"""
 
 
 def _inputs(source_names: Sequence[str | Path]) -> dict[str, str]:

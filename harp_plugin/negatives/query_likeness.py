@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import HarpError
+from ..models.devices import choose_device
 from ..ranking.dense.encoder import Encoder
 from ..ranking.windows import DocumentWindows
 from ..sampling import generator
-from ..work.manifest import read_content, read_manifest
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
 from ..work.parquet import write_table
-from ..work.provenance import OverwriteRules
 from ..work.stage import Stage
+from .options import QueryLikenessOptions
 from .queries import BuildTexts
-from .shards import over_shards
 
-__all__ = ["build_query_likeness", "query_likeness_stage", "read_queries"]
+__all__ = ["build_query_likeness", "read_queries"]
 
 _TABLE = "anchor_texts"
 _SCHEMA = pa.schema([("id", pa.int64()), ("score", pa.float32())])
@@ -31,84 +31,45 @@ _SEED = 42
 _DECIMALS = 4
 
 
-class _Shard(NamedTuple):
-    name: str
-    ids: np.ndarray
+def _options(request: BuildRequest) -> StageOptions:
+    examples, encoder = _examples(request), request.of(QueryLikenessOptions).query_likeness_encoder
+    queries = generator(*read_queries(examples)).bytes(16).hex()
+    return StageOptions(
+        {"examples": examples, "queries": queries, "encoder": encoder},
+        {"encoder": Encoder(encoder, DocumentWindows()).fingerprint},
+        ("torch", "transformers", "tokenizers", "scikit-learn", "pyarrow"),
+    )
 
 
-def build_query_likeness(
-    directory: Path,
-    examples: str,
-    encoder: str,
-    *,
-    device: str | None = None,
-    workers: int = 1,
-    quiet: bool = True,
-    rules: OverwriteRules | None = None,
-) -> dict[str, Any]:
-    """Score every anchor text by a classifier that tells queries from anchor texts.
+def _examples(request: BuildRequest) -> str:
+    examples = request.of(QueryLikenessOptions).query_examples
+    if examples is None:
+        raise HarpError("--stages query_likeness needs --query-examples: name a file")
+    return examples
 
-    The classifier is Anchor-DR's (section 3.2, eq. 3), with a logistic regression over the vectors
-    of an encoder in place of a small BERT. Queries are its positives, and as many distinct anchor
-    texts, functional ones among them, its negatives. The table ``anchor_texts`` has the columns
-    ``id`` and ``score``, the logit of being a query.
 
-    Args:
-        directory: build folder with finished corpus and graph stages.
-        examples: queries, as `read_queries` takes them.
-        encoder: of sentence-transformers: a folder, a hub name, or ``package:NAME``.
-        device: such as ``cpu`` or ``cuda:1``; None takes a GPU where there is one.
-        workers: has no effect: the threads of torch share the work.
-        quiet: show no progress bar.
-        rules: what may be done with other work in the folder.
+def _check(request: BuildRequest) -> None:
+    choose_device(request.device)
 
-    Returns:
-        The stage's manifest.
 
-    Raises:
-        HarpError: there are too few queries or anchor texts, the encoder cannot be loaded, an
-            earlier stage is unfinished or damaged, or the folder holds other work or other files.
-    """
-    del workers
-    read_content(directory, "corpus", "graph")
-    stage = query_likeness_stage(directory, examples, encoder, rules=rules)
-    if stage.is_finished():
-        return read_manifest(stage.folder)
-    stage.start()
-    texts = BuildTexts(directory, verify=True)
-    model = Encoder(encoder, DocumentWindows(), device=device)
-    classifier = _classifier(model, read_queries(examples), texts)
+def _score(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    texts = BuildTexts(request.directory, verify=True)
+    model = Encoder(stage.options["encoder"], DocumentWindows(), device=request.device)
+    classifier = _classifier(model, read_queries(_examples(request)), texts)
 
-    def score(shard: _Shard) -> None:
-        vectors = model.queries(texts.queries(_TABLE, shard.ids))
+    def score(ids: np.ndarray) -> None:
+        vectors = model.queries(texts.queries(_TABLE, ids))
         scores = np.round(classifier.decision_function(vectors), _DECIMALS).astype(np.float32)
-        batch = pa.RecordBatch.from_arrays([pa.array(shard.ids), pa.array(scores)], schema=_SCHEMA)
-        path = stage.folder / _TABLE / f"{shard.name}.parquet"
+        batch = pa.RecordBatch.from_arrays([pa.array(ids), pa.array(scores)], schema=_SCHEMA)
+        path = stage.folder / _TABLE / f"from-{ids[0]:019d}.parquet"
         file = write_table(path, _SCHEMA, [batch])
-        stage.finish_shard(f"{_TABLE}-{shard.name}", {_TABLE: len(shard.ids)}, {}, [file])
+        stage.finish_shard(f"{_TABLE}-{path.stem}", {_TABLE: len(ids)}, {}, [file])
 
     ids = texts.ids(_TABLE)
     starts = range(0, len(ids), _TEXTS_PER_SHARD)
     parts = [ids[first : first + _TEXTS_PER_SHARD] for first in starts]
-    shards = [_Shard(f"from-{part[0]:019d}", part) for part in parts]
-    over_shards(score, {f"{_TABLE}-{s.name}": s for s in shards}, stage, 1, quiet)
-    return stage.finish()
-
-
-def query_likeness_stage(
-    directory: Path, examples: str, encoder: str, rules: OverwriteRules | None = None
-) -> Stage:
-    """The stage, not started. Its inputs are None while they are unfinished.
-
-    Raises:
-        HarpError: the queries cannot be read, or there is no such encoder.
-    """
-    inputs = read_content(directory, "corpus", "graph", needed=False)
-    inputs["encoder"] = Encoder(encoder, DocumentWindows()).fingerprint
-    queries = generator(*read_queries(examples)).bytes(16).hex()
-    recorded = {"examples": examples, "queries": queries, "encoder": encoder}
-    packages = ("torch", "transformers", "tokenizers", "scikit-learn", "pyarrow")
-    return Stage(directory / "query_likeness", recorded, inputs, packages, rules=rules)
+    finish_shards(stage, request, score, {f"{_TABLE}-from-{p[0]:019d}": p for p in parts})
+    return {}
 
 
 def read_queries(source: str) -> list[str]:
@@ -142,7 +103,7 @@ def read_queries(source: str) -> list[str]:
             f"{_FEWEST_QUERIES}"
         )
     chosen = generator(_SEED, "query examples").permutation(len(queries))[:_MOST_QUERIES]
-    return [queries[place] for place in np.sort(chosen)]
+    return [queries[number] for number in np.sort(chosen)]
 
 
 def _classifier(model: Encoder, queries: Sequence[str], texts: BuildTexts):
@@ -157,3 +118,16 @@ def _classifier(model: Encoder, queries: Sequence[str], texts: BuildTexts):
     labels = np.repeat([1, 0], [len(positives), len(negatives)])
     classifier = LogisticRegression(class_weight="balanced", max_iter=1000)
     return classifier.fit(np.concatenate([positives, negatives]), labels)
+
+
+build_query_likeness = BuildStage("query_likeness", ("corpus", "graph"), _options, _score, _check)
+"""Scores every anchor text by a classifier that tells queries from anchor texts.
+
+The classifier is Anchor-DR's (section 3.2, eq. 3), with a logistic regression over the vectors of
+an encoder in place of a small BERT. Queries are its positives, and as many distinct anchor texts,
+functional ones among them, its negatives. The table ``anchor_texts`` has the columns ``id`` and
+``score``, the logit of being a query. It runs in this process: the threads of torch divide the
+work.
+
+Further `HarpError`: there are too few queries or anchor texts.
+"""

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HarpError
-from ..work.manifest import read_content, read_manifest
-from ..work.provenance import OverwriteRules
-from ..work.sql.options import EngineOptions
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions
+from ..work.manifest import read_manifest
 from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
-from .registry import TASKS
+from .registry import TASKS, ExampleOptions
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -24,8 +23,6 @@ __all__ = [
     "CORPUS_TABLES",
     "GRAPH_TABLES",
     "build_examples",
-    "check_tasks_without_links",
-    "examples_stage",
 ]
 
 CORPUS_TABLES = ("pages", "sentences", "sections")
@@ -35,52 +32,31 @@ GRAPH_TABLES = (
 )
 
 
-def build_examples(
-    directory: Path,
-    tasks: Sequence[str],
-    engine: EngineOptions | None = None,
-    *,
-    workers: int = 1,
-    quiet: bool = True,
-    rules: OverwriteRules | None = None,
-) -> dict[str, Any]:
-    """Write the examples of each task to ``directory/examples``.
+def _options(request: BuildRequest) -> StageOptions:
+    tasks = request.of(ExampleOptions).tasks
+    for task in tasks:
+        _ = TASKS[task]
+    return StageOptions({"tasks": list(tasks)}, packages=PACKAGES)
 
-    Returns:
-        The stage's manifest.
 
-    Raises:
-        HarpError: a task is unknown, an earlier stage is unfinished or damaged, no task has an
-            example, or the folder holds other work or other files.
-    """
+def _list_examples(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    tasks, tables = request.of(ExampleOptions).tasks, _tables(request.directory)
+    if not read_manifest(request.directory / "graph")["rows"]["anchors"]:
+        _check_tasks_without_links(stage, tasks, request)
     steps = [Step(name, TASKS[name].examples) for name in tasks]
-    read_content(directory, "corpus", "graph")
-    stage = examples_stage(directory, tasks, rules)
-    if stage.is_finished():
-        return read_manifest(stage.folder)
-    stage.start()
-    run_steps(stage, _tables(directory), steps, engine, workers=workers, quiet=quiet)
-    return stage.finish()
+    run_steps(stage, tables, steps, request.engine, workers=request.workers, quiet=request.quiet)
+    return {}
 
 
-def check_tasks_without_links(
-    directory: Path, tasks: Sequence[str], engine: EngineOptions | None = None, *, workers: int = 1
-) -> None:
+def _check_tasks_without_links(stage: Stage, tasks: Sequence[str], request: BuildRequest) -> None:
     """Check that a corpus without links has examples of tasks.
-
-    Args:
-        directory: the folder of the build, whose graph has no anchors.
-        tasks: names of the tasks.
-        engine: the engine and its memory.
-        workers: the number of threads of the engine.
 
     Raises:
         HarpError: a task has none; the message names the tasks that have some.
     """
-    stage = examples_stage(directory, tasks)
-    stage.folder.mkdir(exist_ok=True)
     step = Step("counts", partial(_example_counts, tasks=tuple(TASKS)), "counts")
-    counts = run_steps(stage, _tables(directory), [step], engine, workers=workers)
+    tables, workers = _tables(request.directory), request.workers
+    counts = run_steps(stage, tables, [step], request.engine, workers=workers)
     if not (without := [task for task in tasks if not counts[task]]):
         return
     others = [task for task, count in counts.items() if count]
@@ -106,10 +82,8 @@ def _tables(directory: Path) -> dict[str, Path]:
     return corpus | {name: directory / "graph" / name for name in GRAPH_TABLES}
 
 
-def examples_stage(
-    directory: Path, tasks: Sequence[str], rules: OverwriteRules | None = None
-) -> Stage:
-    """The stage of these tasks, not started. Its inputs are None while they are unfinished."""
-    inputs = read_content(directory, "corpus", "graph", needed=False)
-    folder = directory / "examples"
-    return Stage(folder, {"tasks": list(tasks)}, inputs, PACKAGES, rules=rules)
+build_examples = BuildStage("examples", ("corpus", "graph"), _options, _list_examples)
+"""Writes the ids of the examples of each task.
+
+Further `HarpError`: a task is unknown, or none has an example.
+"""

@@ -8,7 +8,10 @@ from typing import Any, ClassVar
 from ..errors import HarpError
 from ..options import flag
 
-__all__ = ["PRESETS", "DrawOptions"]
+__all__ = ["HARD_NEGATIVES", "PRESETS", "DrawOptions"]
+
+HARD_NEGATIVES = ("bm25", "model", "dense")
+"""Kinds of hard negatives that a build can find; each is a module of `harp_plugin.negatives`."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
@@ -193,9 +196,7 @@ class DrawOptions:
         "high for the query's text; these three need `harp build --negatives`.",
         "task",
         "in_links",
-        "bm25",
-        "model",
-        "dense",
+        *HARD_NEGATIVES,
     )
     alike_negatives: str | None = _option(
         "Whether a page can be a negative whose title is that of the positive page, or whose lead "

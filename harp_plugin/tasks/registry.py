@@ -4,8 +4,10 @@ Other packages add theirs by an entry point in the group ``harp_plugin.tasks``.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ..errors import HarpError
+from ..options import Options, option
 from ..registry import Registry
 from .acm import ACM
 from .anchor import AnchorText
@@ -26,7 +28,7 @@ from .rwi import RWI
 from .srr import SRR
 from .wlp import WLP
 
-__all__ = ["HARP_TASKS", "STAGES", "TASKS", "check_negatives", "needed_stages"]
+__all__ = ["HARP_TASKS", "TASKS", "ExampleOptions", "check_negatives", "needed_stages"]
 
 TASKS: Registry[type[Task]] = Registry(
     "harp_plugin.tasks",
@@ -51,18 +53,13 @@ TASKS: Registry[type[Task]] = Registry(
     },
 )
 HARP_TASKS = ("rqp", "qdm", "rdp", "acm")
-STAGES = (
-    "corpus",
-    "graph",
-    "words",
-    "weights",
-    "examples",
-    "bm25_negatives",
-    "model_negatives",
-    "dense_negatives",
-    "query_likeness",
-)
-"""Stages of a build, in order."""
+
+
+@dataclass(kw_only=True)
+class ExampleOptions(Options):
+    """Tasks of which a build makes examples."""
+
+    tasks: list[str] = option(list(HARP_TASKS), "Pre-training tasks for which examples are made.")
 
 
 def check_negatives(tasks: Iterable[str], draw: DrawOptions) -> None:
@@ -81,7 +78,7 @@ def check_negatives(tasks: Iterable[str], draw: DrawOptions) -> None:
 
 
 def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tuple[str, ...]:
-    """List the stages that a build for these tasks needs, in order.
+    """List the stages that a build for these tasks needs.
 
     Args:
         tasks: names of the tasks.
@@ -91,14 +88,16 @@ def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tupl
     Raises:
         HarpError: a task is unknown.
     """
-    tasks, names = list(tasks), {"corpus", "graph", "examples"}
+    tasks, names = list(tasks), ["corpus", "graph"]
     for task in tasks:
-        names.update(getattr(TASKS[task], "stages", ("weights",)))
+        names += getattr(TASKS[task], "stages", ("weights",))
+    names.append("examples")
     if draw is not None:
-        if any(getattr(TASKS[task], "negative_queries", None) for task in tasks):
-            names.add(f"{draw.negatives}_negatives")
+        draws_pages = any(getattr(TASKS[task], "negative_queries", None) for task in tasks)
+        if draws_pages and draw.negatives != "task":
+            names.append(f"{draw.negatives}_negatives")
         if "anchor" in tasks and draw.anchor_query == "context":
-            names.add("weights")
+            names.append("weights")
         if "anchor" in tasks and (draw.query_like_share or 1) < 1:
-            names.add("query_likeness")
-    return tuple(stage for stage in STAGES if stage in names)
+            names.append("query_likeness")
+    return tuple(dict.fromkeys(names))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -16,12 +15,10 @@ from tqdm import tqdm
 from ..errors import HarpError
 from ..models.devices import choose_device
 from ..models.loading import model_fingerprint
-from ..work.manifest import read_content, read_manifest, table_files
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions
+from ..work.manifest import read_manifest, table_files
 from ..work.map_shards import map_shards
 from ..work.parquet import ShardFile, read_batches, write_table
-from ..work.provenance import OverwriteRules
-from ..work.sharing import ALONE, Share
-from ..work.sql.options import EngineOptions
 from ..work.sql.steps import PACKAGES
 from ..work.stage import Stage
 from .attention import AttentionWeigher, default_dtype
@@ -42,9 +39,9 @@ from .tables import (
 )
 from .weighed_texts import WeighedTexts
 from .words import LONGEST, find_distinct_words
-from .workers import load_weigher, one_thread, own_device, take_device, worker_devices
+from .workers import device_queue, load_weigher, one_thread, own_device, take_device, worker_devices
 
-__all__ = ["build_weights", "weights_stage"]
+__all__ = ["build_weights"]
 
 _PAGE_ATTENTION = "page_attention"
 _BEYOND = f"with words beyond {LONGEST:,} characters, left out"
@@ -61,58 +58,41 @@ class _Shard(NamedTuple):
     collection: Collection | None = None
 
 
-def build_weights(
-    directory: Path,
-    options: WeightOptions,
-    engine: EngineOptions | None = None,
-    *,
-    device: str | None = None,
-    workers: int = 1,
-    quiet: bool = False,
-    rules: OverwriteRules | None = None,
-    share: Share = ALONE,
-) -> dict[str, Any]:
-    """Weigh the texts of a corpus, shard by shard.
-
-    On a CPU every worker computes with one thread, so that the bytes do not depend on their number;
-    on GPUs there is one worker for each. The language model and the contrast first count words:
-    their collection is the leads of the documents that links lead to, which are all the leads that
-    are weighed (the stage ``words`` counts the leads of all documents).
-
-    Args:
-        directory: build folder with finished corpus and graph stages.
-        options: weighting, model and units.
-        engine: weighs, if it is Spark, and adds up the counts of words.
-        device: a name such as ``cpu`` or ``cuda:1``; ``cuda`` is all GPUs; None takes GPUs where
-            there are any.
-        workers: the number of processes on a CPU.
-        quiet: show no progress bar.
-        rules: what may be done with other work in the folder.
-        share: of this host, where several share the work.
-
-    Returns:
-        The stage's manifest; its ``heads`` is the model's number of attention heads.
-
-    Raises:
-        HarpError: the model cannot be loaded, an earlier stage is unfinished or damaged, the
-            folder holds other work or other files, or hosts share what counts words first.
-    """
-    if share.world > 1 and options.weighting != "attention":
+def _check(request: BuildRequest) -> None:
+    """Check that hosts do not share what counts the words of all pages first."""
+    weighting = request.of(WeightOptions).weighting
+    if request.share.world > 1 and weighting != "attention":
         raise HarpError(
-            f"--weighting {options.weighting} counts the words of all pages first: let one host "
-            "do it, without --rank and --world"
+            f"--weighting {weighting} counts the words of all pages first: let one host do it, "
+            "without --rank and --world"
         )
-    read_content(directory, "corpus", "graph")
-    engine = engine or EngineOptions()
-    stage = weights_stage(directory, options, device, rules)
-    if stage.is_finished():
-        return read_manifest(stage.folder)
-    options = replace(options, dtype=stage.options.get("dtype"))
-    heads, devices = LanguageModelWeigher.heads, ["cpu"] * workers
+
+
+def _options(request: BuildRequest) -> StageOptions:
+    """Tell what decides the weights.
+
+    Where the options name no dtype, finished weights of any dtype are taken: weights from a GPU
+    are not computed again where there is no GPU.
+    """
+    options = request.of(WeightOptions)
+    inputs: dict[str, str] = {}
+    packages: tuple[str, ...] = ("pyarrow",)
+    if options.needs_model:
+        inputs["model"] = model_fingerprint(options.model)
+        packages = ("torch", "transformers", "tokenizers", "pyarrow")
+    if options.weighting != "attention":
+        packages = (*packages, *PACKAGES)
+    first, *others = (o.recorded() for o in _with_dtypes(options, request.worker_device))
+    return StageOptions(first, inputs, packages, others)
+
+
+def _weigh(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
+    directory, device = request.directory, request.worker_device
+    options = replace(request.of(WeightOptions), dtype=stage.options.get("dtype"))
+    heads, devices = LanguageModelWeigher.heads, ["cpu"] * request.workers
     if options.needs_model:
         weigher = load_weigher(options, device)
-        heads, devices = weigher.heads, worker_devices(weigher.device, workers)
-    share.start(stage)
+        heads, devices = weigher.heads, worker_devices(weigher.device, request.workers)
     graph_tables(directory, verify=True)
     files = zip(
         *(table_files(directory / "corpus", t) for t in ("pages", "sentences")), strict=True
@@ -121,53 +101,18 @@ def build_weights(
         _Shard(pages.path.stem, pages, sentences, directory, options, device, stage)
         for pages, sentences in files
     ]
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"heads": heads}
     if options.weighting != "attention":
-        _over_shards(_count_shard, shards, devices, "words", quiet, engine)
-        texts = add_up_counts(stage, engine, workers)
+        _over_shards(_count_shard, shards, devices, "words", request)
+        texts = add_up_counts(stage, request.engine, request.workers)
         cache = directory / "mapped" / "weights-collection"
         collection = Collection.open(stage.table(COLLECTION), texts, cache)
         shards = [shard._replace(collection=collection) for shard in shards]
         more["collection"] = {"texts": collection.texts, "words": collection.sums["occurrences"]}
         if options.weighting == "language-model":
             more["collection"]["dirichlet_mu"] = _mu(options, collection)
-    _over_shards(_write_shard, shards, devices, "weights", quiet, engine, share)
-    return share.finish(stage, heads=heads, **more)
-
-
-def weights_stage(
-    directory: Path,
-    options: WeightOptions,
-    device: str | None = None,
-    rules: OverwriteRules | None = None,
-) -> Stage:
-    """The stage of these options, not started. Its inputs are None while they are unfinished.
-
-    Where the options name no dtype, finished weights of any dtype are taken: weights from a GPU
-    are not made again where there is no GPU.
-
-    Raises:
-        HarpError: the model or the device cannot be used.
-    """
-    inputs = read_content(directory, "corpus", "graph", needed=False)
-    packages: tuple[str, ...] = ("pyarrow",)
-    if options.needs_model:
-        inputs["model"] = model_fingerprint(options.model)
-        packages = ("torch", "transformers", "tokenizers", "pyarrow")
-    if options.weighting != "attention":
-        packages = (*packages, *PACKAGES)
-    stages = [
-        Stage(
-            directory / "weights",
-            options.recorded(),
-            inputs,
-            packages,
-            rules=rules,
-            temporary=(COUNTED, _PAGE_ATTENTION),
-        )
-        for options in _with_dtypes(options, device)
-    ]
-    return next((stage for stage in stages if stage.is_whole), stages[0])
+    _over_shards(_write_shard, shards, devices, "weights", request)
+    return more if all(stage.shard_done(shard.name) for shard in shards) else None
 
 
 def _with_dtypes(options: WeightOptions, device: str | None) -> list[WeightOptions]:
@@ -183,40 +128,28 @@ def _over_shards(
     shards: list[_Shard],
     devices: list[str],
     what: str,
-    quiet: bool,
-    engine: EngineOptions,
-    share: Share = ALONE,
+    request: BuildRequest,
 ) -> None:
-    """Apply ``fn`` to the shards that it has not finished."""
-    stage, by_mark = shards[0].stage, {_mark(what, shard): shard for shard in shards}
-    unfinished = sum(not stage.shard_done(mark) for mark in by_mark)
-    workers = min(len(devices), unfinished)
+    """Apply ``fn`` to the shards of this host that it has not finished."""
+    stage, directory, engine = shards[0].stage, shards[0].directory, request.engine
+    shards = shards[request.share.rank :: request.share.world]
+    unfinished = [shard for shard in shards if not stage.shard_done(_mark(what, shard))]
+    workers = min(len(devices), len(unfinished))
     in_this_process = engine.is_spark or workers <= 1
     count = TextCount(0 if in_this_process else workers)
-    texts = _texts(shards[0].directory, what)
+    texts = _texts(directory, what) // request.share.world
     bar = tqdm(
         total=texts,
-        initial=texts * (len(shards) - unfinished) // len(shards),
+        initial=texts * (len(shards) - len(unfinished)) // max(1, len(shards)),
         unit="text",
         desc=what,
-        disable=quiet,
+        disable=request.quiet,
     )
     with bar, shown(count, bar):
-        free_devices = multiprocessing.get_context("spawn").SimpleQueue()
-        for name in devices:
-            free_devices.put(name)
         if in_this_process:
             take_place(count.counts, count.places)
-        for _ in map_shards(
-            fn,
-            share.unfinished(stage, by_mark),
-            engine,
-            workers,
-            _begin,
-            free_devices,
-            count.counts,
-            count.places,
-        ):
+        begin = (_begin, device_queue(devices), count.counts, count.places)
+        for _ in map_shards(fn, unfinished, engine, workers, *begin):
             if engine.is_spark:
                 count_texts(texts // len(shards))
 
@@ -317,8 +250,6 @@ def _write_shard(shard: _Shard) -> None:
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
         count_texts(len(chunk.texts))
-    if shard.stage.shard_done(shard.name):  # another host was faster
-        return
     files = {
         name: write_table(shard.stage.folder / name / file, schema, batches[name])
         for name, schema in TABLES.items()
@@ -337,3 +268,22 @@ def _contrasted(
         first += len(chunk.texts)
         words = find_distinct_words(chunk.texts, weighed.words)
         yield chunk, contrast.contrast(weighed, words)
+
+
+build_weights = BuildStage(
+    "weights",
+    ("corpus", "graph"),
+    _options,
+    _weigh,
+    _check,
+    temporary=(COUNTED, _PAGE_ATTENTION),
+    can_be_shared=True,
+)
+"""Weighs the texts of a corpus, shard by shard.
+
+On a CPU every worker computes with one thread, so that the bytes do not depend on their number; on
+GPUs there is one worker for each. The language model and the contrast first count words: their
+collection is the leads of the documents that links lead to, which are all the leads that are
+weighed (the stage ``words`` counts the leads of all documents). The manifest's ``heads`` is the
+model's number of attention heads.
+"""

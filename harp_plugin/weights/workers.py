@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,14 @@ from .attention import AttentionWeigher
 from .encoders import NO_FAST_PATH
 from .options import WeightOptions
 
-__all__ = ["load_weigher", "one_thread", "own_device", "take_device", "worker_devices"]
+__all__ = [
+    "device_queue",
+    "load_weigher",
+    "one_thread",
+    "own_device",
+    "take_device",
+    "worker_devices",
+]
 
 own_device: list[str] = []
 """The device of this worker process; empty in any other process."""
@@ -38,6 +46,14 @@ def worker_devices(device: torch.device, workers: int) -> list[str]:
     if device.index is not None:
         return [str(device)]
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+
+
+def device_queue(devices: list[str]) -> Any:
+    """Return a queue from which each worker process takes its device by `take_device`."""
+    queue = multiprocessing.get_context("spawn").SimpleQueue()
+    for name in devices:
+        queue.put(name)
+    return queue
 
 
 def take_device(free) -> None:

@@ -18,7 +18,7 @@ from harp_plugin.commands.build import STAGES, BuildOptions, build, summary
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions
-from harp_plugin.negatives.options import NEGATIVES, NegativeOptions
+from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.work.lock import LOCK
 from harp_plugin.work.manifest import read_manifest
@@ -35,14 +35,15 @@ PAGES = {
 TASKS = ["rqp", "qdm", "rdp", "acm", "prop", "anchor"]
 """Which need every stage, with hard negatives and example queries."""
 QUERIES = Path(__file__).with_name("queries.txt")
-STAGES_OF_SMALL = STAGES[: STAGES.index("query_likeness")]
+STAGES_OF_SMALL = [*STAGES][: [*STAGES].index("query_likeness")]
 """The small source has too few anchor texts for a classifier."""
 
 
 def run(source, output, model, workers=1, pages_per_shard=40, **options):
     options = {"tasks": TASKS, "workers": workers, "device": "cpu", "quiet": True, **options}
     options = {"negatives": ["model", "dense"], **options}
-    reranker, encoder = (str(model) if n in options["negatives"] else None for n in NEGATIVES[1:])
+    kinds = ("model", "dense")
+    reranker, encoder = (str(model) if kind in options["negatives"] else None for kind in kinds)
     return build(
         [source],
         BuildOptions(output_dir=str(output), **options),
@@ -76,7 +77,7 @@ def small(tmp_path_factory, tiny_bert):
 
 def test_small_build(small, tiny_bert):
     source, manifests, output = small
-    assert tuple(manifests) == STAGES_OF_SMALL
+    assert [*manifests] == STAGES_OF_SMALL
     # Apple: fruit, tree, it (of cider). Tree: fruit. Fruit: apple, pear. Pear: tree. Cider: apple.
     assert manifests["graph"]["rows"]["anchors"] == 8
     assert manifests["graph"]["drops"] == {"link to its own page": 1, "link to a missing page": 1}
@@ -228,7 +229,7 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
     source, expected = core
     output = tmp_path / "out"
     output.mkdir()
-    for earlier in STAGES[: STAGES.index(stage)]:
+    for earlier in [*STAGES][: [*STAGES].index(stage)]:
         shutil.copytree(expected / earlier, output / earlier)
     moments = random.Random(f"{stage} {workers}")
     sign, longest = SIGNS[stage]

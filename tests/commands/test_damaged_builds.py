@@ -13,8 +13,8 @@ from test_build import run, tree
 
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError
-from harp_plugin.negatives.options import NEGATIVES
 from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.tasks.options import HARD_NEGATIVES
 
 pytestmark = pytest.mark.integration
 
@@ -48,8 +48,8 @@ def builds(tmp_path_factory, tiny_bert):
 def drawn(build: Path) -> str:
     """A hash of groups of all tasks: it reads every table that training reads."""
     digest = hashlib.sha256()
-    negatives = [*dict.fromkeys(TASKS, "task").items(), *(("anchor", kind) for kind in NEGATIVES)]
-    for task, kind in negatives:
+    tasks = dict.fromkeys(TASKS, "task").items()
+    for task, kind in [*tasks, *(("anchor", kind) for kind in HARD_NEGATIVES)]:
         draw = DrawOptions(negatives=kind)
         data = PreTrainingData(build, {task: 1}, groups_per_epoch=6, draw=draw)
         for index in range(6):

@@ -186,7 +186,9 @@ It is [[old]]."""
 
 
 def test_the_tables_say_what_is_boilerplate(tmp_path):
-    build_corpus([write_dump(tmp_path / "d.xml", {"A": WIKITEXT})], tmp_path, CorpusOptions())
+    build_corpus(
+        tmp_path, CorpusOptions(), sources=[write_dump(tmp_path / "d.xml", {"A": WIKITEXT})]
+    )
     (page,) = pq.read_table(tmp_path / "corpus" / "pages").to_pylist()
     marks = [(section["title"], section["boilerplate"]) for section in page["sections"]]
     headings = ["", "Use", "References", "Older ones", "History"]
@@ -215,7 +217,7 @@ def test_the_tables_say_what_is_boilerplate(tmp_path):
 @pytest.mark.parametrize("file", ["simplewiki-core150.xml.bz2", "ltgwiki-pages-articles.xml.bz2"])
 def test_no_real_lead_begins_with_a_hatnote(shared_data, tmp_path, file):
     """The words that hatnotes of these wikis begin with."""
-    build_corpus([shared_data / "wiki" / file], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[shared_data / "wiki" / file], quiet=True)
     leads = pq.read_table(tmp_path / "corpus" / "pages")["lead"].to_pylist()
     begins = re.compile(r"For (?:other|the) [^.]*\bsee\b|See also|This article is about|Golvon")
     assert [lead[:80] for lead in leads if begins.match(lead)] == []

@@ -99,7 +99,7 @@ def test_build(tmp_path):
         path.parent.mkdir(parents=True)
         path.write_bytes(gzip.compress(lines(record)))
     out = tmp_path / "out"
-    build_corpus([tmp_path / "txt", tmp_path / "inlink"], out, CorpusOptions(), quiet=True)
+    build_corpus(out, CorpusOptions(), sources=[tmp_path / "txt", tmp_path / "inlink"], quiet=True)
     manifest = build_graph(out, GraphOptions(min_words=1))
     assert manifest["rows"]["anchors"] == 3
     assert manifest["drops"] == {"link in a header, footer or navigation": 1}

@@ -21,7 +21,7 @@ PAGES = {
 
 
 def build(source, directory, **options):
-    return build_corpus([source], directory, CorpusOptions(**options), quiet=True)
+    return build_corpus(directory, CorpusOptions(**options), sources=[source], quiet=True)
 
 
 def test_tables(tmp_path):
@@ -64,7 +64,7 @@ def test_several_sources_in_shards(tmp_path):
     one = write_dump(tmp_path / "one.xml", {f"P{n}": f"[[x]] {n}" for n in range(5)})
     two = write_dump(tmp_path / "two.xml", {"Q": "[[y]]"})
     options = CorpusOptions(pages_per_shard=2)
-    manifest = build_corpus([one, two], tmp_path / "out", options, quiet=True)
+    manifest = build_corpus(tmp_path / "out", options, sources=[one, two], quiet=True)
     shards = sorted(path.name for path in (tmp_path / "out/corpus/pages").iterdir())
     assert shards == [f"part-{name}.parquet" for name in
         ("000-00000", "000-00001", "000-00002", "001-00000")]  # fmt: skip

@@ -194,7 +194,7 @@ def test_names_of_files_that_are_no_text(tmp_path):
     html = SEEDS["html"][0]
     for name in (b"a\xff.html", b"b\n.html"):
         Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(html)
-    manifest = build_corpus([folder], tmp_path, CorpusOptions(), quiet=True)
+    manifest = build_corpus(tmp_path, CorpusOptions(), sources=[folder], quiet=True)
     assert manifest["rows"]["pages"] == 2
     keys = set(read_table(tmp_path / "corpus" / "pages")["key"].to_pylist())
     assert keys == {"a\ufffd.html", "b\ufffd.html"}
@@ -288,9 +288,9 @@ def test_parts_of_a_shard_that_is_far_larger_than_it_was_packed(tmp_path, monkey
     pages = {f"P{n}": f"[[a]] {n}" for n in range(20)}
     whole = tmp_path / "whole"
     source = write_dump(tmp_path / "d.xml", pages)
-    build_corpus([source], whole, CorpusOptions(), quiet=True)
+    build_corpus(whole, CorpusOptions(), sources=[source], quiet=True)
     monkeypatch.setattr("harp_plugin.corpus.tables._PART_SIZE", 1000)
-    manifest = build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    manifest = build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     assert manifest["rows"]["pages"] == manifest["rows"]["links"] == 20
     assert len(list((tmp_path / "corpus" / "pages").iterdir())) > 1
     for name in TABLES:
@@ -306,7 +306,7 @@ def test_redirects_by_the_ten_thousand(tmp_path, loop):
     ends["R10000"] = "R0" if loop else "A"
     pages = {"A": f"[[B]] {words}", "B": f"[[A]] and [[R5]] and [[R9999]] {words}"}
     write_dump(tmp_path / "d.xml", pages, ends)
-    build_corpus([tmp_path / "d.xml"], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[tmp_path / "d.xml"], quiet=True)
     drops = build_graph(tmp_path, GraphOptions())["drops"]
     (reason,) = (reason for reason in drops if "in a loop" in reason)
     assert drops[reason] == (10_001 if loop else 10_001 - 16)

@@ -172,7 +172,7 @@ def test_link_graph_of_a_manual(tmp_path):
     """
     if not Path(POSTGRESQL[0]).is_dir():
         pytest.skip(f"the Debian package {POSTGRESQL[1]} is not installed")
-    corpus = build_corpus([POSTGRESQL[0]], tmp_path, CorpusOptions(), quiet=True)
+    corpus = build_corpus(tmp_path, CorpusOptions(), sources=[POSTGRESQL[0]], quiet=True)
     graph = build_graph(tmp_path, GraphOptions())
     assert (corpus["rows"]["pages"], corpus["drops"]["file of unknown format"]) == (1169, 4)
     link_drops = {reason: n for reason, n in graph["drops"].items() if reason.startswith("link ")}

@@ -205,7 +205,7 @@ def test_a_folder_of_good_and_broken_files(tmp_path):
         path.write_text(text)
     options = CorpusOptions(site_root=["/site/=docs"], pages_per_shard=2)
     built = [
-        build_corpus([tmp_path / "in"], tmp_path / str(n), options, workers=n, quiet=True)
+        build_corpus(tmp_path / str(n), options, sources=[tmp_path / "in"], workers=n, quiet=True)
         for n in (1, 2)
     ]
     assert built[0]["files"] == built[1]["files"]

@@ -128,7 +128,7 @@ def test_columns_of_pages(tmp_path):
         "List of planets": "All\n== More ==\nof them are here.",
     }
     source = write_dump(tmp_path / "d.xml", texts)
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     rows = {r["key"]: r for r in read_table(tmp_path / "corpus" / "pages").to_pylist()}
     assert {key: (row["kind"], row["lead_words"]) for key, row in rows.items()} == {
         "Mercury": ("disambiguation", 2),

@@ -51,7 +51,7 @@ def test_more_than_half_of_the_letters():
 def test_pages_are_counted(tmp_path):
     wikitexts = {name: f"{text} [[A]]" for name, text in TEXTS.items()} | {"A": "A [[b]] text."}
     source = write_dump(tmp_path / "d.xml", wikitexts)
-    manifest = build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    manifest = build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     assert manifest["rows"]["pages"] == 1 and manifest["rows"]["links"] == 1
     assert {
         reason.split(",")[0].removeprefix("page in "): count
@@ -63,7 +63,7 @@ def test_a_build_of_such_pages_alone_fails(tmp_path):
     pages = {"一": TEXTS["Chinese"], "二": TEXTS["Japanese"], "三": TEXTS["Japanese"]}
     source = write_dump(tmp_path / "d.xml", pages, {"1": "一"})
     with pytest.raises(HarpError) as raised:
-        build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+        build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     assert str(raised.value) == (
         "d.xml: all pages are in Chinese (1), Japanese (2), whose words no spaces separate, and "
         "words are not segmented: name a source in another language"

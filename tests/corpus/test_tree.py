@@ -58,7 +58,7 @@ def expected_tree(title, wikitext):
 
 def built(source, folder):
     """The build's trees by title, and the rows of its table of pages."""
-    build_corpus([source], folder, CorpusOptions(), quiet=True)
+    build_corpus(folder, CorpusOptions(), sources=[source], quiet=True)
     rows = pq.read_table(folder / "corpus" / "pages").to_pylist()
     reader = BuildSource(folder, [])
     return {row["title"]: (reader.tree(row["id"]), row) for row in rows}
@@ -191,7 +191,7 @@ def test_sections_table(tmp_path):
         "=== Three ===\nIt's one. And two.\nAnd three, too.\n== Four ==\nEnd."
     )
     source = write_dump(tmp_path / "d.xml", {"Page": wikitext})
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     rows = pq.read_table(tmp_path / "corpus" / "sections").to_pylist()
     assert len({row.pop("id") for row in rows}) == 5
     assert len({row.pop("page") for row in rows}) == 1

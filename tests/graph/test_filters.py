@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")
     source = write_dump(folder / "small.xml", PAGES)
-    build_corpus([source], folder, CorpusOptions(), quiet=True)
+    build_corpus(folder, CorpusOptions(), sources=[source], quiet=True)
     return folder
 
 
@@ -125,7 +125,7 @@ def synthetic(tmp_path_factory):
     wiki = synthetic_wiki.Wiki(pages=150, links=1500, redirects=40, seed=3)
     synthetic_wiki.write_dump(wiki, folder / "wiki.xml", quiet=True)
     small = write_dump(folder / "small.xml", PAGES)
-    build_corpus([folder / "wiki.xml", small], folder, CorpusOptions(), quiet=True)
+    build_corpus(folder, CorpusOptions(), sources=[folder / "wiki.xml", small], quiet=True)
     return folder
 
 
@@ -204,7 +204,7 @@ def test_bad_values(options, message):
 @pytest.mark.integration
 def test_filters_on_a_real_dump(shared_data, tmp_path):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     rows = [table.to_pylist() for table in tables(tmp_path).values()]
     found, _ = graph(tmp_path, **ALL)
     assert found == link_graph(*rows, GraphOptions(min_words=0, **ALL))

@@ -195,7 +195,7 @@ def test_a_doubled_redirect_takes_one_target():
 
 def test_a_redirect_to_itself_through_normalization(tmp_path):
     source = write_dump(tmp_path / "d.xml", {"A": "x [[B]].", "B": "y."}, {"Foo bar": "foo_bar"})
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     assert build_graph(tmp_path, GraphOptions(min_words=0))["drops"] == {"redirect to itself": 1}
 
 
@@ -218,7 +218,7 @@ def test_texts_of_very_many_pages():
 def test_a_page_wins_over_a_redirect_of_its_name(tmp_path):
     pages = {"A": "x [[B]].", "B": "y.", "C": "z."}
     source = write_dump(tmp_path / "d.xml", pages, {"B": "C"})
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     build_graph(tmp_path, GraphOptions(min_words=0))
     keys = {row["id"]: row["key"] for row in read_table(tmp_path / "corpus/pages").to_pylist()}
     (anchor,) = read_table(tmp_path / "graph/anchors").to_pylist()
@@ -228,7 +228,7 @@ def test_a_page_wins_over_a_redirect_of_its_name(tmp_path):
 def test_nothing_resolves(tmp_path):
     pages = {"A": "x [[Nowhere]].", "B": "y [[B]] [[Elsewhere]]."}
     source = write_dump(tmp_path / "d.xml", pages)
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     with pytest.raises(HarpError, match=r"missing page: 2, link to its own page: 1") as caught:
         build_graph(tmp_path, GraphOptions(min_words=0))
     assert "\n" not in str(caught.value)
@@ -245,7 +245,7 @@ def test_needs_the_corpus(tmp_path):
 )
 def test_real_dump(shared_data, tmp_path, min_words):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     manifest = build_graph(tmp_path, GraphOptions(min_words=min_words))
     names = ("pages", "sentences", "links", "redirects")
     corpus = [read_table(tmp_path / "corpus" / name).to_pylist() for name in names]
@@ -270,7 +270,7 @@ def test_real_dump(shared_data, tmp_path, min_words):
 def test_counts_of_the_development_corpus(shared_data, tmp_path, min_words, sentences, texts):
     """data/README.md for all articles; for those of 100 words or more our count stands alone."""
     source = shared_data / "wiki" / "simplewiki-20100814-999.xml.bz2"
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     build_graph(tmp_path, GraphOptions(min_words=min_words))
     anchors = read_table(tmp_path / "graph" / "anchors").to_pylist()
     targets = defaultdict(set)

@@ -29,7 +29,7 @@ def corpus(tmp_path_factory):
     see_also = "\n== See also ==\n* [[Apple]]\n* [[Ant]]\n* [[Crab apple]]"
     more = {"Plum": f"A plum. [[Apple|An apple]].{see_also}"}
     small = write_dump(folder / "small.xml", PAGES | more)
-    build_corpus([folder / "wiki.xml", small], folder, CorpusOptions(), quiet=True)
+    build_corpus(folder, CorpusOptions(), sources=[folder / "wiki.xml", small], quiet=True)
     return folder
 
 

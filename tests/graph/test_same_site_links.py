@@ -34,7 +34,7 @@ def crawl(tmp_path):
     def make(addresses):
         path = tmp_path / "crawl.warc"
         path.write_bytes(b"".join(record(address, LINKS[address]) for address in addresses))
-        build_corpus([path], tmp_path, CorpusOptions(), quiet=True)
+        build_corpus(tmp_path, CorpusOptions(), sources=[path], quiet=True)
         return tmp_path
 
     return make

@@ -62,7 +62,7 @@ def test_the_same_bytes(tmp_path, capfd, monkeypatch):
     synthetic_wiki.write_dump(wiki, tmp_path / "wiki.xml", quiet=True)
     small = write_dump(tmp_path / "small.xml", PAGES)
     sources = [tmp_path / "wiki.xml", small, small]
-    build_corpus(sources, tmp_path / "wiki", CorpusOptions(), quiet=True)
+    build_corpus(tmp_path / "wiki", CorpusOptions(), sources=sources, quiet=True)
     options = {"min_words": 0, **ALL}
     manifest = build(tmp_path / "wiki", tmp_path / "duckdb", EngineOptions(), **options)
     assert set(manifest["drops"]) >= {*REASONS, "link read twice"}

@@ -75,7 +75,7 @@ def roads(tmp_path_factory):
     folder = tmp_path_factory.mktemp("roads")
     write_tables(WIKI, folder / "tables", quiet=True)
     write_dump(WIKI, folder / "wiki.xml.bz2", quiet=True)
-    build_corpus([folder / "wiki.xml.bz2"], folder / "dump", CorpusOptions(), quiet=True)
+    build_corpus(folder / "dump", CorpusOptions(), sources=[folder / "wiki.xml.bz2"], quiet=True)
     return folder / "tables", folder / "dump"
 
 

@@ -12,6 +12,7 @@ from harp_plugin.corpus.build import CorpusOptions, build_corpus
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.tasks import HARP_TASKS
 from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
 
@@ -70,9 +71,9 @@ def build(tmp_path_factory, tiny_bert) -> Path:
     source.write_text(dump(), encoding="utf-8")
     directory = folder / "build"
     threads = torch.get_num_threads()
-    build_corpus([source], directory, CorpusOptions(), quiet=True)
+    build_corpus(directory, CorpusOptions(), sources=[source], quiet=True)
     build_graph(directory, GraphOptions(min_words=10))
     build_weights(directory, WeightOptions(model=str(tiny_bert)), device="cpu", quiet=True)
-    build_examples(directory, HARP_TASKS)
+    build_examples(directory, ExampleOptions(tasks=list(HARP_TASKS)))
     torch.set_num_threads(threads)
     return directory

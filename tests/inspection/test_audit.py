@@ -22,6 +22,7 @@ from harp_plugin.tasks import (
     PreTrainingData,
 )
 from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import words
 from harp_plugin.work.parquet import read_table
@@ -101,7 +102,9 @@ def planted(encyclopedia_build, tmp_path_factory):
     tasks = {"longer": Longer, "swapped": Swapped}
     for name, task in tasks.items():
         TASKS.register(name)(task)
-    build_examples(directory, list(tasks), rules=OverwriteRules(overwrite=True))
+    build_examples(
+        directory, ExampleOptions(tasks=list(tasks)), rules=OverwriteRules(overwrite=True)
+    )
     yield directory
     for name in tasks:
         TASKS.unregister(name)
@@ -418,7 +421,7 @@ def test_a_model_that_nobody_named_is_not_downloaded(build, tmp_path, monkeypatc
     directory = tmp_path / "build"
     shutil.copytree(build, directory)
     shutil.rmtree(directory / "weights")
-    build_examples(directory, ["ict"], rules=OverwriteRules(overwrite=True))
+    build_examples(directory, ExampleOptions(tasks=["ict"]), rules=OverwriteRules(overwrite=True))
     monkeypatch.setattr(run, "load_tokenizer", lambda name: tokenizer)
     report, audits = audited(directory, tmp_path)
     assert "document_probe" not in levels(audits["ict"])

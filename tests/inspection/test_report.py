@@ -27,6 +27,7 @@ from harp_plugin.tasks import (
     PreTrainingData,
 )
 from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import words
 from harp_plugin.work.parquet import read_table
@@ -290,7 +291,7 @@ def registered():
 def test_tasks_of_other_packages_are_shown(build, tmp_path, registered):
     other = tmp_path / "build"
     shutil.copytree(build, other)
-    build_examples(other, registered, rules=OverwriteRules(overwrite=True))
+    build_examples(other, ExampleOptions(tasks=registered), rules=OverwriteRules(overwrite=True))
     report = inspect(other, InspectOptions(quiet=True))
     assert [(row.examples, row.pairs) for row in report.rows] == [(6, 18), (0, 0), (6, 0)]
     assert report.rows[1].query is None

@@ -14,6 +14,6 @@ def wiki(shared_data, tmp_path_factory) -> Path:
     """The folder of the build; not to be changed."""
     folder = tmp_path_factory.mktemp("wiki-150")
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus([source], folder, CorpusOptions(), quiet=True)
+    build_corpus(folder, CorpusOptions(), sources=[source], quiet=True)
     build_graph(folder, GraphOptions(min_words=0))
     return folder

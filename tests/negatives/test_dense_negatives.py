@@ -1,10 +1,6 @@
 """The stage ``dense_negatives`` on 150 real articles, beside sentence-transformers."""
 
-import os
 import shutil
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -13,24 +9,27 @@ from sentence_transformers import SentenceTransformer
 from harp_plugin.cli import main
 from harp_plugin.commands.check import check
 from harp_plugin.errors import HarpError
-from harp_plugin.negatives import dense as dense_negatives
+from harp_plugin.negatives import mining
 from harp_plugin.negatives.dense import build_dense_negatives
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.negatives.queries import QUERIES, BuildTexts
 from harp_plugin.ranking.dense.index import DenseIndex
 from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.work.parquet import read_table
-from harp_plugin.work.sharing import Share
 
 pytestmark = pytest.mark.integration
 
 DEPTH = 10
-ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
-def run(folder, encoder, queries=tuple(QUERIES), **options):
-    given = NegativeOptions(negatives_depth=DEPTH, negatives_encoder=str(encoder))
-    return build_dense_negatives(folder, queries, given, device="cpu", **options)
+TASKS = ExampleOptions(tasks=["anchor", "rdp", "ict"])
+"""They draw negatives by every kind of queries."""
+
+
+def run(folder, encoder):
+    options = NegativeOptions(negatives_depth=DEPTH, negatives_encoder=str(encoder))
+    return build_dense_negatives(folder, TASKS, options, device="cpu")
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def test_pages_are_the_nearest_of_all(build, tiny_bert):
 
 def test_a_stopped_stage_goes_on_to_the_same_bytes(build, tiny_bert, tmp_path, monkeypatch):
     shutil.copytree(build, tmp_path / "whole")
-    monkeypatch.setattr(dense_negatives, "_QUERIES_PER_SHARD", 100)
+    monkeypatch.setattr(mining, "QUERIES_PER_SHARD", 100)
     run(tmp_path / "whole", tiny_bert)
     search, calls = DenseIndex.search, []
 
@@ -118,71 +117,3 @@ def test_another_encoder_needs_overwrite(build, tiny_bert, tmp_path):
     other = shutil.copytree(tiny_bert, tmp_path / "other")
     with pytest.raises(HarpError, match=r"encoder: .* give --overwrite"):
         run(build, other)
-
-
-@pytest.fixture
-def start(tiny_bert, monkeypatch):
-    """Starts a host that mines, with shards of 20 documents and of 100 queries."""
-    code = """
-import sys
-from pathlib import Path
-from harp_plugin.negatives import dense as dense_negatives
-from harp_plugin.ranking.dense.index import DenseIndex
-from harp_plugin.negatives.options import NegativeOptions
-from harp_plugin.negatives.queries import QUERIES
-from harp_plugin.work.sharing import Share
-
-folder, encoder, rank, world = sys.argv[1:]
-DenseIndex.__init__.__kwdefaults__["documents_per_shard"] = 20
-dense_negatives._QUERIES_PER_SHARD = 100
-options = NegativeOptions(negatives_depth=10, negatives_encoder=encoder)
-share = Share(int(rank), int(world))
-mine = dense_negatives.build_dense_negatives
-mine(Path(folder), tuple(QUERIES), options, device="cpu", share=share)
-"""
-
-    def run(folder, rank=0, world=1):
-        line = [sys.executable, "-c", code, str(folder), str(tiny_bert), str(rank), str(world)]
-        return subprocess.Popen(line, stderr=subprocess.PIPE, env=os.environ | ONE_THREAD)
-
-    return run
-
-
-def finish(*hosts):
-    for host in hosts:
-        errors = host.communicate()[1].decode()
-        assert host.returncode == 0, errors
-
-
-def test_hosts_share_the_stage_and_one_that_dies_is_replaced(build, start, tmp_path):
-    alone = shutil.copytree(build, tmp_path / "alone")
-    finish(start(alone))
-    wanted = files_of(alone / "dense_negatives")
-    dying = start(build, 2, 3)
-    while not any(build.glob("mapped/cosine-*/vectors-*.npy")):
-        assert dying.poll() is None
-        time.sleep(0.005)
-    dying.kill()
-    dying.communicate()
-    finish(start(build, 0, 3), start(build, 1, 3))
-    assert files_of(build / "dense_negatives") == wanted and len(wanted) > 3
-    assert not list((build / "mapped").glob("cosine*"))
-
-
-def test_a_host_whose_vectors_are_gone_takes_what_the_others_made(
-    build, tiny_bert, tmp_path, monkeypatch
-):
-    """The others finish the stage, and remove the vectors, while this host searches."""
-    whole = shutil.copytree(build, tmp_path / "whole")
-    run(whole, tiny_bert)
-    search = DenseIndex.search
-
-    def search_late(index, *arguments):
-        shutil.copytree(whole / "dense_negatives", build / "dense_negatives", dirs_exist_ok=True)
-        shutil.rmtree(index.path)
-        return search(index, *arguments)
-
-    monkeypatch.setattr(DenseIndex, "search", search_late)
-    run(build, tiny_bert, share=Share(1, 2))
-    assert files_of(build / "dense_negatives") == files_of(whole / "dense_negatives")
-    assert not list((build / "mapped").glob("cosine*"))

@@ -16,11 +16,13 @@ from brute_bm25 import BruteBm25
 
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError
+from harp_plugin.negatives import mining
 from harp_plugin.negatives.bm25 import build_bm25_negatives
 from harp_plugin.negatives.model import build_model_negatives
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.negatives.queries import QUERIES, BuildTexts
 from harp_plugin.ranking.transformer import HarpReranker
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.mapped import open_table
 from harp_plugin.work.parquet import read_table
@@ -31,11 +33,15 @@ pytestmark = pytest.mark.integration
 DEPTH = 10
 
 
-def run_bm25(folder, workers=1, queries=tuple(QUERIES), depth=DEPTH, **more):
+TASKS = ExampleOptions(tasks=["anchor", "rdp", "ict"])
+"""They draw negatives by every kind of queries."""
+
+
+def run_bm25(folder, workers=1, depth=DEPTH, **more):
     options = NegativeOptions(negatives_depth=depth)
-    return build_bm25_negatives(
-        folder, queries, options, workers=workers, queries_per_shard=60, **more
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mining, "QUERIES_PER_SHARD", 60)
+        return build_bm25_negatives(folder, TASKS, options, workers=workers, **more)
 
 
 def run_model(folder, model, workers=1, **more):

@@ -14,6 +14,7 @@ from harp_plugin.cli import main
 from harp_plugin.errors import HarpError
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.negatives import query_likeness
+from harp_plugin.negatives.options import QueryLikenessOptions
 from harp_plugin.negatives.query_likeness import build_query_likeness, read_queries
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.sampling import generator
@@ -21,6 +22,12 @@ from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
+
+
+def run(folder, examples, encoder):
+    options = QueryLikenessOptions(query_examples=examples, query_likeness_encoder=str(encoder))
+    return build_query_likeness(folder, options, device="cpu")
+
 
 QUERIES = [f"how does {thing} {verb}" for thing in ("water", "light", "ice") for verb in "abcdefgh"]
 
@@ -45,7 +52,7 @@ def scores_of(folder):
 
 
 def test_scores_are_those_of_a_logistic_regression(build, examples, tiny_bert):
-    build_query_likeness(build, examples, str(tiny_bert), device="cpu")
+    run(build, examples, tiny_bert)
     rows = sorted(read_table(build / "graph" / "anchor_texts").to_pylist(), key=lambda r: r["id"])
     theirs = SentenceTransformer(str(tiny_bert), device="cpu")
     texts = theirs.encode([row["normalized"] for row in rows], normalize_embeddings=True)
@@ -65,7 +72,7 @@ def test_a_stopped_stage_goes_on_to_the_same_bytes(
 ):
     monkeypatch.setattr(query_likeness, "_TEXTS_PER_SHARD", 60)
     shutil.copytree(build, tmp_path / "whole")
-    build_query_likeness(tmp_path / "whole", examples, str(tiny_bert), device="cpu")
+    run(tmp_path / "whole", examples, tiny_bert)
     encode, calls = Encoder.queries, []
 
     def stopping(self, texts):
@@ -77,8 +84,8 @@ def test_a_stopped_stage_goes_on_to_the_same_bytes(
     with monkeypatch.context() as patch:
         patch.setattr(Encoder, "queries", stopping)
         with pytest.raises(KeyboardInterrupt):
-            build_query_likeness(build, examples, str(tiny_bert), device="cpu")
-    build_query_likeness(build, examples, str(tiny_bert), device="cpu")
+            run(build, examples, tiny_bert)
+    run(build, examples, tiny_bert)
     found, expected = (
         {path.name: path.read_bytes() for path in (folder / "query_likeness").rglob("*.parquet")}
         for folder in (build, tmp_path / "whole")

@@ -6,9 +6,9 @@ from brute_bm25 import BruteBm25
 
 from harp_plugin.errors import HarpError
 from harp_plugin.negatives.bm25 import Bm25Search
+from harp_plugin.negatives.mining import rank
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.negatives.queries import needed_queries
-from harp_plugin.negatives.shards import rank
 from harp_plugin.ranking.bm25_index import Bm25Index
 
 TEXTS = {

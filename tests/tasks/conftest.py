@@ -15,6 +15,7 @@ from orchard_wiki import Orchard, write_orchard
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.tasks.source import BuildSource
 from harp_plugin.weights.tables import TABLES as WEIGHTS
 from harp_plugin.work.parquet import write_table
@@ -225,7 +226,7 @@ def write_hand_build(
         for name in row.keys() - set(schemas["anchor_weights"].names):
             del row[name]
     commit(directory / "weights", schemas, weights, heads=HEADS)
-    build_examples(directory, [*TASKS, "anchor"])
+    build_examples(directory, ExampleOptions(tasks=[*TASKS, "anchor"]))
     return build
 
 

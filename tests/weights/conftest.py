@@ -31,7 +31,7 @@ def linked(request, tmp_path_factory):
     """A corpus and its link graph, of the PAGES of the module that asks."""
     folder = tmp_path_factory.mktemp("linked")
     source = write_dump(folder / "d.xml", request.module.PAGES)
-    build_corpus([source], folder, CorpusOptions(pages_per_shard=2), quiet=True)
+    build_corpus(folder, CorpusOptions(pages_per_shard=2), sources=[source], quiet=True)
     build_graph(folder, GraphOptions(min_words=0))
     return folder
 

@@ -22,7 +22,7 @@ def texts(shared_data, tmp_path_factory):
     """Sentences with the spans of their anchors, and leads without any, at random."""
     directory = tmp_path_factory.mktemp("core150")
     dump = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus([dump], directory, CorpusOptions(), quiet=True)
+    build_corpus(directory, CorpusOptions(), sources=[dump], quiet=True)
     build_graph(directory, GraphOptions())
     tables = {name: open_table(directory, "graph", name) for name in ("anchors", "documents")}
     sentences = open_table(directory, "corpus", "sentences")

@@ -48,7 +48,7 @@ def test_every_text_is_counted(workers, tiny_bert, tmp_path, monkeypatch):
 
     monkeypatch.setattr(weights, "tqdm", watched)
     source = write_dump(tmp_path / "d.xml", PAGES)
-    build_corpus([source], tmp_path / "out", CorpusOptions(pages_per_shard=1), quiet=True)
+    build_corpus(tmp_path / "out", CorpusOptions(pages_per_shard=1), sources=[source], quiet=True)
     build_graph(tmp_path / "out", GraphOptions(min_words=0, min_lead_words=0))
     options = WeightOptions(model=str(tiny_bert))
     rows = weights.build_weights(tmp_path / "out", options, device="cpu", workers=workers)["rows"]

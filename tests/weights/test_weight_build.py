@@ -136,7 +136,9 @@ def test_words_that_cannot_be_stored_are_counted(tmp_path, tiny_bert):
         "Tree": f"A tree {'x' * 70_000} is red.",
         "Fruit": "Sweet, from a [[tree]].",
     }
-    build_corpus([write_dump(tmp_path / "d.xml", pages)], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(
+        tmp_path, CorpusOptions(), sources=[write_dump(tmp_path / "d.xml", pages)], quiet=True
+    )
     build_graph(tmp_path, GraphOptions(min_words=0))
     for weighting in ("attention", "contrastive"):
         options = WeightOptions(str(tiny_bert), weighting=weighting)
@@ -152,7 +154,9 @@ def test_an_anchor_that_the_tokenizer_drops(tmp_path, tiny_bert, sign):
         "Tree": "A tree of [[fruit]] is red.",
         "Fruit": f"Sweet, from a [[Tree|{sign}]] and so on, and a [[tree]].",
     }
-    build_corpus([write_dump(tmp_path / "d.xml", pages)], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(
+        tmp_path, CorpusOptions(), sources=[write_dump(tmp_path / "d.xml", pages)], quiet=True
+    )
     build_graph(tmp_path, GraphOptions(min_words=0))
     manifest = build_weights(tmp_path, WeightOptions(str(tiny_bert)), device="cpu", quiet=True)
     assert manifest["drops"] == {"anchor without a token": 1}

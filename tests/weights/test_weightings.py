@@ -265,7 +265,7 @@ def command(source, output, model, weighting, workers):
 def test_command_line_workers_and_kills(shared_data, tiny_bert, tmp_path, weighting):
     """From the command line to pairs; the same bytes for two workers and after a SIGKILL."""
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus([source], tmp_path / "one", CorpusOptions(pages_per_shard=40), quiet=True)
+    build_corpus(tmp_path / "one", CorpusOptions(pages_per_shard=40), sources=[source], quiet=True)
     build_graph(tmp_path / "one", GraphOptions(min_words=0))
     copied(tmp_path / "one", tmp_path / "two")
     started = time.monotonic()

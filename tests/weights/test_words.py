@@ -17,6 +17,7 @@ from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.sampling import stable_id
 from harp_plugin.tasks.registry import HARP_TASKS, TASKS, needed_stages
 from harp_plugin.text import words as words_of
+from harp_plugin.weights import words_stage
 from harp_plugin.weights.words_stage import build_words
 from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.provenance import OverwriteRules
@@ -74,7 +75,7 @@ def check_by_brute_force(directory):
 def test_only_documents_count(tmp_path):
     """Pages that are too short for one are left out."""
     source = write_dump(tmp_path / "d.xml", PAGES)
-    build_corpus([source], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     build_graph(tmp_path, GraphOptions(min_words=6))
     build_words(tmp_path)
     assert check_by_brute_force(tmp_path) == 16
@@ -85,7 +86,7 @@ def test_a_page_read_twice_counts_once(tmp_path):
     (tmp_path / "sources").mkdir()
     for name in ("one", "two"):
         write_dump(tmp_path / "sources" / f"{name}.xml", PAGES)
-    build_corpus([tmp_path / "sources"], tmp_path, CorpusOptions(), quiet=True)
+    build_corpus(tmp_path, CorpusOptions(), sources=[tmp_path / "sources"], quiet=True)
     build_graph(tmp_path, GraphOptions(min_words=0))
     build_words(tmp_path)
     check_by_brute_force(tmp_path)
@@ -95,16 +96,17 @@ def test_a_real_wiki(shared_data, tmp_path):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
     options = BuildOptions(str(tmp_path), tasks=["prop"], workers=2, quiet=True)
     manifests = build([source], options, CorpusOptions(pages_per_shard=40))
-    assert tuple(manifests) == ("corpus", "graph", "words", "examples")
+    assert tuple(manifests) == ("corpus", "graph", "examples", "words")
     assert check_by_brute_force(tmp_path) == manifests["words"]["rows"]["collection"] == 4150
 
 
 def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypatch):
     """The same bytes as undisturbed, and no shard done twice."""
+    monkeypatch.setattr(words_stage, "DOCUMENTS_PER_SHARD", 2)
     twice = shutil.copytree(directory, tmp_path / "twice")
     broken = shutil.copytree(directory, tmp_path / "broken")
-    manifest = build_words(directory, documents_per_shard=2)
-    assert build_words(twice, workers=2, documents_per_shard=2) == manifest
+    manifest = build_words(directory)
+    assert build_words(twice, workers=2) == manifest
     assert tree(directory / "words") == tree(twice / "words")
     finish_shard, done = Stage.finish_shard, []
 
@@ -116,7 +118,7 @@ def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypa
     monkeypatch.setattr(Stage, "finish_shard", interrupt)
     for _ in range(10):
         with suppress(KeyboardInterrupt):
-            assert build_words(broken, documents_per_shard=2) == manifest
+            assert build_words(broken) == manifest
             break
     assert len(done) == len(set(done)) > 1
     assert tree(directory / "words") == tree(broken / "words")
@@ -146,7 +148,7 @@ def test_an_earlier_stage_is_missing(tmp_path):
         (["prop"], ("words",)),
         (["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"], ()),
         (HARP_TASKS, ("weights",)),
-        (["acm", "srr", "prop"], ("words", "weights")),
+        (["acm", "srr", "prop"], ("weights", "words")),
         ([], ()),
     ],
 )

@@ -68,7 +68,7 @@ def _build(
     learners: Sequence[Learner],
 ) -> None:
     from ...graph import GraphOptions
-    from ...negatives.options import NEGATIVES
+    from ...tasks.options import HARD_NEGATIVES
     from ...weights.options import WeightOptions
     from ..build import BuildOptions, build, summary
 
@@ -77,10 +77,10 @@ def _build(
     building = BuildOptions(
         output_dir=str(options.folder / "build"),
         tasks=list(dict.fromkeys(task for recipe in recipes for task in recipe["tasks"])),
-        negatives=[kind for kind in NEGATIVES if kind in asked],
+        negatives=[kind for kind in HARD_NEGATIVES if kind in asked],
         workers=options.workers,
         overwrite=options.overwrite,
-        keep=options.keep,
+        accept_other_versions=options.keep,
         quiet=options.quiet,
     )
     graph = GraphOptions(

@@ -1,0 +1,149 @@
+"""The loop of every kind of hard negatives: queries are ranked shard by shard, into one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ..tasks.registry import ExampleOptions
+from ..work.build_stage import BuildRequest, finish_shards
+from ..work.parquet import write_table
+from ..work.stage import Stage
+from .options import NegativeOptions
+from .queries import BuildTexts, needed_queries
+
+__all__ = ["Miner", "Ranker", "Ranking", "candidates_name", "mine", "rank", "recorded_options"]
+
+QUERIES_PER_SHARD = 5_000
+"""The most queries of a shard."""
+_SCHEMA = pa.schema(
+    [("id", pa.int64()), ("pages", pa.list_(pa.int64())), ("scores", pa.list_(pa.float32()))]
+)
+
+
+class Ranking(NamedTuple):
+    """Pages that are ranked for a query, best first.
+
+    Attributes:
+        pages: their ids, int64 of shape (pages,).
+        scores: their scores, float32 of shape (pages,), descending.
+        reason: why there is no page, as the manifest counts it.
+    """
+
+    pages: np.ndarray
+    scores: np.ndarray
+    reason: str | None = None
+
+
+Ranker = Callable[[BuildTexts, str, np.ndarray], Sequence[Ranking]]
+"""Ranks pages for queries: the texts of the build, one of `QUERIES`, and the ids of queries."""
+
+
+class Miner(Protocol):
+    """One kind of hard negatives; picklable and hashable where several processes rank."""
+
+    def open(self) -> Ranker:
+        """Load what ranks. This happens once in a process."""
+
+    def __hash__(self) -> int: ...
+
+
+class _Shard(NamedTuple):
+    miner: Miner
+    queries: str
+    ids: np.ndarray
+    directory: Path
+    stage: Stage
+
+
+def recorded_options(request: BuildRequest) -> dict[str, Any]:
+    """Return the options that decide which queries are ranked, and how many pages are kept.
+
+    Raises:
+        HarpError: a task is unknown, or none of them draws other pages.
+    """
+    return {
+        "queries": needed_queries(request.of(ExampleOptions).tasks),
+        "depth": request.of(NegativeOptions).negatives_depth,
+        "queries_per_shard": QUERIES_PER_SHARD,
+    }
+
+
+def mine(
+    stage: Stage,
+    request: BuildRequest,
+    miner: Miner,
+    options: dict[str, Any] | None = None,
+    **machine: Any,
+) -> bool:
+    """Rank pages for all queries of a stage.
+
+    A table has a row for each query: id, pages (ranked, best first; pages of the same score by id),
+    scores. A query for which nothing is retrieved has empty lists.
+
+    Args:
+        stage: a started stage.
+        request: what the build is asked to do.
+        miner: the kind of hard negatives.
+        options: what queries there are, as `recorded_options`; None for those of the stage.
+        machine: workers and the like, as `finish_shards` takes them.
+
+    Returns:
+        Whether the shards of all hosts are finished.
+    """
+    options = options or stage.options
+    texts = BuildTexts(request.directory, verify=True)
+    shards: dict[str, _Shard] = {}
+    for queries in options["queries"]:
+        ids, size = texts.ids(queries), options["queries_per_shard"]
+        texts.open(queries)  # verifies the tables once for all workers
+        for first in range(0, max(1, len(ids)), size):
+            part = ids[first : first + size]
+            shard = _Shard(miner, queries, part, request.directory, stage)
+            shards[f"{queries}-{candidates_name(part)}"] = shard
+    try:
+        return finish_shards(stage, request, _mine_shard, shards, **machine)
+    finally:
+        _open.cache_clear()
+
+
+def rank(pages: np.ndarray, scores: np.ndarray, depth: int | None = None) -> Ranking:
+    """Rank pages by score, those of the same score by id, and keep the best ``depth``."""
+    order = np.lexsort((pages, -scores))[:depth]
+    return Ranking(pages[order].astype(np.int64), scores[order].astype(np.float32))
+
+
+def candidates_name(ids: np.ndarray) -> str:
+    """Return the name of the file of a shard, without its ending."""
+    return f"from-{ids[0] if len(ids) else 0:019d}"
+
+
+@lru_cache(maxsize=1)
+def _open(miner: Miner, directory: Path) -> tuple[Ranker, BuildTexts]:
+    """Load what ranks and open the texts, once in a process."""
+    return miner.open(), BuildTexts(directory, verify=False)
+
+
+def _mine_shard(shard: _Shard) -> None:
+    ranker, texts = _open(shard.miner, shard.directory)
+    rankings = ranker(texts, shard.queries, shard.ids)
+    drops = Counter(ranking.reason for ranking in rankings if ranking.reason is not None)
+    name, table = candidates_name(shard.ids), shard.queries
+    path = shard.stage.folder / table / f"{name}.parquet"
+    file = write_table(path, _SCHEMA, [_batch(shard.ids, rankings)])
+    shard.stage.finish_shard(f"{table}-{name}", {table: len(shard.ids)}, drops, [file])
+
+
+def _batch(ids: np.ndarray, rankings: Sequence[Ranking]) -> pa.RecordBatch:
+    """Make the rows of a table."""
+    offsets = pa.array(np.cumsum([0, *(len(r.pages) for r in rankings)]).astype(np.int32))
+    pages = np.concatenate([np.zeros(0, np.int64), *(r.pages for r in rankings)])
+    scores = np.concatenate([np.zeros(0, np.float32), *(r.scores for r in rankings)])
+    lists = [pa.ListArray.from_arrays(offsets, pa.array(column)) for column in (pages, scores)]
+    return pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), *lists], schema=_SCHEMA)
