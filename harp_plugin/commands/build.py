@@ -62,7 +62,7 @@ class BuildOptions(
     @property
     def rules(self) -> OverwriteRules:
         """What may be done with other work in the output folder."""
-        return OverwriteRules(self.overwrite, self.keep)
+        return OverwriteRules(self.overwrite, self.accept_other_versions)
 
     @property
     def chosen_stages(self) -> dict[str, BuildStage]:

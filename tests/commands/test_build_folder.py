@@ -141,7 +141,7 @@ def test_other_versions_ask_in_one_line(built, tmp_path, tiny_bert, monkeypatch)
     with pytest.raises(HarpError, match=r"corpus was made by .*sentencex: .* then, 99\.0 now") as e:
         run(source, tmp_path / "out", tiny_bert, tasks=tasks)
     assert "--accept-other-versions" in str(e.value) and "--overwrite" in str(e.value)
-    run(source, tmp_path / "out", tiny_bert, tasks=tasks, keep=True)
+    run(source, tmp_path / "out", tiny_bert, tasks=tasks, accept_other_versions=True)
     assert content(tmp_path) == before
     run(source, tmp_path / "out", tiny_bert, tasks=tasks, overwrite=True)
     assert read_manifest(tmp_path / "out" / "corpus")["versions"]["sentencex"] == "99.0"
