@@ -104,7 +104,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         groups_per_epoch=groups,
     )
     inputs = read_content(Path(directory), *needed_stages(options.tasks, draw))
-    inputs["stop words"] = stop_words_hash(draw.stop_words or "none")
+    inputs["stop words"] = stop_words_hash(draw.stop_words)
     stage = Stage(
         Path(options.output_dir),
         {**{name: getattr(options, name) for name in _DECIDING}, **asdict(draw)},

@@ -98,7 +98,7 @@ def observe(group: PairGroup, source: BuildSource, options: DrawOptions) -> Obse
             tuple(_ranks(origin.sampled, source, options)) if origin else ()
             for origin in queries.values()
         ),
-        stop_words(options.stop_words or "none"),
+        stop_words(options.stop_words),
     )
 
 

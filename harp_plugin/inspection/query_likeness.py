@@ -46,7 +46,7 @@ def likeness_samples(directory: Path, draw: DrawOptions) -> LikenessSamples | No
     """
     if not (directory / "query_likeness" / MANIFEST).is_file():
         return None
-    share = draw.query_like_share or 1.0
+    share = draw.query_like_share
     share = share if share < 1 else _PAPERS_SHARE
     table = open_table(directory, "query_likeness", "anchor_texts", verify=True)
     scores = table.take(table.rows(table.ids), "score").to_numpy(zero_copy_only=False)

@@ -126,7 +126,7 @@ class _SampleMaker:
     ) -> None:
         self.drawn, self.group = drawn, drawn.group
         self.source, self.options, self.shading = source, options, shading
-        self.stopped = stop_words(options.stop_words or "none")
+        self.stopped = stop_words(options.stop_words)
         self.pages = [
             None if pair.document_origin is None else pair.document_origin.page
             for pair in self.group.members

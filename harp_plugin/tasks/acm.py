@@ -39,13 +39,12 @@ class ACM:
         relevant = pages_linked_with(first, second, source, options)
         pages = draw_negatives(
             rng,
-            1,
+            source,
+            options,
             positive=second.page,
             excluded=relevant,
             queries=self.negative_queries,
             id=first.text_id,
-            source=source,
-            options=options,
             own=lambda excluded: unrelated_page(rng, first, excluded, source, options),
             unlike=[first.page],
         )

@@ -38,7 +38,7 @@ class AnchorText:
     @staticmethod
     def select(examples: MappedTable, options: DrawOptions, source: BuildSource) -> np.ndarray:
         """Select the ids of each page's first examples, as many as the options say."""
-        most, share = options.anchors_per_page or 1, options.query_like_share or 1
+        most, share = options.anchors_per_page, options.query_like_share
         if share < 1:
             return _query_like(examples.ids, source, share, most)
         ranks = examples.take(examples.rows(examples.ids), "rank").to_numpy(zero_copy_only=False)
@@ -55,13 +55,13 @@ class AnchorText:
         relevant = source.text_targets(anchor.text_id) | source.pages_linked_by(anchor.sentence)
         pages = draw_negatives(
             rng,
-            options.negatives_per_group or 1,
+            source,
+            options,
             positive=anchor.page,
             excluded=relevant,
             queries=self.negative_queries,
             id=anchor.text_id,
-            source=source,
-            options=options,
+            count=options.negatives_per_group,
         )
         drawn = [anchor.page, *pages]
         return query and page_group("anchor", query, drawn, source, options, relevant)

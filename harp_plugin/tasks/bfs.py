@@ -36,10 +36,10 @@ class BFS:
         sentences = source.split_into_sentences(example, source.lead(example))
         others = draw_unlinked(
             rng,
+            source,
+            options,
             example,
             positive=example,
-            source=source,
-            options=options,
             own=lambda barred: draw_page(rng, table.ids, barred),
             related=lambda page: page not in table,
         )

@@ -50,23 +50,23 @@ class Crop:
         start = int(rng.integers(max(len(words) - size, 0) + 1))
         words = words[start : start + size]
         if rng.integers(2):
-            dropped = stop_words(options.stop_words or "")
+            dropped = stop_words(options.stop_words)
             words = [word for word in words if word not in dropped]
         if not words:
             return None
         query = Query(" ".join(words), QueryOrigin(page))
         negatives: list[int] = []
-        count = options.negatives_per_group or 1
+        count = options.negatives_per_group
         for kind, most in ((options.negatives, -(-count // 2)), ("task", count)):
             negatives += draw_negatives(
                 rng,
-                most - len(negatives),
+                source,
+                replace(options, negatives=kind),
                 positive=page,
                 excluded=set(negatives),
                 queries=self.negative_queries,
                 id=page,
-                source=source,
-                options=replace(options, negatives=kind),
+                count=most - len(negatives),
                 related=lambda other: source.are_linked(page, other),
             )
         return page_group("crop", query, [page, *negatives], source, options)

@@ -46,10 +46,10 @@ class HLP:
         page = draw_item(rng, draw_item(rng, [pages for pages in (mutual, beside) if pages]))
         negatives = draw_unlinked(
             rng,
+            source,
+            options,
             example,
             positive=page,
-            source=source,
-            options=options,
             own=lambda barred: draw_by_in_links(rng, source, barred),
             related=lambda page: (
                 not set(sources).isdisjoint(source.page_links(page).sources.tolist())

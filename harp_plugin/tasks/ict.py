@@ -41,10 +41,10 @@ class ICT:
 
         others = draw_unlinked(
             rng,
+            source,
+            options,
             page,
             positive=page,
-            source=source,
-            options=options,
             own=own,
             related=lambda other: not long_passages(source, other),
         )

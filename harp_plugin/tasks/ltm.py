@@ -8,14 +8,14 @@ import numpy as np
 
 from .groups import PairGroup, QueryOrigin
 from .negatives import draw_negatives
-from .options import DrawOptions
+from .options import DocumentField, DrawOptions
 from .passages import draw_item
 from .queries import Query, page_group
 from .source import BuildSource
 
 __all__ = ["LTM"]
 
-_ARTICLE = ["text"]
+_ARTICLE: list[DocumentField] = ["text"]
 
 
 class LTM:
@@ -43,13 +43,13 @@ class LTM:
         relevant = {example, *targets, *source.page_links(example).linked.tolist()}
         negatives = draw_negatives(
             rng,
-            options.negatives_per_group or 1,
+            source,
+            options,
             positive=target,
             excluded=relevant,
             queries=self.negative_queries,
             id=example,
-            source=source,
-            options=options,
+            count=options.negatives_per_group,
             unlike=[example],
         )
         query = Query(source.document(example, _ARTICLE), QueryOrigin(example))

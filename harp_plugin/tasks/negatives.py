@@ -24,14 +24,14 @@ _TRIES = 100
 
 def draw_negatives(
     rng: np.random.Generator,
-    count: int,
+    source: BuildSource,
+    options: DrawOptions,
     *,
     positive: int,
     excluded: set[int],
     queries: str,
     id: int,
-    source: BuildSource,
-    options: DrawOptions,
+    count: int = 1,
     own: Callable[[set[int]], int | None] | None = None,
     related: Callable[[int], bool] | None = None,
     unlike: Sequence[int] = (),
@@ -45,16 +45,16 @@ def draw_negatives(
 
     Args:
         rng: source of randomness.
-        count: number of pages; there are fewer where no more can be found.
+        source: the build.
+        options: ``negatives`` says which pages are drawn: ``task`` those of ``own``; ``in_links``
+            pages in proportion to their in-links; ``bm25``, ``model`` and ``dense`` uniformly those
+            that a search found for the text.
         positive: id of the positive page.
         excluded: ids of other pages that may be relevant.
         queries: the texts by which hard negatives were searched: ``anchor_texts``, ``sentences`` or
             ``pages``.
         id: id of the group's text among these.
-        source: the build.
-        options: ``negatives`` says which pages are drawn: ``task`` those of ``own``; ``in_links``
-            pages in proportion to their in-links; ``bm25``, ``model`` and ``dense`` uniformly those
-            that a search found for the text.
+        count: number of pages; there are fewer where no more can be found.
         own: draws one page by the task's own definition, outside a set of ids; None where there
             is none. Without it, pages are drawn uniformly from the documents.
         related: tells whether a page that is not excluded may be relevant for another reason.
@@ -90,11 +90,11 @@ def draw_negatives(
 
 def draw_unlinked(
     rng: np.random.Generator,
+    source: BuildSource,
+    options: DrawOptions,
     page: int,
     *,
     positive: int,
-    source: BuildSource,
-    options: DrawOptions,
     own: Callable[[set[int]], int | None] | None = None,
     related: Callable[[int], bool] | None = None,
 ) -> list[int]:
@@ -106,21 +106,18 @@ def draw_unlinked(
         One page, or none where there is none. The arguments are those of `draw_negatives`; hard
         negatives are those of the page.
     """
-
-    def may_be_relevant(other: int) -> bool:
-        return source.are_linked(page, other) or (related is not None and related(other))
-
     return draw_negatives(
         rng,
-        1,
+        source,
+        options,
         positive=positive,
         excluded={page},
         queries="pages",
         id=page,
-        source=source,
-        options=options,
         own=own,
-        related=may_be_relevant,
+        related=lambda other: (
+            source.are_linked(page, other) or (related is not None and related(other))
+        ),
         unlike=[page],
     )
 

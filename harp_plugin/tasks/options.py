@@ -2,279 +2,190 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from ..errors import HarpError
-from ..options import flag
+from ..options import Count, Interval, Number, Options, flag, option
 
-__all__ = ["HARD_NEGATIVES", "PRESETS", "DrawOptions"]
+__all__ = ["HARD_NEGATIVES", "PRESETS", "DocumentField", "DrawOptions"]
 
 HARD_NEGATIVES = ("bm25", "model", "dense")
 """Kinds of hard negatives that a build can find; each is a module of `harp_plugin.negatives`."""
 
+DocumentField = Literal["title", "lead", "text", "passage"]
+"""What the text of a page as a document may be made of."""
+
+_VALUES: dict[str, tuple[Any, Any]] = {
+    # Option: default, paper
+    "normalization": ("linear", "softmax"),
+    "temperature": ("1/heads", "1"),
+    "replacement": (False, True),
+    "stop_words": ("english", "scikit-learn"),
+    "anchor_words_in_query": ("removed", "kept"),
+    "min_drawn_words": (1, 1),
+    "query_case": ("lower", "lower_words"),
+    "negative_query_length": ("equal", "drawn"),
+    "rqp_negative_words": ("anchors_on_page", "page"),
+    "anchor_words_in_negative": ("removed", "zero_weight"),
+    "qdm_negatives": ("pair_first", "drawn"),
+    "rdp_agreement": (True, False),
+    "rdp_max_in_link_ratio": (4.0, 0.0),
+    "acm_negative_page": ("same_article", "any"),
+    "prop_words": ("language_model", "language_model"),
+    "prop_mu": ("mean_length", "mean_length"),
+    "prop_min_count": ("auto", "50"),
+    "prop_subsampling": (1e-5, 1e-5),
+    "rwi_negatives": ("others", "any"),
+    "negatives": ("task", "task"),
+    "alike_negatives": ("excluded", "allowed"),
+    "negatives_per_group": (4, 8),
+    "anchor_query": ("anchor", "anchor"),
+    "anchors_per_page": (5, 5),
+    "query_like_share": (1.0, 1.0),
+    "document_fields": (None, None),
+    "mixing": ("uniform", "uniform"),
+    "redraw_each_epoch": (True, False),
+}
 PRESETS: dict[str, dict[str, Any]] = {
-    "default": {
-        "normalization": "linear",
-        "temperature": "1/heads",
-        "replacement": False,
-        "stop_words": "english",
-        "anchor_words_in_query": "removed",
-        "min_drawn_words": 1,
-        "query_case": "lower",
-        "negative_query_length": "equal",
-        "rqp_negative_words": "anchors_on_page",
-        "anchor_words_in_negative": "removed",
-        "qdm_negatives": "pair_first",
-        "rdp_agreement": True,
-        "rdp_max_in_link_ratio": 4.0,
-        "acm_negative_page": "same_article",
-        "prop_words": "language_model",
-        "prop_mu": "mean_length",
-        "prop_min_count": "auto",
-        "prop_subsampling": 1e-5,
-        "rwi_negatives": "others",
-        "negatives": "task",
-        "alike_negatives": "excluded",
-        "negatives_per_group": 4,
-        "anchor_query": "anchor",
-        "anchors_per_page": 5,
-        "query_like_share": 1.0,
-        "document_fields": None,
-        "mixing": "uniform",
-        "redraw_each_epoch": True,
-    },
+    preset: {name: values[column] for name, values in _VALUES.items()}
+    for column, preset in enumerate(("default", "paper"))
 }
-PRESETS["paper"] = {
-    **PRESETS["default"],
-    "normalization": "softmax",
-    "replacement": True,
-    "stop_words": "scikit-learn",
-    "anchor_words_in_query": "kept",
-    "query_case": "lower_words",
-    "rqp_negative_words": "page",
-    "rdp_agreement": False,
-    "rdp_max_in_link_ratio": 0.0,
-    "alike_negatives": "allowed",
-    "negatives_per_group": 8,
-    "redraw_each_epoch": False,
-    "temperature": "1",
-    "negative_query_length": "drawn",
-    "anchor_words_in_negative": "zero_weight",
-    "qdm_negatives": "drawn",
-    "acm_negative_page": "any",
-    "prop_min_count": "50",
-    "rwi_negatives": "any",
-}
-
-
+"""The value of every option, by preset."""
 _OVERLAPPING = (frozenset({"lead", "text", "passage"}), frozenset({"title", "passage"}))
 """Fields that hold the same words: a document has one of each set at most."""
 
 
-def _option(help: str, *choices: str) -> Any:
-    metadata: dict[str, Any] = {"help": f"{help} By default as the preset says."}
-    if choices:
-        metadata["choices"] = list(choices)
-    return field(default=None, metadata=metadata)
+def _option(help: str, choices: Sequence[str] = ()) -> Any:
+    """Declare an option whose value is that of the preset where none is given."""
+    return option(None, f"{help} By default as the preset says.", choices=choices)
 
 
-@dataclass
-class DrawOptions:
+@dataclass(kw_only=True)
+class DrawOptions(Options):
     """How pairs are drawn. An option that is None takes the preset's value.
 
-    Attributes:
-        advice: by the name of an option, what an error adds where a value is not known.
-
     Raises:
-        HarpError: the preset is unknown, or an option has no such value.
+        HarpError: a value makes no sense.
     """
 
-    advice: ClassVar[dict[str, str]] = {
-        "negatives": "; the number of negatives is --negatives-per-group"
-    }
-
-    preset: str = field(
-        default="default",
-        metadata={
-            "help": "Values of the options that are not named: default or paper (its letter).",
-            "choices": list(PRESETS),
-        },
+    preset: Literal["default", "paper"] = option(
+        "default", "Values of the options that are not named: default, or paper (its letter)."
     )
-    normalization: str | None = _option(
+    normalization: Literal["softmax", "linear"] = _option(
         "Eq. 3: the weights of words become probabilities by "
-        "softmax, or by division by their sum (linear).",
-        "softmax",
-        "linear",
+        "softmax, or by division by their sum (linear)."
     )
-    temperature: str | None = _option("Eq. 3: temperature of the softmax, a number or 1/heads.")
-    replacement: bool | None = _option("Words are drawn with replacement.")
-    stop_words: str | None = _option(
+    temperature: str = _option("Eq. 3: temperature of the softmax, a number or 1/heads.")
+    replacement: bool = _option("Words are drawn with replacement.")
+    stop_words: str = _option(
         "Words that are not drawn: english (the list of scikit-learn and words that it lacks, such "
         "as used), scikit-learn (its list alone), none, or a file with one word on each line."
     )
-    anchor_words_in_query: str | None = _option(
-        "S1: the words of the anchor are taken out before its other words are drawn, or kept.",
-        "removed",
-        "kept",
+    anchor_words_in_query: Literal["removed", "kept"] = _option(
+        "S1: the words of the anchor are taken out before its other words are drawn, or kept."
     )
-    min_drawn_words: int | None = _option(
+    min_drawn_words: Number = _option(
         "S1: how many words must be drawn beside the anchor; with fewer, an example gives no group."
     )
-    query_case: str | None = _option(
+    query_case: Literal["lower", "text", "lower_words"] = _option(
         "Queries with drawn words: all in lower case, as the words stand in their text, or the "
-        "drawn words alone in lower case (lower_words).",
-        "lower",
-        "text",
-        "lower_words",
+        "drawn words alone in lower case (lower_words)."
     )
-    negative_query_length: str | None = _option(
+    negative_query_length: Literal["equal", "drawn"] = _option(
         "S2, the negative query of RQP, where it is made of words of a page: it is as long as S1, "
-        "or its length is drawn (drawn).",
-        "equal",
-        "drawn",
+        "or its length is drawn (drawn)."
     )
-    rqp_negative_words: str | None = _option(
+    rqp_negative_words: Literal["anchors_on_page", "mirrored", "page"] = _option(
         "RQP: S2 is the S1 of an anchor that stands on the linked page and leads elsewhere "
         "(anchors_on_page); or its words are drawn from the linked page (page); or as many of them "
-        "as of S1 stand in that page's text, and the others do not (mirrored).",
-        "anchors_on_page",
-        "mirrored",
-        "page",
+        "as of S1 stand in that page's text, and the others do not (mirrored)."
     )
-    anchor_words_in_negative: str | None = _option(
-        "RQP, eq. 5: what happens to the words of the anchor in S2.",
-        "removed",
-        "zero_weight",
+    anchor_words_in_negative: Literal["removed", "zero_weight"] = _option(
+        "RQP, eq. 5: what happens to the words of the anchor in S2."
     )
-    qdm_negatives: str | None = _option(
+    qdm_negatives: Literal["pair_first", "drawn"] = _option(
         "QDM, of the pages that anchors of one text lead to: two pages are drawn, then an anchor "
-        "of the first (pair_first); or an anchor, and then another of these pages (drawn).",
-        "pair_first",
-        "drawn",
+        "of the first (pair_first); or an anchor, and then another of these pages (drawn)."
     )
-    rdp_agreement: bool | None = _option(
+    rdp_agreement: bool = _option(
         "RDP: a pair of anchors is left out where the layer before the last does not confirm "
         "which of them weighs more."
     )
-    rdp_max_in_link_ratio: float | None = _option(
+    rdp_max_in_link_ratio: Annotated[float, Interval(ge=0)] = _option(
         "RDP: a pair is left out where one page has more than this many times the in-links of the "
         "other; 0 for no limit."
     )
-    acm_negative_page: str | None = _option(
+    acm_negative_page: Literal["same_article", "not_linked", "any"] = _option(
         "ACM: which pages the negative may be: those that only other sentences of the article "
-        "link to (same_article), all that the sentence does not link to, or any.",
-        "same_article",
-        "not_linked",
-        "any",
+        "link to (same_article), all that the sentence does not link to, or any."
     )
-    prop_words: str | None = _option(
+    prop_words: Literal["language_model", "random"] = _option(
         "PROP: words are drawn by the language model of the document, or at random from the "
-        "vocabulary.",
-        "language_model",
-        "random",
+        "vocabulary."
     )
-    prop_mu: str | None = _option(
+    prop_mu: str = _option(
         "PROP, eq. 3: the parameter μ of Dirichlet smoothing, a number or mean_length."
     )
-    prop_min_count: str | None = _option(
+    prop_min_count: str = _option(
         "PROP: how often the collection must have a word that is drawn, a number or auto (50, "
         "or a millionth of all words where that is less)."
     )
-    prop_subsampling: float | None = _option(
+    prop_subsampling: Annotated[float, Interval(ge=0, lt=1)] = _option(
         "PROP: threshold above which frequent words are drawn less often, 0 for none."
     )
-    rwi_negatives: str | None = _option(
+    rwi_negatives: Literal["others", "any"] = _option(
         "RWI: the titles of a negative are those of sections that do not contain the document "
-        "(others), or of any sections.",
-        "others",
-        "any",
+        "(others), or of any sections."
     )
-    negatives: str | None = _option(
+    negatives: str = _option(
         "Which pages tasks draw as negatives: those of the task's own definition (task), any in "
         "proportion to their in-links, or those that BM25, a model or an encoder (dense) ranks "
-        "high for the query's text; these three need `harp build --negatives`.",
-        "task",
-        "in_links",
-        *HARD_NEGATIVES,
+        "high for the query's text; these three need `harp build --negatives`. Their number is "
+        "--negatives-per-group.",
+        ("task", "in_links", *HARD_NEGATIVES),
     )
-    alike_negatives: str | None = _option(
+    alike_negatives: Literal["excluded", "allowed"] = _option(
         "Whether a page can be a negative whose title is that of the positive page, or whose lead "
-        "is nearly the same.",
-        "excluded",
-        "allowed",
+        "is nearly the same."
     )
-    negatives_per_group: int | None = _option(
+    negatives_per_group: Count = _option(
         "SRR, RWI, ATI, LTM and anchor: how many negatives a group has at most."
     )
-    anchor_query: str | None = _option(
+    anchor_query: Literal["anchor", "context"] = _option(
         "anchor: the query is the text of an anchor alone (anchor), or with words of its sentence "
-        "as in RQP (context); the latter needs term weights.",
-        "anchor",
-        "context",
+        "as in RQP (context); the latter needs term weights."
     )
-    anchors_per_page: int | None = _option(
+    anchors_per_page: Count = _option(
         "anchor: how many distinct anchor texts that lead to a page are examples at most."
     )
-    query_like_share: float | None = _option(
-        "anchor: the share of anchor texts that are drawn from, those which look most like queries "
-        "(Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`."
+    query_like_share: Annotated[float, Interval(gt=0, le=1)] = _option(
+        "anchor: the fraction of anchor texts that are drawn from, those which look most like "
+        "queries (Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`."
     )
-    document_fields: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "What a page's text as a document is made of, joined by a space; passage is "
-            "the title and the part of the page that shares most words with the query; sections as "
-            "documents stay as they are (default: the lead; LTM: the whole text)",
-            "choices": ["title", "lead", "text", "passage"],
-        },
+    document_fields: list[DocumentField] | None = option(
+        None,
+        "What a page's text as a document is made of, joined by a space; passage is "
+        "the title and the part of the page that shares most words with the query; sections as "
+        "documents stay as they are (default: the lead; LTM: the whole text)",
     )
-    mixing: str | None = _option(
-        "Each task has the same share of the groups, or a share in proportion to its examples.",
-        "uniform",
-        "proportional",
+    mixing: Literal["uniform", "proportional"] = _option(
+        "Each task has the same share of the groups, or a share in proportion to its examples."
     )
-    redraw_each_epoch: bool | None = field(
-        default=None,
-        metadata={
-            "help": "Draw pairs anew in each epoch. By default as the preset says.",
-        },
-    )
+    redraw_each_epoch: bool = _option("Draw pairs again in each epoch.")
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
-            raise HarpError(
-                f"--preset {self.preset!r} is not known: known are {', '.join(PRESETS)}"
-            )
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if value is None:
-                setattr(self, option.name, PRESETS[self.preset][option.name])
-                continue
-            choices = option.metadata.get("choices", [value])
-            for item in value if isinstance(value, list) else [value]:
-                if item not in choices:
-                    known = ", ".join(choices)
-                    name = flag(option.name)
-                    advice = self.advice.get(option.name, "")
-                    raise HarpError(f"{name} {item!r} is not known: known are {known}{advice}")
+        super().__post_init__()
+        for name, value in PRESETS[self.preset].items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
         self._check_document_fields()
-        for name, least in (
-            ("negatives_per_group", 1),
-            ("anchors_per_page", 1),
-            ("min_drawn_words", 0),
-        ):
-            if getattr(self, name) < least:
-                raise HarpError(f"{flag(name)} {getattr(self, name)}: give {least} or more")
-        if not 0 < (self.query_like_share or 0) <= 1:
-            raise HarpError(f"--query-like-share {self.query_like_share}: give a share up to 1")
-        if self.prop_subsampling is not None and not 0 <= self.prop_subsampling < 1:
+        if 0 < self.rdp_max_in_link_ratio < 1:
             raise HarpError(
-                f"--prop-subsampling {self.prop_subsampling}: give 0, or a share below 1"
+                f"--rdp-max-in-link-ratio is {self.rdp_max_in_link_ratio}: give 0 for no limit, or "
+                "1 or more"
             )
-        ratio = self.rdp_max_in_link_ratio
-        if ratio is not None and ratio != 0 and not 1 <= ratio < float("inf"):
-            raise HarpError(f"--rdp-max-in-link-ratio {ratio}: give 0 for no limit, or 1 or more")
         for name in ("prop_mu", "prop_min_count"):
             self.number(name)
 
@@ -295,19 +206,8 @@ class DrawOptions:
         Raises:
             HarpError: it is neither a number nor the word that it may be.
         """
-        value = getattr(self, name)
-        if value in ("mean_length", "auto") and PRESETS["default"][name] == value:
-            return None
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number < float("inf"):
-            word = PRESETS["default"][name]
-            raise HarpError(
-                f"{flag(name)} {value!r} is not a number of at least 0: give one, or {word}"
-            )
-        return number
+        value, word = getattr(self, name), PRESETS["default"][name]
+        return None if value == word else _number(name, value, word)
 
     def temperature_for(self, heads: int) -> float:
         """Work out the softmax temperature for a model with this many heads.
@@ -317,12 +217,15 @@ class DrawOptions:
         """
         if self.temperature == "1/heads":
             return 1 / heads
-        try:
-            temperature = float(self.temperature or "")
-        except ValueError:
-            temperature = 0.0
-        if not temperature > 0:
-            raise HarpError(
-                f"--temperature {self.temperature!r} is not a number above 0: give one, or 1/heads"
-            )
-        return temperature
+        return _number("temperature", self.temperature, "1/heads", above_0=True)
+
+
+def _number(name: str, value: str, word: str, *, above_0: bool = False) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf") or (above_0 and not number):
+        limit = "above 0" if above_0 else "of at least 0"
+        raise HarpError(f"{flag(name)} {value!r} is not a number {limit}: give one, or {word}")
+    return number

@@ -50,10 +50,10 @@ class PHP:
         else:
             negatives = draw_unlinked(
                 rng,
+                source,
+                options,
                 example,
                 positive=page,
-                source=source,
-                options=options,
                 own=lambda barred: draw_by_in_links(rng, source, barred),
             )
         query = Query(draw_item(rng, passages(source, example)).text, QueryOrigin(example))

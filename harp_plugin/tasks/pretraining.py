@@ -130,7 +130,7 @@ class PreTrainingData:
     def fingerprint(self) -> str:
         """Changes when the content of the build or of the stop list does."""
         contents = read_content(self.directory, *self._stages)
-        stopped = stop_words_hash(self.draw_options.stop_words or "none")
+        stopped = stop_words_hash(self.draw_options.stop_words)
         text = json.dumps([contents, stopped], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -44,13 +44,12 @@ class QDM:
         meant = source.pages_linked_by(anchor.sentence) | source.text_targets(anchor.text_id)
         pages = draw_negatives(
             rng,
-            1,
+            source,
+            options,
             positive=anchor.page,
             excluded=meant,
             queries=self.negative_queries,
             id=anchor.text_id,
-            source=source,
-            options=options,
             own=lambda _: other or draw_other_page(rng, anchor, source),
         )
         return page_group("qdm", query, [anchor.page, *pages], source, options, meant)

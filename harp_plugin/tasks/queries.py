@@ -142,7 +142,7 @@ def drawn_query(
     terms = without(terms, words(source.anchor_text(anchor)), options.anchor_words_in_query)
     weighing = anchor.id if page is None else None
     sampled = sample_words(rng, terms, size, source, options, anchor=weighing, page=page)
-    if len(sampled) < (options.min_drawn_words or 0):
+    if len(sampled) < options.min_drawn_words:
         return None
     return anchored_query(anchor, sampled, source, options)
 

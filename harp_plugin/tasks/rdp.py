@@ -38,13 +38,12 @@ class RDP:
         if options.negatives != "task":
             pages = draw_negatives(
                 rng,
-                1,
+                source,
+                options,
                 positive=first.page,
                 excluded=relevant,
                 queries=self.negative_queries,
                 id=example,
-                source=source,
-                options=options,
                 own=lambda _: None,
             )
         query = Query(source.sentence(example), QueryOrigin(first.source, sentence=example))

@@ -98,6 +98,6 @@ def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tupl
             names.append(f"{draw.negatives}_negatives")
         if "anchor" in tasks and draw.anchor_query == "context":
             names.append("weights")
-        if "anchor" in tasks and (draw.query_like_share or 1) < 1:
+        if "anchor" in tasks and draw.query_like_share < 1:
             names.append("query_likeness")
     return tuple(dict.fromkeys(names))

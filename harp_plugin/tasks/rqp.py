@@ -37,7 +37,7 @@ class RQP:
         better = context_query(anchor, rng, source, options)
         if better is None:
             return None
-        draw = _WORSE_QUERIES[options.rqp_negative_words or ""]
+        draw = _WORSE_QUERIES[options.rqp_negative_words]
         worse = draw(better, anchor, rng, source, options)
         if worse is None or worse.text in ("", better.text):
             return None

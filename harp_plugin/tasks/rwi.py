@@ -37,7 +37,7 @@ class RWI:
         titled = tree.others(place) if options.rwi_negatives == "others" else tree.others(0)
         texts = [
             " ".join([path[0], *(other.title for other in draw_items(rng, titled, section.depth))])
-            for _ in range(options.negatives_per_group or 1)
+            for _ in range(options.negatives_per_group)
         ]
         positive, *negatives = (
             section_pair(Query(text, QueryOrigin(page)), page, section)

@@ -386,7 +386,7 @@ class BuildSource:
 
 
 def _terms(weighed: WeighedText, options: DrawOptions) -> Terms:
-    return merge_repeats(weighed.words, weighed.weights, stop_words(options.stop_words or "none"))
+    return merge_repeats(weighed.words, weighed.weights, stop_words(options.stop_words))
 
 
 def _language_model(directory: Path, options: DrawOptions, *, verify: bool) -> LanguageModel:
@@ -406,8 +406,8 @@ def _language_model(directory: Path, options: DrawOptions, *, verify: bool) -> L
         collection,
         mu=options.number("prop_mu"),
         least=least,
-        left_out=stop_words(options.stop_words or "none"),
-        subsampling=options.prop_subsampling or 0.0,
+        left_out=stop_words(options.stop_words),
+        subsampling=options.prop_subsampling,
         is_uniform=options.prop_words == "random",
     )
     if not model.words:

@@ -42,5 +42,5 @@ class WLP:
             return None
         query = Query(draw_item(rng, sentences), QueryOrigin(example))
         page = draw_item(rng, source.examples["wlp"].array(example, "pages").tolist())
-        negatives = draw_unlinked(rng, example, positive=page, source=source, options=options)
+        negatives = draw_unlinked(rng, source, options, example, positive=page)
         return passage_group("wlp", query, [page, *negatives], rng, source)

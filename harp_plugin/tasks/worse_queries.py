@@ -128,7 +128,7 @@ def mirrored_query(
     """
     page = anchor.page
     in_lead = set(map(str.lower, words(source.lead(page))))
-    stopped = stop_words(options.stop_words or "none")
+    stopped = stop_words(options.stop_words)
     text = query.text
     own = list(dict.fromkeys(w for w in map(str.lower, words(text)) if w not in stopped))
     held = [word for word in own if word in in_lead]

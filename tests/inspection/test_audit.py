@@ -329,7 +329,9 @@ def test_page_and_json_say_the_same(build, tmp_path):
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_a_tasks_level_is_that_of_the_check_named_beside_it(encyclopedia_build, tmp_path, preset):
-    report, audits = audited(encyclopedia_build, tmp_path, DrawOptions(preset), table_groups=400)
+    report, audits = audited(
+        encyclopedia_build, tmp_path, DrawOptions(preset=preset), table_groups=400
+    )
     shown = Tables(report.path.read_text(encoding="utf-8"))
     overview = {row[0]: row[1:4] for row in shown.rows["audit"][1:]}
     for task, audit in audits.items():
@@ -343,7 +345,9 @@ def test_a_tasks_level_is_that_of_the_check_named_beside_it(encyclopedia_build, 
 
 
 def test_terminal_names_the_worst_check_and_all_that_are_not_green(encyclopedia_build, tmp_path):
-    report, audits = audited(encyclopedia_build, tmp_path, DrawOptions("paper"), table_groups=400)
+    report, audits = audited(
+        encyclopedia_build, tmp_path, DrawOptions(preset="paper"), table_groups=400
+    )
     text = str(report)
     lines = [line for line in text.splitlines() if "page.html" not in line]
     assert max(map(len, lines)) <= 80
@@ -391,7 +395,9 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     for task in ("ict", "bfs", "wlp", "ltm", "prop", "srr", "rwi", "ati"):
         assert "functional_anchors" not in levels(audits[task])
         assert "pages_seen" in levels(audits[task])
-    _, audits = audited(tmp_path / "build", tmp_path, DrawOptions("paper"), model_checks=False)
+    _, audits = audited(
+        tmp_path / "build", tmp_path, DrawOptions(preset="paper"), model_checks=False
+    )
     assert levels(audits["rqp"])["longer_query"] is Level.RED
 
 

@@ -87,7 +87,7 @@ class TestExamples:
             assert max(pages.values()) == most
 
     def test_less_than_one(self):
-        with pytest.raises(HarpError, match="--anchors-per-page 0: give 1 or more"):
+        with pytest.raises(HarpError, match="--anchors-per-page is 0: it must be at least 1"):
             DrawOptions(anchors_per_page=0)
 
 

@@ -86,7 +86,7 @@ class TestQuery:
         assert {group.positive.query for group in alone} == {"apple"}
 
     def test_min_drawn_words_below_0(self):
-        with pytest.raises(HarpError, match="--min-drawn-words -1: give 0 or more"):
+        with pytest.raises(HarpError, match="--min-drawn-words is -1: it must be at least 0"):
             draws(None, "rqp", 0, 0, min_drawn_words=-1)
 
     @pytest.mark.parametrize(

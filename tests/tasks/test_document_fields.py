@@ -105,7 +105,7 @@ def test_ltm_shows_the_whole_text_unless_it_is_told_otherwise(orchard):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (["titel"], "'titel' is not known: known are title, lead, text, passage"),
+        (["titel"], "--document-fields .*titel.*one of title, lead, text, passage"),
         ([], "name each field once"),
         (["title", "passage"], "the passage with the title"),
         (["passage", "text"], "none that holds another"),

@@ -365,13 +365,13 @@ def test_an_option_wins_over_its_preset():
     [{"preset": "ours"}, {"query_case": "long"}, {"mixing": "even"}],
 )
 def test_unknown_values(wrong):
-    with pytest.raises(HarpError, match="known are"):
+    with pytest.raises(HarpError, match="must be one of"):
         DrawOptions(**wrong)
 
 
-@pytest.mark.parametrize("ratio", [-1, 0.5, math.nan, math.inf])
+@pytest.mark.parametrize("ratio", [-1, 0.5, math.nan])
 def test_wrong_ratio_of_in_links(ratio):
-    with pytest.raises(HarpError, match=r"--rdp-max-in-link-ratio .*: give 0 for no limit"):
+    with pytest.raises(HarpError, match=r"--rdp-max-in-link-ratio is "):
         DrawOptions(rdp_max_in_link_ratio=ratio)
 
 

@@ -215,8 +215,8 @@ def test_sets_of_different_words_that_are_as_likely_give_nothing(draw):
         ({"prop_mu": "-1"}, "--prop-mu '-1' is not a number"),
         ({"prop_mu": "nan"}, "--prop-mu 'nan' is not a number"),
         ({"prop_mu": "inf"}, "--prop-mu 'inf' is not a number"),
-        ({"prop_subsampling": 1.0}, "--prop-subsampling 1.0"),
-        ({"negatives_per_group": 0}, "--negatives-per-group 0: give 1 or more"),
+        ({"prop_subsampling": 1.0}, "--prop-subsampling is 1.0: it must be"),
+        ({"negatives_per_group": 0}, "--negatives-per-group is 0: it must be at least 1"),
     ],
 )
 def test_wrong_options(draw, options, message):
