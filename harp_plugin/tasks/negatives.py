@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from .options import DrawOptions
+from .options import HARD_NEGATIVES, DrawOptions
 from .passages import draw_items, draw_page
 from .source import Anchor, BuildSource
 
@@ -67,7 +67,7 @@ def draw_negatives(
             return True
         return any(source.are_alike(page, other, options) for other in (positive, *unlike))
 
-    if options.negatives in ("bm25", "model", "dense"):
+    if options.negatives in HARD_NEGATIVES:
         ranked = source.hard_negatives(options.negatives, queries, id)
         pages = [page for page in ranked if page not in barred]
         shuffled = draw_items(rng, pages, None)
