@@ -10,15 +10,12 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from inspect import cleandoc
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 from .errors import HarpError, one_line
 from .failures import user_message
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
-from .work.store_names import copied_back
-from .work.store_paths import with_urls
 from .work.temporary import folder_of_workers
 
 if TYPE_CHECKING:
@@ -70,7 +67,6 @@ class _Command:
         usage: the arguments that it needs.
         positional: the one of them that has no flag, as `add_argument` takes it.
         trains: whether it starts processes that load data for training.
-        written: gives the names of the files that it writes where its option ``output`` names one.
     """
 
     run: Callable[[_Read], int | None]
@@ -83,13 +79,11 @@ class _Command:
         positional: Any = None,
         *,
         trains: bool = False,
-        written: Callable[[str], list[str]] | None = None,
     ) -> None:
         self.name = name
         self.usage = f"{usage} " if usage else ""
         self.positional = positional
         self.trains = trains
-        self.written = written
 
     def __call__(self, run: Callable[[_Read], int | None]) -> None:
         self.run, self.help = run, cleandoc(run.__doc__ or "")
@@ -137,18 +131,6 @@ class _Command:
         from .options_parser import OptionsParser
 
         return OptionsParser(dataclasses, f"harp {self.name}", self.help, self.usage, shown)
-
-
-def _run_files(run: str) -> list[str]:
-    """The run, its record, and both while they are written."""
-    return [f"{run}{end}" for end in ("", ".json", ".part", ".part.json")]
-
-
-def _page_files(page: str) -> list[str]:
-    """The page of an inspection, and the audit."""
-    from .inspection.audit import audit_path
-
-    return [page, audit_path(Path(page)).name]
 
 
 class _Asked(Exception):
@@ -213,7 +195,7 @@ def _build(read: _Read) -> None:
     _show(summary(build(sources, *options)))
 
 
-@_Command("inspect", "DIR", _BUILD, written=_page_files)
+@_Command("inspect", "DIR", _BUILD)
 def _inspect(read: _Read) -> None:
     """Count what was built and show its pairs on an HTML page.
 
@@ -284,7 +266,7 @@ def _cross_validate(read: _Read) -> None:
     _show(f"{results}\n\nplot: {results.path / 'plot.png'}")
 
 
-@_Command("rerank", "RUN --dataset ID --model MODEL", _RUN, written=_run_files)
+@_Command("rerank", "RUN --dataset ID --model MODEL", _RUN)
 def _rerank(read: _Read) -> None:
     """Rerank a TREC run of any engine, a few queries at a time.
 
@@ -427,8 +409,8 @@ def _run(arguments: list[str]) -> int:
     _leave_cores_to_others()
     command = _COMMANDS[name]
     folder = folder_of_workers() if command.trains else nullcontext()
-    with folder, copied_back(argv, written=command.written) as local:
-        return command.run(partial(command.read, local)) or 0
+    with folder:
+        return command.run(partial(command.read, argv)) or 0
 
 
 def _failed(error: Exception) -> int:
@@ -436,13 +418,13 @@ def _failed(error: Exception) -> int:
     message = user_message(error)
     if message is None:
         raise error
-    print(f"harp: error: {one_line(with_urls(message))}", file=sys.stderr)
+    print(f"harp: error: {one_line(message)}", file=sys.stderr)
     return 2
 
 
 def _show(result: object) -> None:
     """Print a result whose lines may hold names and texts of sources."""
-    text = "\n".join(map(one_line, with_urls(str(result)).split("\n")))
+    text = "\n".join(map(one_line, str(result).split("\n")))
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
 

@@ -24,7 +24,6 @@ from transformers.hf_argparser import HfArgumentParser, string_to_bool
 from .errors import HarpError
 from .options import checked, flag, option_types, union_members
 from .recipe_files import ABOUT, read_recipe
-from .work.store_names import local_values
 
 __all__ = ["Option", "OptionsParser"]
 
@@ -157,7 +156,7 @@ class OptionsParser(HfArgumentParser):
                 do not go together.
         """
         if recipe is not None:
-            self._take(local_values(read_recipe(recipe)), recipe)
+            self._take(read_recipe(recipe), recipe)
         self._refuse_unknown(argv)
         try:
             *options, unknown = self.parse_args_into_dataclasses(

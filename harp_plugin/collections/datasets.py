@@ -12,6 +12,7 @@ from ir_datasets.formats import TrecQrels, TsvQueries
 from ir_datasets.util import LocalDownload
 
 from ..errors import HarpError
+from ..work.urls import local_path
 from .documents import JsonLinesDocuments
 
 __all__ = [
@@ -97,12 +98,12 @@ def folder_collection(id: str) -> Dataset:
 
     Args:
         id: ``harp:FOLDER`` for the documents, or ``harp:FOLDER/SPLIT`` with the queries and
-            judgments of a split.
+            judgments of a split. FOLDER is a path or a URL.
 
     Raises:
         UnknownCollection: there is no such folder, or it holds no collection or no such split.
     """
-    path = Path(id.removeprefix(PREFIX)).expanduser()
+    path = Path(_local(id.removeprefix(PREFIX))).expanduser()
     if (path / DOCUMENTS).is_file():
         return Dataset(_documents(path))
     folder = path.parent
@@ -116,6 +117,12 @@ def folder_collection(id: str) -> Dataset:
         _queries(path / QUERIES, f"{PREFIX}{folder}"),
         _qrels(path / QRELS, _COLLECTION_GRADES),
     )
+
+
+def _local(name: str) -> str:
+    """Return the path of a collection, or of a split of one, which may have a URL."""
+    folder, _, split = name.rpartition("/")
+    return f"{local_path(folder)}/{split}" if split in SPLITS else local_path(name)
 
 
 @cache

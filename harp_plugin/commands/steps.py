@@ -12,7 +12,6 @@ from ..errors import HarpError
 from ..options_parser import OptionsParser
 from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules
-from ..work.store_paths import with_urls
 from ..work.with_record import FolderWithRecord
 from ..work.writing import remove_temporary
 
@@ -54,7 +53,7 @@ def training_arguments(
     Returns:
         One object for each of the first three dataclasses.
     """
-    text = json.dumps(with_urls(recipe), indent=2)
+    text = json.dumps(recipe, indent=2)
     FolderWithRecord(path.parent, rules).write(path, f"{text}\n")
     given = (("--overwrite", rules.overwrite), ("--keep", rules.accept_other_versions))
     flags = [*flags, *(flag for flag, is_given in given if is_given)]

@@ -21,6 +21,7 @@ from ..work.hashes import file_hash
 from ..work.map_shards import map_shards
 from ..work.parquet import ShardFile, write_table
 from ..work.stage import Stage
+from ..work.urls import is_url
 from .options import CorpusOptions
 from .readers import (
     READERS,
@@ -93,9 +94,9 @@ def _check(request: BuildRequest) -> None:
     output = request.directory
     for name in request.sources:
         sources(name)
-        read, written = Path(name).resolve(), output.resolve()
-        if str(name).startswith(COLLECTION):
+        if str(name).startswith(COLLECTION) or is_url(name):
             continue
+        read, written = Path(name).resolve(), output.resolve()
         if read.is_relative_to(written):
             raise HarpError(f"--output-dir {output} holds the source {name}: name another folder")
         if written.is_relative_to(read):
@@ -156,7 +157,7 @@ def _fingerprint(group: list[Source]) -> str:
         for source, index in indexes
         for file in ([source] if index is None else [source, Source(index.name, index)])
     ]
-    state = _digest(f"{file.path}\0{_status(file)}\0" for file in files)
+    state = _digest(f"{file.path}\0{file.name}\0{_status(file)}\0" for file in files)
     if state not in _fingerprints:
         _fingerprints[state] = _digest(f"{file.name}\0{_content_hash(file)}\0" for file in files)
     return _fingerprints[state]
@@ -172,14 +173,16 @@ def _digest(parts: Iterable[str]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _status(source: Source) -> tuple[int, ...]:
+def _status(source: Source) -> tuple[int | str, ...]:
     if source.path is None:
-        return ()
+        return () if source.remote is None else (source.remote.size, source.remote.version)
     status = source.path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _content_hash(source: Source) -> str:
+    if source.remote is not None:
+        return f"{source.remote.size} {source.remote.version}"
     if source.path is None:
         return version("ir-datasets")
     with source.open(decompress=False):  # raises an error of one line if it cannot be read
@@ -211,8 +214,9 @@ def find_runs(groups: list[list[Source]], reader: str) -> tuple[list[Run], int]:
                     raise
                 unreadable += 1
         if not readable:
+            first = group[0].path or group[0].name
             raise HarpError(
-                f"no file beside {group[0].path} is in a known format: name a reader by --reader"
+                f"no file next to {first} is in a known format: name a reader by --reader"
             )
         for name, same_format in groupby(readable, key=itemgetter(0)):
             runs.append(Run(name, [source for _, source in same_format]))

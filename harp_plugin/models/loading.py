@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import HarpError, one_line
 from ..work.hashes import file_hash
-from ..work.store_names import local_name
+from ..work.urls import local_path
 from .folder import (
     MODEL_FILES,
     PIPELINE,
@@ -65,7 +65,7 @@ def resolve_model(name: str) -> str:
     """
     if name.startswith(PACKAGE_PREFIX):
         return _model_in_package(name.removeprefix(PACKAGE_PREFIX))
-    path = Path(local_name(name)).expanduser()
+    path = Path(local_path(name)).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise HarpError(f"no model in {name}: it has no config.json; name a checkpoint folder")

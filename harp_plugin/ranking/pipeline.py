@@ -14,7 +14,7 @@ from ..errors import HarpError
 from ..models.folder import PIPELINE
 from ..models.loading import model_fingerprint
 from ..work.records import read_own_record, read_record, write_record
-from ..work.store_names import local_name
+from ..work.urls import local_path
 from ..work.versions import package_versions
 from .compared_transformer import ComparedTransformer
 from .pipeline_parts import decoded, encoded
@@ -93,7 +93,7 @@ class HarpPipeline(ComparedTransformer):
             HarpError: there is none, it is damaged or of a later release, a model or an index is
                 missing, or the files of a model are not those that the pipeline was saved with.
         """
-        path = Path(local_name(str(folder))) / PIPELINE
+        path = Path(local_path(str(folder))) / PIPELINE
         if not path.is_file():
             raise HarpError(f"no pipeline in {folder}: name a folder that HarpPipeline.save wrote")
         record = read_record(path)

@@ -11,11 +11,12 @@ from typing import Any
 from ..errors import HarpError
 from ..models.folder import MANIFEST, POOLING, listed_files
 from ..work.hashes import changed_file, describe_files
-from ..work.store_order import UNFINISHED
 from ..work.writing import TEMPORARY, sync, write_text
 from .card import CARD
 
 __all__ = [
+    "UNFINISHED",
+    "UNPUBLISHED",
     "begin",
     "checkpoints",
     "fault",
@@ -30,8 +31,12 @@ __all__ = [
     "synced_hashes",
 ]
 
-_NOT_LISTED = (MANIFEST, CARD, UNFINISHED, "training_args.bin")
+UNFINISHED = ".harp_unfinished"
+"""Name of a file in a checkpoint while it is written; it lists files that were there before."""
+UNPUBLISHED = ".final"
+"""Name of the folder in which training writes the final model before it publishes it."""
 _STATE = "trainer_state.json"
+_NOT_LISTED = (MANIFEST, CARD, UNFINISHED, "training_args.bin")
 _NAME = re.compile(r"checkpoint-(\d+)")
 _OPTIMIZERS = ("optimizer.", "optimizer_", "global_step")
 """How the names of the files and folders begin that hold the state of an optimizer."""

@@ -15,10 +15,10 @@ from ..work.hashes import changed_file
 from ..work.lock import LOCK
 from ..work.provenance import MadeFrom, OverwriteRules
 from ..work.records import read_record, write_record
-from ..work.store_order import UNFINISHED, UNPUBLISHED
 from ..work.writing import remove_temporary, sync, write_text
 from . import checkpoint_files
 from .card import CARD, model_card
+from .checkpoint_files import UNFINISHED, UNPUBLISHED
 from .manifest import checkpoint_manifest, log_lines, read_made_from, run_versions
 from .resuming import check_named_checkpoint, last_whole_checkpoint
 

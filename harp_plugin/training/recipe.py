@@ -7,7 +7,6 @@ from dataclasses import MISSING, asdict, fields
 from enum import Enum
 from typing import Any
 
-from ..work.store_paths import with_urls
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
 from .judged_arguments import FinetuneDataArguments
 
@@ -63,4 +62,4 @@ def recipe(
         if value != default and (value or default):
             changed[option.name] = value
     options = {**asdict(model_args), **asdict(data_args), **changed}
-    return with_urls(json.loads(json.dumps(options, default=str)))
+    return json.loads(json.dumps(options, default=str))

@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import HarpError
-from .store_names import exchange_with_hosts
 
 __all__ = ["ALONE", "Share", "rank_option", "world_option"]
 
@@ -78,14 +77,8 @@ class Share(NamedTuple):
         return [*own, *(shard for part in others for shard in reversed(part))]
 
     def unfinished(self, stage: Any, shards: Mapping[str, T]) -> Iterator[T]:
-        """Give the shards in order, by name; those that are finished by then are left out.
-
-        Before it gives a shard of another host, it asks the store whether that one has made it.
-        """
-        own = len(range(self.rank, len(shards), self.world))
-        for place, name in enumerate(self.order(list(shards))):
-            if place >= own and not stage.shard_done(name):
-                exchange_with_hosts()
+        """Give the shards in order, by name; those that are finished by then are left out."""
+        for name in self.order(list(shards)):
             if not stage.shard_done(name):
                 yield shards[name]
 

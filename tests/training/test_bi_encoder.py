@@ -14,11 +14,16 @@ from harp_plugin.models.folder import (
     listed_files,
     verify_manifest,
 )
-from harp_plugin.training.checkpoint_files import fault, remove, synced_hashes
+from harp_plugin.training.checkpoint_files import (
+    UNFINISHED,
+    UNPUBLISHED,
+    fault,
+    remove,
+    synced_hashes,
+)
 from harp_plugin.training.folder import LOG, RECORD
 from harp_plugin.training.run import fit
 from harp_plugin.work.records import read_record, write_record
-from harp_plugin.work.store_order import UNFINISHED, UNPUBLISHED
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 

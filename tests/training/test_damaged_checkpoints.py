@@ -18,6 +18,7 @@ from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.checkpoint_files import (
+    UNFINISHED,
     begin,
     fault,
     is_from_training,
@@ -31,7 +32,6 @@ from harp_plugin.work.hashes import describe_files
 from harp_plugin.work.lock import LOCK, one_writer
 from harp_plugin.work.provenance import OverwriteRules
 from harp_plugin.work.records import read_record, write_record
-from harp_plugin.work.store_order import UNFINISHED
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 

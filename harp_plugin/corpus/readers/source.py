@@ -6,13 +6,14 @@ import lzma
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
 from ...errors import HarpError
+from ...work.urls import RemoteFile, files_at, is_url
 from ..pages import Dropped
 from .streams import find_decompressor
 
@@ -47,22 +48,26 @@ class Source:
     Attributes:
         name: the name in messages and keys: the path below the folder that the user named, else the
             name of the file, or ``irds:`` and the name of the collection.
-        path: the path of the file; None for a collection.
+        path: the path of the file; None for a collection or a file at a URL.
+        remote: the file at a URL, which is read as it comes.
     """
 
     name: str
     path: Path | None = None
+    remote: RemoteFile | None = None
     _raw: IO[bytes] | None = field(default=None, repr=False)
     _file: IO[bytes] | None = field(default=None, repr=False)
 
     @property
     def collection(self) -> str | None:
         """The name of the collection in ir_datasets; None for a file."""
-        return None if self.path else self.name.removeprefix(COLLECTION)
+        return None if self.path or self.remote else self.name.removeprefix(COLLECTION)
 
     @property
     def size(self) -> int:
         """The size of the file in bytes; 0 for a collection."""
+        if self.remote is not None:
+            return self.remote.size
         return self.path.stat().st_size if self.path else 0
 
     @property
@@ -80,7 +85,7 @@ class Source:
     @cached_property
     def head(self) -> bytes:
         """The first 64 KiB, decompressed; empty for a collection."""
-        if self.path is None:
+        if self.collection is not None:
             return b""
         with self.open() as file:
             return file.read(_HEAD_SIZE)
@@ -98,12 +103,12 @@ class Source:
         Raises:
             HarpError: the file is missing, or cannot be read or decompressed.
         """
-        if self.path is None:
+        if self.collection is not None:
             raise HarpError(f"{self.name} is a collection, not a file: name another --reader")
-        if not self.path.is_file():
+        if self.path is not None and not self.path.is_file():
             raise HarpError(f"no source at {self.path}: check the path")
         try:
-            with self.path.open("rb") as raw:
+            with self._open() as raw:
                 self._raw = self._file = raw
                 decompressor = find_decompressor(raw.read(8))
                 raw.seek(0)
@@ -116,6 +121,12 @@ class Source:
             raise HarpError(f"{self.name} is truncated ({error}): fetch it again") from error
         except (OSError, zlib.error, lzma.LZMAError) as error:
             raise HarpError(f"{self.name} cannot be read ({error}): fetch it again") from error
+
+    def _open(self) -> AbstractContextManager[IO[bytes]]:
+        if self.remote is not None:
+            return self.remote.open()
+        assert self.path is not None
+        return self.path.open("rb")
 
     def lines(self) -> Iterator[tuple[int, bytes] | Dropped]:
         """Stream the lines that are not blank, with their numbers from 1.
@@ -146,27 +157,36 @@ def sources(name: str | Path) -> list[Source]:
     without the indexes of multistream dumps.
 
     Args:
-        name: a file, a folder, or ``irds:`` and the name of a collection.
+        name: a file, a folder, the URL of one, or ``irds:`` and the name of a collection.
 
     Raises:
         HarpError: there is no such file or folder, or the folder is empty.
     """
     if str(name).startswith(COLLECTION):
         return [Source(str(name))]
-    path = Path(name)
-    if path.is_file():
-        return [Source(_printable(path.name), path)]
-    if not path.is_dir():
-        raise HarpError(f"no source at {path}: check the path")
-    files = []
-    for file in sorted(path.rglob("*")):
-        below = file.relative_to(path)
-        is_hidden = any(part.startswith(".") for part in below.parts)
-        if file.is_file() and not is_hidden and "-multistream-index" not in file.name:
-            files.append(Source(_printable(below.as_posix()), file))
+    if is_url(name):
+        remote = files_at(str(name))
+        if len(remote) == 1:
+            return [Source(_printable(remote[0].name), remote=remote[0])]
+        files = [Source(_printable(file.name), remote=file) for file in remote]
+    else:
+        path = Path(name)
+        if path.is_file():
+            return [Source(_printable(path.name), path)]
+        if not path.is_dir():
+            raise HarpError(f"no source at {path}: check the path")
+        paths = (file for file in sorted(path.rglob("*")) if file.is_file())
+        files = [Source(_printable(file.relative_to(path).as_posix()), file) for file in paths]
+    files = [file for file in files if not _is_passed_over(file.name)]
     if not files:
-        raise HarpError(f"no file in {path}: check the path")
+        raise HarpError(f"no file in {name}: check the path")
     return files
+
+
+def _is_passed_over(name: str) -> bool:
+    """Return whether a file in a folder is hidden, or the index of a multistream dump."""
+    *_, file = parts = name.split("/")
+    return any(part.startswith(".") for part in parts) or "-multistream-index" in file
 
 
 def _printable(name: str) -> str:

@@ -13,7 +13,6 @@ from ...errors import HarpError
 from ...options_parser import OptionsParser
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
 from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
-from ...work.store_paths import with_urls
 from ...work.with_record import FolderWithRecord
 from ..folds import Fold
 from .conditions import Condition, FoldRun
@@ -74,7 +73,7 @@ class Recipes:
     def write(self, recipe: Recipe) -> None:
         """Write a recipe beside the folder of its checkpoint."""
         folder = Path(recipe["output_dir"])
-        text = json.dumps(with_urls(recipe), indent=2)
+        text = json.dumps(recipe, indent=2)
         self._files.write(folder.with_name(f"{folder.name}.json"), f"{text}\n")
 
     def _check_folds(self, system: str, folds: Sequence[Fold]) -> list[TrainingQueries]:

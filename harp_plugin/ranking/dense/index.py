@@ -16,7 +16,6 @@ from tqdm import tqdm
 
 from ...errors import HarpError
 from ...work.sharing import ALONE, Share
-from ...work.store_names import exchange_with_hosts
 from ...work.writing import remove_temporary, whole_file, write_text
 from ..index_folder import IndexFolder
 from ..ranks import best
@@ -223,7 +222,6 @@ class DenseIndex(IndexFolder):
         chosen: Container[int] = range(rank, sys.maxsize, world)
         while self._is_open():
             count = self._encode(chosen)
-            exchange_with_hosts()
             left = [number for number in range(count) if not self._is_encoded(number)]
             if not left:
                 break

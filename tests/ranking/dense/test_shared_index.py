@@ -1,6 +1,5 @@
 """Hosts that share the encoding of an index: processes with one folder, each with a rank."""
 
-import json
 import os
 import random
 import signal
@@ -66,16 +65,3 @@ def test_the_shards_of_a_host_that_dies_are_encoded_by_the_others(alone, start, 
     assert not (tmp_path / "index" / "harp_index.json").exists()
     finish(start(tmp_path / "index", "--rank", 1, "--world", 2))
     assert files(tmp_path / "index") == alone
-
-
-def test_hosts_share_by_a_store_alone(alone, start, tmp_path):
-    url = f"file://{tmp_path}/store/index"
-    hosts = [
-        start(url, "--rank", rank, "--world", 2, HARP_STORE_COPIES=str(tmp_path / f"host{rank}"))
-        for rank in range(2)
-    ]
-    finish(*hosts)
-    stored = files(tmp_path / "store" / "index")
-    record = json.loads(stored.pop("harp_index.json"))
-    assert record["files"] == json.loads(alone["harp_index.json"])["files"]
-    assert stored == {name: alone[name] for name in record["files"]}

