@@ -42,9 +42,8 @@ Encode = Callable[[Sequence[str]], object]
 def ours(model: str, dtype: str) -> Encode:
     """The encoder of `harp index`."""
     from harp_plugin.ranking.dense.encoder import Encoder
-    from harp_plugin.ranking.windows import DocumentWindows
 
-    return Encoder(model, DocumentWindows(), device="cpu", dtype=dtype).documents
+    return Encoder(model, device="cpu", dtype=dtype).documents
 
 
 def sentence_transformers(model: str, dtype: str) -> Encode:

@@ -2,80 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from ..limits import COUNT, check_limits
-from ..work.provenance import OverwriteRules, keep_option, overwrite_option
-from ..work.sharing import Share, rank_option, world_option
+from ..options import Count, Device, Options, Overwriting, Progress, Ranks, option
+from ..work.provenance import OverwriteRules
 
 __all__ = ["IndexOptions", "index"]
 
 
-@dataclass
-class IndexOptions:
+@dataclass(kw_only=True)
+class IndexOptions(Ranks, Device, Progress, Overwriting, Options):
     """What encodes, and where the vectors are written."""
 
-    output_dir: str = field(metadata={"help": "Folder for the index."})
-    model: str = field(
-        metadata={
-            "help": "Encoder of sentence-transformers, or any base model: a folder, a name on the "
-            "Hugging Face hub, or package:NAME."
-        }
+    output_dir: str = option(help="Folder for the index.")
+    model: str = option(
+        help="Encoder of sentence-transformers, or any base model: a folder, a name on the Hugging "
+        "Face hub, or package:NAME."
     )
-    fields: list[str] | None = field(
-        default=None,
-        metadata={"help": "Fields of a document that are encoded (default: the dataset's text)."},
+    fields: list[str] | None = option(
+        None, "Fields of a document that are encoded (default: the dataset's text)."
     )
-    max_length: int | None = field(
-        default=None,
-        metadata={
-            "help": "Most tokens of a document or a query, with special tokens; longer texts are "
-            "cut (default: what the model's folder says)."
-        },
+    max_length: Count | None = option(
+        None,
+        "Most tokens of a document or a query, with special tokens; longer texts are cut (default: "
+        "what the model's folder says).",
     )
-    dtype: str = field(
-        default="float32",
-        metadata={
-            "help": "Type of the numbers that vectors are computed with. They are stored as "
-            "float32.",
-            "choices": ["float32", "bfloat16", "float16"],
-        },
+    dtype: Literal["float32", "bfloat16", "float16"] = option(
+        "float32",
+        "Type of the numbers that vectors are computed with. They are stored as float32.",
     )
-    device: str | None = field(
-        default=None,
-        metadata={"help": "Device that encodes, such as cpu or cuda:1 (default: a GPU if any)."},
-    )
-    batch_size: int = field(
-        default=16,
-        metadata={"help": "How many texts are encoded at once where they must be padded."},
-    )
-    rank: int | None = rank_option("the encoding", "Without it,")
-    world: int | None = world_option()
-    quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
-    overwrite: bool = overwrite_option("an index")
-    keep: bool = keep_option()
-
-    def __post_init__(self) -> None:
-        check_limits(self, {"batch_size": COUNT, "max_length": COUNT})
-        _ = self.share
-
-    @property
-    def share(self) -> Share:
-        """The share of this host in the encoding.
-
-        Raises:
-            HarpError: there is no such rank.
-        """
-        named = Share.of(self.rank, self.world)
-        return named if self.rank is not None else Share.of_environment()
+    batch_size: Count = option(16, "How many texts are encoded at once where they must be padded.")
 
 
 def index(dataset: str, options: IndexOptions) -> Path:
     """Encode all documents of a dataset, for `harp_plugin.HarpRetriever`.
 
     The folder is an index of pyterrier_dr: its ``FlexIndex`` opens it too. A finished index is kept
-    as it is; one that was stopped or killed is continued. Hosts that see the folder share the work.
+    as it is; one that was stopped or killed is resumed. Of several
+    machines that share the folder, each encodes its part, and the last one finishes the index.
 
     Args:
         dataset: an ir_datasets id, ``harp:FOLDER`` among them.
@@ -90,23 +56,26 @@ def index(dataset: str, options: IndexOptions) -> Path:
     """
     from ..collections.dataset import Dataset
     from ..ranking.dense.encoder import Encoder
-    from ..ranking.dense.flex import FlexFolder
-    from ..ranking.windows import DocumentWindows
+    from ..ranking.dense.index import DenseIndex
 
     documents = Dataset(dataset, options.fields)
     documents.check()
     encoder = Encoder(
         options.model,
-        DocumentWindows(),
         device=options.device,
         dtype=options.dtype,
         batch_size=options.batch_size,
         normalize=None,
         max_length=options.max_length,
     )
-    rules = OverwriteRules(options.overwrite, options.keep)
     folder = Path(options.output_dir)
-    FlexFolder(
-        folder, documents, encoder, rules=rules, quiet=options.quiet, share=options.share
+    DenseIndex(
+        documents,
+        folder,
+        encoder,
+        rules=OverwriteRules(options.overwrite, options.accept_other_versions),
+        quiet=options.quiet,
+        rank=options.rank or 0,
+        world=options.world or 1,
     ).make()
     return folder

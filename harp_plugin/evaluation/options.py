@@ -41,7 +41,6 @@ FIRST_STAGE = "first stage"
 FIELDED_BM25 = "fielded-bm25"
 DENSE = "dense:"
 """How a first stage begins that searches an index of `harp index`; the folder follows."""
-_WINDOWS = {"passages": "first", "passage_length": None, "passage_stride": None}
 _FIRST_ROWS = {"bm25": "BM25", FIELDED_BM25: "fielded BM25"}
 _NOT_IN_SETTINGS = {
     *("output_dir", "index_dir", "quiet", "overwrite", "keep", "keep_checkpoints", "report"),
@@ -146,26 +145,6 @@ class ExperimentOptions:
             "judgments choose weights, k1 and b, by the first of the measures."
         },
     )
-    cosine_passages: str = field(
-        default="first",
-        metadata={
-            "help": "cosine:MODEL: the beginning of a document (first), or the max, the mean or "
-            "the mean of the two best (top2) scores of its windows."
-        },
-    )
-    cosine_passage_length: int | None = field(
-        default=None,
-        metadata={
-            "help": "cosine:MODEL: how many tokens a window has; by default what the model reads."
-        },
-    )
-    cosine_passage_stride: int | None = field(
-        default=None,
-        metadata={
-            "help": "cosine:MODEL: how many tokens lie between the starts of two windows; by "
-            "default half a window."
-        },
-    )
     batch_tokens: int | None = scoring_option("batch_tokens")
     device: str | None = scoring_option("device")
     dtype: str = scoring_option("dtype")
@@ -203,17 +182,11 @@ class ExperimentOptions:
 
     def _check_first_stages(self) -> None:
         """Refuse options of a first stage that is not there, which would change nothing."""
-        windows = {name: getattr(self, f"cosine_{name}") for name in _WINDOWS}
-        check_scoring_options(windows)
         needed = {
             name: FIELDED_BM25 for name in ("field_weights", "tune_on") if getattr(self, name)
         }
-        for name, default in _WINDOWS.items():
-            if windows[name] != default:
-                needed[f"cosine_{name}"] = f"{COSINE}MODEL"
         assert isinstance(self.first_stages, dict)
-        named = [self.first_stage, *self.first_stages.values(), *self.encoders]
-        present = {f"{COSINE}MODEL" if name.startswith(COSINE) else name for name in named}
+        present = {self.first_stage, *self.first_stages.values()}
         for name, stage in needed.items():
             if stage not in present:
                 raise HarpError(
@@ -271,11 +244,6 @@ class ExperimentOptions:
     def model_rows(self) -> list[str]:
         """Names of the table's rows whose models rerank the first stage."""
         raise NotImplementedError
-
-    @property
-    def encoders(self) -> list[str]:
-        """The rerankers that are the cosine of an encoder."""
-        return []
 
     @property
     def rows(self) -> list[str]:
@@ -336,21 +304,14 @@ class EvaluationOptions(ExperimentOptions):
         return list(self.systems)
 
     @property
-    def encoders(self) -> list[str]:
-        rows = read_mapping("rerankers", self.rerankers).values()
-        models = [row.get("model") if isinstance(row, dict) else row for row in rows]
-        return [model for model in models if isinstance(model, str) and is_cosine(model)]
-
-    @property
     def systems(self) -> dict[str, dict[str, Any]]:
         """Arguments of each reranker, by the name of its row."""
         assert isinstance(self.rerankers, dict)
         common = {"max_length": self.max_length, "dtype": self.dtype, "seed": self.seed}
         if self.passages != default_of("passages"):
             common["passages"] = self.passages
-        windows = {name: getattr(self, f"cosine_{name}") for name in _WINDOWS}
         return {
-            name: row | windows
+            name: row
             if is_cosine(row["model"])
             else common | {key: value for key, value in row.items() if value is not None}
             for name, row in self.rerankers.items()

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..ranking import Scorer
 from ..ranking.dense.encoder import Encoder
-from ..ranking.windows import DocumentWindows
 from ..training.taught import Teacher
 from .options import COSINE
 
@@ -36,11 +35,11 @@ def make_teacher(
     if not model.startswith(COSINE):
         scorer = Scorer(model, max_length=max_length, device=device, dtype=dtype)
         return lambda queries, documents: np.asarray(scorer.score(queries, documents))
-    encoder = Encoder(model.removeprefix(COSINE), DocumentWindows(), device=device, dtype=dtype)
+    encoder = Encoder(model.removeprefix(COSINE), device=device, dtype=dtype)
 
     def cosines(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
         places = {query: place for place, query in enumerate(dict.fromkeys(queries))}
         vectors = encoder.queries(list(places))[[places[query] for query in queries]]
-        return COSINE_SCALE * (vectors * encoder.documents(documents).vectors).sum(axis=1)
+        return COSINE_SCALE * (vectors * encoder.documents(documents)).sum(axis=1)
 
     return cosines

@@ -11,7 +11,6 @@ from ..errors import HarpError
 from ..models.devices import choose_device
 from ..ranking.dense.encoder import Encoder
 from ..ranking.dense.index import DenseIndex
-from ..ranking.windows import DocumentWindows
 from ..weights.attention import default_dtype
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.stage import Stage
@@ -83,7 +82,7 @@ def _encoder(request: BuildRequest, device: str | None = None) -> Encoder:
     if model is None:
         raise HarpError("--negatives dense needs --negatives-encoder: name an encoder")
     dtype = default_dtype(choose_device(device))
-    return Encoder(model, DocumentWindows(), device=device, dtype=dtype, normalize=None)
+    return Encoder(model, device=device, dtype=dtype, normalize=None)
 
 
 build_dense_negatives = BuildStage(

@@ -12,7 +12,6 @@ import pyarrow as pa
 from ..errors import HarpError
 from ..models.devices import choose_device
 from ..ranking.dense.encoder import Encoder
-from ..ranking.windows import DocumentWindows
 from ..sampling import generator
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
 from ..work.parquet import write_table
@@ -36,7 +35,7 @@ def _options(request: BuildRequest) -> StageOptions:
     queries = generator(*read_queries(examples)).bytes(16).hex()
     return StageOptions(
         {"examples": examples, "queries": queries, "encoder": encoder},
-        {"encoder": Encoder(encoder, DocumentWindows()).fingerprint},
+        {"encoder": Encoder(encoder).fingerprint},
         ("torch", "transformers", "tokenizers", "scikit-learn", "pyarrow"),
     )
 
@@ -54,7 +53,7 @@ def _check(request: BuildRequest) -> None:
 
 def _score(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     texts = BuildTexts(request.directory, verify=True)
-    model = Encoder(stage.options["encoder"], DocumentWindows(), device=request.device)
+    model = Encoder(stage.options["encoder"], device=request.device)
     classifier = _classifier(model, read_queries(_examples(request)), texts)
 
     def score(ids: np.ndarray) -> None:

@@ -25,19 +25,10 @@ def options(dataset, tiny_bert, tmp_path):
     return make
 
 
-@pytest.mark.parametrize("passages", ["first", "max"])
-def test_a_cosine_as_first_stage(options, dataset, tiny_bert, tmp_path, passages):
-    windows = {} if passages == "first" else {"passage_length": 4, "passage_stride": 2}
-    given = {f"cosine_{name}": value for name, value in windows.items()}
-    results = evaluate(options(cosine_passages=passages, **given))
+def test_a_cosine_as_first_stage(options, dataset, tiny_bert, tmp_path):
+    results = evaluate(options())
     expected = DenseCosine(
-        tiny_bert,
-        dataset=dataset,
-        index_dir=tmp_path / "other",
-        passages=passages,
-        num_results=4,
-        device="cpu",
-        **windows,
+        tiny_bert, dataset=dataset, index_dir=tmp_path / "other", num_results=4, device="cpu"
     )(JudgedDataset(dataset).topics)
     run = read_run(tmp_path / "out" / "runs" / "cosine.run")
     assert list(run["docno"]) == list(expected["docno"])
@@ -63,13 +54,6 @@ def test_a_cosine_as_reranker_and_the_report(options, dataset, tiny_bert, tmp_pa
     ("changes", "message"),
     [
         ({"first_stage": "cosine:no/such/model/at"}, "no model at no/such/model/at"),
-        ({"cosine_passages": "last"}, "unknown passages 'last'"),
-        ({"cosine_passages": "matching"}, "passages matching depends on the query"),
-        ({"cosine_passage_length": 0}, "passage_length is 0"),
-        (
-            {"first_stage": "bm25", "cosine_passages": "max"},
-            "--cosine-passages needs --first-stage cosine:MODEL",
-        ),
         ({"tune_on": "vaswani"}, "--tune-on needs --first-stage fielded-bm25"),
     ],
 )

@@ -13,6 +13,7 @@ from harp_plugin.negatives import mining
 from harp_plugin.negatives.dense import build_dense_negatives
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.negatives.queries import QUERIES, BuildTexts
+from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.dense.index import DenseIndex
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.registry import ExampleOptions
@@ -60,7 +61,7 @@ def test_pages_are_the_nearest_of_all(build, tiny_bert):
             np.testing.assert_allclose(row["scores"], np.sort(scores)[::-1][:DEPTH], atol=1e-5)
             places = np.searchsorted(texts.documents, row["pages"])
             np.testing.assert_allclose(row["scores"], scores[places], atol=1e-5)
-    assert not list((build / "mapped").glob("cosine*"))
+    assert not list((build / "mapped").glob("dense-*"))
     assert not check(build).damages
 
 
@@ -80,7 +81,7 @@ def test_a_stopped_stage_goes_on_to_the_same_bytes(build, tiny_bert, tmp_path, m
         patch.setattr(DenseIndex, "search", stopping)
         with pytest.raises(KeyboardInterrupt):
             run(build, tiny_bert)
-        patch.setattr(DenseIndex, "_fill", None)  # the vectors are there
+        patch.setattr(Encoder, "documents", None)  # the vectors are there
         run(build, tiny_bert)
     found = files_of(build / "dense_negatives")
     assert found == files_of(tmp_path / "whole" / "dense_negatives") and len(found) > 3

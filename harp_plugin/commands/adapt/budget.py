@@ -109,13 +109,12 @@ def encoding_seconds(dataset: str, model: str, dtype: str) -> float:
     """
     from ...collections.dataset import Dataset
     from ...ranking.dense.encoder import Encoder
-    from ...ranking.windows import DocumentWindows
 
     documents = Dataset(dataset)
     count = documents.document_count or sum(1 for _ in documents.documents())
     step = max(count // _MEASURED_DOCUMENTS, 1)
     texts = [text for _, text in islice(documents.documents(), 0, None, step)]
-    encoder = Encoder(model, DocumentWindows(), dtype=dtype)
+    encoder = Encoder(model, dtype=dtype)
     encoder.documents(texts[:4])
     began = time.perf_counter()
     encoder.documents(texts)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,29 +20,16 @@ from ...models.loading import model_errors, model_fingerprint, resolve_model, wi
 from ...work.hashes import file_hash
 from ...work.versions import package_versions
 from ..versions import scoring_versions
-from ..windows import DocumentWindows
 from .vectors import LibraryVectors, TextVectors, Vectors
 
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["DTYPES", "Encoder", "WindowVectors"]
+__all__ = ["DTYPES", "Encoder"]
 
 DTYPES = ("float32", "bfloat16", "float16")
 _WEIGHTS = "model.safetensors", "pytorch_model.bin"
-
-
-class WindowVectors(NamedTuple):
-    """The vectors of documents, one for each window.
-
-    Attributes:
-        vectors: float32 of shape (windows, dimensions); those of a document stand together.
-        starts: (documents,) the place of each document's first window.
-    """
-
-    vectors: np.ndarray
-    starts: np.ndarray
 
 
 class Encoder:
@@ -55,12 +42,11 @@ class Encoder:
 
     Args:
         model: a folder, a hub name, or ``package:NAME``.
-        windows: which parts of a document that is longer than the model's input are encoded.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
         batch_size: texts that are encoded at once where they are padded.
         normalize: whether vectors have the length 1; None for what the folder says.
-        max_length: most tokens of a query, or of a window, with special tokens and the prompt; None
+        max_length: most tokens of a text, with special tokens and the prompt; None
             for what the folder says.
 
     Raises:
@@ -68,10 +54,12 @@ class Encoder:
             is checked when it is loaded.
     """
 
+    SETTINGS = ("dtype", "normalize", "max_length")
+    """Names of the arguments that vectors depend on."""
+
     def __init__(
         self,
         model: str | PathLike[str],
-        windows: DocumentWindows,
         *,
         device: str | None = None,
         dtype: str = "float32",
@@ -81,13 +69,7 @@ class Encoder:
     ) -> None:
         if dtype not in DTYPES:
             raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
-        if windows.passages == "matching":
-            raise HarpError(
-                "passages matching depends on the query, and vectors do not: choose first, max, "
-                "mean or top2"
-            )
         self.model = fspath(model)
-        self.windows = windows
         self.device = device
         self.dtype = dtype
         self.batch_size = batch_size
@@ -107,15 +89,8 @@ class Encoder:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What vectors depend on, apart from the texts."""
-        windows = self.windows
-        return {
-            "model": self.fingerprint,
-            "passages": [windows.passages, windows.length, windows.stride],
-            "dtype": self.dtype,
-            **({} if self.normalize is True else {"normalize": self.normalize}),
-            **({} if self.max_length is None else {"max_length": self.max_length}),
-        }
+        """What vectors depend on, apart from the texts and the model's files."""
+        return {name: getattr(self, name) for name in self.SETTINGS}
 
     @property
     def versions(self) -> dict[str, str]:
@@ -127,35 +102,10 @@ class Encoder:
         with self._lock:
             return self._loaded.queries(texts)
 
-    def documents(self, texts: Sequence[str]) -> WindowVectors:
-        """Encode documents."""
-        if self.windows.is_whole_input:
-            return WindowVectors(self._documents(texts), np.arange(len(texts)))
-        parts = [self._cut(text) for text in texts]
-        sizes = [len(windows) for windows in parts]
-        starts = np.cumsum([0, *sizes])[:-1]
-        return WindowVectors(self._documents([text for part in parts for text in part]), starts)
-
-    def _documents(self, texts: Sequence[str]) -> np.ndarray:
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode documents: float32 of shape (documents, dimensions)."""
         with self._lock:
             return self._loaded.documents(texts)
-
-    def _cut(self, text: str) -> list[str]:
-        """Cut a text into its windows; they begin and end with tokens of it."""
-        tokens = self._loaded.tokenizer(
-            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-        )
-        offsets = tokens["offset_mapping"]
-        places = self.windows.slices(len(offsets), self._free_tokens)
-        windows = (offsets[place] for place in places)
-        return [text[window[0][0] : window[-1][1]] if window else "" for window in windows]
-
-    @cached_property
-    def _free_tokens(self) -> int:
-        """How many tokens of a document fit beside special tokens and the prompt."""
-        model = self._loaded
-        tokens = len(model.tokenizer(model.prompts[1])["input_ids"])
-        return max(model.longest - tokens, 1)
 
     @cached_property
     def _loaded(self) -> Vectors:
@@ -190,7 +140,7 @@ class Encoder:
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = "_loaded", "_free_tokens", "_lock"
+        left_out = "_loaded", "_lock"
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -198,23 +148,19 @@ class Encoder:
 
 
 def _parts(folder: Path) -> list[Path]:
-    """List the folders of an encoder's modules that lie in its folder.
+    """List the folders of an encoder's modules.
 
     Raises:
-        HarpError: ``modules.json`` is damaged, or names a folder elsewhere.
+        HarpError: ``modules.json`` is damaged.
     """
     path = folder / "modules.json"
     if not path.is_file():
         return []
     try:
         names = [module["path"] for module in json.loads(path.read_text(encoding="utf-8"))]
-        parts = [(folder / name).resolve() for name in names if name]
+        return [folder / name for name in names if name and (folder / name).is_dir()]
     except (ValueError, TypeError, KeyError) as error:
         raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
-    for part in parts:
-        if folder.resolve() not in part.parents:
-            raise HarpError(f"{path} names {part}, outside of the model's folder: restore it")
-    return [part for part in parts if part.is_dir()]
 
 
 def _check_parts(folder: Path) -> None:

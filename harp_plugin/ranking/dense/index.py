@@ -1,30 +1,36 @@
-"""The vectors of all documents of a dataset, in a folder."""
+"""The vectors of documents: an index of pyterrier_dr that knows which encoder made it."""
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import pandas as pd
+from filelock import FileLock
 from tqdm import tqdm
 
 from ...errors import HarpError
-from ...work.sharing import ALONE, Share
-from ...work.writing import remove_temporary, whole_file, write_text
-from ..index_folder import IndexFolder
-from ..ranks import best
-from ..windows import DocumentWindows
-from .encoder import Encoder, WindowVectors
+from ...work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance, read_finished
+from ...work.writing import whole_file
+from .encoder import Encoder
 
-__all__ = ["DenseIndex", "Documents", "Shard", "window_scores"]
+if TYPE_CHECKING:
+    from pyterrier_dr import FlexIndex
 
-_DOCNOS = "docnos.txt"
+__all__ = ["DenseIndex", "Documents", "open_flex_index", "ordered", "read_index", "row_scores"]
+
+_KIND = "dense index"
+_FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
+_OWN = rf"vectors-\d+\.npy|{'|'.join(_FLEX_FILES)}|flex/.*|.*\.faiss(/.*)?|.*\.np_topk"
+"""Shards, the files of pyterrier_dr's index, and what it derives from them."""
+_DOCUMENTS_PER_SHARD = 1000
 _DECIMALS = 6
 """To which scores are rounded, so that the order does not depend on how a product is blocked."""
 
@@ -48,113 +54,88 @@ class Documents(Protocol):
         """Give the id and the text of every document."""
 
 
-class Shard(NamedTuple):
-    """The vectors of some documents that follow each other.
+class DenseIndex:
+    """The vectors of all documents, in a folder that pyterrier_dr's ``FlexIndex`` opens too.
 
-    Attributes:
-        first: number of the first document.
-        content: their vectors, mapped into memory.
-    """
-
-    first: int
-    content: WindowVectors
-
-
-class DenseIndex(IndexFolder):
-    """The vectors of the documents of a dataset, made when they are first read.
-
-    They are written in shards. A build that was stopped goes on behind the last finished shard. The
-    record comes last and commits the whole: nothing is renamed, for stores cannot.
+    Vectors are first written in shards of 1,000 documents. A build that was stopped or killed
+    resumes after the last finished shard. Of several hosts that share the folder, each encodes
+    ``shards[rank::world]``, and whoever finds all of them there makes the index.
 
     Args:
-        dataset: what is encoded.
-        folder: holds one index for each collection, model and settings.
+        documents: what is encoded.
+        folder: holds an index for each collection, model and settings.
         encoder: makes the vectors.
-        vector_dtype: of the vectors on disk, ``float32`` or ``float16``.
-        documents_per_shard: the most documents of a shard.
+        rules: what may be replaced where ``folder`` is that of the index itself; None where it is
+            not.
         quiet: show no progress bar.
-        share: of this host, where several make the index. Each reads all documents, and encodes its
-            own shards; then those that nobody has encoded yet, the later half of them first, so
-            that it does not meet the host whose they are.
-
-    Raises:
-        HarpError: the dataset has no id.
+        rank: number of this host, from 0.
+        world: how many hosts share the folder.
     """
-
-    kind = "cosine"
-    own = re.compile(rf"(starts|vectors)-\d+\.npy|{re.escape(_DOCNOS)}")
 
     def __init__(
         self,
-        dataset: Documents,
+        documents: Documents,
         folder: Path,
         encoder: Encoder,
         *,
-        vector_dtype: str = "float32",
-        documents_per_shard: int = 1000,
+        rules: OverwriteRules | None = None,
         quiet: bool = True,
-        share: Share = ALONE,
-        is_needed: Callable[[], bool] = lambda: True,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
-        if not isinstance(dataset.name, str):
-            raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
-        super().__init__(folder)
-        self.dataset = dataset
+        self.documents = documents
         self.encoder = encoder
-        self.vector_dtype = vector_dtype
-        self.documents_per_shard = documents_per_shard
         self.quiet = quiet
-        self.share = share
-        self._is_needed = is_needed
-
-    @property
-    def made_from(self) -> dict[str, Any]:
-        """The documents, the model and the settings."""
-        return {
-            "collection": self.dataset.documents_identity,
-            **self.encoder.settings,
-            "vectors": [self.vector_dtype, self.documents_per_shard],
-            "versions": self.encoder.versions,
-        }
+        self.rank = rank
+        self.world = world
+        settings = {**documents.documents_identity, **encoder.settings}
+        provenance = Provenance(settings, encoder.versions, {"model": encoder.fingerprint})
+        self.folder = folder if rules else folder / f"dense-{provenance.key}"
+        rules = rules or OverwriteRules(overwrite=True)
+        self._artifact = Artifact(self.folder, _KIND, provenance, rules, own=_OWN)
 
     @cached_property
-    def docnos(self) -> np.ndarray:
-        """(documents,) their docnos, in the order of the dataset; objects."""
-        self.make()
-        lines = (self.path / _DOCNOS).read_text(encoding="utf-8").split("\n")
-        return np.array(lines[:-1], dtype=object)
+    def flex(self) -> FlexIndex:
+        """The index of pyterrier_dr, which has been made."""
+        return open_flex_index(self.folder)
 
-    @cached_property
-    def places(self) -> np.ndarray:
-        """(documents,) the place of each document in the order of the docnos."""
-        places = np.empty(len(self.docnos), np.int64)
-        places[np.argsort(self.docnos, kind="stable")] = np.arange(len(places))
-        return places
+    def make(self) -> bool:
+        """Make the index, unless it is finished.
 
-    @cached_property
-    def numbers(self) -> dict[str, int]:
-        """The number of each document, by its docno."""
-        return {docno: number for number, docno in enumerate(self.docnos)}
+        Returns:
+            Whether it was made now; False too where other hosts have not encoded their shards yet.
 
-    def shards(self) -> Iterator[Shard]:
-        """Read all vectors, shard by shard, in the order of the documents."""
-        count = len(self.docnos)
-        for first in range(0, count, self.documents_per_shard):
-            yield Shard(first, _read(self.path, first // self.documents_per_shard))
+        Raises:
+            HarpError: the folder holds another index or other files, a document cannot be encoded,
+                or pyterrier_dr is not installed.
+        """
+        open_flex_index(self.folder)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
+        with lock:
+            if self._artifact.is_finished():
+                return False
+            self._artifact.start()
+        docnos = self._encode()
+        with lock:
+            shards = [self._shard(n) for n in range(-(-len(docnos) // _DOCUMENTS_PER_SHARD))]
+            is_made = not self._artifact.is_finished() and all(path.exists() for path in shards)
+            if is_made:
+                self._write_flex(docnos, shards)
+                self._artifact.commit(_FLEX_FILES, encoder=self._encoder_path)
+            if self._artifact.is_finished():
+                for path in self.folder.glob("vectors-*"):
+                    path.unlink()
+        return is_made
 
-    def of_documents(self, numbers: Sequence[int]) -> WindowVectors:
-        """Read the vectors of some documents, by their numbers, in this order."""
-        shards: dict[int, WindowVectors] = {}
-        vectors, sizes = [], [0]
-        for number in numbers:
-            place, row = divmod(number, self.documents_per_shard)
-            if place not in shards:
-                shards[place] = _read(self.path, place)
-            of_shard, starts = shards[place]
-            end = starts[row + 1] if row + 1 < len(starts) else len(of_shard)
-            vectors.append(np.asarray(of_shard[starts[row] : end], dtype=np.float32))
-            sizes.append(len(vectors[-1]))
-        return WindowVectors(np.concatenate(vectors), np.cumsum(sizes)[:-1])
+    def remove(self) -> None:
+        """Remove the index, finished or not.
+
+        Raises:
+            HarpError: the folder holds files that harp did not write.
+        """
+        if self.folder.exists():
+            self._artifact.clear()
 
     def search(self, queries: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Compare queries with all documents.
@@ -167,154 +148,114 @@ class DenseIndex(IndexFolder):
             For each query the docnos (objects) and the scores (float64) of the best documents, best
             first, and equal scores by docno.
         """
-        numbers: list[list[np.ndarray]] = [[] for _ in queries]
-        scores: list[list[np.ndarray]] = [[] for _ in queries]
-        for shard in self.shards():
-            products = queries @ shard.content.vectors.astype(np.float32).T
-            for place, of_windows in enumerate(products):
-                found = window_scores(self.encoder.windows, of_windows, shard.content.starts)
-                documents = shard.first + np.arange(len(found))
-                chosen = best(found, self.places[documents], count)
-                numbers[place].append(documents[chosen])
-                scores[place].append(found[chosen])
-        results = []
-        for parts in zip(numbers, scores, strict=True):
-            documents, found = map(np.concatenate, parts)
-            chosen = best(found, self.places[documents], count)
-            results.append((self.docnos[documents[chosen]], found[chosen]))
-        return results
+        frame = pd.DataFrame({"qid": map(str, range(len(queries))), "query_vec": list(queries)})
+        retriever = self.flex.np_retriever(num_results=min(count, len(self.flex)))
+        results = ordered(retriever(frame))
+        return [
+            (rows["docno"].to_numpy(), rows["score"].to_numpy())
+            for _, rows in results.groupby("qid", sort=False)
+        ]
 
-    def make(self) -> None:
-        """Build the index as `IndexFolder.make` does; hosts that share it encode all at once."""
-        if self.share.world > 1:
-            try:
-                self._encode_shared()
-            except FileNotFoundError:  # another host has finished the index meanwhile
-                if self._is_open():
-                    raise
-        super().make()
-
-    def remove(self) -> None:
-        """Remove the vectors, finished or not, if they are there.
-
-        Where hosts share them, one that writes a shard at this moment removes it when it ends.
-
-        Raises:
-            HarpError: their folder holds something else.
-        """
-        if not self.path.is_dir() or self.path.is_symlink():
-            return
-        with self._one_at_a_time(), suppress(FileNotFoundError):
-            try:
-                self._remove_files(self._own_files())
-            except HarpError:
-                if self.share.world == 1 or self._is_there():
-                    raise
-
-    def _is_open(self) -> bool:
-        return not self._is_there() and self._is_needed()
-
-    def _encode_shared(self) -> None:
-        with self._one_at_a_time():
-            if self._is_open():
-                self.path.mkdir(parents=True, exist_ok=True)
-        rank, world = self.share
-        chosen: Container[int] = range(rank, sys.maxsize, world)
-        while self._is_open():
-            count = self._encode(chosen)
-            left = [number for number in range(count) if not self._is_encoded(number)]
-            if not left:
-                break
-            chosen = left[len(left) // 2 :]
-
-    def _build(self) -> None:
-        if not self._is_needed():
-            return
-        self.path.mkdir(exist_ok=True)
-        if self.share.world == 1:
-            remove_temporary(self.path)
-        self._fill(self.path)
-        self._write_record(self.path)
-
-    def _fill(self, temporary: Path) -> None:
-        docnos: list[str] = []
-        self._encode(range(sys.maxsize), docnos)
-        if not docnos:
-            raise HarpError(f"{self.dataset.name} has no documents: name another dataset")
-        _check(docnos)
-        write_text(temporary / _DOCNOS, "".join(f"{docno}\n" for docno in docnos))
-
-    def _encode(self, chosen: Container[int], docnos: list[str] | None = None) -> int:
-        """Encode the documents of some shards, if that is not done; return how many there are.
-
-        Args:
-            chosen: numbers of shards.
-            docnos: gets the docnos of all documents.
-        """
-        documents, count = self.dataset.documents(), 0
-        bar = tqdm(
-            desc=f"encode {self.dataset.name}",
-            unit="doc",
-            total=self.dataset.document_count,
-            disable=self.quiet,
-        )
-        with bar:
-            while part := list(islice(documents, self.documents_per_shard)):
-                if docnos is not None:
-                    docnos += (docno for docno, _ in part)
-                if count in chosen and not self._is_encoded(count) and self._is_open():
-                    content = self.encoder.documents([text for _, text in part])
-                    if self._is_open():
-                        self._write(count, content)
+    def _encode(self) -> list[str]:
+        """Encode the documents of this host's shards; return the docnos of all documents."""
+        documents, docnos = self.documents.documents(), list[str]()
+        options: dict[str, Any] = {"total": self.documents.document_count, "disable": self.quiet}
+        with tqdm(desc=f"encode {self.documents.name}", unit="doc", **options) as bar:
+            while part := list(islice(documents, _DOCUMENTS_PER_SHARD)):
+                path = self._shard(len(docnos) // _DOCUMENTS_PER_SHARD)
+                is_own = len(docnos) // _DOCUMENTS_PER_SHARD % self.world == self.rank
+                docnos += (docno for docno, _ in part)
+                if is_own and not path.exists():
+                    vectors = self.encoder.documents([text for _, text in part])
+                    with whole_file(path) as temporary, temporary.open("wb") as file:
+                        np.save(file, vectors)
                 bar.update(len(part))
-                count += 1
-        return count
+        _check(docnos, self.documents.name)
+        return docnos
 
-    def _is_encoded(self, number: int) -> bool:
-        return all(path.exists() for path in _paths(self.path, number))
+    def _write_flex(self, docnos: list[str], shards: list[Path]) -> None:
+        vectors = (vector for path in shards for vector in np.load(path, allow_pickle=False))
+        unfinished = self.folder / "flex"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        open_flex_index(unfinished).index(
+            {"docno": docno, "doc_vec": vector}
+            for docno, vector in zip(docnos, vectors, strict=True)
+        )
+        for name in _FLEX_FILES:
+            (unfinished / name).replace(self.folder / name)
+        unfinished.rmdir()
 
-    def _write(self, number: int, content: WindowVectors) -> None:
-        for path, values in zip(
-            _paths(self.path, number),
-            (content.starts, content.vectors.astype(self.vector_dtype)),
-            strict=True,
-        ):
-            with whole_file(path, new_folder=False) as temporary, temporary.open("wb") as file:
-                np.save(file, values)
+    def _shard(self, number: int) -> Path:
+        return self.folder / f"vectors-{number:05d}.npy"
+
+    @property
+    def _encoder_path(self) -> str:
+        """The name of the encoder; its folder is named from that of the index."""
+        path = Path(self.encoder.model).expanduser()
+        if not path.is_dir():
+            return self.encoder.model
+        return f"./{os.path.relpath(path.resolve(), self.folder.resolve())}"
 
     def __getstate__(self) -> dict[str, Any]:
-        left_out = "docnos", "places", "numbers"
-        return {name: value for name, value in self.__dict__.items() if name not in left_out}
+        return {name: value for name, value in self.__dict__.items() if name != "flex"}
 
 
-def window_scores(
-    windows: DocumentWindows, of_windows: np.ndarray, starts: np.ndarray
-) -> np.ndarray:
-    """Make the score of each document of those of its windows, (documents,) float64.
+def read_index(folder: Path) -> dict[str, Any]:
+    """Read the record of an index that `DenseIndex` made; ``encoder`` is a path or a name.
 
-    Args:
-        windows: how they are made.
-        of_windows: the scores of windows, those of a document together, (windows,).
-        starts: the place of each document's first window, (documents,).
+    Raises:
+        HarpError: there is none, or it is damaged.
     """
-    return np.round(windows.aggregate(of_windows.astype(np.float64), starts), _DECIMALS)
+    if not (folder / MANIFEST).is_file():
+        raise HarpError(
+            f"{folder} is not a finished index: make it with `harp index DATASET --model MODEL "
+            f"--output-dir {folder}`"
+        )
+    record = read_finished(folder)
+    if record["encoder"].startswith("."):
+        record["encoder"] = os.path.normpath(folder.resolve() / record["encoder"])
+    return record
 
 
-def _paths(folder: Path, number: int) -> tuple[Path, Path]:
-    return folder / f"starts-{number:05d}.npy", folder / f"vectors-{number:05d}.npy"
+def open_flex_index(folder: Path) -> FlexIndex:
+    """Open an index of pyterrier_dr, or name the folder of one that is to be made.
+
+    Raises:
+        HarpError: pyterrier_dr is not installed.
+    """
+    try:
+        from pyterrier_dr import FlexIndex
+    except ImportError as error:
+        raise HarpError(
+            f"pyterrier_dr cannot be imported ({error}): run `pip install 'harp-plugin[dense]'`"
+        ) from error
+    return FlexIndex(str(folder), verbose=False)
 
 
-def _read(folder: Path, number: int) -> WindowVectors:
-    starts, vectors = (
-        np.load(path, mmap_mode="r", allow_pickle=False) for path in _paths(folder, number)
+def row_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """Multiply the vectors of queries and documents row by row: (rows,) float64."""
+    return np.einsum("ij,ij->i", queries, documents).astype(np.float64).round(_DECIMALS)
+
+
+def ordered(results: pd.DataFrame) -> pd.DataFrame:
+    """Order equal scores by docno, and the queries as they were asked."""
+    numbers = {qid: number for number, qid in enumerate(dict.fromkeys(results["qid"]))}
+    score = results["score"].astype(np.float64).round(_DECIMALS)
+    keys = pd.DataFrame(
+        {"query": results["qid"].map(numbers), "score": -score, "docno": results["docno"]}
     )
-    return WindowVectors(vectors, np.asarray(starts))
+    order = keys.sort_values(["query", "score", "docno"]).index
+    result = results.assign(score=score).loc[order].reset_index(drop=True)
+    rank = result.groupby("qid", sort=False).cumcount()
+    return result.assign(rank=rank.astype(np.int64))
 
 
-def _check(docnos: Sequence[str]) -> None:
+def _check(docnos: Sequence[str], name: Any) -> None:
+    if not docnos:
+        raise HarpError(f"{name} has no documents: name another dataset")
     for docno in docnos:
         if not docno or any(map(str.isspace, docno)):
-            raise HarpError(f"docno {docno!r} is empty or holds white space: name it otherwise")
+            raise HarpError(f"docno {docno!r} is empty or holds white space: rename it")
     if len(set(docnos)) < len(docnos):
-        twice = next(docno for docno in docnos if docnos.count(docno) > 1)
-        raise HarpError(f"docno {twice!r} stands twice: give each document its own")
+        [(docno, _)] = Counter(docnos).most_common(1)
+        raise HarpError(f"docno {docno!r} is a duplicate: give each document its own")

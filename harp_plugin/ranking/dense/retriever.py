@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from ...errors import HarpError
 from ...limits import COUNT, check_limits
 from ..compared_transformer import ComparedTransformer
 from ..frames import rerank_frame
+from ..pairs import distinct
 from ..results import query_texts, result_frame, with_cutoff
-from ..windows import DocumentWindows
 from .encoder import Encoder
-from .flex import FlexFolder, open_flex_index
+from .index import open_flex_index, ordered, read_index, row_scores
 
 __all__ = ["ALGORITHMS", "HarpRetriever"]
 
@@ -30,10 +31,6 @@ ALGORITHMS = {
     "ivf": "faiss_ivf_retriever",
 }
 """Ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
-
-
-_DECIMALS = 6
-"""To which scores are rounded, so that the order does not depend on how a product is blocked."""
 
 
 class HarpRetriever(ComparedTransformer):
@@ -105,10 +102,18 @@ class HarpRetriever(ComparedTransformer):
             return result_frame(inp, []) if v.mode == "retrieve" else rerank_frame(inp, np.zeros(0))
         with self._lock:
             flex, encoder, retriever = self._open()
-            queries = inp.assign(query_vec=pd.Series(self._vectors(encoder, inp), inp.index))
+            query_of, queries = distinct(query_texts(inp))
+            vectors = encoder.queries(queries)[query_of]
             if v.mode == "retrieve":
-                return _ordered(retriever(queries).drop(columns=["query_vec", "docid"]))
-            return rerank_frame(inp, self._scores(flex, queries))
+                results = retriever(inp.assign(query_vec=pd.Series(list(vectors), inp.index)))
+                return ordered(results.drop(columns=["query_vec", "docid"]))
+            return rerank_frame(inp, self._scores(flex, vectors, inp["docno"].to_numpy()))
+
+    def has(self, docnos: Iterable[str]) -> bool:
+        """Return whether the index has all these documents."""
+        with self._lock:
+            names = self._open()[0].docnos()
+        return bool((np.asarray(names.inv[np.array(docnos, dtype=object)]) >= 0).all())
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Make one transformer of ``self % k``."""
@@ -121,40 +126,27 @@ class HarpRetriever(ComparedTransformer):
         Raises:
             HarpError: the folder is no finished index.
         """
-        made_from = FlexFolder.settings_of(Path(self.index))
+        record = read_index(Path(self.index))
+        made_from = record["settings"] | record["inputs"]
         return made_from | {"algorithm": self.algorithm, "options": self.options}
 
-    def _scores(self, flex: Any, frame: pd.DataFrame) -> np.ndarray:
-        """(rows,) the score of each row of a frame with ``query_vec`` and ``docno``."""
+    def _scores(self, flex: Any, queries: np.ndarray, docnos: np.ndarray) -> np.ndarray:
+        """(rows,) the score of each row, by the vectors of its query and its document."""
         names, vectors, _ = flex.payload()
-        numbers = np.asarray(names.inv[frame["docno"].to_numpy()])
+        numbers = np.asarray(names.inv[docnos])
         if (numbers < 0).any():
-            missing = frame["docno"].to_numpy()[numbers < 0][0]
-            raise HarpError(f"{fspath(self.index)} has no document {missing}")
-        products = np.einsum("ij,ij->i", np.stack(frame["query_vec"].tolist()), vectors[numbers])
-        return np.round(products.astype(np.float64), _DECIMALS)
-
-    def _vectors(self, encoder: Encoder, frame: pd.DataFrame) -> list[np.ndarray]:
-        texts = query_texts(frame)
-        distinct = list(dict.fromkeys(texts))
-        vectors = dict(zip(distinct, encoder.queries(distinct), strict=True))
-        return [vectors[text] for text in texts]
+            raise HarpError(f"{fspath(self.index)} has no document {docnos[numbers < 0][0]}")
+        return row_scores(queries, vectors[numbers])
 
     def _open(self) -> tuple[Any, Encoder, Any]:
         if self._opened is None:
-            made_from = FlexFolder.settings_of(Path(self.index))
-            encoder = Encoder(
-                self.model or made_from["encoder"],
-                DocumentWindows(),
-                device=self.device,
-                dtype=made_from["dtype"],
-                normalize=None,
-                max_length=made_from.get("max_length"),
-            )
-            if encoder.fingerprint != made_from["model"]:
+            record = read_index(Path(self.index))
+            options = {name: record["settings"][name] for name in Encoder.SETTINGS}
+            encoder = Encoder(self.model or record["encoder"], device=self.device, **options)
+            if encoder.fingerprint != record["inputs"]["model"]:
                 raise HarpError(
                     f"{encoder.model} is not the encoder that made {fspath(self.index)}, or was "
-                    "changed since: name that one, or make the index anew"
+                    "changed since: name that one, or make the index again"
                 )
             flex = open_flex_index(Path(self.index))
             self._opened = flex, encoder, self._retriever(flex)
@@ -180,14 +172,3 @@ class HarpRetriever(ComparedTransformer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "_lock": threading.RLock()})
-
-
-def _ordered(results: pd.DataFrame) -> pd.DataFrame:
-    """Order equal scores by docno, and the queries as they were asked."""
-    places = {qid: place for place, qid in enumerate(dict.fromkeys(results["qid"]))}
-    score = results["score"].astype(np.float64).round(_DECIMALS)
-    results = results.assign(score=score)
-    order = results.assign(_place=results["qid"].map(places), _score=-score)
-    ordered = order.sort_values(["_place", "_score", "docno"], ignore_index=True)
-    rank = ordered.groupby("_place").cumcount()
-    return ordered.drop(columns=["_place", "_score"]).assign(rank=rank.astype(np.int64))

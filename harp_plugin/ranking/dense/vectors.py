@@ -35,19 +35,7 @@ __all__ = ["LibraryVectors", "TextVectors", "Vectors"]
 
 
 class Vectors(Protocol):
-    """Makes vectors.
-
-    Attributes:
-        tokenizer: the encoder's.
-        longest: most tokens of a text, special tokens included.
-        prompts: what stands before each query, and before each document.
-        normalize: whether vectors have the length 1.
-    """
-
-    tokenizer: PreTrainedTokenizerBase
-    longest: int
-    prompts: tuple[str, str]
-    normalize: bool
+    """Makes vectors."""
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
@@ -78,10 +66,8 @@ class TextVectors(BatchRunner):
         max_length: int | None = None,
     ) -> None:
         super().__init__(encoder, batch_tokens=None)
-        self.tokenizer = tokenizer
-        self.prompts = files.prompts
-        self.longest = _longest(encoder, tokenizer, files.longest, max_length)
-        self.normalize = files.normalize
+        self._tokenizer = tokenizer
+        self._longest = _longest(encoder, tokenizer, files.longest, max_length)
         self._files = files
         self._template = TextTemplate.of(tokenizer)
 
@@ -117,7 +103,6 @@ class TextVectors(BatchRunner):
         if not is_ours or not tokenizer.is_fast:
             return None
         kind = encoder_class(config, files.pooling)
-
         with without_notices():
             encoder = load_pretrained(kind, name, dtype=getattr(torch, dtype))
         encoder = encoder.to(device).eval()
@@ -127,15 +112,15 @@ class TextVectors(BatchRunner):
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
-        return self._encode(texts, self.prompts[0])
+        return self._encode(texts, self._files.prompts[0])
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         """Encode documents: float32 of shape (documents, dimensions)."""
-        return self._encode(texts, self.prompts[1])
+        return self._encode(texts, self._files.prompts[1])
 
     def _encode(self, texts: Sequence[str], prompt: str) -> np.ndarray:
-        most = self.longest - self._template.length
-        parts = tokenize([prompt + text for text in texts], self.tokenizer, most)
+        most = self._longest - self._template.length
+        parts = tokenize([prompt + text for text in texts], self._tokenizer, most)
         ids = [self._template.around(part) for part in parts]
         vectors = np.empty((len(ids), self.model.config.hidden_size), np.float32)
         for places, found in self.run(self._batches(ids)):
@@ -156,7 +141,7 @@ class TextVectors(BatchRunner):
         filled = batch.filled(filler)
         ids = torch.from_numpy(filled.ids).to(self.model.device)
         vectors = (self._packed if self.is_packed else self._padded)(ids, filled.lengths)
-        if self.normalize:
+        if self._files.normalize:
             vectors = F.normalize(vectors, dim=1)
         return vectors[: len(batch.lengths)].cpu().numpy()
 
@@ -195,17 +180,11 @@ class LibraryVectors:
         max_length: int | None = None,
     ) -> None:
         self._model = model
-        self.normalize = bool(normalize) or any(
-            type(module).__name__ == "Normalize" for module in model
-        )
+        self._normalize = bool(normalize)
         self._batch_size = batch_size
-        self.tokenizer = model.tokenizer
-        encoder, usual = model.transformers_model, model.max_seq_length
-        self.longest = _longest(encoder, model.tokenizer, usual, max_length)
         if max_length is not None:
-            model.max_seq_length = max_length
-        query, document = (model.prompts.get(kind) or "" for kind in ("query", "document"))
-        self.prompts = query, document
+            encoder, usual = model.transformers_model, model.max_seq_length
+            model.max_seq_length = _longest(encoder, model.tokenizer, usual, max_length)
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
@@ -216,7 +195,7 @@ class LibraryVectors:
         return self._encode(self._model.encode_document, texts)
 
     def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
-        options = {"normalize_embeddings": self.normalize, "show_progress_bar": False}
+        options = {"normalize_embeddings": self._normalize, "show_progress_bar": False}
         vectors = encode(list(texts), batch_size=self._batch_size, **options)
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
 

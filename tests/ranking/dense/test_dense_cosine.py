@@ -11,10 +11,9 @@ import pytest
 from harp_plugin.collections.dataset import Dataset
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.dense import DenseCosine
+from harp_plugin.ranking.dense import index as dense_index
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.dense.index import DenseIndex
-from harp_plugin.ranking.windows import DocumentWindows
-from harp_plugin.work.sharing import Share
 
 WORDS = [
     "link",
@@ -71,14 +70,9 @@ def every_pair(dataset):
     return pairs.sort_values(["qid", "docno"], ascending=[False, True], ignore_index=True)
 
 
-@pytest.mark.parametrize(
-    "windows",
-    [{}, {"passages": "max", "passage_length": 6}, {"passages": "mean", "passage_length": 4}],
-    ids=["first", "max", "mean"],
-)
-def test_a_search_finds_the_best_of_all_documents(cosine, tiny_bert, dataset, windows):
-    found = cosine(num_results=9, **windows)(TOPICS)
-    reranked = DenseCosine(tiny_bert, device="cpu", **windows)(every_pair(dataset))
+def test_a_search_finds_the_best_of_all_documents(cosine, tiny_bert, dataset):
+    found = cosine(num_results=9)(TOPICS)
+    reranked = DenseCosine(tiny_bert, device="cpu")(every_pair(dataset))
     best = reranked[reranked["rank"] < 9].sort_values(["qid", "rank"], ascending=[False, True])
     assert list(found["docno"]) == list(best["docno"])
     np.testing.assert_allclose(found["score"], best["score"], atol=2e-6)
@@ -86,19 +80,17 @@ def test_a_search_finds_the_best_of_all_documents(cosine, tiny_bert, dataset, wi
     assert list(found.columns) == ["qid", "query", "note", "docno", "score", "rank"]
 
 
-def test_shards_and_blocks_change_nothing(cosine, tiny_bert, dataset, tmp_path):
+@pytest.fixture
+def small_shards(monkeypatch):
+    monkeypatch.setattr(dense_index, "_DOCUMENTS_PER_SHARD", 5)
+
+
+def test_shards_and_queries_beside_it_change_nothing(cosine, tmp_path, monkeypatch):
     expected = cosine()(TOPICS)
     alone = pd.concat([cosine()(TOPICS.iloc[[row]]) for row in (0, 1)], ignore_index=True)
     pd.testing.assert_frame_equal(alone, expected)
-    small = cosine()
-    index = DenseIndex(
-        Dataset(dataset, ["text"]), tmp_path / "small", small.encoder, documents_per_shard=4
-    )
-    small._make_once(
-        "index", (small.texts, small.encoder, small.index_dir, "float32"), lambda: index
-    )
-    pd.testing.assert_frame_equal(small(TOPICS), expected)
-    assert len(list(index.path.glob("vectors-*"))) == 6
+    monkeypatch.setattr(dense_index, "_DOCUMENTS_PER_SHARD", 4)
+    pd.testing.assert_frame_equal(cosine(index_dir=tmp_path / "small")(TOPICS), expected)
 
 
 def test_equal_scores_are_ordered_by_docno(cosine):
@@ -107,15 +99,6 @@ def test_equal_scores_are_ordered_by_docno(cosine):
     assert len(tied) >= 20
     for _, rows in tied.groupby(["qid", "score"]):
         assert rows["docno"].is_monotonic_increasing
-
-
-def test_half_precision_vectors(cosine):
-    exact = cosine()(TOPICS).set_index(["qid", "docno"])["score"]
-    half = cosine(vector_dtype="float16")
-    found = half(TOPICS).set_index(["qid", "docno"])["score"]
-    np.testing.assert_allclose(found[exact.index], exact, atol=1e-3)
-    (vectors,) = half.index.path.glob("vectors-*.npy")
-    assert np.load(vectors).dtype == np.float16
 
 
 def test_reranking_reads_the_vectors_of_the_index(cosine, dataset, monkeypatch):
@@ -133,93 +116,83 @@ def test_a_document_that_is_not_there(cosine):
         cosine()(pairs)
 
 
-def test_a_stopped_build_goes_on_where_it_was(dataset, tiny_bert, tmp_path, monkeypatch):
-    encoder = Encoder(tiny_bert, DocumentWindows(), device="cpu")
+@pytest.fixture
+def index(dataset, tiny_bert, small_shards, tmp_path):
+    """Makes an index in shards of 5 documents, and counts what its encoder encodes."""
 
-    def index(folder):
-        documents = Dataset(dataset, ["text"])
-        return DenseIndex(documents, tmp_path / folder, encoder, documents_per_shard=5)
+    def make(name, **options):
+        encoder = Encoder(tiny_bert, device="cpu")
+        return DenseIndex(Dataset(dataset, ["text"]), tmp_path / name, encoder, **options)
 
-    index("whole").make()
-    encode, encoded = encoder.documents, []
+    return make
 
-    def stopping(texts):
+
+def files(index):
+    paths = (path for path in index.folder.iterdir() if path.is_file())
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def test_a_stopped_build_resumes_to_the_same_bytes(index, monkeypatch):
+    whole, stopped = index("whole"), index("stopped")
+    assert whole.make() and not whole.make()
+    encode, encoded = Encoder.documents, []
+
+    def stopping(self, texts):
         if len(encoded) == 2:
             raise KeyboardInterrupt
         encoded.append(len(texts))
-        return encode(texts)
+        return encode(self, texts)
 
-    monkeypatch.setattr(encoder, "documents", stopping)
+    monkeypatch.setattr(Encoder, "documents", stopping)
     with pytest.raises(KeyboardInterrupt):
-        index("stopped").make()
-    assert not (index("stopped").path / "harp_index.json").exists()
+        stopped.make()
+    assert sorted(path.name for path in stopped.folder.glob("vectors-*")) == [
+        "vectors-00000.npy",
+        "vectors-00001.npy",
+    ]
+    encoded[:] = [0]
+    with pytest.raises(KeyboardInterrupt):
+        stopped.make()
     encoded.clear()
-    encoded.append(0)
-    with pytest.raises(KeyboardInterrupt):
-        index("stopped").make()
-    monkeypatch.setattr(encoder, "documents", lambda texts: encoded.append(9) or encode(texts))
-    index("stopped").make()
-    assert encoded == [0, 5, 9, 9]
-    whole, stopped = (index(name).path for name in ("whole", "stopped"))
-    names = sorted(path.name for path in whole.iterdir())
-    assert names == sorted(path.name for path in stopped.iterdir()) and len(names) == 12
-    for name in names:
-        assert (whole / name).read_bytes() == (stopped / name).read_bytes()
+    monkeypatch.setattr(Encoder, "documents", lambda *a: encoded.append(len(a[1])) or encode(*a))
+    assert stopped.make() and encoded == [5, 3]
+    assert files(stopped) == files(whole)
+    assert files(whole).keys() == {
+        *("vecs.f4", "docnos.npids", "pt_meta.json", "manifest.json", "started.json")
+    }
 
 
-def test_hosts_that_end_at_the_same_time(dataset, tiny_bert, tmp_path, monkeypatch):
-    """One finishes the index while another writes a shard a second time."""
-    encoder = Encoder(tiny_bert, DocumentWindows(), device="cpu")
-
-    def index(rank):
-        documents, share = Dataset(dataset, ["text"]), Share(rank, 2)
-        return DenseIndex(documents, tmp_path, encoder, documents_per_shard=5, share=share)
-
-    fast, late = index(0), index(1)
-    encode = encoder.documents
-
-    def encode_late(texts):
-        (late.path / "vectors-00001.npy.7.harp-tmp").touch()
-        monkeypatch.setattr(encoder, "documents", encode)
-        fast.make()
-        return encode(texts)
-
-    monkeypatch.setattr(encoder, "documents", encode_late)
-    monkeypatch.setattr(late, "_write", lambda *_: pytest.fail("the index is finished"))
-    late.make()
-    record = json.loads((late.path / "harp_index.json").read_text())
-    assert len(record["files"]) == 11 and not any("harp-tmp" in name for name in record["files"])
-    assert len(index(1).docnos) == 23
+def test_hosts_encode_their_own_shards_and_the_last_one_finishes(index):
+    alone, first, second = (index("alone"), *(index("both", rank=r, world=2) for r in (0, 1)))
+    alone.make()
+    assert not first.make() and len(list(first.folder.glob("vectors-*"))) == 3
+    assert second.make() and not first.make()
+    assert files(second) == files(alone)
 
 
-def test_vectors_without_a_record_are_unfinished_and_others_are_left(dataset, tiny_bert, tmp_path):
-    """What killed hosts left is removed or gone on with; what a person put there is neither."""
-    encoder = Encoder(tiny_bert, DocumentWindows(), device="cpu")
-    index = DenseIndex(Dataset(dataset, ["text"]), tmp_path, encoder, documents_per_shard=5)
-    index.make()
-    files = {path.name: path.read_bytes() for path in index.path.iterdir()}
-    (index.path / "harp_index.json").unlink()
-    (index.path / "vectors-00002.npy").unlink()
-    index.make()
-    assert {path.name: path.read_bytes() for path in index.path.iterdir()} == files
-    (index.path / "harp_index.json").unlink()
-    index.remove()
-    assert not index.path.exists()
-    index.path.mkdir()
-    (index.path / "mine").write_text("a person's")
-    with pytest.raises(HarpError, match="no index of harp's"):
-        index.make()
-    with pytest.raises(HarpError, match="harp has not written"):
-        index.remove()
-    assert (index.path / "mine").exists()
+def test_vectors_without_a_record_are_unfinished_and_others_are_left(index):
+    made = index("index")
+    made.make()
+    expected = files(made)
+    (made.folder / "manifest.json").unlink()
+    index("index").make()
+    assert files(made) == expected
+    made.remove()
+    assert not made.folder.exists()
+    made.folder.mkdir(parents=True)
+    (made.folder / "mine").write_text("a person's")
+    for attempt in (made.make, made.remove):
+        with pytest.raises(HarpError, match="harp did not write"):
+            attempt()
+    assert (made.folder / "mine").exists()
 
 
-def test_a_damaged_index_is_built_anew(cosine, caplog):
+def test_a_damaged_index_is_made_again(cosine, caplog):
     expected = cosine()(TOPICS)
-    (vectors,) = cosine().index.path.glob("vectors-*.npy")
+    vectors = cosine().index.folder / "vecs.f4"
     vectors.write_bytes(vectors.read_bytes()[:-8])
     pd.testing.assert_frame_equal(cosine()(TOPICS), expected)
-    assert "has changed since it was written: the index is built anew" in caplog.text
+    assert "has changed since it was written" in caplog.text
 
 
 def test_empty_frames_load_no_weights(dataset, tmp_path):
@@ -244,7 +217,7 @@ def test_a_query_that_is_no_text_names_its_row(cosine, query):
 def test_equal_settings_make_equal_transformers(cosine, tiny_bert):
     one = cosine()
     assert one == cosine() and hash(one) == hash(cosine())
-    assert one != cosine(passages="max") and one != cosine(num_results=3)
+    assert one != cosine(num_results=3)
     assert (one % 5).compile() == cosine(num_results=5)
     again = pickle.loads(pickle.dumps(one))
     assert again == one
@@ -257,9 +230,7 @@ def test_equal_settings_make_equal_transformers(cosine, tiny_bert):
     [
         ({"num_results": 0}, "num_results is 0"),
         ({"batch_size": -1}, "batch_size is -1"),
-        ({"vector_dtype": "int8"}, "vector_dtype is 'int8'"),
         ({"dtype": "float3"}, "unknown dtype 'float3'"),
-        ({"passages": "last"}, "unknown passages 'last'"),
         ({"dataset": None}, "index_dir needs a dataset"),
     ],
 )

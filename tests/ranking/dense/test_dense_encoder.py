@@ -1,4 +1,4 @@
-"""Vectors of texts: pooling, longest input, windows; and models that are refused."""
+"""Vectors of texts: pooling, longest input; and models that are refused."""
 
 import json
 import shutil
@@ -13,7 +13,6 @@ from transformers import AutoModel, AutoTokenizer
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.dense.vectors import LibraryVectors, TextVectors
-from harp_plugin.ranking.windows import DocumentWindows
 
 TEXTS = ["a link leads on", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
 
@@ -48,8 +47,8 @@ def way(request, monkeypatch):
     return request.param
 
 
-def encoder(model, passages="first", length=None, stride=None, **options):
-    return Encoder(model, DocumentWindows(passages, length, stride), device="cpu", **options)
+def encoder(model, **options):
+    return Encoder(model, device="cpu", **options)
 
 
 def by_hand(folder, text, pool, max_length=512):
@@ -64,14 +63,13 @@ def by_hand(folder, text, pool, max_length=512):
 
 
 def test_a_plain_checkpoint_gives_the_mean_over_tokens(tiny_bert):
-    vectors, starts = encoder(tiny_bert).documents(TEXTS)
+    vectors = encoder(tiny_bert).documents(TEXTS)
     expected = [by_hand(tiny_bert, text, "mean") for text in TEXTS]
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
-    assert list(starts) == [0, 1, 2, 3]
 
 
 def test_pooling_prompt_and_longest_input_are_the_folders(cls_encoder):
-    vectors, _ = encoder(cls_encoder).documents(TEXTS)
+    vectors = encoder(cls_encoder).documents(TEXTS)
     expected = [by_hand(cls_encoder, text, "cls", 12) for text in TEXTS]
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     expected = [by_hand(cls_encoder, f"find: {text}", "cls", 12) for text in TEXTS]
@@ -82,7 +80,7 @@ def test_pooling_prompt_and_longest_input_are_the_folders(cls_encoder):
 def test_the_longest_input_may_be_chosen(cls_encoder, longest):
     ours = encoder(cls_encoder, max_length=longest)
     expected = [by_hand(cls_encoder, text, "cls", longest) for text in TEXTS]
-    np.testing.assert_allclose(ours.documents(TEXTS).vectors, expected, atol=1e-5)
+    np.testing.assert_allclose(ours.documents(TEXTS), expected, atol=1e-5)
     expected = [by_hand(cls_encoder, f"find: {text}", "cls", longest) for text in TEXTS]
     np.testing.assert_allclose(ours.queries(TEXTS), expected, atol=1e-5)
     assert ours.settings != encoder(cls_encoder).settings
@@ -120,38 +118,11 @@ def test_every_setting_counts(cls_encoder, tmp_path, way, file, settings, packs)
     folder = shutil.copytree(cls_encoder, tmp_path / "encoder")
     changed(folder, file, **settings)
     theirs, ours = SentenceTransformer(str(folder), device="cpu"), encoder(folder)
-    documents = ours.documents(TEXTS).vectors
+    documents = ours.documents(TEXTS)
     np.testing.assert_allclose(documents, theirs.encode_document(TEXTS), atol=1e-5)
     np.testing.assert_allclose(ours.queries(TEXTS), theirs.encode_query(TEXTS), atol=1e-5)
     expected = TextVectors if packs and way == "packed" else LibraryVectors
     assert isinstance(ours._loaded, expected)
-
-
-def test_windows_are_parts_of_the_text(cls_encoder):
-    long = " ".join(f"word{chr(97 + n)}" for n in range(26))
-    tokenizer = AutoTokenizer.from_pretrained(cls_encoder)
-    offsets = tokenizer(long, add_special_tokens=False, return_offsets_mapping=True)
-    offsets = offsets["offset_mapping"]
-    vectors, starts = encoder(cls_encoder, "max", 8, 4).documents(["", long, "short"])
-    texts = [long[part[0][0] : part[-1][1]] for part in windows(offsets, 8, 4)]
-    assert texts[-1].endswith("wordz") and len(texts) > 5
-    assert list(starts) == [0, 1, 1 + len(texts)]
-    expected = [by_hand(cls_encoder, text, "cls", 12) for text in ["", *texts, "short"]]
-    np.testing.assert_allclose(vectors, expected, atol=1e-5)
-
-
-def windows(offsets, length, stride):
-    starts = range(0, max(len(offsets) - length, 0) + stride, stride)
-    return [offsets[start : start + length] for start in starts]
-
-
-def test_a_window_is_never_longer_than_the_model_reads(cls_encoder):
-    """12 tokens, of which 2 are special."""
-    text = "one two " * 20
-    whole, starts = encoder(cls_encoder, "max", 100, 5).documents([text])
-    fitting, _ = encoder(cls_encoder, "max", 10, 5).documents([text])
-    np.testing.assert_array_equal(whole, fitting)
-    assert len(whole) == 7 and list(starts) == [0]
 
 
 def test_the_fingerprint_covers_the_modules(cls_encoder, tmp_path):
@@ -180,13 +151,6 @@ def test_pickled_weights_of_a_module_are_refused(cls_encoder, tmp_path):
         encoder(copy).queries(["a"])
 
 
-def test_modules_elsewhere_are_refused(cls_encoder, tmp_path):
-    copy = shutil.copytree(cls_encoder, tmp_path / "copy")
-    (copy / "modules.json").write_text('[{"path": "../other", "type": "x"}]')
-    with pytest.raises(HarpError, match="outside of the model's folder"):
-        encoder(copy).queries(["a"])
-
-
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -202,5 +166,3 @@ def test_models_that_are_not_there(model, message):
 def test_arguments_without_a_meaning(tiny_bert):
     with pytest.raises(HarpError, match="unknown dtype 'int8': choose one of float32"):
         encoder(tiny_bert, dtype="int8")
-    with pytest.raises(HarpError, match="passages matching depends on the query"):
-        encoder(tiny_bert, "matching")

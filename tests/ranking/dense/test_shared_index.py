@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +49,21 @@ def alone(start, tmp_path_factory):
 
 
 def test_three_hosts_make_the_bytes_of_one(alone, start, tmp_path):
-    ranks = [{"RANK": str(rank), "WORLD_SIZE": "3"} for rank in range(3)]
-    finish(*(start(tmp_path / "index", **rank) for rank in ranks))
-    assert files(tmp_path / "index") == alone
+    folder = tmp_path / "index"
+    finish(*(start(folder, "--rank", rank, "--world", 3) for rank in range(3)))
+    assert files(folder) == alone
 
 
-def test_the_shards_of_a_host_that_dies_are_encoded_by_the_others(alone, start, tmp_path):
-    dying = start(tmp_path / "index", "--rank", 0, "--world", 2)
-    while not any(tmp_path.glob("index/vectors/cosine-*/vectors-*.npy")):
+def test_the_shards_of_a_host_that_dies_are_encoded_without_it(alone, start, tmp_path):
+    folder = tmp_path / "index"
+    dying = start(folder, "--rank", 0, "--world", 2)
+    while not any(folder.glob("vectors-*.npy")):
         assert dying.poll() is None
         time.sleep(0.005)
     time.sleep(random.Random(1).uniform(0, 0.05))
     dying.send_signal(signal.SIGKILL)
     dying.communicate()
-    assert not (tmp_path / "index" / "harp_index.json").exists()
-    finish(start(tmp_path / "index", "--rank", 1, "--world", 2))
-    assert files(tmp_path / "index") == alone
+    finish(start(folder, "--rank", 1, "--world", 2))
+    assert not (folder / "manifest.json").exists()
+    finish(start(folder))
+    assert files(folder) == alone
