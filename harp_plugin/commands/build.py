@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -19,9 +19,8 @@ from ..tasks.options import HARD_NEGATIVES
 from ..tasks.registry import ExampleOptions, needed_stages
 from ..weights.options import WeightOptions
 from ..work.build_stage import BuildRequest, BuildStage
-from ..work.lock import one_of_several_writers, one_writer
+from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules
-from ..work.sharing import Share
 from ..work.sql.options import EngineOptions
 
 __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
@@ -79,22 +78,6 @@ class BuildOptions(
             chosen |= {"query_likeness"} if self.query_examples else set()
         return {name: _stage(name) for name in STAGES if name in chosen}
 
-    @property
-    def share(self) -> Share:
-        """The part of this host in the work.
-
-        Raises:
-            HarpError: there is no such rank, or a stage cannot be divided between hosts.
-        """
-        named = Share.of(self.rank, self.world)
-        others = [name for name, stage in self.chosen_stages.items() if not stage.can_be_shared]
-        if named.world > 1 and others:
-            raise HarpError(
-                f"hosts cannot share the stage {others[0]}: let one host build it, and name "
-                "--stages weights or model_negatives with --rank and --world"
-            )
-        return named if self.rank is not None or others else Share.of_environment()
-
 
 def build(
     sources: Sequence[str | Path],
@@ -133,21 +116,17 @@ def build(
         options.device,
         options.quiet,
         options.rules,
-        options.share,
+        options.rank or 0,
+        options.world or 1,
     )
     check(request, options)
-    with _writer(request):
+    with one_writer(request.directory) if request.world == 1 else nullcontext():
         return {name: stage.build(request) for name, stage in options.chosen_stages.items()}
 
 
 def _stage(name: str) -> BuildStage:
     """Import a stage."""
     return resolve_name(f"{__package__.rpartition('.')[0]}.{STAGES[name]}")
-
-
-def _writer(request: BuildRequest) -> AbstractContextManager[None]:
-    writer = one_of_several_writers if request.share.world > 1 else one_writer
-    return writer(request.directory)
 
 
 def check(request: BuildRequest, options: BuildOptions) -> None:
@@ -163,7 +142,12 @@ def check(request: BuildRequest, options: BuildOptions) -> None:
         if getattr(request.of(NegativeOptions), name) and not is_asked:
             raise HarpError(f"{flag(name)} belongs to --negatives {kind}: name both, or neither")
     stages = options.chosen_stages
-    for chosen in stages.values():
+    for name, chosen in stages.items():
+        if request.world > 1 and not chosen.can_be_shared:
+            raise HarpError(
+                f"hosts cannot share the stage {name}: let one host build it, and name --stages "
+                "weights or model_negatives with --rank and --world"
+            )
         chosen.check(request)
     unfinished: list[str] = []
     described = []

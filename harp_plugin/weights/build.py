@@ -61,7 +61,7 @@ class _Shard(NamedTuple):
 def _check(request: BuildRequest) -> None:
     """Check that hosts do not share what counts the words of all pages first."""
     weighting = request.of(WeightOptions).weighting
-    if request.share.world > 1 and weighting != "attention":
+    if request.world > 1 and weighting != "attention":
         raise HarpError(
             f"--weighting {weighting} counts the words of all pages first: let one host do it, "
             "without --rank and --world"
@@ -132,12 +132,12 @@ def _over_shards(
 ) -> None:
     """Apply ``fn`` to the shards of this host that it has not finished."""
     stage, directory, engine = shards[0].stage, shards[0].directory, request.engine
-    shards = shards[request.share.rank :: request.share.world]
+    shards = shards[request.rank :: request.world]
     unfinished = [shard for shard in shards if not stage.shard_done(_mark(what, shard))]
     workers = min(len(devices), len(unfinished))
     in_this_process = engine.is_spark or workers <= 1
     count = TextCount(0 if in_this_process else workers)
-    texts = _texts(directory, what) // request.share.world
+    texts = _texts(directory, what) // request.world
     bar = tqdm(
         total=texts,
         initial=texts * (len(shards) - len(unfinished)) // max(1, len(shards)),

@@ -13,7 +13,6 @@ from ..errors import HarpError
 from .manifest import read_content, read_manifest
 from .map_shards import map_shards
 from .provenance import OverwriteRules
-from .sharing import ALONE, Share
 from .sql.options import EngineOptions
 from .stage import Stage
 
@@ -37,7 +36,8 @@ class BuildRequest:
             takes GPUs where there are any.
         quiet: whether to show no progress bars.
         rules: what may be done with other work in the folder.
-        share: of this host, where several work on the shards of a stage.
+        rank, world: the number of this host, from 0, and of all hosts that share the folder; a
+            host makes every ``world``-th shard of a stage that can be shared.
     """
 
     directory: Path
@@ -47,7 +47,8 @@ class BuildRequest:
     device: str | None = None
     quiet: bool = True
     rules: OverwriteRules = field(default_factory=OverwriteRules)
-    share: Share = ALONE
+    rank: int = 0
+    world: int = 1
 
     def of(self, kind: type[T]) -> T:
         """Return the options of a dataclass, which are its defaults where there are none."""
@@ -136,7 +137,7 @@ class BuildStage:
         """Run the stage, unless it is finished.
 
         Returns:
-            The manifest of the stage; it is empty where other hosts have not finished theirs.
+            The manifest of the stage; it is empty where other hosts have shards to finish.
 
         Raises:
             HarpError: an earlier stage is unfinished or damaged, a model or the like is missing,
@@ -145,10 +146,10 @@ class BuildStage:
         read_content(request.directory, *self.needs)
         stage = self.stage(request)
         if not stage.is_finished():
-            request.share.start(stage)
+            stage.start(with_others=request.world > 1)
             if (more := self.run(stage, request)) is None:
                 return {}
-            request.share.finish(stage, **more)
+            stage.finish(**more)
         self.clean(request)
         return read_manifest(stage.folder)
 
@@ -192,7 +193,7 @@ def finish_shards(
 
     Args:
         stage: a started stage.
-        request: has the share of this host.
+        request: says which host of how many this is.
         fn: a picklable function, which finishes a shard.
         shards: all shards of the stage by their names, whichever host they are for.
         workers, engine, begin, arguments: as `map_shards` takes them.
@@ -200,7 +201,7 @@ def finish_shards(
     Returns:
         Whether the stage has finished all shards, those of other hosts included.
     """
-    own = list(shards)[request.share.rank :: request.share.world]
+    own = list(shards)[request.rank :: request.world]
     unfinished = [name for name in own if not stage.shard_done(name)]
     with tqdm(total=len(own), unit="shard", desc=stage.kind, disable=request.quiet) as bar:
         bar.update(len(own) - len(unfinished))

@@ -119,7 +119,7 @@ def test_a_changed_source_is_built_anew(small, tmp_path, tiny_bert):
         ({"model": "/nowhere/model"}, "no model at /nowhere/model"),
         ({"model": "package:no-such"}, "package no-such is not installed"),
         ({"tasks": ["rqp", "rdq"]}, "unknown task 'rdq': did you mean"),
-        ({"workers": 0}, "--workers 0"),
+        ({"workers": 0}, "--workers is 0"),
         (
             {"pages": {"A": "No link at all, nowhere."}},
             "the corpus has no links, so there is no example of rqp",
