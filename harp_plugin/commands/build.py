@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -120,7 +119,7 @@ def build(
         options.world or 1,
     )
     check(request, options)
-    with one_writer(request.directory) if request.world == 1 else nullcontext():
+    with one_writer(request.directory, with_ranks=request.world > 1):
         return {name: stage.build(request) for name, stage in options.chosen_stages.items()}
 
 
