@@ -1,153 +1,73 @@
-"""Recognizes what of a page is no text of its own: lists of references, and hatnotes.
+"""Recognizes what is no text of its own, by headings, first words of lines, templates and titles.
 
-The signs are headings and the first words of lines, in the languages of the largest Wikipedias. A
-hatnote is a line at the start of a section that leads to another page, such as "For other uses,
-see ...".
+These are lists of references; hatnotes, which are lines at the start of a section that lead to
+another page, such as "For other uses, see ..."; and pages that only lead to other pages:
+disambiguation pages and lists. A page about all bearers of a name (a surname, ships of one name) is
+a set index, which Wikipedia counts among the lists. The words are those of `languages.toml`.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 from ..text import words
+from .languages import listed, listed_by_language
 from .markup import LinkedText
 from .pages import HATNOTE, Page, Section
 
 __all__ = [
+    "DISAMBIGUATION",
+    "LIST",
     "REFERENCES",
     "begins_with_hatnote",
     "boilerplate_sections",
+    "kind_of_page",
+    "kind_of_wikitext",
     "set_hatnotes_apart",
 ]
 
 REFERENCES = "references"
 """The region of links in sections with a heading of boilerplate."""
 
-_HEADINGS = frozenset(
-    # en
-    {"references", "references and notes", "notes and references", "footnotes", "citations"}
-    | {"references and footnotes", "notes and citations", "bibliography", "works cited"}
-    | {"cited sources", "general references", "references and sources", "sources and references"}
-    | {"external links", "external link", "external sources", "weblinks", "web links"}
-    | {"other websites", "other website", "more websites", "related websites", "other links"}
-    | {"further reading", "more reading", "other reading", "further information"}
-    | {"external links and references", "references and external links", "bibliography and links"}
-    # de, nl, sv
-    | {"einzelnachweise", "nachweise", "belege", "literatur", "weblinks", "fußnoten"}
-    | {"einzelnachweise und anmerkungen", "anmerkungen und einzelnachweise", "externe links"}
-    | {"quellen und literatur", "literatur und quellen", "literatur und weblinks"}
-    | {"bronnen", "referenties", "externe link", "literatuur", "bronnen, noten en/of referenties"}
-    | {"bronnen, noten of referenties", "noten en referenties", "bibliografie", "voetnoten"}
-    | {"källor", "referenser", "noter", "externa länkar", "litteratur", "källor och litteratur"}
-    | {"vidare läsning", "fotnoter", "webbkällor", "tryckta källor"}
-    # fr, es, it, pt, ro, ca
-    | {"références", "notes et références", "références et notes", "notes et sources"}
-    | {"liens externes", "lien externe", "bibliographie", "sources et références"}
-    | {"sources et bibliographie", "pour en savoir plus", "lectures complémentaires"}
-    | {"referencias", "notas y referencias", "enlaces externos", "enlace externo", "bibliografía"}
-    | {"fuentes", "lecturas adicionales", "notas al pie", "referencias y notas", "citas"}
-    | {"collegamenti esterni", "bibliografia", "altri progetti", "riferimenti", "fonti"}
-    | {"note e riferimenti", "referências", "ligações externas", "ligação externa", "fontes"}
-    | {"notas e referências", "leitura adicional", "leituras adicionais", "links externos"}
-    | {"referințe", "legături externe", "bibliografie", "note și referințe", "lectură suplimentară"}
-    | {"referències", "enllaços externs", "notes i referències", "bibliografia complementària"}
-    # pl, cs, ru, uk
-    | {"przypisy", "linki zewnętrzne", "literatura", "źródła", "bibliografia i linki"}
-    | {"externí odkazy", "další literatura", "poznámky pod čarou", "zdroje"}
-    | {"ссылки", "источники", "литература", "сноски", "примечания и ссылки", "библиография"}
-    | {"примечания", "комментарии и примечания", "внешние ссылки", "дополнительная литература"}
-    | {"посилання", "джерела", "література", "виноски", "зовнішні посилання", "бібліографія"}
-    | {"примітки", "примітки та джерела", "додаткова література"}
-    # fi, hu, tr, vi, id, ceb, da, no
-    | {"lähteet", "aiheesta muualla", "viitteet", "kirjallisuutta", "kirjallisuus"}
-    | {"források", "jegyzetek", "irodalom", "külső hivatkozások", "további információk"}
-    | {"hivatkozások", "további olvasnivalók", "felhasznált irodalom"}
-    | {"kaynakça", "kaynaklar", "dış bağlantılar", "dipnotlar", "konuyla ilgili yayınlar"}
-    | {"tham khảo", "liên kết ngoài", "chú thích", "thư mục", "đọc thêm", "nguồn tham khảo"}
-    | {"referensi", "pranala luar", "bacaan lanjutan", "daftar pustaka", "catatan kaki"}
-    | {"mga gumbanan sa gawas", "ang mga gi basihan niini", "mga reperensya", "mga pakisayran"}
-    | {"mga sumpay sa gawas", "kasaysayan sa mga reperensya", "referencer", "kilder"}
-    | {"eksterne henvisninger", "eksterne lenker", "referanser", "litteratur og kilder"}
-    # ar, arz, fa, he, ko, el, hi
-    | {"مراجع", "المراجع", "مصادر", "المصادر", "وصلات خارجية", "روابط خارجية", "هوامش"}
-    | {"قراءات إضافية", "المراجع والمصادر", "لينكات برانيه", "لينكات بره", "منابع", "پانویس"}
-    | {"پیوند به بیرون", "یادداشت‌ها", "برای مطالعهٔ بیشتر", "הערות שוליים", "קישורים חיצוניים"}
-    | {"לקריאה נוספת", "מקורות", "각주", "외부 링크", "참고 문헌", "참고문헌", "같이 읽기"}
-    | {"παραπομπές", "εξωτερικοί σύνδεσμοι", "πηγές", "βιβλιογραφία", "सन्दर्भ", "संदर्भ"}
-    | {"बाहरी कड़ियाँ", "बाहरी कड़ियां"}
-    # zh, ja
-    | {"参考文献", "參考文獻", "参考资料", "參考資料", "外部链接", "外部連結", "外部鏈接"}
-    | {"脚注", "外部リンク", "出典", "関連書籍", "参考图书", "延伸阅读", "延伸閱讀", "注释", "註釋"}
-)
-_WIKI_HEADINGS = frozenset(
-    {"sources", "links", "quellen", "liens", "annexes", "reference"}
-    | {"notes", "note", "notas", "notes and sources", "anmerkungen", "noten", "noot", "uwagi"}
-    | {"poznámky", "комментарии", "notlar", "catatan", "huomautukset", "megjegyzések", "merknader"}
-)
-"""Headings that stand over lists in a wiki, and over text on other web pages."""
+DISAMBIGUATION = "disambiguation"
+LIST = "list"
 
+_HEADINGS = frozenset(listed("references"))
+_WIKI_HEADINGS = _HEADINGS | frozenset(listed("references_in_wikis"))
 _LONGEST = 400
 _LONGEST_WITHOUT_LINK = 150
-_PHRASES = (
-    # en
-    r"for (?:other|the|an?|more|further|information|details|similar|general|its|people|places)\b"
-    r".{1,160}?\bsee\b",
-    r"(?:this article is about|not to be confused with)\b",
-    r"this (?:page|section) is about .{1,200}?\b(?:for|see)\b",
-    r"(?:main (?:articles?|pages?)|see also|further information|see main article)\s*:",
-    r"[\"“]?.{1,80} (?:redirects|links) here\.",
-    r"(?:the )?article (?:about|on|for) .{1,120} (?:is|are) (?:at|here)\b",
-    # de, nl, sv, da
-    r"dieser artikel (?:behandelt|beschreibt|befasst sich|erläutert|handelt von)\b",
-    r"(?:weitere bedeutungen|andere bedeutungen|für (?:andere|weitere)|zu[mr]? .{1,80}) ?.{0,80}"
-    r"\bsiehe\b",
-    r"→? ?(?:hauptartikel|siehe auch|siehe hauptartikel)\s*:",
-    r"(?:zie .{1,80} voor (?:andere|het|de|een)|voor andere betekenissen.{0,60} zie)\b",
-    r"(?:hoofdartikel|zie ook|zie hoofdartikel|huvudartikel|se även|hovedartikel|se også)\s*:",
-    r"(?:niet te verwarren met|ej att förväxla med|för andra betydelser)\b",
-    # fr, es, it, pt
-    r"pour (?:les articles homonymes|d['’]autres significations|.{1,60} homonymes?)\b.{0,80}voir\b",
-    r"(?:ne pas confondre|ne doit pas être confondue?|cet article (?:concerne|traite))\b",
-    r"(?:articles? (?:principal|principaux|détaillés?|connexes?)|voir aussi)\s*:",
-    r"para (?:otros usos|otras acepciones|otros significados|el|la|los|las)\b.{0,120}véase\b",
-    r"(?:no (?:debe )?confund\w+ con|artículos? principal(?:es)?\s*:|véase también\s*:)",
-    r"(?:disambiguazione\b|nota disambigua|se stai cercando|(?:lo stesso argomento in dettaglio"
-    r"|voc[ei] principal[ei]|vedi anche)\s*:)",
-    r"(?:para outros significados|não confundir com)\b",
-    r"(?:artigos? principa(?:l|is)|ver também|ver artigo principal|nota)\s*:",
-    # pl, cs, ru, uk
-    r"(?:ten artykuł dotyczy|tento článek je o|další významy jsou uvedeny)\b",
-    r"(?:zobacz też|główny artykuł|osobny artykuł|hlavní článek|viz též|podrobnější informace)"
-    r"\s*:",
-    r"(?:у этого термина существуют и другие значения|о других значениях|эта статья (?:—|–|-) ?о"
-    r"|не (?:следует )?путать с)\b",
-    r"(?:основная статья|см\. также|основна стаття|див\. також)\s*:",
-    r"(?:ця стаття (?:—|–|-) ?про|про інші значення|не плутати з)\b",
-    # fi, hu, tr, vi, ar
-    r"tämä artikkeli (?:kertoo|käsittelee)\b",
-    r"(?:pääartikkeli|katso myös|fő szócikk|lásd még|ana madde|ayrıca bakınız|bài chi tiết"
-    r"|bài viết chính|xem thêm|المقالة الرئيسة|مقالة مفصلة|طالع أيضا|انظر أيضا)\s*:",
-    r"(?:ez a szócikk|başlığın diğer anlamları için|bài này viết về|đối với các định nghĩa khác)\b",
-    r"(?:هذه المقالة عن|لمعان أخرى)\b",
+_HATNOTE = re.compile("|".join(listed("hatnotes")), re.IGNORECASE)
+_DISAMBIGUATION_TEMPLATES = frozenset(listed("disambiguation_templates"))
+_LIST_TEMPLATES = frozenset(listed("list_templates"))
+_DISAMBIGUATION_TITLE = re.compile(
+    rf"\((?:{'|'.join(listed('disambiguation_titles'))})\)$", re.IGNORECASE
 )
-_HATNOTE = re.compile("|".join(_PHRASES), re.IGNORECASE)
+_LIST_TITLE = re.compile("|".join(listed("list_titles")))
+_LIST_TITLE_BY_LANGUAGE = {
+    language: re.compile("|".join(patterns))
+    for language, patterns in listed_by_language("list_titles_of_language").items()
+}
+_MAGIC_WORD = "__DISAMBIG__"
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<nowiki>.*?(?:</nowiki>|\Z)|\{\{\{[^{}]*\}\}\}", re.DOTALL)
+_TEMPLATE = re.compile(r"\{\{\s*([^|{}\[\]<>#\n]+)")
 
 
 def boilerplate_sections(sections: Iterable[Section], *, is_web: bool = False) -> list[bool]:
-    """Tell which sections are boilerplate: a heading says so, or the heading of one above it.
+    """Return which sections are boilerplate: its heading says so, or the heading of one above it.
 
     Args:
         sections: the sections of a page in order.
         is_web: whether the page may be any web page, where "Notes" is a heading of text.
     """
+    headings = _HEADINGS if is_web else _WIKI_HEADINGS
     marks: list[bool] = []
     level = 0  # above 0 in a section of boilerplate and in the sections below it
     for section in sections:
         if section.level <= level:
             level = 0
-        heading = section.title.strip(" :").lower()
-        if not level and (heading in _HEADINGS or (heading in _WIKI_HEADINGS and not is_web)):
+        if not level and section.title.strip(" :").lower() in headings:
             level = section.level
         marks.append(level > 0)
     return marks
@@ -170,7 +90,7 @@ def set_hatnotes_apart(page: Page) -> None:
 
 
 def begins_with_hatnote(text: str) -> bool:
-    """Tell whether the first line of a text reads like a hatnote."""
+    """Return whether the first line of a text reads like a hatnote."""
     return any(_hatnotes(LinkedText(text, [])))
 
 
@@ -193,3 +113,41 @@ def _part(body: LinkedText, start: int, end: int) -> LinkedText:
     inside = (link for link in body.links if start <= link.start and link.end <= end)
     links = [link.at(link.start - start, link.end - start) for link in inside]
     return LinkedText(body.text[start:end], links)
+
+
+def kind_of_page(title: str, language: str = "en", text_kind: str | None = None) -> str | None:
+    """Return the kind of a page: ``"disambiguation"``, ``"list"`` or None.
+
+    Args:
+        title: the title of the page as a reader sees it.
+        language: its language code.
+        text_kind: the kind that its text tells, such as `kind_of_wikitext`.
+    """
+    if text_kind == DISAMBIGUATION:
+        return text_kind
+    return _kind_of_title(title, language) or text_kind
+
+
+def kind_of_wikitext(wikitext: str) -> str | None:
+    """Return the kind that the magic word and the names of templates tell, or None."""
+    kind = _kind_of_marks(wikitext)
+    return _kind_of_marks(_HIDDEN.sub("", wikitext)) if kind else None
+
+
+def _kind_of_marks(wikitext: str) -> str | None:
+    names = {name.replace("_", " ").strip().lower() for name in _TEMPLATE.findall(wikitext)}
+    if _MAGIC_WORD in wikitext or any(map(_disambiguates, names)):
+        return DISAMBIGUATION
+    return None if names.isdisjoint(_LIST_TEMPLATES) else LIST
+
+
+def _kind_of_title(title: str, language: str) -> str | None:
+    title = unicodedata.normalize("NFKC", title).strip()
+    if title.endswith(")") and _DISAMBIGUATION_TITLE.search(title):
+        return DISAMBIGUATION
+    pattern = _LIST_TITLE_BY_LANGUAGE.get(language, _LIST_TITLE)
+    return LIST if _LIST_TITLE.match(title) or pattern.match(title) else None
+
+
+def _disambiguates(name: str) -> bool:
+    return name in _DISAMBIGUATION_TEMPLATES or name.endswith(" disambiguation")

@@ -1,13 +1,15 @@
-"""Options of the corpus stage."""
+"""Options of the corpus stage, and where folders of sources stand on a published site."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from ..errors import HarpError
 from ..options import Count, Options, option
-from .site_roots import site_roots
 
-__all__ = ["CorpusOptions"]
+__all__ = ["CorpusOptions", "SiteRoot", "site_roots"]
 
 
 @dataclass(kw_only=True)
@@ -30,3 +32,34 @@ class CorpusOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         site_roots(self.site_root)
+
+
+class SiteRoot(NamedTuple):
+    """The place of a published site in the folder of its sources.
+
+    Attributes:
+        prefix: the start of addresses on the site, such as ``/cpp/``.
+        folder: what stands for it, as a path below the folder of the sources, such as ``docs/``.
+    """
+
+    prefix: str
+    folder: str
+
+
+def site_roots(options: Sequence[str]) -> tuple[SiteRoot, ...]:
+    """Read options of the form ``/cpp/=docs/``; the longest prefix comes first.
+
+    Raises:
+        HarpError: an option has another form.
+    """
+    roots = []
+    for text in options:
+        prefix, equals, folder = text.partition("=")
+        if not equals or not prefix.endswith("/"):
+            raise HarpError(
+                f"--site-root {text}: give the start of addresses and its folder, such as "
+                "/cpp/=docs/, or /cpp/= for the folder of the source itself"
+            )
+        folder = folder.strip("/")
+        roots.append(SiteRoot(prefix, f"/{folder}/" if folder not in ("", ".") else "/"))
+    return tuple(sorted(roots, key=lambda root: (-len(root.prefix), root)))

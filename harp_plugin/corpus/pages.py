@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..text import words
+from .languages import listed
 from .markup import LinkedText
 
 __all__ = [
@@ -24,15 +25,7 @@ __all__ = [
 
 HATNOTE = "hatnote"
 """The region of hatnotes: notes at the start of a section that lead to other pages."""
-SEE_ALSO_HEADINGS = frozenset(
-    {"see also", "related pages", "other pages"}
-    | {"tan-awa usab", "tan-awa sab", "tan-awa"}
-    | {"siehe auch", "voir aussi", "articles connexes", "se även", "se också", "zie ook"}
-    | {"véase también", "vea también", "см. также", "смотри также", "voci correlate"}
-    | {"zobacz też", "zobacz także", "شوف كمان", "بص كمان", "انظر أيضا", "انظر أيضًا"}
-    | {"参见", "參見", "参看", "參看", "相关条目", "相關條目", "関連項目"}
-    | {"див. також", "xem thêm", "ver também", "جستارهای وابسته", "vegeu també"}
-)
+SEE_ALSO_HEADINGS = frozenset(listed("see_also"))
 """Headings of see-also sections in lower case, in the languages of the largest Wikipedias."""
 
 

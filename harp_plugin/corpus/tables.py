@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from ..sampling import stable_id
 from ..text import normalize_anchor, title_anchors, words
-from .boilerplate import REFERENCES, boilerplate_sections, set_hatnotes_apart
+from .boilerplate import REFERENCES, boilerplate_sections, kind_of_page, set_hatnotes_apart
 from .near_duplicates import bands
-from .page_kinds import kind_of_page
 from .pages import Dropped, IndexTerm, Page, Redirect
 from .readers import Reader
 from .scripts import refusal

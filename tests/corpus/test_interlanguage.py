@@ -6,7 +6,7 @@ import pytest
 from wikitexts import wikitexts
 
 from harp_plugin.corpus.wikitext import Site, parse_page
-from harp_plugin.corpus.wikitext.interlanguage import INTERLANGUAGE, without_interlanguage
+from harp_plugin.corpus.wikitext.lines import INTERLANGUAGE, without_interlanguage
 
 ENDS = {
     "on a line": ("An acid.\n\n", "arz:حمضnew:अम्ल\n"),

@@ -6,10 +6,9 @@ import pytest
 from reading import read, read_bytes
 
 from harp_plugin.corpus.markdown import MarkdownAddress
-from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.corpus.options import CorpusOptions, site_roots
 from harp_plugin.corpus.pages import Dropped, IndexTerm, Page, Redirect
 from harp_plugin.corpus.readers import choose_reader, configured_reader, sources
-from harp_plugin.corpus.site_roots import site_roots
 from harp_plugin.corpus.urls import INSIDE, NO_PAGE, OUTSIDE
 from harp_plugin.errors import HarpError
 

@@ -7,9 +7,9 @@ import pytest
 from dumps import write_dump
 from reading import read
 
+from harp_plugin.corpus.boilerplate import kind_of_page, kind_of_wikitext
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.corpus.page_kinds import kind_of_page, kind_of_wikitext
 from harp_plugin.text import title_anchors
 from harp_plugin.work.parquet import read_table
 

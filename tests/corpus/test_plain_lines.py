@@ -10,7 +10,7 @@ from reading import read
 
 from harp_plugin.corpus.pages import Page
 from harp_plugin.corpus.wikitext import Site, page, parse_page
-from harp_plugin.corpus.wikitext.plain_lines import put_back, set_aside
+from harp_plugin.corpus.wikitext.lines import put_back, set_aside
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
+from ...text import WORD
+from ..languages import listed
 from ..pages import Dropped
 from ..urls import registrable_domain
-from .anchors import NUMBERED, WORDLESS, is_numbered, is_wordless
 
 __all__ = ["OMITTED_ELEMENTS", "Attributes", "HtmlRules", "Resolver", "WebRules"]
 
@@ -60,6 +61,12 @@ _NAME = re.compile("[a-z]+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
+_WORDLESS = "anchor text without a word"
+_NUMBERED = "anchor text that is a number (Section 5.1)"
+_NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
+_NUMBERED_LABEL = re.compile(
+    rf"(?:(?i:{'|'.join(listed('numbered_labels'))})s?\.? |§+ ?){_NUMBER}[.:]?"
+)
 _CODE, _CONTROL, _EMBEDDED = "code", "a form", "what is embedded"
 OMITTED_ELEMENTS = {
     **dict.fromkeys(("pre", "listing", "plaintext", "xmp"), _CODE),
@@ -202,10 +209,10 @@ class WebRules:
         Signs say nothing, and neither do numbered labels inside a site. On another site, a label
         such as "Section 230" may be the name of the page.
         """
-        if is_wordless(anchor):
-            return WORDLESS
-        if is_numbered(anchor) and _same_site(target, self.address.key):
-            return NUMBERED
+        if WORD.search(anchor) is None:
+            return _WORDLESS
+        if _NUMBERED_LABEL.fullmatch(anchor) and _same_site(target, self.address.key):
+            return _NUMBERED
         return None
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
+from ..options import SiteRoot
 from ..pages import Dropped
-from ..site_roots import SiteRoot
 from ..urls import INSIDE, FileAddress
 
 __all__ = ["PAGE_SUFFIXES", "XREF", "MarkdownAddress"]

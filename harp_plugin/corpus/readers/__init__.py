@@ -1,6 +1,5 @@
 """Readers of hyperlinked sources, one file for each format, and their registry."""
 
-from .base import Reader
 from .clueweb22 import ClueWeb22Reader
 from .harp_anchors import HarpAnchorsReader
 from .html import HtmlReader
@@ -8,7 +7,7 @@ from .irds import IrDatasetsReader
 from .kilt import KiltReader
 from .markdown import MarkdownReader
 from .mediawiki import MediaWikiReader
-from .registry import READERS, UnknownFormat, choose_reader, configured_reader
+from .registry import READERS, Reader, UnknownFormat, choose_reader, configured_reader
 from .source import Source, sources
 from .warc import WarcReader
 from .wikimedia_enterprise import WikimediaEnterpriseReader

@@ -21,9 +21,8 @@ from ..markdown import (
     markdown_items,
     with_includes,
 )
-from ..options import CorpusOptions
+from ..options import CorpusOptions, SiteRoot, site_roots
 from ..pages import Dropped, Item
-from ..site_roots import SiteRoot, site_roots
 from ..urls import FileAddress
 from .source import Source
 

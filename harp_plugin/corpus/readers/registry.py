@@ -1,14 +1,17 @@
-"""The registry of readers, and the choice of the reader for a source.
+"""What a reader is, the registry of readers, and the choice of the reader for a source.
 
 Other packages add readers by an entry point in the group ``harp_plugin.readers``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
 from ...errors import HarpError
 from ...registry import Registry
 from ..options import CorpusOptions
-from .base import Reader
+from ..pages import Item
 from .clueweb22 import ClueWeb22Reader
 from .harp_anchors import HarpAnchorsReader
 from .html import HtmlReader
@@ -20,7 +23,31 @@ from .source import Source
 from .warc import WarcReader
 from .wikimedia_enterprise import WikimediaEnterpriseReader
 
-__all__ = ["READERS", "UnknownFormat", "choose_reader", "configured_reader"]
+__all__ = ["READERS", "Reader", "UnknownFormat", "choose_reader", "configured_reader"]
+
+
+class Reader(Protocol):
+    """Reads one source format.
+
+    `records` runs in one process and should be cheap; `parse` runs in many processes. A record
+    that holds more than one page has their number as its attribute ``pages``. A reader with a
+    method ``configure(options)`` gets the options of the corpus stage before `records` runs; what
+    `parse` needs of them belongs into the records.
+    """
+
+    def recognizes(self, source: Source) -> bool:
+        """Tell whether a source has this format, by its ``head`` or its ``collection``."""
+
+    def records(self, source: Source) -> Iterator[Any]:
+        """Stream picklable records of at most 64 MiB each; records of type Dropped are counted.
+
+        Raises:
+            HarpError: the source is damaged; the message names the source and the position.
+        """
+
+    def parse(self, record: Any) -> Iterable[Item]:
+        """Turn one record into pages and redirects, or say why it is dropped."""
+
 
 READERS: Registry[type[Reader]] = Registry(
     "harp_plugin.readers",

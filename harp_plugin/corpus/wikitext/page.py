@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -16,18 +17,39 @@ import mwparserfromhell
 from mwparserfromhell import nodes
 
 from ...text import normalize_title, without_surrogates
+from ..boilerplate import kind_of_wikitext
 from ..markup import Link, LinkedText
-from ..page_kinds import kind_of_wikitext
 from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
-from .apostrophes import keep_apostrophes
 from .cleanup import clean_anchor, clean_prose
-from .hatnotes import take_hatnotes
-from .interlanguage import INTERLANGUAGE, without_interlanguage
-from .plain_lines import MARK, PLAIN_LINK, put_back, set_aside, without_bullets
+from .lines import (
+    INTERLANGUAGE,
+    MARK,
+    PLAIN_LINK,
+    keep_apostrophes,
+    put_back,
+    set_aside,
+    take_hatnotes,
+    without_bullets,
+    without_interlanguage,
+)
 from .prose import TEXT_TEMPLATES, VERBATIM_TAGS, prose_only
-from .site import Site
 
-__all__ = ["DEBRIS", "parse_page"]
+__all__ = [
+    "CANONICAL_NAMESPACES",
+    "DEBRIS",
+    "MEDIA_NAMESPACES",
+    "Site",
+    "parse_page",
+    "wiki_language",
+]
+
+CANONICAL_NAMESPACES = frozenset(
+    {"media", "special", "talk", "user", "wikipedia", "project", "file", "image", "mediawiki"}
+    | {"template", "help", "category", "portal", "book", "draft", "module", "timedtext", "topic"}
+)
+"""English names of the namespaces that hold no articles, in lower case."""
+MEDIA_NAMESPACES = frozenset({"file", "image", "category", "media"})
+"""Those of them whose links show no text."""
 
 _PROSE_TAGS = frozenset(
     {"a", "abbr", "b", "big", "blockquote", "center", "cite", "code", "del", "dfn", "div", "em"}
@@ -44,6 +66,31 @@ _MARKUP = re.compile(r"[\[\]{}<>&]")
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
 DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb", re.IGNORECASE)
 """Matches marks that remain in the text where the wikitext is malformed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The settings of a wiki that parsing depends on.
+
+    Attributes:
+        namespaces: lower-case names of the namespaces that hold no articles.
+        media: those of them whose links show no text (files and categories).
+        first_letter: whether the first letter of a title is always a capital letter.
+        language: the language code.
+    """
+
+    namespaces: frozenset[str] = CANONICAL_NAMESPACES
+    media: frozenset[str] = MEDIA_NAMESPACES
+    first_letter: bool = True
+    language: str = "en"
+
+
+def wiki_language(code: str) -> str:
+    """Return the language code of a wiki by its code; a wiki without a code counts as English.
+
+    The code of a wiki is its language code, but the Simple English Wikipedia has ``simple``.
+    """
+    return "en" if code in ("", "simple") else code
 
 
 def parse_page(title: str, wikitext: str, site: Site) -> Page:
