@@ -106,6 +106,12 @@ def _check(request: BuildRequest) -> None:
 
 
 def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Read all sources into Parquet shards under ``corpus``.
+
+    Raises:
+        HarpError: a source is missing, damaged, of no known format, changes while it is read,
+            or yields nothing, or pages only in scripts without spaces.
+    """
     options = request.of(CorpusOptions)
     runs, unreadable = find_runs([sources(name) for name in request.sources], options.reader)
     if unreadable:
@@ -126,11 +132,6 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
 
 
 build_corpus = BuildStage("corpus", (), _options, _read_sources, _check)
-"""Reads all sources into Parquet shards under ``corpus``.
-
-Further `HarpError`: a source is missing, damaged, of no known format, changes while it is read, or
-yields nothing, or pages only in scripts without spaces.
-"""
 
 
 def _inputs(source_names: Sequence[str | Path]) -> dict[str, str]:

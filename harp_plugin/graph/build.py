@@ -1,4 +1,23 @@
-"""The graph stage, which resolves links."""
+"""The graph stage resolves the links of the stage ``corpus``.
+
+The stage writes these tables. Each is sorted by its id, ``see_also`` by source and target.
+
+| table | row |
+|---|---|
+| ``anchors`` | a resolved link: id, sentence, start, end, normalized, text_id, page, source |
+| ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets, linked |
+| ``page_links`` | the links on and to a page: id, anchors, targets, linked, sources |
+| ``documents`` | a page that may be a document: id, in_links, sources (distinct pages) |
+| ``anchor_texts`` | a distinct text: id, normalized, occurrences, pages, …, targets |
+| ``ambiguous_texts`` | a text of several pages: id, pages, counts, anchors, anchor_pages |
+| ``see_also`` | a see-also link between two pages: source, target |
+| ``held_out_links`` | a link that no other table shows: the columns of ``anchors`` |
+
+Held-out links resolve, but no task learns from them: no table but the last one has them, apart from
+the columns ``linked`` and ``targets``, which list pages that are not negatives. There is such a
+table only where links are held out. The ``counts`` of the manifest say how many anchors look like
+near-duplicates or spam: see `harp_plugin.graph.quality.counts`.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +30,23 @@ from ..work.manifest import read_manifest
 from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
 from .anchor_texts import ambiguous_texts, anchor_texts
-from .held_out import held_out_links
 from .links import (
     anchors_by_sentence,
     documents,
     double_links,
     dropped_links,
+    dropped_see_also,
+    held_out_links,
     resolved_anchors,
     resolved_links,
+    resolved_see_also,
+    see_also,
 )
 from .options import GraphOptions
 from .page_links import page_links
 from .pages import checked_pages, coded_pages, dropped_pages, near_duplicates, sites
 from .quality import counts, repeated_sentences
 from .redirects import dropped_redirects, title_steps
-from .see_also import dropped_see_also, resolved_see_also, see_also
 
 __all__ = ["build_graph", "steps"]
 
@@ -37,6 +58,11 @@ def _options(request: BuildRequest) -> StageOptions:
 
 
 def _resolve_links(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Run the steps of the stage.
+
+    Raises:
+        HarpError: the corpus has links and none resolves, or the engine fails.
+    """
     corpus = request.directory / "corpus"
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
     counted = run_steps(
@@ -81,25 +107,3 @@ def steps(options: GraphOptions) -> list[Step]:
 
 
 build_graph = BuildStage("graph", ("corpus",), _options, _resolve_links)
-"""Resolves the links of the stage ``corpus``.
-
-The stage writes these tables. Each is sorted by its id, ``see_also`` by source and target.
-
-| table | row |
-|---|---|
-| ``anchors`` | a resolved link: id, sentence, start, end, normalized, text_id, page, source |
-| ``sentence_anchors`` | the anchors of a sentence: id, anchors, pages, targets, linked |
-| ``page_links`` | the links on and to a page: id, anchors, targets, linked, sources |
-| ``documents`` | a page that may be a document: id, in_links, sources (distinct pages) |
-| ``anchor_texts`` | a distinct text: id, normalized, occurrences, pages, …, targets |
-| ``ambiguous_texts`` | a text of several pages: id, pages, counts, anchors, anchor_pages |
-| ``see_also`` | a see-also link between two pages: source, target |
-| ``held_out_links`` | a link that no other table shows: the columns of ``anchors`` |
-
-Held-out links resolve, but no task learns from them: no table but the last one has them, apart from
-the columns ``linked`` and ``targets``, which list pages that are not negatives. There is such a
-table only where links are held out. The ``counts`` of the manifest say how many anchors look like
-near-duplicates or spam: see `harp_plugin.graph.quality.counts`.
-
-Further `HarpError`: the corpus has links and none resolves, or the engine fails.
-"""

@@ -1,4 +1,4 @@
-"""Resolves links to pages, or gives the reason why they are dropped."""
+"""Resolves links and see-also links to pages, or gives the reason why they are dropped."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..corpus.boilerplate import REFERENCES
 from ..corpus.pages import HATNOTE
+from ..sampling import stable_id
 from .functional import FUNCTIONAL_ANCHORS
-from .held_out import is_held_out
 from .options import GraphOptions
 from .reasons import HELD_OUT, NO_DOCUMENT, NO_SOURCE, SAME_SITE, code_cases, count_reasons
 
@@ -21,13 +21,17 @@ __all__ = [
     "documents",
     "double_links",
     "dropped_links",
+    "dropped_see_also",
+    "held_out_links",
     "resolved_anchors",
     "resolved_links",
+    "resolved_see_also",
+    "see_also",
     "title_anchors",
 ]
 
 _PRIME = 2**31 - 1
-"""The modulus for shares of ids; a prime is coprime to the other moduli that divide ids."""
+"""The modulus for fractions of ids; a prime is coprime to the other moduli that divide ids."""
 
 
 def double_links(tables: Tables) -> ir.Table:
@@ -95,9 +99,9 @@ def _link_reasons(options: GraphOptions) -> list[tuple]:
         functional = _.normalized.isin(sorted(FUNCTIONAL_ANCHORS))
         cases.append((functional, "link whose text is functional"))
     if options.title_anchors < 1:
-        in_share = _.id % _PRIME < round(options.title_anchors * _PRIME)
+        in_fraction = _.id % _PRIME < round(options.title_anchors * _PRIME)
         cases.append(
-            (_.title_text.notnull() & ~in_share, "link whose text is the title of its page")
+            (_.title_text.notnull() & ~in_fraction, "link whose text is the title of its page")
         )
     return cases
 
@@ -106,7 +110,7 @@ def _held_out(options: GraphOptions) -> list[tuple]:
     """Return the case of links that are held out, which no other reason drops."""
     from ibis import _
 
-    held_out = is_held_out(_.page, _.text_id, options)
+    held_out = _is_held_out(_.page, _.text_id, options)
     return [] if held_out is None else [(held_out, HELD_OUT)]
 
 
@@ -191,3 +195,74 @@ def documents(tables: Tables) -> ir.Table:
     return joined.select(
         "id", in_links=joined.in_links.fill_null(0), sources=joined.sources.fill_null(0)
     )
+
+
+def _is_held_out(page: ir.IntegerColumn, text_id: ir.IntegerColumn, options: GraphOptions):
+    """Return whether links to these pages, of these texts, are held out; None if no link is.
+
+    A page or a text is held out with all its links. A larger fraction holds out more of them, and
+    another seed others.
+    """
+    if not options.held_out_links:
+        return None
+    return _is_drawn(page if options.held_out_by == "page" else text_id, options)
+
+
+def _is_page_held_out(page: ir.IntegerColumn, options: GraphOptions):
+    """Return whether all links to these pages are held out; None if no page is held out."""
+    if not options.held_out_links or options.held_out_by != "page":
+        return None
+    return _is_drawn(page, options)
+
+
+def _is_drawn(id: ir.IntegerColumn, options: GraphOptions) -> ir.BooleanColumn:
+    factor = 1 + stable_id("held-out links", options.seed) % (_PRIME - 1)
+    return (id % _PRIME) * factor % _PRIME < round(options.held_out_links * _PRIME)
+
+
+def held_out_links(tables: Tables) -> ir.Table:
+    """Return the links that are held out, and that nothing else would have dropped.
+
+    Columns: those of the table ``anchors``.
+    """
+    links = tables["resolved_links"]
+    return links.filter(links.reason == HELD_OUT).drop("reason")
+
+
+def resolved_see_also(tables: Tables, *, options: GraphOptions) -> ir.Table:
+    """Return all see-also links with their targets, or with the reason why they are dropped."""
+    import ibis
+    from ibis import _
+
+    pages, titles = tables["pages"], tables["titles"]
+    listed = pages.select(source="id", key=pages.see_also.unnest()).distinct()
+    origin = tables["coded_pages"].select(source="id", unfit_source="no_source")
+    target = titles.select("title", target="page", unfit_target="no_source")
+    joined = listed.left_join(target, [("key", "title")]).left_join(origin, "source")
+    same = ibis.window(group_by=["source", "target"], order_by="key")
+    joined = joined.mutate(repeated=ibis.row_number().over(same))
+    held_out = _is_page_held_out(_.target, options)
+    reason = ibis.cases(
+        (_.target.isnull(), "see-also link to a missing page"),
+        (_.target == _.source, "see-also link to its own page"),
+        *code_cases("see-also link to ", _.unfit_target, NO_SOURCE),
+        *code_cases("see-also link from ", _.unfit_source, NO_SOURCE),
+        (_.repeated > 0, "see-also link that repeats another"),
+        *([] if held_out is None else [(held_out, "see-also link to a held-out page")]),
+        else_=ibis.null("string"),
+    )
+    return joined.select("source", "target", reason=reason)
+
+
+def dropped_see_also(tables: Tables) -> ir.Table:
+    """Count the dropped see-also links by reason."""
+    return count_reasons(tables["resolved_see_also"])
+
+
+def see_also(tables: Tables) -> ir.Table:
+    """Return the distinct pairs of pages that see-also links connect.
+
+    Columns: source, target.
+    """
+    resolved = tables["resolved_see_also"]
+    return resolved.filter(resolved.reason.isnull()).select("source", "target")

@@ -118,6 +118,16 @@ def _check(request: BuildRequest) -> None:
 
 
 def _retrieve(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Retrieve the best documents for each query by which tasks draw hard negatives.
+
+    The documents of the build are indexed, title and lead, and the index is removed when the stage
+    is finished. A query for which nothing is retrieved is counted as dropped. Spark retrieves in
+    its executors, from an index that this process makes.
+
+    Raises:
+        HarpError: most letters of the documents are not Latin, PISA fails, or nothing is
+            retrieved.
+    """
     _index(request.directory, request.quiet).make()
     miner = Bm25Miner(request.directory, stage.options["depth"])
     mine(stage, request, miner, workers=request.workers, engine=request.engine)
@@ -173,12 +183,3 @@ def _check_results(rows: Mapping[str, int], drops: Mapping[str, int]) -> None:
 build_bm25_negatives = BuildStage(
     "bm25_negatives", ("corpus", "graph"), _options, _retrieve, _check, clean=_remove_index
 )
-"""Retrieves the best documents for each query by which tasks draw hard negatives.
-
-The documents of the build are indexed, title and lead, and the index is removed when the stage is
-finished. A query for which nothing is retrieved is counted as dropped. Spark retrieves in its
-executors, from an index that this process makes.
-
-Further `HarpError`: most letters of the documents are not Latin, PISA fails, or nothing is
-retrieved.
-"""

@@ -61,6 +61,13 @@ def _check(request: BuildRequest) -> None:
 
 
 def _find_nearest(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Find the nearest documents of each query by which tasks draw hard negatives.
+
+    They are what a bi-encoder mines for its next round of training: ANCE's negatives (Xiong et al.
+    2021), with which Anchor-DR trains for its second epoch ("Implementation details"). The encoder
+    reads the query, and the title and the lead of the page. The vectors of the documents are kept
+    until the stage is finished. It runs in this process: the threads of torch divide the work.
+    """
     index = _index(request)
     index.make()
     mine(stage, request, DenseMiner(index, stage.options["depth"]))
@@ -88,10 +95,3 @@ def _encoder(request: BuildRequest, device: str | None = None) -> Encoder:
 build_dense_negatives = BuildStage(
     "dense_negatives", ("corpus", "graph"), _options, _find_nearest, _check, clean=_remove_index
 )
-"""Finds the nearest documents of each query by which tasks draw hard negatives.
-
-They are what a bi-encoder mines for its next round of training: ANCE's negatives (Xiong et al.
-2021), with which Anchor-DR trains for its second epoch ("Implementation details"). The encoder
-reads the query, and the title and the lead of the page. The vectors of the documents are kept until
-the stage is finished. It runs in this process: the threads of torch divide the work.
-"""

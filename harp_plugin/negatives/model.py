@@ -103,6 +103,13 @@ def _model(request: BuildRequest) -> str:
 
 
 def _rank_candidates(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
+    """Score the pages of the stage ``bm25_negatives`` by a model, and ranks them by this score.
+
+    The tables are those of ``bm25_negatives``, with the same pages in the model's order. The model
+    reads the texts that BM25 reads: the query, and the title and the lead of the page. On a CPU
+    every worker computes with one thread, so that the bytes do not depend on their number; on GPUs
+    there is one worker for each. Spark scores in its executors.
+    """
     candidates = request.directory / _CANDIDATES
     options = read_manifest(candidates)["settings"]
     for queries in options["queries"]:
@@ -129,10 +136,3 @@ build_model_negatives = BuildStage(
     _check,
     can_be_shared=True,
 )
-"""Scores the pages of the stage ``bm25_negatives`` by a model, and ranks them by this score.
-
-The tables are those of ``bm25_negatives``, with the same pages in the model's order. The model
-reads the texts that BM25 reads: the query, and the title and the lead of the page. On a CPU every
-worker computes with one thread, so that the bytes do not depend on their number; on GPUs there is
-one worker for each. Spark scores in its executors.
-"""

@@ -52,6 +52,17 @@ def _check(request: BuildRequest) -> None:
 
 
 def _score(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Score every anchor text by a classifier that tells queries from anchor texts.
+
+    The classifier is Anchor-DR's (section 3.2, eq. 3), with a logistic regression over the vectors
+    of an encoder in place of a small BERT. Queries are its positives, and as many distinct anchor
+    texts, functional ones among them, its negatives. The table ``anchor_texts`` has the columns
+    ``id`` and ``score``, the logit of being a query. It runs in this process: the threads of torch
+    divide the work.
+
+    Raises:
+        HarpError: there are too few queries or anchor texts.
+    """
     texts = BuildTexts(request.directory, verify=True)
     model = Encoder(stage.options["encoder"], device=request.device)
     classifier = _classifier(model, read_queries(_examples(request)), texts)
@@ -120,13 +131,3 @@ def _classifier(model: Encoder, queries: Sequence[str], texts: BuildTexts):
 
 
 build_query_likeness = BuildStage("query_likeness", ("corpus", "graph"), _options, _score, _check)
-"""Scores every anchor text by a classifier that tells queries from anchor texts.
-
-The classifier is Anchor-DR's (section 3.2, eq. 3), with a logistic regression over the vectors of
-an encoder in place of a small BERT. Queries are its positives, and as many distinct anchor texts,
-functional ones among them, its negatives. The table ``anchor_texts`` has the columns ``id`` and
-``score``, the logit of being a query. It runs in this process: the threads of torch divide the
-work.
-
-Further `HarpError`: there are too few queries or anchor texts.
-"""

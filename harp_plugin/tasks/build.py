@@ -40,6 +40,11 @@ def _options(request: BuildRequest) -> StageOptions:
 
 
 def _list_examples(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Write the ids of the examples of each task.
+
+    Raises:
+        HarpError: a task is unknown, or none has an example.
+    """
     tasks, tables = request.of(ExampleOptions).tasks, _tables(request.directory)
     if not read_manifest(request.directory / "graph")["rows"]["anchors"]:
         _check_tasks_without_links(stage, tasks, request)
@@ -83,7 +88,3 @@ def _tables(directory: Path) -> dict[str, Path]:
 
 
 build_examples = BuildStage("examples", ("corpus", "graph"), _options, _list_examples)
-"""Writes the ids of the examples of each task.
-
-Further `HarpError`: a task is unknown, or none has an example.
-"""

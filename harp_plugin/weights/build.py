@@ -87,6 +87,14 @@ def _options(request: BuildRequest) -> StageOptions:
 
 
 def _weigh(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
+    """Weigh the texts of a corpus, shard by shard.
+
+    On a CPU every worker computes with one thread, so that the bytes do not depend on their number;
+    on GPUs there is one worker for each. The language model and the contrast first count words:
+    their collection is the leads of the documents that links lead to, which are all the leads that
+    are weighed (the stage ``words`` counts the leads of all documents). The manifest's ``heads`` is
+    the model's number of attention heads.
+    """
     directory, device = request.directory, request.worker_device
     options = replace(request.of(WeightOptions), dtype=stage.options.get("dtype"))
     heads, devices = LanguageModelWeigher.heads, ["cpu"] * request.workers
@@ -279,11 +287,3 @@ build_weights = BuildStage(
     temporary=(COUNTED, _PAGE_ATTENTION),
     can_be_shared=True,
 )
-"""Weighs the texts of a corpus, shard by shard.
-
-On a CPU every worker computes with one thread, so that the bytes do not depend on their number; on
-GPUs there is one worker for each. The language model and the contrast first count words: their
-collection is the leads of the documents that links lead to, which are all the leads that are
-weighed (the stage ``words`` counts the leads of all documents). The manifest's ``heads`` is the
-model's number of attention heads.
-"""

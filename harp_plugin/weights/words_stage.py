@@ -28,6 +28,13 @@ def _options(request: BuildRequest) -> StageOptions:
 
 
 def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Count the words of all documents, lower-cased, shard by shard.
+
+    It writes the table ``collection`` as `harp_plugin.weights.collection.WordCounts.write` does.
+    PROP's collection is all documents, each once. The weights stage counts words too, but only
+    those of documents that links lead to, for it weighs no others; so its counts differ. The
+    manifest's ``texts`` is the number of documents.
+    """
     directory, size = request.directory, DOCUMENTS_PER_SHARD
     open_table(directory, "corpus", "pages", _COLUMNS)  # verifies it once for all workers
     documents = open_table(directory, "graph", "documents")
@@ -72,10 +79,3 @@ def _count_shard(documents: np.ndarray, *, directory: Path, stage: Stage) -> Non
 
 
 build_words = BuildStage("words", ("corpus", "graph"), _options, _count_words, temporary=(COUNTED,))
-"""Counts the words of all documents, lower-cased, shard by shard.
-
-It writes the table ``collection`` as `harp_plugin.weights.collection.WordCounts.write` does. PROP's
-collection is all documents, each once. The weights stage counts words too, but only those of
-documents that links lead to, for it weighs no others; so its counts differ. The manifest's
-``texts`` is the number of documents.
-"""
