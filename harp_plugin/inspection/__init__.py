@@ -1,7 +1,6 @@
 """`harp inspect` shows whether the pairs of a build make sense: counts, checks and samples."""
 
-from .options import InspectOptions
 from .report import InspectionReport
-from .run import inspect
+from .run import InspectOptions, inspect
 
 __all__ = ["InspectOptions", "InspectionReport", "inspect"]

@@ -1,47 +1,168 @@
-"""The checks of `harp inspect`: what each measures, its limits and its advice.
+"""The checks of `harp inspect`: what each measures, when that is too much, and what to do then.
 
 Other packages add theirs by an entry point in the group ``harp_plugin.checks``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from ..registry import Registry
-from . import classifier, matching, measurements
-from .check import ACCURACY_THRESHOLDS, Check, Thresholds
-from .measurements import AuditedGroups, Measurement
-from .query_probe import query_probe
+from ..tasks import TASKS
+from . import measurements
+from .groups import AuditedGroups
+from .measurements import Measure, Measurement, compared, compared_pairs, compared_texts
+from .probes import document_probe, query_probe
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "GREEN_UP_TO", "TOO_EASY", "YELLOW_UP_TO", "Check", "CheckResult", "Level"]
 
-_MATCHES = (
-    "Words alone find the query that the document is about: draw the words of both queries from "
-    "texts of one kind."
+GREEN_UP_TO, YELLOW_UP_TO = 0.60, 0.65
+"""How often a guess that does not read may be right; one half is chance."""
+TOO_EASY = 0.90
+"""How often a baseline may be right: above, the negatives are too easy."""
+_CHANCE = 0.5
+_DIGITS = 4
+
+
+class Level(IntEnum):
+    """What the result of a check asks for: nothing, a look, or a change."""
+
+    GREEN = 0
+    YELLOW = 1
+    RED = 2
+
+    @property
+    def sign(self) -> str:
+        """A sign that differs from those of the other levels without its color."""
+        return "✓▲✕"[self]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check says about a task.
+
+    Attributes:
+        name: of the check, in `audit.json`.
+        label: name of the check for people.
+        measurement: what it measures; where the opposite guess is right more often, that of the
+            opposite guess.
+        level: what that asks for.
+        advice: one sentence on what to do; empty where nothing is to be done.
+        is_reversed: the opposite guess is judged.
+        is_baseline: it reads a little, and is no fault if it is right.
+    """
+
+    name: str
+    label: str
+    measurement: Measurement
+    level: Level
+    advice: str
+    is_reversed: bool = False
+    is_baseline: bool = False
+
+    @property
+    def value_text(self) -> str:
+        """The value as people read it."""
+        return f"{100 * self.measurement.value:.1f} %{' reversed' if self.is_reversed else ''}"
+
+    @property
+    def interval_text(self) -> str:
+        """The 95 % interval of the value as people read it."""
+        return "–".join(f"{100 * end:.1f}" for end in self.measurement.interval)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its entry in `audit.json`."""
+        return {
+            "name": self.name,
+            "kind": "baseline" if self.is_baseline else "rule",
+            "value": round(self.measurement.value, _DIGITS),
+            "interval": [round(end, _DIGITS) for end in self.measurement.interval],
+            "reversed": self.is_reversed,
+            "decided": round(self.measurement.decided, _DIGITS),
+            "pairs": self.measurement.pairs,
+            "groups": self.measurement.groups,
+            "level": self.level.name.lower(),
+            "advice": self.advice,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing by which the positive may be told without reading.
+
+    Attributes:
+        label: its name for people.
+        measure: measures it in the groups of a task; None where it does not apply to the task.
+        advice: one sentence on what to do where the level is not green.
+        task_advice: other advice for a task, by the task's name.
+        has_opposite: a guess that is mostly wrong is judged by its opposite.
+        by_design: why it says nothing against a task, by the task's name; it is green there. A
+            task may say so itself, in its attribute ``by_design``.
+        is_baseline: tells whether the check reads a little in a task's groups, so that only its
+            opposite is a fault.
+        too_easy: a baseline that is right more often is yellow.
+    """
+
+    label: str
+    measure: Measure
+    advice: str
+    task_advice: Mapping[str, str] = field(default_factory=dict)
+    has_opposite: bool = True
+    by_design: Mapping[str, str] = field(default_factory=dict)
+    is_baseline: Callable[[AuditedGroups], bool] = lambda groups: False
+    too_easy: float = TOO_EASY
+
+    def run(self, name: str, groups: AuditedGroups) -> CheckResult | None:
+        """Measure and judge a task; None where the check does not apply to it."""
+        measured = self.measure(groups)
+        if measured is None:
+            return None
+        is_reversed = self.has_opposite and measured.value < _CHANCE
+        is_baseline = self.is_baseline(groups)
+        judged = measured.of_the_opposite() if is_reversed else measured
+        design = self.by_design.get(groups.task) or _own_design(groups.task, name)
+        if design:
+            level, advice = Level.GREEN, design
+        elif is_baseline and not is_reversed:
+            is_easy = judged.value > self.too_easy
+            level, advice = (Level.YELLOW, _HARDER) if is_easy else (Level.GREEN, "")
+        else:
+            level, advice = self._judge_rule(groups.task, judged)
+        return CheckResult(name, self.label, judged, level, advice, is_reversed, is_baseline)
+
+    def _judge_rule(self, task: str, judged: Measurement) -> tuple[Level, str]:
+        if judged.value <= GREEN_UP_TO:
+            return Level.GREEN, ""
+        low, high = judged.interval
+        if low <= _CHANCE <= high:
+            return Level.YELLOW, _TOO_FEW_GROUPS
+        level = Level.YELLOW if judged.value <= YELLOW_UP_TO else Level.RED
+        return level, self.task_advice.get(task, self.advice)
+
+
+def _own_design(task: str, check: str) -> str | None:
+    """Return what a task says of a check that is not a fault of it."""
+    declared = getattr(TASKS[task], "by_design", {}) if task in TASKS else {}
+    return declared.get(check)
+
+
+_TOO_FEW_GROUPS = (
+    "Too few groups to tell it from chance: look at more with --table-groups, or build from more "
+    "pages."
 )
-_SWAPPED = "Check that positives and negatives are not swapped: the negatives match better."
-_NEGATIVE_OF_THE_PAGE = (
-    "S2's words stand in the document more often than S1's: take S2 from another anchor, with "
-    "--rqp-negative-words anchors_on_page."
+_HARDER = (
+    "The negatives are easy to tell from the positive: draw harder ones, with --negatives bm25."
 )
+_ONE_KIND = "Draw the queries of both sides from texts of one kind."
+_ONE_CASE = "Write the queries of both sides alike: in lower case, or as they stand in a text."
 _OTHER_QUERY = "Take S2 from another anchor: --rqp-negative-words anchors_on_page."
-_TITLE_FIRST = (
-    "A lead begins with its page's title, and so do many anchors: build with --title-anchors 0.5, "
-    "and take S2 from another anchor (--rqp-negative-words anchors_on_page)."
-)
 _ONE_QUERY = "Ask both pages the same query: --acm-negative-query same."
-_OTHER_PAGES = "Draw the negative from other pages: --acm-negative-page not_linked."
-_BY_IN_LINKS = "Draw negatives as often as links lead to them: --negatives in_links."
-_SIMILAR_IN_LINKS = "Pair pages of similar numbers of in-links: --rdp-max-in-link-ratio 4, or less."
-_LIKELIER = "This is the task: the likelier set of words is the one that the document has more of."
-_TITLES = "This is the task: the titles of a section should name what its text is about."
-_MATCHING_BY_DESIGN = {"prop": _LIKELIER, "rwi": _TITLES}
 
 
-def _matching(
-    label: str, measure: Callable[[AuditedGroups], Measurement | None], **fields: Any
-) -> Check:
+def _matching(label: str, measure: Measure, **fields: Any) -> Check:
     """Make a check that counts how the words of a query match its document.
 
     It is a baseline where the documents of a group differ: the better document should match more.
@@ -49,198 +170,94 @@ def _matching(
     their words stand in the document must not tell which of them leads to it.
     """
     usual: dict[str, Any] = {
-        "is_baseline": measurements.documents_differ,
+        "is_baseline": lambda groups: groups.differ("document"),
         "task_advice": {"rqp": _OTHER_QUERY},
     }
     return Check(
-        label=label,
-        measure=measure,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice=_MATCHES,
-        reversed_advice=_SWAPPED,
-        reversed_task_advice={"rqp": _NEGATIVE_OF_THE_PAGE},
-        by_design=_MATCHING_BY_DESIGN,
+        label,
+        measure,
+        "Words alone tell them apart: draw the words of both queries from texts of one kind, and "
+        "check that positives and negatives are not swapped.",
+        by_design={
+            "prop": "This is the task: the likelier set of words is the one that the document has "
+            "more of.",
+            "rwi": "This is the task: the titles of a section should name what its text is about.",
+        },
         **(usual | fields),
     )
 
 
 _OURS = {
     "longer_query": Check(
-        label="longer query",
-        measure=measurements.longer_query,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice="Draw the queries of positives and negatives equally long.",
-        task_advice={
-            "rqp": "Draw S2 as long as S1: --negative-query-length equal.",
-            "acm": _ONE_QUERY,
-        },
+        "longer query",
+        compared_texts("query", measurements.word_count),
+        "Draw the queries of positives and negatives equally long.",
+        {"rqp": "Draw S2 as long as S1: --negative-query-length equal.", "acm": _ONE_QUERY},
     ),
     "longer_document": Check(
-        label="longer document",
-        measure=measurements.longer_document,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice="Leave out pages with short leads: build with --min-lead-words 30 or more.",
+        "longer document",
+        compared_texts("document", measurements.word_count),
+        "Leave out pages with short leads: build with --min-lead-words 30 or more.",
     ),
     "more_capitals": Check(
-        label="more capitals in the query",
-        measure=measurements.more_capitals,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice="Write the queries of both sides alike: in lower case, or as they stand in a text.",
+        "more capitals in the query",
+        compared_texts("query", measurements.fraction_of_capitals),
+        _ONE_CASE,
     ),
     "first_capital": Check(
-        label="query begins with a capital",
-        measure=measurements.first_capital,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice="Write the queries of both sides alike: in lower case, or as they stand in a text.",
+        "query begins with a capital",
+        compared_texts("query", measurements.first_capital),
+        _ONE_CASE,
     ),
     "more_in_links": Check(
-        label="page with more in-links",
-        measure=measurements.more_in_links,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice=_BY_IN_LINKS,
-        task_advice={"rdp": _SIMILAR_IN_LINKS},
+        "page with more in-links",
+        compared(lambda each, _: each.in_links, "document"),
+        "Draw negatives as often as links lead to them: --negatives in_links.",
+        {"rdp": "Pair pages of similar numbers of in-links: --rdp-max-in-link-ratio 4, or less."},
     ),
     "commoner_target": Check(
-        label="commoner target of the anchor",
-        measure=measurements.commoner_target,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice="Draw each page that a text leads to as often as the others: the commoner one is "
-        "guessed without reading.",
+        "commoner target of the anchor",
+        compared(lambda each, _: each.occurrences, "document"),
+        "Draw each page that a text leads to as often as the others: the commoner one is guessed "
+        "without reading.",
         by_design={
             "anchor": "This is the task: its text leads to no negative. The model does not see the "
             "link graph."
         },
     ),
-    "first_in_order": Check(
-        label="first in reading order",
-        measure=measurements.first_in_order,
-        limits=ACCURACY_THRESHOLDS,
-        has_opposite=True,
-        advice="Draw positives from any place of the text, not by their order.",
-        by_design={
-            "ati": "This is the task: its positive is the lead. The model does not see the order; "
-            "look at the document alone."
-        },
-    ),
-    "document_alone": Check(
-        label="document alone",
-        measure=classifier.document_alone,
-        limits=ACCURACY_THRESHOLDS,
-        advice="Leave out pages that read unlike articles: build with --list-pages drop "
-        "--disambiguation-pages drop --min-lead-words 30.",
-    ),
-    "query_alone": Check(
-        label="query alone",
-        measure=classifier.query_alone,
-        limits=ACCURACY_THRESHOLDS,
-        advice="Draw the queries of both sides from texts of one kind.",
-        task_advice={"acm": _ONE_QUERY},
-    ),
     "document_probe": Check(
-        label="document alone, by a model",
-        measure=classifier.document_probe,
-        limits=ACCURACY_THRESHOLDS,
-        advice="Positives and negatives are of different kinds: draw negatives from pages or "
-        "sections like the positives, with --negatives in_links or bm25.",
+        "document alone, by a model",
+        document_probe,
+        "Positives and negatives are of different kinds: draw negatives from pages or sections "
+        "like the positives, with --negatives in_links or bm25.",
+        has_opposite=False,
     ),
     "query_probe": Check(
-        label="query alone, by a model",
-        measure=query_probe,
-        limits=ACCURACY_THRESHOLDS,
-        advice="Draw the queries of both sides from texts of one kind.",
-        task_advice={"acm": _ONE_QUERY, "rqp": _OTHER_QUERY},
+        "query alone, by a model",
+        query_probe,
+        _ONE_KIND,
+        {"acm": _ONE_QUERY, "rqp": _OTHER_QUERY},
+        has_opposite=False,
     ),
-    "more_shared_words": _matching("more words shared", matching.more_shared_words),
-    "higher_shared_share": _matching("higher share of query shared", matching.higher_shared_share),
-    "higher_term_frequency": _matching("higher term frequency", matching.higher_term_frequency),
+    "more_shared_words": _matching("more words shared", compared_pairs(measurements.shared_words)),
+    "higher_term_frequency": _matching(
+        "higher term frequency", compared_pairs(measurements.term_frequency)
+    ),
     "earlier_word": _matching(
-        "query word stands earlier", matching.earlier_word, task_advice={"rqp": _TITLE_FIRST}
-    ),
-    "higher_bm25": _matching("higher BM25", matching.higher_bm25),
-    "higher_cosine": _matching(
-        "higher cosine of the encoder",
-        matching.higher_cosine,
-        is_baseline=lambda groups: True,  # an encoder reads, however little it knows of queries
-        baseline_limits=Thresholds(1.0, 1.0),
-    ),
-    "repeated_groups": Check(
-        label="groups seen before",
-        measure=measurements.repeated_groups,
-        limits=Thresholds(0.01, 0.05),
-        advice="Leave out repeated texts (--near-duplicate-leads drop), or draw fewer groups: the "
-        "task has too few examples.",
-    ),
-    "repeated_pairs": Check(
-        label="pairs seen before",
-        measure=measurements.repeated_pairs,
-        limits=Thresholds(0.05, 0.20),
-        advice="Leave out repeated texts (--near-duplicate-leads drop), or lower the task's "
-        "weight: it has few distinct pairs.",
-    ),
-    "negative_is_positive": Check(
-        label="negative equal to its positive",
-        measure=measurements.negative_is_positive,
-        limits=Thresholds(0.0, 0.001),
-        advice="Leave out repeated texts: build with --near-duplicate-leads drop.",
+        "query word stands earlier",
+        compared_pairs(measurements.nearness_to_start),
         task_advice={
-            "acm": _OTHER_PAGES,
-            "rdp": "Draw two anchors of distinct pages: --rdp-anchors by_importance.",
+            "rqp": "A lead begins with its page's title, and so do many anchors: build with "
+            "--title-anchors 0.5, and take S2 from another anchor (--rqp-negative-words "
+            "anchors_on_page)."
         },
     ),
-    "negative_linked": Check(
-        label="negative linked in the sentence",
-        measure=measurements.negative_linked,
-        limits=Thresholds(0.01, 0.05),
-        advice="The page may suit as well: draw negatives that the sentence does not link.",
-        task_advice={"acm": _OTHER_PAGES},
-        by_design={"rdp": "This is the task: both pages are linked from its sentence."},
-    ),
-    "functional_anchors": Check(
-        label="functional anchor",
-        measure=measurements.functional_anchors,
-        limits=Thresholds(0.01, 0.05),
-        advice="Leave out links such as “here”: build with --functional-anchors drop.",
-    ),
-    "layers_disagree": Check(
-        label="layers that disagree on the order",
-        measure=measurements.layers_disagree,
-        limits=Thresholds(0.05, 0.15),
-        advice="The order of such a pair is chance: leave these out with --rdp-agreement.",
-    ),
-    "boilerplate": Check(
-        label="references, links or a hatnote",
-        measure=measurements.boilerplate,
-        limits=Thresholds(0.01, 0.05),
-        advice="Such texts say nothing of their page: build again from the sources, or name the "
-        "--reader that marks them.",
-    ),
-    "title_in_query": Check(
-        label="query holds its page's title",
-        measure=measurements.title_in_query,
-        limits=Thresholds(0.20, 0.30),  # an excess of 0.30 is a guess that is right in 65 %
-        advice="Keep fewer links whose text is the page's title: build with --title-anchors 0.5 "
-        "or less.",
-    ),
-    "pages_seen": Check(
-        label="pages seen as a document",
-        measure=measurements.pages_seen,
-        limits=Thresholds(0.50, 0.75),
-        advice="Few pages are seen at all: lower the task's weight, or build from pages with more "
-        "links between them.",
-    ),
-    "frequent_pages": Check(
-        label="positives on 1 % of the pages",
-        measure=measurements.frequent_pages,
-        limits=Thresholds(0.10, 0.25),
-        advice="A few pages are most positives: lower the task's weight, or mix in tasks that "
-        "spread over all pages.",
+    "higher_bm25": _matching("higher BM25", measurements.higher_bm25),
+    "higher_cosine": _matching(
+        "higher cosine of the encoder",
+        measurements.higher_cosine,
+        is_baseline=lambda groups: True,  # an encoder reads, however little it knows of queries
+        too_easy=1.0,
     ),
 }
 

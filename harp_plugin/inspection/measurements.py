@@ -1,128 +1,75 @@
-"""What the checks measure in the groups of a task, as shares from 0 to 1."""
+"""Scores that do not read: how often do they tell the positive of a group from its negatives?"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from ..graph.functional import FUNCTIONAL_ANCHORS
-from ..tasks import Pair, PairGroup
+from ..tasks import Pair
 from ..text import words
-from .bm25 import BM25
-from .observations import Observation, page_unit
-from .text_encoder import TextEncoder
+from .groups import AuditedGroups, Observation, Side
 
 __all__ = [
-    "AuditedGroups",
+    "Measure",
     "Measurement",
     "Scores",
-    "Side",
     "accuracy",
-    "accuracy_by",
-    "boilerplate",
-    "commoner_target",
-    "documents_differ",
+    "bm25_of",
+    "compared",
+    "compared_pairs",
+    "compared_texts",
     "first_capital",
-    "first_in_order",
-    "frequent_pages",
-    "functional_anchors",
-    "layers_disagree",
-    "longer_document",
-    "longer_query",
-    "more_capitals",
-    "more_in_links",
-    "negative_is_positive",
-    "negative_linked",
-    "pages_seen",
-    "repeated_groups",
-    "repeated_pairs",
-    "sides_differ",
-    "title_in_query",
+    "fraction_of_capitals",
+    "higher_bm25",
+    "higher_cosine",
+    "nearness_to_start",
+    "shared_words",
+    "term_frequency",
     "word_count",
 ]
 
-Side: TypeAlias = Literal["query", "document", "either"]
 Scores: TypeAlias = Sequence[float | None]
 """A score for each member of a group, the positive's first; None where a member has none."""
 _Z = 1.959963984540054
 """Quantile of the standard normal distribution for an interval of 95 %."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditedGroups:
-    """The groups of a task that are audited.
-
-    Attributes:
-        task: name of the task.
-        observations: one for each group.
-        documents: number of pages of the build that may be a document.
-        seed: of the random split that a learnt check makes.
-        bm25: knows the words of the build's documents; None where nobody counted them.
-        encoder: makes vectors of texts; None where there is no model.
-        more_groups: draws groups of the task that are not audited, from which a check may learn.
-        query_units: gives what keeps the pages apart that the queries of a group are about.
-        page_unit: gives what keeps the page of a pair's document apart from others.
-    """
-
-    task: str
-    observations: list[Observation]
-    documents: int
-    seed: int
-    bm25: BM25 | None = None
-    encoder: TextEncoder | None = None
-    more_groups: Callable[[], Iterator[PairGroup]] = lambda: iter(())
-    query_units: Callable[[PairGroup], set[int]] = lambda _: set()
-    page_unit: Callable[[Pair], int] = page_unit
+_K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a check measures.
+    """How often a score tells the positive.
 
     Attributes:
-        value: share of groups, pairs or pages; an accuracy is the share of pairs whose positive is
-            told from the negative, where a tie counts one half.
-        judged: the number that the limits apply to, where it is not the value.
-        negatives: the same share of the negatives, where positives and negatives are compared.
-        interval: 95 % Wilson interval of an accuracy; the pairs of one group count as one trial.
-        groups: number of groups behind an accuracy.
-        pairs: number of pairs of a positive and a negative behind an accuracy.
-        decided: share of these pairs that are not tied.
+        value: fraction of the pairs of a positive and a negative in which the positive has the
+            higher score; a tie counts one half.
+        interval: its 95 % Wilson interval; the pairs of one group count as one trial.
+        groups: number of groups.
+        pairs: number of pairs of a positive and a negative.
+        decided: fraction of these pairs that are not tied.
     """
 
     value: float
-    judged: float | None = None
-    negatives: float | None = None
-    interval: tuple[float, float] | None = None
-    groups: int | None = None
-    pairs: int | None = None
-    decided: float | None = None
+    interval: tuple[float, float]
+    groups: int
+    pairs: int
+    decided: float
+
+    def of_the_opposite(self) -> Measurement:
+        """Measure the opposite score."""
+        low, high = self.interval
+        interval = 1 - high, 1 - low
+        return Measurement(1 - self.value, interval, self.groups, self.pairs, self.decided)
 
 
-@lru_cache(maxsize=1 << 12)
-def word_count(text: str) -> int:
-    """Number of words in a text."""
-    return len(words(text))
-
-
-def sides_differ(observation: Observation, side: Side) -> bool:
-    """Whether the members of a group have different texts on a side."""
-    members = observation.group.members
-    texts = members if side == "either" else [getattr(pair, side) for pair in members]
-    return len(set(texts)) > 1
-
-
-def documents_differ(groups: AuditedGroups) -> bool:
-    """Whether the documents of a group differ in any group."""
-    return any(sides_differ(observation, "document") for observation in groups.observations)
+Measure: TypeAlias = Callable[[AuditedGroups], Measurement | None]
 
 
 def accuracy(groups: Iterable[Scores]) -> Measurement | None:
-    """How often the positive has a higher score than a negative.
+    """Measure how often the positive has a higher score than a negative.
 
     Args:
         groups: the scores of each group. Pairs in which a member has no score are left out.
@@ -141,233 +88,136 @@ def accuracy(groups: Iterable[Scores]) -> Measurement | None:
     pairs = [pair for group in compared for pair in group]
     right = sum(positive > negative for positive, negative in pairs)
     wrong = sum(positive < negative for positive, negative in pairs)
-    share = 0.5 + (right - wrong) / (2 * len(pairs))
-    return Measurement(
-        share,
-        interval=_wilson_interval(share, trials),
-        groups=trials,
-        pairs=len(pairs),
-        decided=(right + wrong) / len(pairs),
-    )
+    value = 0.5 + (right - wrong) / (2 * len(pairs))
+    decided = (right + wrong) / len(pairs)
+    return Measurement(value, _wilson_interval(value, trials), trials, len(pairs), decided)
 
 
-def _wilson_interval(share: float, trials: int) -> tuple[float, float]:
-    """95 % interval of a share; ties make half counts, which the one of scipy does not take."""
+def _wilson_interval(value: float, trials: int) -> tuple[float, float]:
+    """Return the 95 % interval; ties make half counts, which the one of scipy does not take."""
     square = _Z * _Z / trials
-    center = (share + square / 2) / (1 + square)
-    half = _Z / (1 + square) * math.sqrt(share * (1 - share) / trials + square / (4 * trials))
+    center = (value + square / 2) / (1 + square)
+    half = _Z / (1 + square) * math.sqrt(value * (1 - value) / trials + square / (4 * trials))
     return max(0.0, center - half), min(1.0, center + half)
 
 
-def accuracy_by(
-    groups: AuditedGroups, side: Side, scores: Callable[[Observation], Scores]
-) -> Measurement | None:
-    """Measure how often the positive has the higher score.
+def compared(scores: Callable[[Observation, AuditedGroups], Scores], *sides: Side) -> Measure:
+    """Make a measure of the scores of each group's members.
 
     Args:
-        groups: the groups.
-        side: the side of a pair that the score reads.
-        scores: gives the scores of a group's members.
-
-    Returns:
-        None where the members of every group are equal on that side.
+        scores: gives them.
+        sides: of the texts of a pair that are scored; the measure applies to groups of which any
+            has different ones.
     """
-    if not any(sides_differ(observation, side) for observation in groups.observations):
-        return None
-    return accuracy(map(scores, groups.observations))
+
+    def measure(groups: AuditedGroups) -> Measurement | None:
+        if not groups.differ(*sides):
+            return None
+        return accuracy(scores(observation, groups) for observation in groups.observations)
+
+    return measure
 
 
-def longer_query(groups: AuditedGroups) -> Measurement | None:
-    """How often the positive's query has more words."""
-    return accuracy_by(
-        groups,
+def compared_texts(side: Side, score: Callable[[str], float]) -> Measure:
+    """Make a measure of a score of one side's texts."""
+    return compared(lambda each, _: [score(getattr(p, side)) for p in each.group.members], side)
+
+
+def compared_pairs(score: Callable[[Pair, frozenset[str]], float]) -> Measure:
+    """Make a measure of how well a query and its document match; the score sees the stop words."""
+    return compared(
+        lambda each, groups: [score(pair, groups.stopped) for pair in each.group.members],
         "query",
-        lambda observation: [word_count(pair.query) for pair in observation.group.members],
+        "document",
     )
 
 
-def more_capitals(groups: AuditedGroups) -> Measurement | None:
-    """How often a higher share of the letters of the positive's query are capitals."""
-    return accuracy_by(
-        groups,
-        "query",
-        lambda observation: [_share_of_capitals(pair.query) for pair in observation.group.members],
-    )
+@lru_cache(maxsize=1 << 12)
+def _word_list(text: str) -> tuple[str, ...]:
+    """Return the lower-cased words of a text, in order."""
+    return tuple(words(text.lower()))
 
 
-def _share_of_capitals(text: str) -> float:
+def word_count(text: str) -> int:
+    """Return the number of words in a text."""
+    return len(words(text))
+
+
+def fraction_of_capitals(text: str) -> float:
+    """Return which fraction of the letters of a text are capitals."""
     letters = [character for character in text if character.isalpha()]
     return sum(map(str.isupper, letters)) / max(1, len(letters))
 
 
-def first_capital(groups: AuditedGroups) -> Measurement | None:
-    """How often the positive's query begins with a capital and the negative's does not."""
-    return accuracy_by(
-        groups,
-        "query",
-        lambda observation: [pair.query[:1].isupper() for pair in observation.group.members],
-    )
+def first_capital(text: str) -> float:
+    """Return 1 where a text begins with a capital, else 0."""
+    return float(text[:1].isupper())
 
 
-def longer_document(groups: AuditedGroups) -> Measurement | None:
-    """How often the positive's document has more words."""
-    return accuracy_by(
-        groups,
-        "document",
-        lambda observation: [word_count(pair.document) for pair in observation.group.members],
-    )
+def shared_words(pair: Pair, stopped: frozenset[str]) -> float:
+    """Return how many distinct words query and document share."""
+    return len({*_word_list(pair.query)} & {*_word_list(pair.document)} - stopped)
 
 
-def first_in_order(groups: AuditedGroups) -> Measurement | None:
-    """How often the positive's document comes first in the text that the documents come from."""
-
-    def closeness_to_start(observation: Observation) -> Scores:
-        if not sides_differ(observation, "document"):
-            return [None] * len(observation.places)
-        return [None if place is None else -place for place in observation.places]
-
-    return accuracy_by(groups, "document", closeness_to_start)
+def term_frequency(pair: Pair, stopped: frozenset[str]) -> float:
+    """Return how often the distinct words of the query occur in the document, added up."""
+    query = {*_word_list(pair.query)} - stopped
+    return sum(word in query for word in _word_list(pair.document))
 
 
-def more_in_links(groups: AuditedGroups) -> Measurement | None:
-    """How often more anchors of the build lead to the positive's page."""
-    return accuracy_by(groups, "document", lambda observation: list(observation.in_links))
+def nearness_to_start(pair: Pair, stopped: frozenset[str]) -> float:
+    """Return the index of the document's first word that is in the query, times -1.
 
-
-def commoner_target(groups: AuditedGroups) -> Measurement | None:
-    """How often the text of the query's anchor leads to the positive's page more often."""
-    return accuracy_by(groups, "document", lambda observation: list(observation.occurrences))
-
-
-def repeated_groups(groups: AuditedGroups) -> Measurement:
-    """Share of the groups that repeat an earlier group."""
-    return _share_repeated(observation.group.members for observation in groups.observations)
-
-
-def repeated_pairs(groups: AuditedGroups) -> Measurement:
-    """Share of the pairs that repeat a pair of an earlier group."""
-    return _share_repeated(
-        pair
-        for observation in groups.observations
-        for pair in dict.fromkeys(observation.group.members)
-    )
-
-
-def _share_repeated(items: Iterable[Hashable]) -> Measurement:
-    counts = Counter(items)
-    return Measurement(1 - len(counts) / counts.total())
-
-
-def negative_is_positive(groups: AuditedGroups) -> Measurement | None:
-    """Share of the groups that have their positive among their negatives."""
-    return _share(
-        observation.group.positive in observation.group.negatives
-        for observation in groups.observations
-    )
-
-
-def negative_linked(groups: AuditedGroups) -> Measurement | None:
-    """Share of the negatives on other pages to which the sentence of the positive links too."""
-    return _share(
-        is_linked
-        for observation in groups.observations
-        if observation.linked is not None
-        for page, is_linked in zip(observation.pages[1:], observation.linked[1:], strict=True)
-        if page is not None and page != observation.pages[0]
-    )
-
-
-def functional_anchors(groups: AuditedGroups) -> Measurement | None:
-    """Share of the groups that are made of an anchor such as “here”."""
-    return _share(
-        any(anchor in FUNCTIONAL_ANCHORS for anchor in observation.anchors)
-        for observation in groups.observations
-        if observation.anchors
-    )
-
-
-def _share(answers: Iterable[bool]) -> Measurement | None:
-    counts = Counter(answers)
-    return Measurement(counts[True] / counts.total()) if counts else None
-
-
-def boilerplate(groups: AuditedGroups) -> Measurement | None:
-    """Share of the documents that are lists of references or links, or begin with a hatnote."""
-    return _share(
-        is_boilerplate
-        for observation in groups.observations
-        for is_boilerplate in observation.boilerplate
-        if is_boilerplate is not None
-    )
-
-
-def layers_disagree(groups: AuditedGroups) -> Measurement | None:
-    """Share of RDP's groups whose order the layer before the last does not confirm."""
-    return _share(
-        not observation.layers_agree
-        for observation in groups.observations
-        if observation.layers_agree is not None
-    )
-
-
-def title_in_query(groups: AuditedGroups) -> Measurement | None:
-    """How often a query holds the title of its document's page; judged is the positives' excess.
-
-    It is measured for tasks that are made of anchors.
+    A document without any word of its query comes last.
     """
-    if not any(observation.anchors for observation in groups.observations):
-        return None
-    positives: list[bool] = []
-    negatives: list[bool] = []
-    for observation in groups.observations:
-        for number, (pair, title) in enumerate(
-            zip(observation.group.members, observation.titles, strict=True)
-        ):
-            if title is not None:
-                (negatives if number else positives).append(_holds_title(pair.query, title))
-    if not positives:
-        return None
-    share = sum(positives) / len(positives)
-    others = sum(negatives) / len(negatives) if negatives else 0.0
-    return Measurement(share, judged=share - others, negatives=others)
+    query = {*_word_list(pair.query)} - stopped
+    indexes = (index for index, word in enumerate(_word_list(pair.document)) if word in query)
+    return -float(next(indexes, math.inf))
 
 
-def _holds_title(text: str, title: str) -> bool:
-    """Whether the words of a title stand in a text, in order and one after the other."""
-    text_words, title_words = words(text.lower()), words(title.lower())
-    last = len(text_words) - len(title_words)
-    starts = range(last + 1) if title_words else ()
-    return any(text_words[start : start + len(title_words)] == title_words for start in starts)
+def bm25_of(texts: Iterable[str]) -> Callable[[str, str], float]:
+    """Count the words of a collection, and make a function that scores a query and a document.
 
-
-def pages_seen(groups: AuditedGroups) -> Measurement | None:
-    """Share of the pages that are seen as a document.
-
-    Judged is the share that is missing of the pages that as many even draws would show.
+    It is Okapi BM25 with the parameters and the inverse document frequency of Lucene; a word that a
+    query repeats counts twice.
     """
-    pages = [
-        page
-        for observation in groups.observations
-        for page in set(observation.pages)
-        if page is not None
-    ]
-    if not pages or not groups.documents:
-        return None
-    distinct = len(set(pages))
-    by_even_draws = groups.documents * (1 - (1 - 1 / groups.documents) ** len(pages))
-    return Measurement(
-        min(1.0, distinct / groups.documents), judged=max(0.0, 1 - distinct / by_even_draws)
-    )
+    frequencies: Counter[str] = Counter()
+    documents = length = 0
+    for text in texts:
+        text_words = words(text.lower())
+        frequencies.update({*text_words})
+        documents, length = documents + 1, length + len(text_words)
+    mean_length = max(1.0, length / max(1, documents))
+
+    def weight(word: str) -> float:
+        frequency = frequencies[word]
+        return math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5))
+
+    def score(query: str, document: str) -> float:
+        counts = Counter(_word_list(document))
+        norm = _K1 * (1 - _B + _B * counts.total() / mean_length)
+        return sum(
+            weight(word) * (_K1 + 1) * counts[word] / (counts[word] + norm)
+            for word in _word_list(query)
+            if word in counts
+        )
+
+    return score
 
 
-def frequent_pages(groups: AuditedGroups) -> Measurement | None:
-    """Share of the positives that the most frequent 1 % of their pages have."""
-    pages = Counter(
-        observation.pages[0]
-        for observation in groups.observations
-        if observation.pages[0] is not None
-    )
-    if not pages or not groups.documents:
+def higher_bm25(groups: AuditedGroups) -> Measurement | None:
+    """Measure BM25, by the words of the build's documents."""
+    bm25 = groups.bm25
+    if bm25 is None:
         return None
-    most = pages.most_common(max(1, len(pages) // 100))
-    return Measurement(sum(count for _, count in most) / pages.total())
+    return compared_pairs(lambda pair, _: bm25(pair.query, pair.document))(groups)
+
+
+def higher_cosine(groups: AuditedGroups) -> Measurement | None:
+    """Measure the cosine of two texts by the encoder, without training."""
+    encoder = groups.encoder
+    if encoder is None:
+        return None
+    pairs = [pair for observation in groups.observations for pair in observation.group.members]
+    encoder.embed([text for pair in pairs for text in (pair.query, pair.document)])
+    return compared_pairs(lambda pair, _: encoder.cosine(pair.query, pair.document))(groups)

@@ -2,39 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import try_to_load_from_cache
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..models.loading import load_tokenizer, resolve_model
+from ..models.loading import load_tokenizer
 from ..tasks import DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import needed_stages
 from ..tasks.source import BuildSource
+from ..tasks.terms import stop_words
 from ..weights.options import WeightOptions
 from ..work.manifest import read_manifest
+from ..work.output_paths import refuse_special
 from ..work.writing import write_text
-from .audit import TaskAudit, audit, audit_json, audit_path
-from .bm25 import BM25
-from .generator import AUDIT_MARK, PAGE_MARK, refuse_other_files
-from .measurements import AuditedGroups
-from .observations import Observation, observe, page_unit, query_units
-from .options import InspectOptions
-from .page import render
-from .query_likeness import likeness_samples
-from .report import InspectionReport
+from .audit import TaskAudit, audit, audit_path
+from .groups import AuditedGroups, Observation, observe, page_units
+from .measurements import bm25_of
+from .report import InspectionReport, TaskRow
 from .samples import Sample, make_sample
-from .table import TaskRow, TokenCounter, most_frequent
 from .text_encoder import TextEncoder
 
-__all__ = ["inspect"]
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+__all__ = ["InspectOptions", "inspect"]
 
 _MOST_COUNTED = 20_000
 """Ids are hashes, so that every n-th page of a larger build is a random sample."""
+_OURS = re.compile(rb'"generator"(: | content=)"harp_plugin ')
+_HEAD_BYTES = 4096
+
+
+@dataclass
+class InspectOptions:
+    """How many groups of a build are drawn to judge it, and where the page goes.
+
+    Raises:
+        HarpError: a number is too small.
+    """
+
+    output: str | None = field(
+        default=None, metadata={"help": "HTML page to write (default: inspect.html in DIR)."}
+    )
+    samples: int = field(
+        default=12, metadata={"help": "How many groups of each task the page shows."}
+    )
+    seed: int = field(
+        default=42,
+        metadata={"help": "Seed of the draws; training draws the same groups with it."},
+    )
+    model: str | None = field(
+        default=None,
+        metadata={
+            "help": "Model whose tokenizer counts tokens, and whose encoder checks the pairs "
+            "(default: the one that weighed the terms)."
+        },
+    )
+    table_groups: int = field(
+        default=1000,
+        metadata={
+            "help": "Groups of each task that are drawn for the mean lengths and the audit; at "
+            "most all that the task has."
+        },
+    )
+    model_checks: bool = field(
+        default=True,
+        metadata={
+            "help": "Run the checks that need an encoder: a model that sees the query or the "
+            "document alone, and the cosine of both. They take most of the time."
+        },
+    )
+    quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
+
+    def __post_init__(self) -> None:
+        if self.samples < 0:
+            raise HarpError(f"--samples {self.samples}: give 0 or more")
+        if self.table_groups < 1:
+            raise HarpError(f"--table-groups {self.table_groups}: give 1 or more")
 
 
 def inspect(
@@ -56,45 +107,52 @@ def inspect(
     """
     directory, options, draw = Path(directory), options or InspectOptions(), draw or DrawOptions()
     path = Path(options.output) if options.output else directory / "inspect.html"
-    refuse_other_files(path, PAGE_MARK)
-    refuse_other_files(audit_path(path), AUDIT_MARK)
+    for file in (path, audit_path(path)):
+        _refuse_other_files(file)
     tasks = read_manifest(directory / "examples")["settings"]["tasks"]
     manifests = {stage: read_manifest(directory / stage) for stage in needed_stages(tasks, draw)}
     weighed = manifests["weights"]["settings"] if "weights" in manifests else {}
     model = options.model or weighed.get("model", WeightOptions.model)
-    weighting = weighed.get("weighting", WeightOptions.weighting)
-    counter = TokenCounter(load_tokenizer(model))
+    tokenizer = load_tokenizer(model)
     is_named = options.model is not None or "model" in weighed
     encoder, not_run = _encoder(model, options, is_named=is_named)
-    inspector = _Inspector(directory, options, draw, counter, weighting, encoder)
+    inspector = _Inspector(directory, options, draw, tokenizer, encoder)
+    inspector.weighting = weighed.get("weighting", WeightOptions.weighting)
     examples = manifests["examples"]["rows"]
     rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
-    drops = {stage: most_frequent(manifests[stage]["drops"]) for stage in manifests}
-    drops["drawing"] = most_frequent(inspector.drops)
+    drops = {stage: manifest["drops"] for stage, manifest in manifests.items()}
     report = InspectionReport(
         rows=rows,
         counts=_counts(manifests),
-        drops=drops,
+        drops={s: _most_frequent(d) for s, d in (drops | {"drawing": inspector.drops}).items()},
         samples=inspector.samples,
         audits=inspector.audits,
         not_run=not_run,
-        likeness=likeness_samples(directory, draw),
         draw=draw,
-        options=options,
+        seed=options.seed,
         model=model,
         manifests=manifests,
         path=path,
     )
     try:
-        report.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(
-            report.audit_path,
-            audit_json(report.audits, manifests, draw, options.seed, model, not_run),
-        )
-        write_text(report.path, render(report))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(report.audit_path, report.json())
+        write_text(path, report.html())
     except OSError as error:
-        raise HarpError(f"cannot write {report.path} ({error.strerror}): give --output") from error
+        raise HarpError(f"cannot write {path} ({error.strerror}): give --output") from error
     return report
+
+
+def _refuse_other_files(path: Path) -> None:
+    """Refuse to replace a file that `harp inspect` did not write, a folder or a link."""
+    refuse_special(path, "--output")
+    if path.exists():
+        with path.open("rb") as file:
+            if not _OURS.search(file.read(_HEAD_BYTES)):
+                raise HarpError(
+                    f"{path} was not written by `harp inspect`, which leaves it as it is: name "
+                    "another --output, or move it away"
+                )
 
 
 def _encoder(
@@ -102,22 +160,16 @@ def _encoder(
 ) -> tuple[TextEncoder | None, str]:
     """Load the encoder of the checks that need one, or say why they are not run.
 
-    A model that nobody named is not downloaded for them.
+    A model that nobody named is not loaded for them.
     """
     if not options.model_checks:
         return None, "--no-model-checks"
-    if not is_named and not _is_on_disk(model):
-        return None, f"the build has no model, and {model} is not on this machine: name a --model"
+    if not is_named:
+        return None, "the build has no model: name a --model"
     try:
         return TextEncoder(model, quiet=options.quiet), ""
     except HarpError as error:
         return None, str(error)
-
-
-def _is_on_disk(model: str) -> bool:
-    if Path(resolve_model(model)).is_dir():
-        return True
-    return isinstance(try_to_load_from_cache(model, "model.safetensors"), str)
 
 
 class _Inspector:
@@ -128,30 +180,46 @@ class _Inspector:
         directory: Path,
         options: InspectOptions,
         draw: DrawOptions,
-        counter: TokenCounter,
-        weighting: str,
+        tokenizer: PreTrainedTokenizerBase,
         encoder: TextEncoder | None,
     ) -> None:
         self.directory, self.options, self.draw = directory, options, draw
-        self.counter, self.weighting, self.encoder = counter, weighting, encoder
-        self.bm25: BM25 | None = None
+        self.tokenizer, self.encoder, self.weighting = tokenizer, encoder, ""
+        self.bm25: Callable[[str, str], float] | None = None
         self.samples: dict[str, list[Sample]] = {}
         self.audits: list[TaskAudit] = []
         self.drops: dict[str, int] = {}
 
     def row(self, task: str, examples: int) -> TaskRow:
-        """Draw groups of a task; the row of the table counts them."""
+        """Draw groups of a task: audit them, and count their pairs and tokens."""
         self.samples[task] = []
-        return self.counter.row(task, examples, self._groups(task) if examples else ())
+        pairs = (
+            [pair for group in self._audited(task) for pair in group.members] if examples else []
+        )
+        means = (self._mean_tokens(side, pairs) for side in ("query", "document"))
+        return TaskRow(task, examples, len(pairs), *means)
 
-    def _groups(self, task: str) -> Iterator[PairGroup]:
-        """Draw groups; the first of them become samples, all are audited."""
+    def _audited(self, task: str) -> list[PairGroup]:
+        """Draw and audit groups; the first of them become samples."""
         data = PreTrainingData(self.directory, {task: 1}, seed=self.options.seed, draw=self.draw)
-        observations: list[Observation] = []
-        skipped: set[int] = set()
         wanted = min(max(self.options.table_groups, self.options.samples), data.groups[task])
-        bar = tqdm(range(wanted), desc=task, unit="group", disable=self.options.quiet)
-        for index in bar:
+        observations = list(self._observed(task, data, wanted))
+        groups = AuditedGroups(
+            task,
+            observations,
+            self.options.seed,
+            stop_words(self.draw.stop_words or "none"),
+            self._bm25(data.source),
+            self.encoder,
+            partial(page_units, source=data.source, options=self.draw),
+        )
+        if task_audit := audit(groups):
+            self.audits.append(task_audit)
+        return [observation.group for observation in observations]
+
+    def _observed(self, task: str, data: PreTrainingData, wanted: int) -> Iterator[Observation]:
+        skipped: set[int] = set()
+        for index in tqdm(range(wanted), task, unit="group", disable=self.options.quiet):
             drawn = data.drawn(0, index)
             if drawn is None:
                 self.drops[f"{task}: no pair in 100 examples on end"] = 1
@@ -160,41 +228,27 @@ class _Inspector:
             if index < self.options.samples:
                 sample = make_sample(drawn, index, data.source, self.draw, self.weighting)
                 self.samples[task].append(sample)
-            observations.append(observe(drawn.group, data.source, self.draw))
-            yield drawn.group
+            yield observe(drawn.group, data.source)
         if skipped:
             self.drops[f"{task}: example that gives no pair (such as a tie)"] = len(skipped)
-        groups = AuditedGroups(
-            task,
-            observations,
-            len(data.source.documents),
-            self.options.seed,
-            self._bm25(data.source),
-            self.encoder,
-            partial(_groups_from, data, wanted),
-            partial(query_units, source=data.source, options=self.draw),
-            partial(page_unit, fields=self.draw.document_fields),
-        )
-        if task_audit := audit(groups):
-            self.audits.append(task_audit)
 
-    def _bm25(self, source: BuildSource) -> BM25:
+    def _bm25(self, source: BuildSource) -> Callable[[str, str], float]:
         """Count the words of the build's documents once, or those of some of very many."""
         if self.bm25 is None:
             step = -(-len(source.documents) // _MOST_COUNTED)
             fields = self.draw.document_fields
             pages = source.documents[:: max(1, step)].tolist()
-            self.bm25 = BM25.of(source.document(page, fields) for page in pages)
+            self.bm25 = bm25_of(source.document(page, fields) for page in pages)
         return self.bm25
 
-
-def _groups_from(data: PreTrainingData, first: int) -> Iterator[PairGroup]:
-    """Draw the groups of the first epoch from the one of this number on."""
-    for index in range(first, len(data)):
-        drawn = data.drawn(0, index)
-        if drawn is None:
-            return
-        yield drawn.group
+    def _mean_tokens(self, side: str, pairs: list[Any]) -> float | None:
+        """Return the mean number of wordpieces of one side's texts."""
+        texts = Counter(getattr(pair, side) for pair in pairs)
+        if not texts:
+            return None
+        ids = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+        total = sum(len(each) * count for each, count in zip(ids, texts.values(), strict=True))
+        return total / texts.total()
 
 
 def _counts(manifests: dict[str, dict[str, Any]]) -> dict[str, int]:
@@ -207,3 +261,8 @@ def _counts(manifests: dict[str, dict[str, Any]]) -> dict[str, int]:
         "links that resolve": graph["anchors"],
         "pages that may be a document": graph["documents"],
     }
+
+
+def _most_frequent(drops: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Sort reasons with their numbers, the most frequent first."""
+    return sorted(drops.items(), key=lambda item: (-item[1], item[0]))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..models.loading import load_tokenizer, without_notices
 from ..weights.encoders import load_encoder
 from ..weights.workers import one_thread
 
-__all__ = ["MOST_TOKENS", "TextEncoder", "by_length", "mean_state", "padded", "tokenize"]
+__all__ = ["MOST_TOKENS", "TextEncoder"]
 
 MOST_TOKENS = 128
 """Texts are cut here, because the time grows with the tokens. Queries are shorter, unless they are
@@ -36,17 +35,16 @@ class TextEncoder:
         quiet: show no progress bar.
 
     Attributes:
-        name: name of the encoder.
         quiet: as above.
         tokenizer: of the encoder.
         width: numbers of a token's state.
 
     Raises:
-        HarpError: the model cannot be loaded, or is no encoder.
+        HarpError: the model cannot be loaded, or is not an encoder.
     """
 
     def __init__(self, model: str, *, quiet: bool = True) -> None:
-        self.name, self.quiet = model, quiet
+        self.quiet = quiet
         self.tokenizer = load_tokenizer(model)
         with without_notices():
             self._model = load_encoder(model, torch.device("cpu"), torch.float32).model
@@ -61,10 +59,15 @@ class TextEncoder:
 
     def _add(self, new: list[str]) -> None:
         """Compute the vectors of texts that have none yet."""
-        ids = tokenize(self.tokenizer, new)
-        bar = tqdm(total=len(new), desc="embed", unit="text", disable=self.quiet)
-        with one_thread(), bar, _threads() as pool:
-            batches = list(by_length(ids))
+        most = min(MOST_TOKENS, self.tokenizer.model_max_length)
+        ids = self.tokenizer(new, truncation=True, max_length=most)["input_ids"]
+        batches = list(_by_length(ids))
+        pool = ThreadPoolExecutor(os.cpu_count(), "", torch.set_num_threads, (1,))
+        with (
+            one_thread(),
+            tqdm(total=len(new), desc="embed", unit="text", disable=self.quiet) as bar,
+            pool,
+        ):
             vectors = pool.map(self._forward, ([ids[n] for n in batch] for batch in batches))
             for batch, rows in zip(batches, vectors, strict=True):
                 self._vectors |= {new[n]: row for n, row in zip(batch, rows, strict=True)}
@@ -76,40 +79,21 @@ class TextEncoder:
         norms = np.linalg.norm(last[0]) * np.linalg.norm(last[1])
         return float(last[0] @ last[1] / norms) if norms else 0.0
 
-    def lower_half(self) -> PreTrainedModel:
-        """Copy the lower half of the encoder's layers; all weights but the words' can learn."""
-        model = copy.deepcopy(self._model)
-        layers = model.config.num_hidden_layers
-        for module in list(model.modules()):
-            if isinstance(module, torch.nn.ModuleList) and len(module) == layers:
-                del module[(layers + 1) // 2 :]
-        model.get_input_embeddings().requires_grad_(False)
-        return model
-
     @torch.inference_mode()
     def _forward(self, ids: list[list[int]]) -> np.ndarray:
-        tokens, mask = padded(ids, self.tokenizer.pad_token_id)
+        texts = [torch.tensor(text) for text in ids]
+        mask = pad_sequence([torch.ones(len(text), dtype=torch.int64) for text in ids], True)
+        tokens = pad_sequence(texts, True, self.tokenizer.pad_token_id or 0)
         states = self._model(tokens, attention_mask=mask, output_hidden_states=True).hidden_states
         parts = [
             part
             for layer in (states[len(states) // 2], states[-1])
-            for part in (layer[:, 0], mean_state(layer, mask))
+            for part in (layer[:, 0], _mean_state(layer, mask))
         ]
         return torch.cat(parts, 1).numpy()
 
 
-def _threads() -> ThreadPoolExecutor:
-    """Return threads of which each computes alone."""
-    return ThreadPoolExecutor(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,))
-
-
-def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
-    """Return the token ids of texts as the model reads them, cut at `MOST_TOKENS`."""
-    most = min(MOST_TOKENS, tokenizer.model_max_length)
-    return tokenizer(list(texts), truncation=True, max_length=most)["input_ids"]
-
-
-def by_length(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+def _by_length(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Gather the numbers of texts of similar length, so many that a batch fits into a cache."""
     batch: list[int] = []
     for number in sorted(range(len(ids)), key=lambda number: len(ids[number])):
@@ -121,18 +105,7 @@ def by_length(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         yield batch
 
 
-def padded(ids: Sequence[Sequence[int]], padding: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return token ids of one length and the mask of those that are no padding."""
-    longest = max(map(len, ids))
-    tokens = torch.full((len(ids), longest), padding or 0)
-    mask = torch.zeros(len(ids), longest, dtype=torch.int64)
-    for row, text in enumerate(ids):
-        tokens[row, : len(text)] = torch.tensor(text)
-        mask[row, : len(text)] = 1
-    return tokens, mask
-
-
-def mean_state(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return the mean state of the tokens that are no padding, of shape (texts, width)."""
+def _mean_state(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return the mean state of the tokens that are not padding, of shape (texts, width)."""
     weights = mask[..., None].to(states.dtype)
     return (states * weights).sum(1) / weights.sum(1)

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from harp_plugin.inspection.observations import Observation
-from harp_plugin.sampling import stable_id
+from harp_plugin.inspection.groups import AuditedGroups, Observation
 from harp_plugin.tasks import Pair, PairGroup
 
-__all__ = ["observed"]
+__all__ = ["grouped", "observed"]
 
 STOPPED = frozenset({"the", "of"})
 
 
-def observed(*members: tuple[str, str], **known) -> Observation:
-    """A group of (query, document), the positive first, and what is known of it."""
+def observed(*members: tuple[str, str], **links) -> Observation:
+    """A group of (query, document), the positive first, and what the link graph says of it."""
     pairs = [Pair(*member) for member in members]
     nothing = (None,) * len(pairs)
-    facts = {
-        "pages": nothing,
-        "titles": nothing,
-        "places": nothing,
-        "units": tuple(stable_id(pair.document) for pair in pairs),
-        "linked": None,
-        "anchors": (),
-        "in_links": nothing,
-        "occurrences": nothing,
-        "layers_agree": None,
-        "boilerplate": nothing,
-        "ranks": ((),) * len({pair.query for pair in pairs}),
-        "stopped": STOPPED,
-    }
-    return Observation(PairGroup("some", pairs[0], tuple(pairs[1:])), **(facts | known))
+    links = {"in_links": nothing, "occurrences": nothing} | links
+    return Observation(PairGroup("some", pairs[0], tuple(pairs[1:])), **links)
+
+
+def grouped(observations, task: str = "some", **fields) -> AuditedGroups:
+    """Groups of a task."""
+    return AuditedGroups(task, list(observations), seed=1, stopped=STOPPED, **fields)

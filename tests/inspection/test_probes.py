@@ -8,17 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from observed_groups import observed
+from observed_groups import grouped, observed
 from transformers import AutoModel
 
-from harp_plugin.inspection.check import Level
-from harp_plugin.inspection.checks import CHECKS
-from harp_plugin.inspection.measurements import AuditedGroups
-from harp_plugin.inspection.observations import page_unit, query_units
-from harp_plugin.inspection.query_probe import _usable
+from harp_plugin.inspection.checks import CHECKS, Level
+from harp_plugin.inspection.groups import AuditedGroups, page_units
 from harp_plugin.inspection.text_encoder import TextEncoder
 from harp_plugin.sampling import stable_id
-from harp_plugin.tasks import Pair, PreTrainingData
+from harp_plugin.tasks import PreTrainingData
 
 METALS = ["iron", "silver", "gold", "tin", "lead"]
 OTHERS = ["sun", "moon", "star", "sea", "land", "tree", "stone", "fire", "wind", "rain"]
@@ -41,22 +38,15 @@ def in_order(rng: random.Random, planted: bool):
     return observed((queries[0], page), (queries[1], page))
 
 
-def groups_of(make, encoder, count=300, more=2500, planted=True, seed=1) -> AuditedGroups:
+def groups_of(make, encoder, count=600, planted=True, **fields) -> AuditedGroups:
     rng = random.Random(5)
-    observations = [make(rng, planted) for _ in range(count)]
-
-    def others():
-        other = random.Random(6)
-        return (make(other, planted).group for _ in range(more))
-
-    return AuditedGroups("some", observations, 0, seed, encoder=encoder, more_groups=others)
+    return grouped([make(rng, planted) for _ in range(count)], encoder=encoder, **fields)
 
 
 def test_an_order_that_a_bag_of_words_cannot_see_is_found(encoder):
     planted, plain = (groups_of(in_order, encoder, planted=is_so) for is_so in (True, False))
     found = CHECKS["query_probe"].run("query_probe", planted)
-    assert (found.level, found.value) == (Level.RED, pytest.approx(1, abs=0.1))
-    assert CHECKS["query_alone"].measure(planted).decided == 0
+    assert (found.level, found.measurement.value) == (Level.RED, pytest.approx(1, abs=0.1))
     assert CHECKS["query_probe"].run("query_probe", plain).level is Level.GREEN
     assert found.measurement == CHECKS["query_probe"].measure(planted)
 
@@ -72,24 +62,10 @@ def of_a_kind(rng: random.Random, planted: bool):
 def test_documents_of_a_kind_of_their_own_are_found(encoder):
     planted, plain = (groups_of(of_a_kind, encoder, planted=is_so) for is_so in (True, False))
     found = CHECKS["document_probe"].run("document_probe", planted)
-    assert found.level is Level.RED and found.value > 0.9
+    assert found.level is Level.RED and found.measurement.value > 0.9
     assert CHECKS["document_probe"].run("document_probe", plain).level is Level.GREEN
     assert CHECKS["query_probe"].measure(planted) is None
     assert found.measurement == CHECKS["document_probe"].measure(planted)
-
-
-def named_after_its_page(rng: random.Random, planted: bool):
-    page = f"page{rng.randrange(50)}"
-    return observed((f"{page} red", page), (f"{page} blue", page))
-
-
-def test_no_page_is_trained_on_and_tested(encoder):
-    drawn = list(_usable(groups_of(named_after_its_page, encoder)))
-    pages = {True: set(), False: set()}
-    for group in drawn:
-        pages[group.is_held_out].add(group.queries[0].split()[0])
-    assert pages[True].isdisjoint(pages[False])
-    assert len(pages[True] | pages[False]) == 50 and 2 < len(pages[True]) < 25
 
 
 def about_other_pages(rng: random.Random, planted: bool):
@@ -98,22 +74,14 @@ def about_other_pages(rng: random.Random, planted: bool):
     return observed((NAMES[page], f"d{page}"), (NAMES[other], f"d{page}"))
 
 
-def units_of_names(group):
-    return {stable_id("text", f"d{NAMES.index(pair.query)}") for pair in group.members}
+def units_of_names(pair, side):
+    return {stable_id("text", text) for text in (pair.document, f"d{NAMES.index(pair.query)}")}
 
 
 def test_a_query_about_a_page_that_is_held_out_has_no_label_in_training(encoder):
     """Where only the document's page is held out, its name is seen in negatives alone."""
-    groups = groups_of(about_other_pages, encoder, count=300, more=6000)
-    apart = replace(groups, query_units=units_of_names)
-    drawn = list(_usable(apart))
-    names = {
-        held_out: {
-            query for group in drawn if group.is_held_out is held_out for query in group.queries
-        }
-        for held_out in (True, False)
-    }
-    assert names[True].isdisjoint(names[False]) and len(names[True] | names[False]) > 50
+    groups = groups_of(about_other_pages, encoder, count=2000)
+    apart = replace(groups, units=units_of_names)
     assert CHECKS["query_probe"].measure(groups).value < 0.4
     assert CHECKS["query_probe"].measure(apart).value == pytest.approx(0.5, abs=0.1)
 
@@ -123,18 +91,13 @@ def test_a_query_is_about_the_page_that_its_anchor_leads_to(build):
     for number in range(20):
         group = data.group(0, number)
         anchors = [data.source.anchor(pair.query_origin.anchor) for pair in group.members]
-        leads = {data.source.lead(anchor.page) for anchor in anchors}
-        assert len(leads) == 2 and group.positive.document in leads
-        expected = {page_unit(Pair("", lead)) for lead in leads}
-        assert query_units(group, data.source, data.draw_options) == expected
-
-
-def test_training_ends_at_its_number_of_tokens(encoder):
-    def long(rng, planted):
-        return observed(("red " * 600, "d"), ("blue " * 600, "d"))
-
-    drawn = list(_usable(groups_of(long, encoder, count=900)))
-    assert len(drawn) == 250  # of two queries of 128 tokens
+        leads = [data.source.lead(anchor.page) for anchor in anchors]
+        assert len({*leads}) == 2 and group.positive.document in leads
+        for pair, lead in zip(group.members, leads, strict=True):
+            units = page_units(pair, "query", data.source, data.draw_options)
+            assert units == {stable_id("text", text) for text in (pair.document, lead)}
+            [unit] = page_units(pair, "document", data.source, data.draw_options)
+            assert unit == stable_id("text", pair.document)
 
 
 def test_vectors_and_cosine_are_those_of_the_model(encoder, tiny_bert):
@@ -159,4 +122,4 @@ def test_without_an_encoder_the_checks_are_absent(encoder):
     groups = groups_of(in_order, None)
     for name in ("query_probe", "document_probe", "higher_cosine"):
         assert CHECKS[name].measure(groups) is None
-    assert CHECKS["higher_cosine"].measure(groups_of(of_a_kind, encoder)).groups == 300
+    assert CHECKS["higher_cosine"].measure(groups_of(of_a_kind, encoder)).groups == 600

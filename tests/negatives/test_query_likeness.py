@@ -6,13 +6,11 @@ import shutil
 
 import numpy as np
 import pytest
-from markupsafe import escape
 from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
 
 from harp_plugin.cli import main
 from harp_plugin.errors import HarpError
-from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.negatives import query_likeness
 from harp_plugin.negatives.options import QueryLikenessOptions
 from harp_plugin.negatives.query_likeness import build_query_likeness, read_queries
@@ -115,19 +113,6 @@ def test_a_share_of_the_texts_is_drawn_from(examples, tiny_bert, shared_data, tm
     assert data._ids["anchor"].tolist() == expected
     assert data.group(0, 0).positive.query_origin.anchor in expected
     assert data.fingerprint != PreTrainingData(folder, {"anchor": 1}).fingerprint
-    few = {"samples": 1, "table_groups": 5, "model_checks": False, "quiet": True}
-    options = InspectOptions(model=str(tiny_bert), **few)
-    report = inspect(folder, options, DrawOptions(query_like_share=0.99))
-    likeness, page = report.likeness, report.path.read_text(encoding="utf-8")
-    names = read_table(folder / "graph" / "anchor_texts").to_pylist()
-    ranked = sorted(names, key=lambda row: (-scores[row["id"]], row["id"]))
-    for found, place in ((likeness.best, 0), (likeness.worst, -10), (likeness.around, -10)):
-        rows = ranked[place:][:10]
-        assert found == [(row["normalized"], scores[row["id"]]) for row in rows]
-        assert all(escape(row["normalized"]) in page for row in rows)
-    best = ranked[0]["normalized"]
-    assert f"Anchor texts that look most like queries: {best};" in str(report)
-    assert inspect(folder, options).likeness.share == 0.25
 
 
 def test_queries_of_a_file_or_a_dataset(examples, tmp_path):
