@@ -159,7 +159,6 @@ _HARDER = (
 _ONE_KIND = "Draw the queries of both sides from texts of one kind."
 _ONE_CASE = "Write the queries of both sides alike: in lower case, or as they stand in a text."
 _OTHER_QUERY = "Take S2 from another anchor: --rqp-negative-words anchors_on_page."
-_ONE_QUERY = "Ask both pages the same query: --acm-negative-query same."
 
 
 def _matching(label: str, measure: Measure, **fields: Any) -> Check:
@@ -192,7 +191,7 @@ _OURS = {
         "longer query",
         compared_texts("query", measurements.word_count),
         "Draw the queries of positives and negatives equally long.",
-        {"rqp": "Draw S2 as long as S1: --negative-query-length equal.", "acm": _ONE_QUERY},
+        {"rqp": "Draw S2 as long as S1: --negative-query-length equal."},
     ),
     "longer_document": Check(
         "longer document",
@@ -236,7 +235,7 @@ _OURS = {
         "query alone, by a model",
         query_probe,
         _ONE_KIND,
-        {"acm": _ONE_QUERY, "rqp": _OTHER_QUERY},
+        {"rqp": _OTHER_QUERY},
         has_opposite=False,
     ),
     "more_shared_words": _matching("more words shared", compared_pairs(measurements.shared_words)),

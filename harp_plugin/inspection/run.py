@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from ..errors import HarpError
 from ..models.loading import load_tokenizer
+from ..options import Count, Number, Options, Progress, Seed, option
 from ..tasks import DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import needed_stages
 from ..tasks.source import BuildSource
@@ -40,52 +41,28 @@ _OURS = re.compile(rb'"generator"(: | content=)"harp_plugin ')
 _HEAD_BYTES = 4096
 
 
-@dataclass
-class InspectOptions:
-    """How many groups of a build are drawn to judge it, and where the page goes.
+@dataclass(kw_only=True)
+class InspectOptions(Progress, Options):
+    """How many groups of a build are drawn to judge it, and where the page goes."""
 
-    Raises:
-        HarpError: a number is too small.
-    """
-
-    output: str | None = field(
-        default=None, metadata={"help": "HTML page to write (default: inspect.html in DIR)."}
+    output: str | None = option(None, "HTML page to write (default: inspect.html in DIR).")
+    samples: Number = option(12, "How many groups of each task the page shows.")
+    seed: Seed = option(42, "Seed of the draws; training draws the same groups with it.")
+    model: str | None = option(
+        None,
+        "Model whose tokenizer counts tokens, and whose encoder checks the pairs (default: the one "
+        "that weighed the terms).",
     )
-    samples: int = field(
-        default=12, metadata={"help": "How many groups of each task the page shows."}
+    table_groups: Count = option(
+        1000,
+        "Groups of each task that are drawn for the mean lengths and the audit; at most all that "
+        "the task has.",
     )
-    seed: int = field(
-        default=42,
-        metadata={"help": "Seed of the draws; training draws the same groups with it."},
+    model_checks: bool = option(
+        True,
+        "Run the checks that need an encoder: a model that sees the query or the document alone, "
+        "and the cosine of both. They take most of the time.",
     )
-    model: str | None = field(
-        default=None,
-        metadata={
-            "help": "Model whose tokenizer counts tokens, and whose encoder checks the pairs "
-            "(default: the one that weighed the terms)."
-        },
-    )
-    table_groups: int = field(
-        default=1000,
-        metadata={
-            "help": "Groups of each task that are drawn for the mean lengths and the audit; at "
-            "most all that the task has."
-        },
-    )
-    model_checks: bool = field(
-        default=True,
-        metadata={
-            "help": "Run the checks that need an encoder: a model that sees the query or the "
-            "document alone, and the cosine of both. They take most of the time."
-        },
-    )
-    quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
-
-    def __post_init__(self) -> None:
-        if self.samples < 0:
-            raise HarpError(f"--samples {self.samples}: give 0 or more")
-        if self.table_groups < 1:
-            raise HarpError(f"--table-groups {self.table_groups}: give 1 or more")
 
 
 def inspect(

@@ -274,7 +274,9 @@ def test_terminal_names_the_worst_check_and_all_that_are_not_green(encyclopedia_
 
 def test_audit_is_the_same_bytes_and_lies_beside_the_page(build, tmp_path):
     def written(folder: str, seed: int) -> bytes:
-        options = InspectOptions(str(tmp_path / folder / "inspect.html"), seed=seed, quiet=True)
+        options = InspectOptions(
+            output=str(tmp_path / folder / "inspect.html"), seed=seed, quiet=True
+        )
         inspect(build, options)
         return (tmp_path / folder / "audit.json").read_bytes()
 
@@ -285,6 +287,7 @@ def test_audit_is_the_same_bytes_and_lies_beside_the_page(build, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     from harp_plugin.commands.build import BuildOptions, build
     from harp_plugin.weights.options import WeightOptions

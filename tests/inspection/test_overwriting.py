@@ -8,14 +8,14 @@ from harp_plugin.cli import main
 from harp_plugin.errors import HarpError
 from harp_plugin.inspection import InspectOptions, inspect
 
-QUIET = {"samples": 1, "table_groups": 2, "quiet": True}
+QUIET = {"samples": 1, "table_groups": 2, "model_checks": False, "quiet": True}
 
 
 def test_its_own_page_is_replaced(build, tmp_path):
     page = tmp_path / "page.html"
-    first = inspect(build, InspectOptions(str(page), **QUIET))
+    first = inspect(build, InspectOptions(output=str(page), **QUIET))
     before = page.read_bytes(), first.audit_path.read_bytes()
-    inspect(build, InspectOptions(str(page), **QUIET))
+    inspect(build, InspectOptions(output=str(page), **QUIET))
     assert (page.read_bytes(), first.audit_path.read_bytes()) == before
     assert json.loads(before[1])["generator"].startswith("harp_plugin ")
 
@@ -42,5 +42,5 @@ def test_no_folder_or_link_is_replaced(name, kind, build, tmp_path):
     else:
         path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(HarpError, match=f"{name} is a {kind}: name another --output"):
-        inspect(build, InspectOptions(str(tmp_path / "page.html"), **QUIET))
+        inspect(build, InspectOptions(output=str(tmp_path / "page.html"), **QUIET))
     assert not (tmp_path / "elsewhere").exists()

@@ -42,7 +42,7 @@ def look(build, tmp_path_factory):
     def inspected(preset: str = "default"):
         if preset not in known:
             output = tmp_path_factory.mktemp("page") / "deep" / f"{preset}.html"
-            options = InspectOptions(str(output), model_checks=False, quiet=True)
+            options = InspectOptions(output=str(output), model_checks=False, quiet=True)
             report = inspect(build, options, DrawOptions(preset))
             known[preset] = report, PageReader(report.path.read_text(encoding="utf-8"))
         return known[preset]
@@ -107,7 +107,7 @@ def test_pages_links_and_drops_are_counted(look):
 
 
 def test_fewer_groups_may_be_drawn(build, tmp_path):
-    options = InspectOptions(str(tmp_path / "a.html"), samples=1, table_groups=3, quiet=True)
+    options = InspectOptions(output=str(tmp_path / "a.html"), samples=1, table_groups=3, quiet=True)
     report = inspect(build, options)
     assert [row.pairs for row in report.rows] == [6, 6, 6, 6]
     assert [len(samples) for samples in report.samples.values()] == [1, 1, 1, 1]
@@ -200,7 +200,7 @@ def test_page_needs_nothing_beside_itself(look):
 
 def test_same_seed_same_bytes(build, tmp_path):
     def written(name: str, seed: int) -> bytes:
-        options = InspectOptions(str(tmp_path / name), seed=seed, quiet=True)
+        options = InspectOptions(output=str(tmp_path / name), seed=seed, quiet=True)
         return inspect(build, options).path.read_bytes()
 
     assert written("a.html", 42) == written("b.html", 42)
@@ -210,7 +210,7 @@ def test_same_seed_same_bytes(build, tmp_path):
 def test_words_that_were_not_drawn_are_not_shown_as_drawn(build, tmp_path):
     """With mercury among the stop words, it stands in both queries of RQP."""
     (tmp_path / "list").write_text("mercury")
-    options = InspectOptions(str(tmp_path / "a.html"), quiet=True)
+    options = InspectOptions(output=str(tmp_path / "a.html"), quiet=True)
     draw = DrawOptions(stop_words=str(tmp_path / "list"), rqp_negative_words="mirrored")
     report = inspect(build, options, draw)
     roles = defaultdict(set)
@@ -222,7 +222,7 @@ def test_words_that_were_not_drawn_are_not_shown_as_drawn(build, tmp_path):
 
 def test_the_lead_is_shaded_behind_a_title(build, tmp_path):
     """The words of the title have no weight; those of the lead have theirs."""
-    options = InspectOptions(str(tmp_path / "a.html"), quiet=True, samples=2)
+    options = InspectOptions(output=str(tmp_path / "a.html"), quiet=True, samples=2)
     reports = [
         inspect(build, options, DrawOptions(document_fields=fields))
         for fields in (None, ["title", "lead"])
@@ -306,13 +306,13 @@ def test_tasks_of_other_packages_are_shown(build, tmp_path, registered):
 def test_what_is_wrong_is_said_in_one_line(build, tmp_path):
     with pytest.raises(HarpError, match="run `harp build`"):
         inspect(tmp_path)
-    with pytest.raises(HarpError, match="--samples -1"):
+    with pytest.raises(HarpError, match="--samples is -1"):
         InspectOptions(samples=-1)
-    with pytest.raises(HarpError, match="--table-groups 0"):
+    with pytest.raises(HarpError, match="--table-groups is 0"):
         InspectOptions(table_groups=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(HarpError, match=r"cannot write .*--output"):
-        inspect(build, InspectOptions(str(tmp_path / "file" / "page.html"), quiet=True))
+        inspect(build, InspectOptions(output=str(tmp_path / "file" / "page.html"), quiet=True))
     with pytest.raises(HarpError, match="no model at"):
         inspect(build, InspectOptions(model=str(tmp_path / "none"), quiet=True))
 
