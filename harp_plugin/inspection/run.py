@@ -185,7 +185,7 @@ class _Inspector:
             task,
             observations,
             self.options.seed,
-            stop_words(self.draw.stop_words or "none"),
+            stop_words(self.draw.stop_words),
             self._bm25(data.source),
             self.encoder,
             partial(page_units, source=data.source, options=self.draw),

@@ -93,7 +93,7 @@ class _SampleMaker:
         self, drawn: DrawnGroup, source: BuildSource, options: DrawOptions, shading: str
     ) -> None:
         self.group, self.source, self.options, self.shading = drawn.group, source, options, shading
-        self.stopped = stop_words(options.stop_words or "none")
+        self.stopped = stop_words(options.stop_words)
         documents = [pair.document_origin or DocumentOrigin() for pair in self.group.members]
         self.pages = [document.page for document in documents]
         self.query = self.group.positive.query_origin or QueryOrigin()

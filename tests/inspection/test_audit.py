@@ -307,7 +307,9 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     }
     assert red <= LEFT_OPEN
     assert set(audits) == {*HARP_TASKS, *others}
-    _, audits = audited(tmp_path / "build", tmp_path, DrawOptions("paper"), model_checks=False)
+    _, audits = audited(
+        tmp_path / "build", tmp_path, DrawOptions(preset="paper"), model_checks=False
+    )
     assert levels(audits["rqp"])["longer_query"] is Level.RED
 
 

@@ -43,7 +43,7 @@ def look(build, tmp_path_factory):
         if preset not in known:
             output = tmp_path_factory.mktemp("page") / "deep" / f"{preset}.html"
             options = InspectOptions(output=str(output), model_checks=False, quiet=True)
-            report = inspect(build, options, DrawOptions(preset))
+            report = inspect(build, options, DrawOptions(preset=preset))
             known[preset] = report, PageReader(report.path.read_text(encoding="utf-8"))
         return known[preset]
 
@@ -51,7 +51,7 @@ def look(build, tmp_path_factory):
 
 
 def drawn_groups(build, task, preset="default"):
-    data = PreTrainingData(build, {task: 1}, seed=42, draw=DrawOptions(preset))
+    data = PreTrainingData(build, {task: 1}, seed=42, draw=DrawOptions(preset=preset))
     return [data.group(0, index) for index in range(len(data))]
 
 
