@@ -29,7 +29,7 @@ from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.tasks import HARP_TASKS
 from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.registry import ExampleOptions
-from harp_plugin.work.sql.options import EngineOptions
+from harp_plugin.work.sql.engine import EngineOptions
 
 _GIGABYTE = 1e9
 _HEAD = (

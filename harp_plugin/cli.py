@@ -16,7 +16,7 @@ from ._version import __version__
 from .errors import HarpError, one_line
 from .failures import user_message
 from .interrupts import INTERRUPTED, TERMINATED, interruptible
-from .work.temporary import folder_of_workers
+from .processes import folder_of_workers
 
 if TYPE_CHECKING:
     from .options_parser import OptionsParser
@@ -186,7 +186,7 @@ def _build(read: _Read) -> None:
     from .graph import GraphOptions
     from .negatives.options import NegativeOptions
     from .weights.options import WeightOptions
-    from .work.sql.options import EngineOptions
+    from .work.sql.engine import EngineOptions
 
     *options, sources = read(
         *(BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions),
@@ -306,7 +306,7 @@ def _collect(read: _Read) -> None:
     """
     from .collections.known_items.options import QueryOptions
     from .commands.collect import CollectOptions, collect, summary
-    from .work.sql.options import EngineOptions
+    from .work.sql.engine import EngineOptions
 
     options, queries, engine, directory = read(CollectOptions, QueryOptions, EngineOptions)
     folder = collect(directory, options, queries, engine)

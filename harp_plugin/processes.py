@@ -1,14 +1,18 @@
-"""The start of a worker process."""
+"""The start of worker processes, and the folder of what they share."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import connection
+from typing import Any
 
-__all__ = ["start_worker"]
+__all__ = ["folder_of_workers", "start_worker"]
 
 
 def start_worker() -> None:
@@ -26,3 +30,32 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
+
+
+@contextmanager
+def folder_of_workers() -> Iterator[None]:
+    """Let worker processes keep what they share in one temporary folder of this process.
+
+    Otherwise each worker that loads data makes a folder of its own, which stays when it is killed.
+    """
+    process: Any = multiprocessing.current_process()
+    before = process._config.get("tempdir")
+    with tempfile.TemporaryDirectory(prefix="harp-", ignore_cleanup_errors=True) as folder:
+        process._config["tempdir"] = folder  # short: the path of a socket has 107 bytes
+        try:
+            yield
+        finally:
+            process._config["tempdir"] = before
+            _end_children()
+
+
+def _end_children() -> None:
+    """End processes that an interrupted command has left, before their folder goes."""
+    children = multiprocessing.active_children()
+    if children and threading.current_thread() is threading.main_thread():
+        # PyTorch's handler raises an error where a process that loads data ends early.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for child in children:
+        child.terminate()
+    for child in children:
+        child.join(5)

@@ -20,7 +20,7 @@ from ..weights.options import WeightOptions
 from ..work.build_stage import BuildRequest, BuildStage
 from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules
-from ..work.sql.options import EngineOptions
+from ..work.sql.engine import EngineOptions
 
 __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
 

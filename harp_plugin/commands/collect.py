@@ -11,7 +11,7 @@ from ..collections.known_items.folder import summary
 from ..collections.known_items.options import QueryOptions
 from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules, keep_option, overwrite_option
-from ..work.sql.options import EngineOptions
+from ..work.sql.engine import EngineOptions
 
 __all__ = ["CollectOptions", "collect", "summary"]
 

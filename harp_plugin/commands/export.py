@@ -19,9 +19,9 @@ from ..tasks.registry import check_negatives, needed_stages
 from ..tasks.terms import stop_words_hash
 from ..work.lock import one_writer
 from ..work.manifest import read_content, read_manifest
+from ..work.map_shards import shard_map
 from ..work.parquet import ShardFile
 from ..work.provenance import OverwriteRules, keep_option, overwrite_option
-from ..work.shards import shard_map
 from ..work.stage import Stage
 from ..work.writing import write_text
 

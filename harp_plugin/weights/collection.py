@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..sampling import stable_id
 from ..work.mapped import MappedTable
 from ..work.parquet import ShardFile, read_batches, read_schema, write_table
-from ..work.sql.options import EngineOptions
+from ..work.sql.engine import EngineOptions
 from ..work.sql.steps import Step, run_steps
 from ..work.stage import Stage
 from .words import DistinctWords, find_distinct_words, find_words

@@ -13,7 +13,7 @@ from ..errors import HarpError
 from .manifest import read_content, read_manifest
 from .map_shards import map_shards
 from .provenance import OverwriteRules
-from .sql.options import EngineOptions
+from .sql.engine import EngineOptions
 from .stage import Stage
 
 __all__ = ["BuildRequest", "BuildStage", "StageOptions", "finish_shards"]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from .shards import shard_map
-from .sql.options import EngineOptions
+from ..errors import HarpError
+from ..processes import start_worker
+from .sql.engine import EngineOptions
 
-__all__ = ["map_shards"]
+__all__ = ["map_shards", "shard_map"]
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -46,3 +51,56 @@ def map_shards(
     from .sql.spark import spark_map
 
     yield from spark_map(fn, itertools.chain(first, shards), engine, workers)
+
+
+def shard_map(
+    fn: Callable[[S], R],
+    shards: Iterable[S],
+    workers: int = 1,
+    begin: Callable[..., None] | None = None,
+    *arguments: Any,
+) -> Iterator[R]:
+    """Apply ``fn`` to every shard, in order, with a bounded number of shards in flight.
+
+    Args:
+        fn: a picklable function.
+        shards: the shards, read lazily: at most ``2 * workers`` are held at once.
+        workers: processes; 1 runs in this process.
+        begin: called once in every worker process, not in this one.
+        arguments: of ``begin``.
+
+    Raises:
+        HarpError: a worker was killed (out of memory, most often).
+    """
+    if workers <= 1:
+        yield from map(fn, shards)
+        return
+    waiting: deque[Future[R]] = deque()
+    context = multiprocessing.get_context("spawn")
+    before = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(workers, context, _begin, (begin, arguments)) as pool:
+        try:
+            for shard in shards:
+                waiting.append(pool.submit(fn, shard))
+                if len(waiting) >= 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise HarpError(
+                "a worker process was killed, most often for want of memory: "
+                "run again with fewer --workers (finished shards are kept)"
+            ) from None
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                # An interruption does not wait for shards in flight: they are written whole or not.
+                for worker in set(multiprocessing.active_children()) - before:
+                    worker.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    start_worker()
+    if begin is not None:
+        begin(*arguments)

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from harp_plugin.errors import HarpError
 from harp_plugin.work.parquet import parquet_files, read_table, write_table
-from harp_plugin.work.sql.options import EngineOptions, memory_bytes
-from harp_plugin.work.sql.sink import even_chunks, write_sorted
-from harp_plugin.work.sql.steps import Step, run_steps
+from harp_plugin.work.sql.engine import EngineOptions, memory_bytes
+from harp_plugin.work.sql.steps import Step, even_chunks, run_steps, write_sorted
 from harp_plugin.work.stage import Stage
 
 pytestmark = pytest.mark.integration
@@ -48,7 +47,7 @@ def test_a_bad_memory_size_is_one_line(size):
 
 
 def test_an_unknown_engine():
-    with pytest.raises(HarpError, match="--engine polars: give one of duckdb, spark"):
+    with pytest.raises(HarpError, match="--engine is 'polars': it must be one of duckdb, spark"):
         EngineOptions(engine="polars")
 
 
@@ -177,7 +176,7 @@ import resource, signal, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from test_engine import pairs
-from harp_plugin.work.sql.options import EngineOptions
+from harp_plugin.work.sql.engine import EngineOptions
 from harp_plugin.work.sql.steps import Step, run_steps
 from harp_plugin.errors import HarpError
 from harp_plugin.work.stage import Stage

@@ -18,7 +18,7 @@ from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.tasks import TASKS
 from harp_plugin.tasks.build import CORPUS_TABLES, GRAPH_TABLES
 from harp_plugin.work.map_shards import map_shards
-from harp_plugin.work.sql.options import EngineOptions, memory_bytes
+from harp_plugin.work.sql.engine import EngineOptions, memory_bytes
 from harp_plugin.work.sql.steps import Step, run_steps
 from harp_plugin.work.stage import Stage
 

@@ -10,7 +10,7 @@ from eager import spans_of
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import Chunk, weigh_chunks
 from harp_plugin.weights.workers import own_device, take_device, worker_devices
-from harp_plugin.work.shards import shard_map
+from harp_plugin.work.map_shards import shard_map
 
 TEXTS = [f"The old tree {number} bears fruit" for number in range(40)]
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harp_plugin.errors import HarpError
-from harp_plugin.work.shards import shard_map
+from harp_plugin.work.map_shards import shard_map
 
 
 def slow_square(number):

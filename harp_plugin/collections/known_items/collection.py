@@ -12,7 +12,7 @@ from ...errors import HarpError
 from ...work.manifest import read_content, read_manifest
 from ...work.parquet import read_batches
 from ...work.provenance import OverwriteRules
-from ...work.sql.options import EngineOptions
+from ...work.sql.engine import EngineOptions
 from ...work.sql.steps import PACKAGES, run_steps
 from ...work.stage import Stage
 from .documents import DocumentIds, named_pages, page_keys, write_documents

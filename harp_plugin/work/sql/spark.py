@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow.parquet as pq
 
 from ...errors import HarpError
-from .options import EngineOptions, memory_bytes
-from .sink import ROWS_PER_CHUNK
+from .engine import ROWS_PER_CHUNK, EngineOptions, memory_bytes
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

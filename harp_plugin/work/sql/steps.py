@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+import pyarrow as pa
 from tqdm import tqdm
 
 from ...errors import HarpError
 from ...processes import start_worker
 from ..manifest import MANIFEST, table_files
-from ..parquet import parquet_files
+from ..parquet import ShardFile, parquet_files, write_table
 from ..stage import Stage
 from ..writing import TEMPORARY
-from .options import EngineOptions
-from .sink import write_sorted
+from .engine import ROWS_PER_CHUNK, Embedded, EngineOptions
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-    import pyarrow as pa
 
-__all__ = ["PACKAGES", "Engine", "Step", "Tables", "run_steps"]
+__all__ = [
+    "PACKAGES",
+    "Engine",
+    "Step",
+    "Tables",
+    "even_chunks",
+    "run_steps",
+    "write_sorted",
+]
 
 Tables = Mapping[str, "ir.Table"]
 """Tables of expressions by name."""
 
 PACKAGES = ("ibis-framework", "duckdb", "pyspark", "pyarrow")
+_CHUNKS_PER_FILE = 16
 _DISK_SIGNS = ("No space left", "max_temp_directory_size", "File too large")
 _MEMORY_SIGNS = ("OutOfMemory", "Out of Memory")
 
@@ -170,8 +179,6 @@ def _start_engine(scratch: Path, options: EngineOptions, workers: int, size: int
         from .spark import Spark
 
         return Spark(scratch, options, workers, size)
-    from .embedded import Embedded
-
     return Embedded(scratch, options, workers)
 
 
@@ -246,3 +253,54 @@ class _Run(Mapping[str, "ir.Table"]):
             rows = sum(file.rows for file in files)
             self.stage.finish_shard(name, {name: rows}, {}, files)
         return self.engine.read(name, parquet_files(folder))
+
+
+def write_sorted(
+    folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> list[ShardFile]:
+    """Write sorted rows to ``part-00000.parquet`` and so on, about a million rows to each file.
+
+    Returns:
+        The files.
+    """
+    for stale in folder.glob("part-*.parquet"):
+        stale.unlink()
+    schema = plain_schema(schema)
+    chunks = even_chunks((batch.cast(schema) for batch in batches), schema)
+    files: list[ShardFile] = []
+    while (first := next(chunks, None)) is not None or not files:
+        rows = [] if first is None else chain([first], islice(chunks, _CHUNKS_PER_FILE - 1))
+        files.append(write_table(folder / f"part-{len(files):05d}.parquet", schema, rows))
+    return files
+
+
+def even_chunks(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, size: int = ROWS_PER_CHUNK
+) -> Iterator[pa.RecordBatch]:
+    """Stream the same rows in batches of ``size`` rows; the last batch may be shorter."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        while batch.num_rows:
+            head = batch.slice(0, size - rows)
+            batch = batch.slice(head.num_rows)
+            waiting.append(head)
+            rows += head.num_rows
+            if rows == size:
+                yield _joined(waiting, schema)
+                waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting, schema)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the same columns, all nullable, as engines differ in which columns may be null."""
+    return pa.schema([(field.name, _plain(field.type)) for field in schema])
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    return pa.list_(_plain(type.value_type)) if pa.types.is_list(type) else type
+
+
+def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()[0]
