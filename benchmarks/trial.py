@@ -55,10 +55,9 @@ from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests
 from harp_plugin.evaluation.runs import frame_text, ranked
 from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
-from harp_plugin.options_parser import OptionsParser
+from harp_plugin.options_parser import OptionsParser, read_recipe, recipe_names
 from harp_plugin.ranking import HarpReranker
 from harp_plugin.ranking.dense import DenseCosine
-from harp_plugin.recipe_files import read_recipe, recipe_names
 from harp_plugin.tasks import PreTrainingData
 from harp_plugin.training.arguments import (
     HarpDataArguments,

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harp_plugin import __version__
-from harp_plugin.cli import parsers
-from harp_plugin.commands.reference import options_page
-from harp_plugin.recipe_files import ABOUT, read_recipe, recipe_names
+from harp_plugin.commands.schema import options_page, parsers
+from harp_plugin.options_parser import ABOUT, read_recipe, recipe_names
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

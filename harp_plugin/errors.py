@@ -1,14 +1,21 @@
-"""The error that users are meant to see, and how its message is printed."""
+"""The error that users are meant to see, and how messages and results are printed."""
 
 from __future__ import annotations
 
+import json
+import lzma
+import os
 import re
+import sys
+import zlib
 
-__all__ = ["LONGEST_MESSAGE", "HarpError", "folded", "one_line"]
+__all__ = ["LONGEST_MESSAGE", "HarpError", "folded", "one_line", "show", "user_message"]
 
 LONGEST_MESSAGE = 1200
 """The most characters of a message that are printed; a path in it may be longer than that."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_DAMAGED = (zlib.error, lzma.LZMAError, EOFError, json.JSONDecodeError)
+_BUGS = (TypeError, LookupError, AttributeError, AssertionError, NotImplementedError)
 
 
 class HarpError(Exception):
@@ -35,6 +42,57 @@ def one_line(message: object) -> str:
 def folded(error: object) -> str:
     """Return what an error of a library says, with single spaces, at most 300 characters of it."""
     return " ".join(str(error).split())[:300]
+
+
+def show(result: object) -> None:
+    """Print a result whose lines may hold names and texts of sources."""
+    text = "\n".join(map(one_line, str(result).split("\n")))
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+
+def user_message(error: BaseException) -> str | None:
+    """Return the message for an error that the user can solve.
+
+    These are errors of the operating system and of damaged input, wherever they are raised, even in
+    a worker process.
+
+    Returns:
+        The message; None for an error that only a mistake in the program causes.
+    """
+    if isinstance(error, HarpError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        is_ours = (error.name or "harp_plugin").startswith("harp_plugin")
+        advice = "is not installed: run `pip install 'harp-plugin[all]'`"
+        return None if is_ours else f"{error.name} {advice}"
+    if isinstance(error, MemoryError) or _is_instance(error, "torch", "OutOfMemoryError"):
+        return "there is too little memory: give fewer --workers, or smaller batches"
+    if isinstance(error, OSError):
+        names = [os.fsdecode(n) for n in (error.filename, error.filename2) if _is_path(n)]
+        path = f"{' -> '.join(names)}: " if names else ""
+        return f"{path}{error.strerror or error}: check the path, the disk or the connection"
+    if isinstance(error, UnicodeError):
+        return f"a text is not valid Unicode ({error}): correct the input"
+    is_loop = isinstance(error, RuntimeError) and str(error).startswith("Symlink loop")
+    if is_loop or (isinstance(error, RecursionError) and "JSON" in str(error)):
+        return f"{error}: check the file"
+    if isinstance(error, _BUGS):
+        return None
+    if isinstance(error, _DAMAGED) or _is_instance(error, "pyarrow", "ArrowException"):
+        kind = type(error).__name__
+        return f"a file is damaged ({kind}: {error}): restore it, or run its command again"
+    return None
+
+
+def _is_path(name: object) -> bool:
+    return isinstance(name, str | bytes | os.PathLike)
+
+
+def _is_instance(error: BaseException, package: str, name: str) -> bool:
+    """Return whether an error is of a class of a package, without importing the package."""
+    classes = type(error).__mro__
+    return any(c.__name__ == name and c.__module__.partition(".")[0] == package for c in classes)
 
 
 def _escaped(match: re.Match[str]) -> str:

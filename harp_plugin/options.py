@@ -33,7 +33,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import (
     Annotated,
@@ -110,7 +110,7 @@ def option(
     """Declare an option: a field of a dataclass of `Options`.
 
     Args:
-        default: its value where nothing is given; a list or an object is copied. Without it, the
+        default: its value where nothing is given; a list is copied. Without it, the
             option is required.
         help: what it does, for ``--help``, the documentation and the JSON schema of recipes.
         choices: the values that a text, or each text of a list, may be, where they are not known to
@@ -124,8 +124,8 @@ def option(
         metadata["choices"] = list(choices)
     if aliases:
         metadata["aliases"] = [name for alias in aliases for name in (f"--{alias}", flag(alias))]
-    if isinstance(default, list | dict):
-        factory = default.copy
+    if isinstance(default, list | tuple):
+        factory = partial(list, default)
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -295,7 +295,8 @@ class Workers(Options):
 
     workers: Count = option(
         os.cpu_count() or 1,
-        "How many worker processes run. The result is the same for any number.",
+        "How many worker processes run; the result is the same for any number (default: one for "
+        "each core).",
     )
 
 

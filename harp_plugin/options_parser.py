@@ -1,8 +1,19 @@
-"""Reads the options of a command from flags, from a recipe, or from both."""
+"""Commands of `harp`, and their options: read from flags, from a recipe, or from both.
+
+A file of `harp_plugin.commands` declares its command so::
+
+    @Command("DIR --output-dir DIR", ExportOptions, DrawOptions, positional=BUILD)
+    def command(options: ExportOptions, draw: DrawOptions, directory: str) -> None:
+        \"\"\"Pairs are drawn from a build and written as JSON lines.\"\"\"
+        show(f"dataset: {export(directory, options, draw)}")
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
+import math
+import re
 from argparse import (
     SUPPRESS,
     Action,
@@ -13,19 +24,144 @@ from argparse import (
     Namespace,
 )
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import Field, fields
+from importlib.resources import files
+from inspect import cleandoc
 from itertools import takewhile
+from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from transformers.hf_argparser import HfArgumentParser, string_to_bool
 
 from .errors import HarpError
-from .options import checked, flag, option_types, union_members
-from .recipe_files import ABOUT, read_recipe
+from .options import (
+    Device,
+    Overwriting,
+    Progress,
+    Ranks,
+    Workers,
+    checked,
+    flag,
+    option_types,
+    union_members,
+)
+from .processes import folder_of_workers
 
-__all__ = ["Option", "OptionsParser"]
+__all__ = [
+    "ABOUT",
+    "BUILD",
+    "FOR_EDITORS",
+    "RECIPE",
+    "SCHEMA",
+    "SOURCES",
+    "Command",
+    "Option",
+    "OptionsParser",
+    "read_recipe",
+    "recipe_folder",
+    "recipe_names",
+]
+
+ABOUT = "about"
+"""Key of a recipe for a remark to its reader."""
+FOR_EDITORS = "$schema"
+"""Key of a recipe for the JSON schema by which an editor helps; nothing else reads it."""
+SCHEMA = "recipe.schema.json"
+"""Name of the file of the JSON schema, beside the package's recipes."""
+_LARGEST_FILE = 16 << 20
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_YAML = ".yaml", ".yml"
+
+BUILD = {"metavar": "DIR", "help": "Folder that `harp build` wrote."}
+RECIPE = {
+    "metavar": "RECIPE",
+    "nargs": "?",
+    "help": "JSON or YAML file, or the name of a recipe of the package; flags can say all instead.",
+}
+SOURCES = {"metavar": "SOURCE", "nargs": "*", "help": "File, folder or irds:COLLECTION to read."}
+
+
+_COMMON = (Workers, Device, Ranks, Progress, Overwriting)
+"""Options that stand behind those of a command in its help."""
+
+
+class Command:
+    """A sub-command, and the decorator that makes it of its function.
+
+    The function takes an object of each dataclass, then the argument without a flag; it returns its
+    exit status where that may be another than 0. Its docstring is a part of the help.
+
+    Args:
+        usage: the arguments that it needs.
+        dataclasses: its options.
+        positional: the argument that has no flag, as `add_argument` takes it.
+        shown: names of the options that ``--help`` shows, where ``--help-all`` shows all.
+        trains: whether it starts processes that load data for training.
+    """
+
+    run: Callable[..., int | None]
+    help: str
+
+    def __init__(
+        self,
+        usage: str,
+        *dataclasses: type,
+        positional: dict[str, Any] | None = None,
+        shown: frozenset[str] | None = None,
+        trains: bool = False,
+    ) -> None:
+        self.usage = f"{usage} " if usage else ""
+        self.dataclasses = dataclasses
+        self.positional = positional
+        self.shown = shown
+        self.trains = trains
+
+    def __call__(self, run: Callable[..., int | None]) -> Command:
+        self.run, self.help = run, cleandoc(run.__doc__ or "")
+        return self
+
+    def parser(self, name: str, summary: str, *, shows_all: bool = False) -> OptionsParser:
+        """Return what reads the options.
+
+        Args:
+            name: of the command.
+            summary: the sentence that stands before its help.
+            shows_all: whether ``--help`` shows all options.
+        """
+        shown = None if shows_all else self.shown
+        help = f"{summary} {self.help}"
+        return OptionsParser(self.dataclasses, f"harp {name}", help, self.usage, shown)
+
+    def main(self, argv: list[str], name: str, summary: str) -> int:
+        """Read flags and recipe, run the command, and return its exit status.
+
+        Args:
+            argv: the arguments after the name of the command.
+            name: of the command.
+            summary: the sentence that stands before its help.
+
+        Raises:
+            HarpError: an argument or a key of the recipe is unknown or has a wrong value, or the
+                command raises the error.
+        """
+        parser = self.parser(name, summary, shows_all="--help-all" in argv)
+        if self.shown is not None:
+            parser.add_argument("--help-all", action="help", help="Show every option and exit.")
+        if self.positional is not None:
+            parser.add_argument("positional", **self.positional)
+        if self.positional is RECIPE:
+            recipe = argv[0] if argv and not argv[0].startswith("-") else None
+        else:
+            parser.add_argument("--recipe", help="JSON or YAML file with any of these options.")
+            recipe = parser.value_of("--recipe", argv)
+        *options, rest = parser.read(argv, recipe)
+        if self.positional not in (None, RECIPE):
+            options.append(rest.positional)
+        with folder_of_workers() if self.trains else nullcontext():
+            return self.run(*options) or 0
 
 
 class Option(NamedTuple):
@@ -88,6 +224,8 @@ class OptionsParser(HfArgumentParser):
             formatter_class=_Formatter,
             allow_abbrev=False,
         )
+        common = {option.name for kind in _COMMON for option in fields(kind)}
+        self._optionals._group_actions.sort(key=lambda action: action.dest in common)
         self._help = {action.dest: action.help or "" for action in self._actions}
         for action in self._actions:
             if shown is not None and action.dest in self._types.keys() - shown:
@@ -249,3 +387,120 @@ def _true_false_or_text(text: str) -> bool | str:
         return string_to_bool(text)
     except ArgumentTypeError:
         return text
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    """Read a recipe: a JSON or YAML file, or the name of one that the package carries.
+
+    A file is YAML 1.2 where its name ends in ``.yaml`` or ``.yml``, so that ``1e-4`` is a number
+    and ``no`` is a text.
+
+    Raises:
+        HarpError: there is none, or it is no object of options.
+    """
+    path = Path(name)
+    try:
+        if not path.is_file():
+            path = _of_the_package(path)
+        if not path.is_file():
+            raise HarpError(f"no recipe {name}: {_hint(name)}")
+        if path.stat().st_size > _LARGEST_FILE:
+            raise HarpError(f"{name} is over {_LARGEST_FILE >> 20} MiB: name a recipe")
+        text = path.read_text(encoding="utf-8-sig")
+        return _parsed(_as_json(text) if path.suffix.lower() in _YAML else text)
+    except RecursionError as error:
+        raise HarpError(f"{name} is nested too deeply: mend it") from error
+    except OSError as error:
+        raise HarpError(f"{name} cannot be read ({error.strerror}): check it") from error
+    except ValueError as error:
+        raise HarpError(f"{name} is no recipe ({error}): mend it") from error
+
+
+def _hint(name: str) -> str:
+    close = difflib.get_close_matches(name.removesuffix(".json"), recipe_names(), n=1)
+    if close:
+        return f"did you mean {close[0]}? Or name a file that exists"
+    return f"name a file, or one of {', '.join(recipe_names())}"
+
+
+def _of_the_package(path: Path) -> Path:
+    """Where the recipe of this name would lie, whatever folder stands before it."""
+    name = path.as_posix().removesuffix(".json")
+    known = (known for known in recipe_names() if f"/{name}".endswith(f"/{known}"))
+    return recipe_folder() / f"{next(known, path.name)}.json"
+
+
+def _as_json(text: str) -> str:
+    """Write YAML as JSON.
+
+    Raises:
+        ValueError: it is no YAML, or holds what JSON has no type for.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        return json.dumps(YAML(typ="safe", pure=True).load(text))
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f", line {mark.line + 1}" if mark else ""
+        raise ValueError(f"{error.problem or error.context}{place}") from error
+    except YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    except TypeError as error:
+        raise ValueError(f"{error}: write it in quotation marks") from error
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """One JSON object, in which nothing stands that would be used in silence.
+
+    Raises:
+        ValueError: it is none, or a key stands twice, a number is not finite or too large, or a
+            text holds what no file name can.
+        RecursionError: it is nested too deeply.
+    """
+    recipe = json.loads(
+        text, object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite
+    )
+    if not isinstance(recipe, dict):
+        raise ValueError("it must be one object of options")
+    _check_texts(recipe)
+    recipe.pop(FOR_EDITORS, None)
+    return recipe
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r:.60} is no finite number")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r:.60} stands in it twice")
+    return found
+
+
+def _check_texts(value: Any) -> None:
+    if isinstance(value, str) and _NO_TEXT.search(value):
+        raise ValueError(f"{value!r:.60} holds a NUL character or half a surrogate pair")
+    for part in value if isinstance(value, list | dict) else ():
+        _check_texts(part)
+        if isinstance(value, dict):
+            _check_texts(value[part])
+
+
+def recipe_names() -> list[str]:
+    """List the recipes of the package."""
+    folder = recipe_folder()
+    every = (path.relative_to(folder) for path in folder.rglob("*.json"))
+    return sorted(path.with_suffix("").as_posix() for path in every if path.name != SCHEMA)
+
+
+def recipe_folder() -> Path:
+    """Where the package's recipes lie, and their JSON schema."""
+    return Path(str(files("harp_plugin"))) / "recipes"

@@ -14,9 +14,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from harp_plugin.cli import parsers
-from harp_plugin.commands.reference import recipe_schema
-from harp_plugin.recipe_files import recipe_names
+from harp_plugin.commands.schema import parsers, recipe_schema
+from harp_plugin.options_parser import recipe_names
 
 ROOT = Path(__file__).parents[1]
 GENERATED = {"docs/measured.md", "docs/changes.md"}
@@ -29,6 +28,7 @@ TAKES_A_RECIPE = {"train", "finetune", "evaluate", "cross-validate"}
 OTHER_PROGRAMS = {
     ".",
     "accelerate",
+    "aws",
     "cd",
     "cp",
     "git",

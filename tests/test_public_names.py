@@ -81,7 +81,7 @@ PUBLIC = {
     "harp_plugin.commands.adapt": ["AdaptOptions", "FUSION", "SIGNALS", "adapt"],
     "harp_plugin.commands.collect": ["CollectOptions", "collect", "summary"],
     "harp_plugin.collections.known_items.options": ["QueryOptions"],
-    "harp_plugin.commands.check": ["CheckOptions", "Checked", "check"],
+    "harp_plugin.commands.check": ["Checked", "check"],
     "harp_plugin.commands.quickstart": ["QuickstartOptions", "RECIPES", "quickstart"],
     "harp_plugin.corpus.readers": [
         "ClueWeb22Reader",
@@ -122,15 +122,6 @@ PUBLIC = {
         "SATURATION",
         "WEIGHTINGS",
         "WeightOptions",
-    ],
-    "harp_plugin.engine": [
-        "EngineOptions",
-        "PACKAGES",
-        "Step",
-        "Tables",
-        "map_shards",
-        "memory_bytes",
-        "run_steps",
     ],
     "harp_plugin.collections.dataset": ["Dataset", "JudgedDataset", "Judgment"],
     "harp_plugin.training.arguments": [
@@ -206,7 +197,9 @@ PUBLIC = {
     ],
     "harp_plugin.models.devices": ["choose_device"],
     "harp_plugin.registry": ["Registry"],
-    "harp_plugin.errors": ["HarpError", "LONGEST_MESSAGE", "folded", "one_line"],
+    "harp_plugin.errors": [
+        *("HarpError", "LONGEST_MESSAGE", "folded", "one_line", "show", "user_message"),
+    ],
 }
 """A change here is a change for users: CHANGELOG has to tell it."""
 

@@ -6,9 +6,9 @@ import jsonschema
 import pytest
 import transformers
 
-from harp_plugin.cli import main, parsers
-from harp_plugin.commands.reference import recipe_schema
-from harp_plugin.recipe_files import SCHEMA, recipe_folder, recipe_names
+from harp_plugin.cli import main
+from harp_plugin.commands.schema import parsers, recipe_schema
+from harp_plugin.options_parser import SCHEMA, recipe_folder, recipe_names
 
 FROM_VERSION = "5.23.0"
 """The version of transformers whose options the schema in the package has."""

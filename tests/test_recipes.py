@@ -11,8 +11,7 @@ from transformers import get_scheduler
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
-from harp_plugin.options_parser import OptionsParser
-from harp_plugin.recipe_files import ABOUT, read_recipe, recipe_names
+from harp_plugin.options_parser import ABOUT, OptionsParser, read_recipe, recipe_names
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.arguments import (
     HarpDataArguments,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harp_plugin.cli import parsers
-from harp_plugin.commands.reference import options_page
-from harp_plugin.recipe_files import recipe_names
+from harp_plugin.commands.schema import options_page, parsers
+from harp_plugin.options_parser import recipe_names
 
 DOCS = Path(__file__).parents[1] / "docs"
 LOADED = re.compile(

@@ -1,1 +1,34 @@
-"""The commands of `harp`, one file each."""
+"""The commands of `harp`: a table, and one file each, which is imported when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..options_parser import Command
+
+__all__ = ["COMMANDS", "load"]
+
+COMMANDS = {
+    "quickstart": "Build, inspect, train and evaluate on a small encyclopedia.",
+    "adapt": "Make a search pipeline of a corpus, and measure what it gains.",
+    "build": "Make corpus, link graph, term weights and examples of sources.",
+    "inspect": "Count what was built and show its pairs on an HTML page.",
+    "train": "Pre-train a reranker by a recipe, through Tevatron's trainer.",
+    "finetune": "Train a reranker on judged queries by a recipe.",
+    "evaluate": "Rerank a first stage, measure the rankings and print a table.",
+    "cross-validate": "Fine-tune and measure by folds and numbers of queries.",
+    "rerank": "Rerank a TREC run of any engine, a few queries at a time.",
+    "export": "Draw pairs and write them for Tevatron and Hugging Face.",
+    "collect": "Make judged queries from a build, as a test collection.",
+    "index": "Encode the documents of a dataset for a dense first stage.",
+    "check": "Compare finished work with its checksums.",
+    "schema": "Print the JSON schema of recipes, for editors.",
+}
+"""What each command does; it is the object ``command`` of the file of its name."""
+
+
+def load(name: str) -> Command:
+    """Import a command."""
+    return import_module(f"{__name__}.{name.replace('-', '_')}").command

@@ -10,10 +10,11 @@ from textwrap import wrap
 from typing import Any
 
 from ..corpus.options import CorpusOptions
-from ..errors import HarpError
+from ..errors import HarpError, show
 from ..graph import GraphOptions
 from ..negatives.options import NegativeOptions, QueryLikenessOptions
 from ..options import Device, Overwriting, Progress, Ranks, Workers, flag, option
+from ..options_parser import SOURCES, Command
 from ..tasks.options import HARD_NEGATIVES
 from ..tasks.registry import ExampleOptions, needed_stages
 from ..weights.options import WeightOptions
@@ -176,3 +177,18 @@ def summary(manifests: Mapping[str, Mapping[str, Any]], reasons: int = 5) -> str
         for name, count in manifest.get("counts", {}).items():
             lines.append(f"{stage:<{width}} counted {count:>10,}  {name}"[:80])
     return "\n".join(lines)
+
+
+@Command(
+    "SOURCE [SOURCE ...] --output-dir DIR",
+    *(BuildOptions, CorpusOptions, GraphOptions, WeightOptions, EngineOptions, NegativeOptions),
+    positional=SOURCES,
+)
+def command(options: BuildOptions, *others: Any) -> None:
+    """Sources are hyperlinked: their links are resolved, their terms are weighed.
+
+    The examples of the pre-training tasks are made, and hard negatives are mined if --negatives
+    asks for them. A finished stage is kept, and an interrupted one is resumed.
+    """
+    *parts, sources = others
+    show(summary(build(sources, options, *parts)))

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
-from ..errors import HarpError
+from ..errors import HarpError, show
+from ..options import Progress
+from ..options_parser import Command
 from ..work.artifact import MANIFEST, STARTED, verify_record
 from ..work.manifest import read_content
 from ..work.records import CHECKSUM
 from ..work.stage import SHARDS
 
-__all__ = ["CheckOptions", "Checked", "check"]
+__all__ = ["Checked", "check"]
 
 _CHECKSUM_LINE = re.compile(rb'^  "%b": "[0-9a-f]{64}"' % CHECKSUM.encode(), re.MULTILINE)
 _MOST_BYTES_SEARCHED = 1 << 20
+_FOLDER = {"metavar": "DIR", "help": "Folder that a command wrote."}
 _ADVICE = "restore it, or run its command again with --overwrite"
-
-
-@dataclass
-class CheckOptions:
-    """How a folder is checked."""
-
-    quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
 
 
 @dataclass(frozen=True)
@@ -53,19 +49,19 @@ class Checked:
         )
 
 
-def check(directory: str | Path, options: CheckOptions | None = None) -> Checked:
+def check(directory: str | Path, options: Progress | None = None) -> Checked:
     """Compare all that commands of harp have written to a folder with its checksums.
 
     Nothing is changed.
 
     Args:
         directory: what a command wrote, or a folder that holds such folders.
-        options: how it is done.
+        options: what is shown meanwhile.
 
     Raises:
         HarpError: there is no such folder, or it holds nothing that can be checked.
     """
-    directory, options = Path(directory), options or CheckOptions()
+    directory, options = Path(directory), options or Progress()
     if not directory.is_dir():
         raise HarpError(f"no folder {directory}: check the path")
     records = list(_records(directory))
@@ -116,3 +112,15 @@ def _stages_of_other_tables(build: Path) -> list[str]:
     except HarpError as error:
         return [str(error)]
     return []
+
+
+@Command("DIR", Progress, positional=_FOLDER)
+def command(options: Progress, directory: str) -> int:
+    """All files of builds, datasets, models, runs and indexes in a folder are compared.
+
+    The command prints a line for each damage and changes nothing. Its exit status is 2 if there is
+    a damage.
+    """
+    checked = check(directory, options)
+    show(checked)
+    return 2 if checked.damages else 0

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..collections.known_items.collection import collection_stage, make_collection
 from ..collections.known_items.folder import summary
 from ..collections.known_items.options import QueryOptions
+from ..errors import show
+from ..options import Overwriting, Progress, Workers, option
+from ..options_parser import BUILD, Command
 from ..work.lock import one_writer
-from ..work.provenance import OverwriteRules, keep_option, overwrite_option
 from ..work.sql.engine import EngineOptions
+from ..work.provenance import OverwriteRules
 
 __all__ = ["CollectOptions", "collect", "summary"]
 
 
 @dataclass
-class CollectOptions:
+class CollectOptions(Workers, Progress, Overwriting):
     """Where the collection is written."""
 
-    output_dir: str = field(metadata={"help": "Folder for the collection."})
-    workers: int = field(
-        default=os.cpu_count() or 1,
-        metadata={"help": "How many threads run. The files are the same for any number."},
-    )
-    quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
-    overwrite: bool = overwrite_option("a collection")
-    keep: bool = keep_option()
+    output_dir: str = option(help="Folder for the collection.")
 
 
 def collect(
@@ -56,7 +51,7 @@ def collect(
             holds another collection or other files.
     """
     directory, queries = Path(directory), queries or QueryOptions()
-    rules = OverwriteRules(options.overwrite, options.keep)
+    rules = OverwriteRules(options.overwrite, options.accept_other_versions)
     stage = collection_stage(directory, Path(options.output_dir), queries, rules)
     stage.check()
     with one_writer(stage.folder):
@@ -65,3 +60,16 @@ def collect(
                 stage, directory, queries, engine, workers=options.workers, quiet=options.quiet
             )
     return stage.folder
+
+
+@Command("DIR --output-dir DIR", CollectOptions, QueryOptions, EngineOptions, positional=BUILD)
+def command(
+    options: CollectOptions, queries: QueryOptions, engine: EngineOptions, directory: str
+) -> None:
+    """Queries are index terms, redirects and held-out links.
+
+    ir_datasets, PyTerrier and `harp evaluate` know the folder as harp:DIR/train, harp:DIR/dev and
+    harp:DIR/test.
+    """
+    folder = collect(directory, options, queries, engine)
+    show(f"{summary(folder)}\ncollection: harp:{folder}")

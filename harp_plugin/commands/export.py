@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from ..errors import HarpError
+from ..errors import show
+from ..options import Count, Overwriting, Progress, Seed, option
+from ..options_parser import BUILD, Command
 from ..sampling import stable_id
 from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import check_negatives, needed_stages
@@ -21,7 +23,7 @@ from ..work.lock import one_writer
 from ..work.manifest import read_content, read_manifest
 from ..work.map_shards import shard_map
 from ..work.parquet import ShardFile
-from ..work.provenance import OverwriteRules, keep_option, overwrite_option
+from ..work.provenance import OverwriteRules
 from ..work.stage import Stage
 from ..work.writing import write_text
 
@@ -34,33 +36,19 @@ _DECIDING = ("tasks", "groups_per_epoch", "epochs", "seed")
 
 
 @dataclass
-class ExportOptions:
+class ExportOptions(Progress, Overwriting):
     """What is drawn, and where it is written."""
 
-    output_dir: str = field(
-        metadata={
-            "help": "Folder for the dataset.",
-        }
+    output_dir: str = option(help="Folder for the dataset.")
+    tasks: list[str] = option(HARP_TASKS, "Tasks whose pairs are drawn, in equal parts.")
+    groups_per_epoch: Count | None = option(
+        None, "How many groups of pairs an epoch has (default: as many as examples)."
     )
-    tasks: list[str] = field(
-        default_factory=lambda: list(HARP_TASKS),
-        metadata={"help": "Tasks whose pairs are drawn, in equal parts."},
+    epochs: Count = option(1, "How many epochs are drawn.")
+    seed: Seed = option(42, "Seed of everything that is drawn.")
+    workers: Count = option(
+        1, "How many worker processes run. The files are the same for any number."
     )
-    groups_per_epoch: int | None = field(
-        default=None,
-        metadata={
-            "help": "How many groups of pairs an epoch has (default: as many as examples).",
-        },
-    )
-    epochs: int = field(default=1, metadata={"help": "How many epochs are drawn."})
-    seed: int = field(default=42, metadata={"help": "Seed of everything that is drawn."})
-    workers: int = field(
-        default=1,
-        metadata={"help": "How many worker processes run. The files are the same for any number."},
-    )
-    quiet: bool = field(default=False, metadata={"help": "Show no progress bar."})
-    overwrite: bool = overwrite_option("a dataset")
-    keep: bool = keep_option()
 
 
 class _Shard(NamedTuple):
@@ -93,8 +81,6 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     """
     draw = draw or DrawOptions()
     groups = options.groups_per_epoch
-    if options.epochs < 1 or (groups is not None and groups < 1):
-        raise HarpError("--groups-per-epoch and --epochs must be 1 or more")
     check_negatives(options.tasks, draw)
     data = PreTrainingData(
         directory,
@@ -110,7 +96,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         {**{name: getattr(options, name) for name in _DECIDING}, **asdict(draw)},
         inputs,
         ("numpy",),
-        rules=OverwriteRules(options.overwrite, options.keep),
+        rules=OverwriteRules(options.overwrite, options.accept_other_versions),
         kind="export",
         others=(_CARD,),
     )
@@ -185,3 +171,12 @@ def _write_card(stage: Stage, data: PreTrainingData) -> None:
     )
     text = card.substitute(counts=table, options=options, sources=sources)
     write_text(stage.folder / _CARD, text)
+
+
+@Command("DIR --output-dir DIR", ExportOptions, DrawOptions, positional=BUILD)
+def command(options: ExportOptions, draw: DrawOptions, directory: str) -> None:
+    """Pairs are drawn from a build and written as JSON lines, with a data card.
+
+    Stock Tevatron and datasets.load_dataset read them.
+    """
+    show(f"dataset: {export(directory, options, draw)}")

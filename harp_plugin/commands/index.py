@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ..errors import show
 from ..options import Count, Device, Options, Overwriting, Progress, Ranks, option
+from ..options_parser import Command
 from ..work.provenance import OverwriteRules
 
 __all__ = ["IndexOptions", "index"]
+
+_DATASET = {"metavar": "DATASET", "help": "ir_datasets id, such as vaswani or harp:FOLDER."}
 
 
 @dataclass(kw_only=True)
@@ -79,3 +83,13 @@ def index(dataset: str, options: IndexOptions) -> Path:
         world=options.world or 1,
     ).make()
     return folder
+
+
+@Command("DATASET --model MODEL --output-dir DIR", IndexOptions, positional=_DATASET)
+def command(options: IndexOptions, dataset: str) -> None:
+    """The folder is an index of pyterrier_dr.
+
+    HarpRetriever searches it, and `harp evaluate` takes it as --first-stage dense:DIR. An
+    interrupted command is resumed.
+    """
+    show(f"index: {index(dataset, options)}")

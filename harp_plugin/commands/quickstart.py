@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..recipe_files import ABOUT, read_recipe
-from ..work.provenance import OverwriteRules, keep_option, overwrite_option
+from ..options import Count, Overwriting, Progress, Workers, option
+from ..options_parser import ABOUT, Command, read_recipe
+from ..work.provenance import OverwriteRules
 from .steps import output_folder, say, training_arguments
 
 __all__ = ["RECIPES", "QuickstartOptions", "quickstart"]
@@ -19,25 +19,13 @@ RECIPES = ("quickstart", "evaluate-quickstart")
 
 
 @dataclass
-class QuickstartOptions:
+class QuickstartOptions(Workers, Progress, Overwriting):
     """Where the quickstart writes, and how long it trains."""
 
-    output_dir: str = field(
-        default="harp-output/quickstart",
-        metadata={
-            "help": "Folder for everything that it makes.",
-        },
+    output_dir: str = option("harp-output/quickstart", "Folder for everything that it makes.")
+    max_steps: Count | None = option(
+        None, "How many steps training takes (default: as the recipe says)."
     )
-    max_steps: int | None = field(
-        default=None,
-        metadata={"help": "How many steps training takes (default: as the recipe says)."},
-    )
-    workers: int = field(
-        default=os.cpu_count() or 1, metadata={"help": "How many worker processes the build runs."}
-    )
-    overwrite: bool = overwrite_option()
-    keep: bool = keep_option()
-    quiet: bool = field(default=False, metadata={"help": "Show no progress bars."})
 
 
 def quickstart(options: QuickstartOptions) -> None:
@@ -87,7 +75,7 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, st
         negatives=["bm25"],
         workers=options.workers,
         overwrite=options.overwrite,
-        accept_other_versions=options.keep,
+        accept_other_versions=options.accept_other_versions,
         quiet=options.quiet,
     )
     corpus = CorpusOptions(pages_per_shard=40)
@@ -109,7 +97,7 @@ def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> 
     from ..evaluation.training import train
     from ..training.arguments import PRETRAINING
 
-    rules = OverwriteRules(options.overwrite, options.keep)
+    rules = OverwriteRules(options.overwrite, options.accept_other_versions)
     flags = [] if options.max_steps is None else ["--max-steps", str(options.max_steps)]
     flags += ["--quiet"] if options.quiet else []
     path = output / "quickstart.json"
@@ -120,5 +108,18 @@ def _evaluate(recipe: dict[str, Any], options: QuickstartOptions):
     from ..evaluation import EvaluationOptions, evaluate
 
     recipe.pop(ABOUT, None)
-    recipe |= {"overwrite": options.overwrite, "keep": options.keep, "quiet": options.quiet}
+    recipe |= {
+        "overwrite": options.overwrite,
+        "keep": options.accept_other_versions,
+        "quiet": options.quiet,
+    }
     return evaluate(EvaluationOptions(**recipe))
+
+
+@Command("", QuickstartOptions, trains=True)
+def command(options: QuickstartOptions) -> None:
+    """The encyclopedia of information retrieval is in the package.
+
+    This needs no network and takes minutes on two cores.
+    """
+    quickstart(options)

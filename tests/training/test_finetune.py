@@ -12,8 +12,7 @@ from harp_plugin.cli import main
 from harp_plugin.collections import registration
 from harp_plugin.collections.run import run_lines
 from harp_plugin.errors import HarpError
-from harp_plugin.options_parser import OptionsParser
-from harp_plugin.recipe_files import read_recipe
+from harp_plugin.options_parser import OptionsParser, read_recipe
 from harp_plugin.training.arguments import HarpModelArguments, HarpTrainingArguments
 from harp_plugin.training.judged_arguments import SHOWN, FinetuneDataArguments
 

@@ -64,7 +64,7 @@ def rank(options: AdaptOptions, reranker: str | None, dense: str) -> Results:
             output_dir=str(folder / "evaluation"),
             index_dir=str(folder / "index"),
             overwrite=options.overwrite,
-            keep=options.keep,
+            keep=options.accept_other_versions,
             quiet=options.quiet,
         )
     )

@@ -80,7 +80,7 @@ def _build(
         negatives=[kind for kind in HARD_NEGATIVES if kind in asked],
         workers=options.workers,
         overwrite=options.overwrite,
-        accept_other_versions=options.keep,
+        accept_other_versions=options.accept_other_versions,
         quiet=options.quiet,
     )
     graph = GraphOptions(
@@ -103,7 +103,7 @@ def _collect(options: AdaptOptions, budget: float) -> None:
         output_dir=str(folder / "collection"),
         workers=options.workers,
         overwrite=options.overwrite,
-        keep=options.keep,
+        accept_other_versions=options.accept_other_versions,
         quiet=options.quiet,
     )
     queries = QueryOptions(

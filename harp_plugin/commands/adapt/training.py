@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import HarpError
 from ...models.loading import COSINE
-from ...recipe_files import read_recipe
+from ...options_parser import read_recipe
 from ..steps import say, training_arguments
 from .options import AdaptOptions
 
@@ -145,7 +145,7 @@ def _candidates(options: AdaptOptions) -> Path:
             output_dir=str(folder),
             index_dir=str(options.folder / "index"),
             overwrite=options.overwrite,
-            keep=options.keep,
+            keep=options.accept_other_versions,
             quiet=options.quiet,
         )
     )

@@ -1,19 +1,26 @@
-"""The options of all commands as a JSON schema of recipes, and as pages of the documentation."""
+"""`harp schema`: the options of all commands, as a JSON schema and as pages of documentation."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import Enum
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from ..options_parser import Option, OptionsParser
-from ..recipe_files import ABOUT, FOR_EDITORS
+from ..options_parser import ABOUT, FOR_EDITORS, Command, Option, OptionsParser
+from . import COMMANDS, load
 
-__all__ = ["options_page", "recipe_schema"]
+__all__ = ["options_page", "parsers", "recipe_schema"]
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+
+
+def parsers() -> dict[str, OptionsParser]:
+    """Return what reads the options of each command that has any, by its name."""
+    every = {name: load(name).parser(name, COMMANDS[name]) for name in COMMANDS}
+    return {name: parser for name, parser in every.items() if parser.options}
 
 
 def recipe_schema(commands: Mapping[str, OptionsParser]) -> dict[str, Any]:
@@ -133,3 +140,9 @@ def _type_in_words(kind: Any) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+@Command("")
+def command() -> None:
+    """An editor that knows it completes and checks the options of a recipe, in JSON or YAML."""
+    print(json.dumps(recipe_schema(parsers()), indent=1, ensure_ascii=False))
