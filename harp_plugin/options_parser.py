@@ -48,7 +48,7 @@ from .options import (
     option_types,
     union_members,
 )
-from .processes import folder_of_workers
+from .work.processes import folder_of_workers
 
 __all__ = [
     "ABOUT",

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from harp_plugin.query_passage import query_passage
+from harp_plugin.text import query_passage
 
 TITLE = [f"title{n}" for n in range(16)]
 BODY = [f"w{n}" for n in range(200)]

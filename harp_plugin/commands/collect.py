@@ -12,8 +12,8 @@ from ..errors import show
 from ..options import Overwriting, Progress, Workers, option
 from ..options_parser import BUILD, Command
 from ..work.lock import one_writer
-from ..work.sql.engine import EngineOptions
 from ..work.provenance import OverwriteRules
+from ..work.sql.engine import EngineOptions
 
 __all__ = ["CollectOptions", "collect", "summary"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from ..query_passage import query_passage
+from ..text import query_passage
 from .pairs import distinct, distinct_pairs
 from .scorer import Scorer
 from .texts import TextSource, column_texts

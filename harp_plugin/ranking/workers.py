@@ -16,7 +16,7 @@ import torch
 
 from ..errors import HarpError
 from ..models.pairs import PackedPairs
-from ..processes import start_worker
+from ..work.processes import start_worker
 from .forward import Forward
 
 __all__ = ["Workers"]

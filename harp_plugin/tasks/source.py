@@ -12,8 +12,7 @@ import numpy as np
 from ..corpus.sentences import split_sentences
 from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
-from ..query_passage import query_passage
-from ..text import normalize_anchor
+from ..text import normalize_anchor, query_passage
 from ..weights.language_model import LanguageModel
 from ..weights.words_stage import open_words
 from ..work.manifest import MANIFEST, read_manifest

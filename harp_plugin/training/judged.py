@@ -8,9 +8,9 @@ import numpy as np
 
 from ..collections.judged_queries import JudgedQueries, JudgedQuery
 from ..errors import HarpError
-from ..query_passage import query_passage
 from ..sampling import generator
 from ..tasks import DocumentOrigin, Pair, PairGroup, QueryOrigin
+from ..text import query_passage
 
 __all__ = ["TASK", "JudgedGroups"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import HarpError
-from ..processes import start_worker
 from ..text import WORD
+from ..work.processes import start_worker
 from .words import Span, TextWords, flat, starts_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from ..errors import HarpError
-from ..processes import start_worker
+from .processes import start_worker
 from .sql.engine import EngineOptions
 
 __all__ = ["map_shards", "shard_map"]

@@ -9,8 +9,8 @@ import pytest
 
 from harp_plugin import HarpReranker, Scorer
 from harp_plugin.errors import HarpError
-from harp_plugin.query_passage import query_passage
 from harp_plugin.ranking.windows import DocumentWindows
+from harp_plugin.text import query_passage
 
 WORDS = ["link", "page", "tree", "web", "query", "anchor", "text", "graph", "node", "rank"]
 QUERIES = {"1": "web link", "2": "rank"}

@@ -6,8 +6,8 @@ import pytest
 from orchard_wiki import draws
 
 from harp_plugin.errors import HarpError
-from harp_plugin.query_passage import query_passage
 from harp_plugin.tasks import DrawOptions
+from harp_plugin.text import query_passage
 
 SECTIONS = ("srr", "rwi", "ati", "ict", "bfs", "wlp", "hlp", "php")
 """Tasks whose documents are sections or parts of them."""

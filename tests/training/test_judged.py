@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from harp_plugin.collections.dataset_queries import DatasetQueries
 from harp_plugin.errors import HarpError
-from harp_plugin.query_passage import query_passage
+from harp_plugin.text import query_passage
 from harp_plugin.training.data import GroupDataset
 from harp_plugin.training.judged import JudgedGroups
 

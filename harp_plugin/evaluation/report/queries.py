@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...collections.dataset import JudgedDataset
-from ...query_passage import query_passage
+from ...text import query_passage
 from ..results import Results
 
 __all__ = ["ChangedQuery", "Shown", "changed_queries"]

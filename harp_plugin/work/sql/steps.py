@@ -14,9 +14,9 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ...errors import HarpError
-from ...processes import start_worker
 from ..manifest import MANIFEST, table_files
 from ..parquet import ShardFile, parquet_files, write_table
+from ..processes import start_worker
 from ..stage import Stage
 from ..writing import TEMPORARY
 from .engine import ROWS_PER_CHUNK, Embedded, EngineOptions

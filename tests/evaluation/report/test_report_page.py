@@ -21,7 +21,7 @@ from harp_plugin.evaluation.results import (
     parse_measures,
 )
 from harp_plugin.evaluation.runs import ranked
-from harp_plugin.query_passage import query_passage
+from harp_plugin.text import query_passage
 
 MEASURES = ["RR@10", "nDCG@10"]
 

@@ -18,7 +18,7 @@ __all__ = ["folder_of_workers", "start_worker"]
 def start_worker() -> None:
     """Make this process ignore Ctrl-C, and end it when its parent process ends.
 
-    The parent handles Ctrl-C. A worker that outlives its parent would go on to write files beside
+    The parent handles Ctrl-C. A worker that outlived its parent would write files into
     the next run.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
