@@ -8,7 +8,7 @@ from collections import Counter
 from pyterrier_pisa import tokenize
 from pyterrier_pisa.stopwords import _STOPWORDS
 
-from harp_plugin.ranking.pisa import plain
+from harp_plugin.ranking.terms import plain
 
 
 def terms(text: str) -> list[str]:

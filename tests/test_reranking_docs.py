@@ -16,7 +16,7 @@ import harp_plugin
 from harp_plugin import HarpReranker, ranking
 from harp_plugin.cli import main
 from harp_plugin.evaluation import EvaluationOptions
-from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.ranking.bm25 import Bm25
 
 PAGE = Path(__file__).parents[1] / "docs" / "reranking.md"
 PT_DOCS = Path(str(files("harp_plugin"))) / "pt_docs"

@@ -51,7 +51,7 @@ class FieldedFirstStage(pt.Transformer):
         assert not isinstance(options.field_weights, str)
         fields = list(options.field_weights or ()) or options.fields
         self._index = FieldedIndex(collection, options.index_folder, fields, quiet=options.quiet)
-        self._start = FieldSettings.of(
+        self._start = FieldSettings.from_arguments(
             self._index.fields, options.field_weights, options.bm25_k1, options.bm25_b
         )
         self._tuned_on = _other_queries(options.tune_on, collection) if options.tune_on else None

@@ -14,11 +14,11 @@ import pyterrier as pt
 
 from ..collections.dataset import JudgedDataset
 from ..errors import HarpError
+from ..ranking.bm25 import Bm25
 from ..ranking.dense import DenseCosine, HarpRetriever
 from ..work.hashes import file_hash
 from .fielded import FieldedFirstStage
 from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions
-from .pisa import Bm25
 from .runs import COLUMNS, ranked, read_run
 
 __all__ = ["FirstStage", "dense_cosine", "first_stages"]

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import HarpError
-from ..ranking.pisa import READABLE, muted, plain
+from ..ranking.terms import READABLE, plain
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.stage import Stage
 from .mining import Ranker, Ranking, mine, rank, recorded_options
 from .queries import QUERIES, BuildDocuments, BuildTexts
 
 if TYPE_CHECKING:
-    from ..ranking.bm25_index import Bm25Index
+    from ..ranking.bm25 import Bm25
 
 __all__ = ["Bm25Search", "build_bm25_negatives"]
 
@@ -35,17 +35,13 @@ class Bm25Search:
     """Retrieves from an index whose docnos are page ids.
 
     Args:
-        index: which has been made.
+        bm25: searches the index.
         depth: results per query.
     """
 
-    def __init__(self, index: Bm25Index, depth: int) -> None:
-        from ..ranking.bm25_index import PISA_LOG
-
+    def __init__(self, bm25: Bm25, depth: int) -> None:
+        self._bm25 = bm25
         self._depth = depth
-        self._log = index.path / PISA_LOG
-        with muted(self._log):
-            self._retriever = index.retriever(2 * depth, _ALGORITHM)
 
     def search(self, queries: Sequence[str]) -> list[Ranking]:
         """Rank the best pages for each query.
@@ -69,10 +65,9 @@ class Bm25Search:
         return [rankings[number] for number in range(len(queries))]
 
     def _retrieve(self, queries: list[str], depth: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        self._retriever.num_results = depth
-        frame = pd.DataFrame({"qid": range(len(queries)), "query": list(map(plain, queries))})
-        with muted(self._log):
-            results = self._retriever.transform(frame.astype({"qid": str}))
+        self._bm25.depth = depth
+        frame = pd.DataFrame({"qid": range(len(queries)), "query": queries})
+        results = self._bm25.transform(frame.astype({"qid": str}))
         starts = np.searchsorted(results["qid"].astype(np.int64), np.arange(1, len(queries)))
         pages, scores = results["docno"].to_numpy().astype(np.int64), results["score"].to_numpy()
         return list(zip(np.split(pages, starts), np.split(scores, starts), strict=True))
@@ -91,7 +86,7 @@ class Bm25Miner(NamedTuple):
 
     def open(self) -> Ranker:
         """Open the index."""
-        search = Bm25Search(_index(self.directory), self.depth)
+        search = Bm25Search(_bm25(self.directory), self.depth)
 
         def ranked(texts: BuildTexts, queries: str, ids: np.ndarray) -> list[Ranking]:
             asked = texts.queries(queries, ids)
@@ -128,22 +123,22 @@ def _retrieve(stage: Stage, request: BuildRequest) -> dict[str, Any]:
         HarpError: most letters of the documents are not Latin, PISA fails, or nothing is
             retrieved.
     """
-    _index(request.directory, request.quiet).make()
+    _bm25(request.directory, request.quiet).make()
     miner = Bm25Miner(request.directory, stage.options["depth"])
     mine(stage, request, miner, workers=request.workers, engine=request.engine)
     _check_results(*stage.counts())
     return {}
 
 
-def _index(directory: Path, quiet: bool = True) -> Bm25Index:
-    from ..ranking.bm25_index import Bm25Index
+def _bm25(directory: Path, quiet: bool = True) -> Bm25:
+    from ..ranking.bm25 import Bm25
 
-    documents = BuildDocuments(directory)
-    return Bm25Index(documents, directory / "mapped", k1=_K1, b=_B, quiet=quiet)
+    documents, folder = BuildDocuments(directory), directory / "mapped"
+    return Bm25(documents, folder, k1=_K1, b=_B, algorithm=_ALGORITHM, quiet=quiet)
 
 
 def _remove_index(request: BuildRequest) -> None:
-    _index(request.directory).remove()
+    _bm25(request.directory).artifact.clear()
 
 
 def _reason(queries: str, query: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
-from ..ranking.pisa import plain
+from ..ranking.terms import plain
 from ..tasks.registry import TASKS
 from ..work.manifest import read_content
 from ..work.mapped import MappedTable, open_table
@@ -119,13 +119,8 @@ class BuildDocuments:
         self._directory = directory
         self._only_latin = only_latin
 
-    @property
-    def documents_identity(self) -> dict[str, Any]:
-        """The same as `identity`."""
-        return self.identity
-
     @cached_property
-    def identity(self) -> dict[str, Any]:
+    def documents_identity(self) -> dict[str, Any]:
         """The content of the stages that the documents come from."""
         return read_content(self._directory, "corpus", "graph")
 

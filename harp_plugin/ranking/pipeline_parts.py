@@ -66,7 +66,7 @@ PIPELINE_PARTS: Registry[PipelinePart] = Registry(
         "stage-before": PipelinePart("harp_plugin.ranking.fusion:StageBefore"),
         "cutoff": PipelinePart("pyterrier._ops:RankCutoff"),
         "bm25": PipelinePart(
-            "harp_plugin.evaluation.pisa:Bm25", paths=("folder",), datasets=("collection",)
+            "harp_plugin.ranking.bm25:Bm25", paths=("folder",), datasets=("collection",)
         ),
         "fielded-bm25": PipelinePart("harp_plugin.ranking.fielded:FieldedBm25"),
         "fielded-index": PipelinePart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,26 @@ from ..collections.dataset import Dataset
 from ..errors import HarpError
 from .pairs import distinct
 
-__all__ = ["DatasetTexts", "FrameTexts", "TextSource", "column_texts"]
+__all__ = ["DatasetTexts", "Documents", "FrameTexts", "TextSource", "column_texts"]
+
+
+class Documents(Protocol):
+    """What has documents, such as `harp_plugin.collections.dataset.Dataset`."""
+
+    @property
+    def name(self) -> Any:
+        """Its name."""
+
+    @property
+    def documents_identity(self) -> dict[str, Any]:
+        """What an index of the documents depends on; JSON types."""
+
+    @property
+    def document_count(self) -> int | None:
+        """How many documents there are, where that is known without reading them."""
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Give the id and the text of every document."""
 
 
 class TextSource(Protocol):

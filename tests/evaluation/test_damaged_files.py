@@ -4,14 +4,11 @@ import gzip
 import json
 import shutil
 
-import pandas as pd
 import pytest
 
 from harp_plugin import HarpReranker
-from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
-from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.evaluation.reranking import service
 from harp_plugin.evaluation.reranking.options import RerankOptions
 from harp_plugin.work.records import write_record
@@ -120,67 +117,6 @@ class TestEvaluation:
         with pytest.raises(HarpError, match="is the first stage: name another"):
             evaluate(options)
         assert run.read_text() == RUN
-
-
-class TestIndex:
-    """PISA's index."""
-
-    @pytest.fixture
-    def found(self, dataset, tmp_path):
-        topics = pd.DataFrame({"qid": ["1", "2"], "query": ["index terms", "hyperlinks"]})
-
-        def search():
-            collection = JudgedDataset(dataset)
-            bm25 = Bm25(collection, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
-            return bm25(topics)[["qid", "docno", "score"]].to_dict("records")
-
-        return search
-
-    def test_every_file_and_damage(self, found, tmp_path, caplog):
-        expected = found()
-        (index,) = (tmp_path / "index").glob("[!.]*")
-        names = [path.name for path in index.iterdir() if path.suffix != ".log"]
-        assert len(names) > 8
-        rebuilt = 0
-        for number, name in enumerate(sorted(names)):
-            for how in list(DAMAGES)[number % 3 :: 3]:
-                content = (index / name).read_bytes()
-                if damage(index / name, how):
-                    caplog.clear()
-                    same_or_one_line(found, expected, f"{name}: {how}")
-                    rebuilt += "is built anew" in caplog.text
-                if name == "harp_index.json":
-                    (index / name).write_bytes(content)
-        assert rebuilt > 20
-        assert found() == expected
-
-    def test_an_index_without_its_record_is_built_anew(self, found, tmp_path):
-        """In a store, the record comes after the files; a kill may come between."""
-        expected = found()
-        (index,) = (tmp_path / "index").glob("[!.]*")
-        (index / "harp_index.json").unlink()
-        (index / "inv.docs").write_bytes(b"")
-        assert found() == expected
-        assert (index / "harp_index.json").exists()
-
-    def test_a_strangers_folder_is_left(self, found, tmp_path):
-        found()
-        (index,) = (tmp_path / "index").glob("[!.]*")
-        shutil.rmtree(index)
-        index.mkdir()
-        (index / "thesis.txt").write_text("mine")
-        with pytest.raises(HarpError, match="it is no index of harp's"):
-            found()
-        assert (index / "thesis.txt").read_text() == "mine"
-
-    def test_a_strangers_file_in_a_damaged_index_is_left(self, found, tmp_path):
-        found()
-        (index,) = (tmp_path / "index").glob("[!.]*")
-        (index / "thesis.txt").write_text("mine")
-        next(index.glob("inv.*")).unlink()
-        with pytest.raises(HarpError, match="holds files that harp has not written"):
-            found()
-        assert (index / "thesis.txt").read_text() == "mine"
 
 
 class TestRerankedRun:

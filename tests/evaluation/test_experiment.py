@@ -18,8 +18,8 @@ from harp_plugin import HarpReranker
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
-from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.evaluation.runs import read_run
+from harp_plugin.ranking.bm25 import Bm25
 from harp_plugin.work.records import read_record
 
 FIRST = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"

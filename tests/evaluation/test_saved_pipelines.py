@@ -10,7 +10,7 @@ import pytest
 from harp_plugin import HarpFusion, HarpPipeline, HarpReranker
 from harp_plugin.commands.index import IndexOptions, index
 from harp_plugin.errors import HarpError
-from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.ranking.bm25 import Bm25
 from harp_plugin.ranking.dense import DenseCosine, HarpRetriever
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
 from harp_plugin.work.records import read_record, write_record
@@ -27,7 +27,7 @@ def pipeline(dataset, tiny_bert, tmp_path):
     fielded = FieldedBm25(FieldedIndex(dataset, here / "fields"), num_results=4)
     reranker = HarpReranker(here / "model", dataset=f"irds:{dataset}", passages="max")
     cosine = DenseCosine(here / "model", dataset=dataset, index_dir=here / "vectors")
-    index(dataset, IndexOptions(str(here / "dense"), str(here / "model"), quiet=True))
+    index(dataset, IndexOptions(output_dir=here / "dense", model=here / "model", quiet=True))
     dense = HarpRetriever(here / "dense", num_results=4)
     rest = {"fielded": fielded % 3, "model": bm25 >> reranker, "cosine": cosine, "dense": dense}
     systems = {"BM25": bm25, **rest}

@@ -9,7 +9,7 @@ from harp_plugin.negatives.bm25 import Bm25Search
 from harp_plugin.negatives.mining import rank
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.negatives.queries import needed_queries
-from harp_plugin.ranking.bm25_index import Bm25Index
+from harp_plugin.ranking.bm25 import Bm25
 
 TEXTS = {
     3: "apple tree and pear tree",
@@ -25,7 +25,7 @@ class Texts:
     """Documents by id, as a collection that PISA indexes."""
 
     name = "texts"
-    identity = {"texts": 1}  # noqa: RUF012
+    documents_identity = {"texts": 1}  # noqa: RUF012
 
     def __init__(self, texts):
         self.texts = texts
@@ -37,9 +37,7 @@ class Texts:
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
-    index = Bm25Index(Texts(TEXTS), tmp_path_factory.mktemp("i"), k1=0.9, b=0.4, quiet=True)
-    index.make()
-    return index
+    return Bm25(Texts(TEXTS), tmp_path_factory.mktemp("i"), algorithm="maxscore")
 
 
 def search(index, *queries, depth=3):
@@ -81,12 +79,11 @@ def test_scores_are_those_of_the_formula(index):
 
 
 def test_an_index_is_removed_with_all_that_it_wrote(tmp_path):
-    index = Bm25Index(Texts(TEXTS), tmp_path, k1=0.9, b=0.4, quiet=True)
-    index.make()
+    index = Bm25(Texts(TEXTS), tmp_path)
     assert search(index, "pear") == [[3, 7]]
-    index.remove()
-    assert not index.path.exists()
-    index.remove()
+    index.artifact.clear()
+    assert not index.artifact.path.exists()
+    index.artifact.clear()
 
 
 def test_rank():

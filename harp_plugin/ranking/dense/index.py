@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,13 @@ from tqdm import tqdm
 from ...errors import HarpError
 from ...work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance, read_finished
 from ...work.writing import whole_file
+from ..texts import Documents
 from .encoder import Encoder
 
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
-__all__ = ["DenseIndex", "Documents", "open_flex_index", "ordered", "read_index", "row_scores"]
+__all__ = ["DenseIndex", "open_flex_index", "ordered", "read_index", "row_scores"]
 
 _KIND = "dense index"
 _FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
@@ -33,25 +34,6 @@ _OWN = rf"vectors-\d+\.npy|{'|'.join(_FLEX_FILES)}|flex/.*|.*\.faiss(/.*)?|.*\.n
 _DOCUMENTS_PER_SHARD = 1000
 _DECIMALS = 6
 """To which scores are rounded, so that the order does not depend on how a product is blocked."""
-
-
-class Documents(Protocol):
-    """What has documents, such as `harp_plugin.collections.dataset.Dataset`."""
-
-    @property
-    def name(self) -> Any:
-        """Its name."""
-
-    @property
-    def documents_identity(self) -> dict[str, Any]:
-        """What an index of the documents depends on; JSON types."""
-
-    @property
-    def document_count(self) -> int | None:
-        """How many documents there are, where that is known without reading them."""
-
-    def documents(self) -> Iterator[tuple[str, str]]:
-        """Give the id and the text of every document."""
 
 
 class DenseIndex:

@@ -1,30 +1,34 @@
-"""An index of documents with several fields, in a folder."""
+"""An index of documents with several fields: the counts of each term in each field, mapped."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+from scipy.sparse import csr_array
 from tqdm import tqdm
 
 from ...collections.dataset import Dataset
 from ...errors import HarpError
+from ...work.artifact import Artifact, OverwriteRules, Provenance
 from ...work.versions import package_versions
-from ..index_folder import IndexFolder
-from ..terms import STEMMER, STOP_WORDS
-from .postings import Postings, write_postings
+from ..terms import STEMMER, STOP_WORDS, terms
 
-__all__ = ["FieldedIndex"]
+__all__ = ["FieldedIndex", "Postings", "TermPostings", "write_postings"]
 
 _ID = "doc_id"
 
 
-class FieldedIndex(IndexFolder):
-    """The terms of each field of the documents of a dataset, stemmed as `Bm25Index` does.
+class FieldedIndex:
+    """The terms of each field of the documents of a dataset, stemmed as `Bm25` does.
 
     The index is built when it is first read. It serves all weights, k1 and b. It is built in
     memory, about 40 bytes for each distinct term of each field of each document, and read from
@@ -40,9 +44,6 @@ class FieldedIndex(IndexFolder):
         HarpError: the dataset cannot be read, has no id, or lacks a field.
     """
 
-    kind = "fielded-bm25"
-    own = re.compile(r"(docnos|terms)\.txt|lengths\.npy|(offsets|documents|counts)-\d+\.npy")
-
     def __init__(
         self,
         dataset: Dataset | str,
@@ -54,16 +55,10 @@ class FieldedIndex(IndexFolder):
         self.dataset = Dataset(dataset) if isinstance(dataset, str) else dataset
         if not isinstance(self.dataset.name, str):
             raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
-        super().__init__(Path(folder))
+        self.folder = Path(folder)
         self.fields = tuple(fields or self._all_fields())
         self.quiet = quiet
         Dataset(self.dataset.name, self.fields).check()
-
-    @property
-    def made_from(self) -> dict[str, Any]:
-        """The documents, their fields, and how texts are cut into terms."""
-        identity = {**self.dataset.documents_identity, "fields": list(self.fields)}
-        return {"collection": identity, **self.settings, "versions": self.versions}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -77,10 +72,27 @@ class FieldedIndex(IndexFolder):
         return package_versions("harp_plugin", "pyterrier-pisa")
 
     @cached_property
+    def artifact(self) -> Artifact:
+        """The files, which may have to be made."""
+        identity = {**self.dataset.documents_identity, "fields": list(self.fields)}
+        provenance = Provenance({"collection": identity, **self.settings}, self.versions)
+        path = self.folder / f"fielded-bm25-{provenance.key}"
+        return Artifact(path, "fielded index", provenance, OverwriteRules(overwrite=True))
+
+    def make(self) -> None:
+        """Make the index if it is missing or damaged.
+
+        Raises:
+            HarpError: a document cannot be indexed, or the folder holds files that harp did not
+                write.
+        """
+        self.artifact.make(self._fill)
+
+    @cached_property
     def postings(self) -> Postings:
-        """The content of the index, which is built if it is missing or damaged."""
+        """The content of the index, which is made if it is missing or damaged."""
         self.make()
-        return Postings(self.path, len(self.fields))
+        return Postings(self.artifact.path, len(self.fields))
 
     def _all_fields(self) -> list[str]:
         fields = [name for name in self.dataset.text_fields if name != _ID]
@@ -115,3 +127,159 @@ class FieldedIndex(IndexFolder):
     def __repr__(self) -> str:
         name, folder, fields = self._settings()
         return f"FieldedIndex({name!r}, {str(folder)!r}, {list(fields)!r})"
+
+
+class TermPostings(NamedTuple):
+    """The documents that have a term.
+
+    Attributes:
+        documents: their numbers, ascending, int32 of shape (documents,).
+        counts: how often each field has the term, float64 of shape (fields, documents).
+    """
+
+    documents: np.ndarray
+    counts: np.ndarray
+
+
+class Postings:
+    """What `write_postings` wrote. Documents are numbered in the order of their docnos.
+
+    Args:
+        folder: holds the files.
+        fields: number of fields.
+    """
+
+    def __init__(self, folder: Path, fields: int) -> None:
+        self._folder = folder
+        self._fields = fields
+
+    @cached_property
+    def docnos(self) -> np.ndarray:
+        """(documents,) their docnos, ascending; objects."""
+        text = (self._folder / "docnos.txt").read_text(encoding="utf-8")
+        return np.array(text.split("\n")[:-1], dtype=object)
+
+    @cached_property
+    def relative_lengths(self) -> np.ndarray:
+        """Length over mean length of a field, float64 of shape (fields, documents); 1 if empty."""
+        lengths = self._read("lengths").astype(np.float64)
+        means = lengths.mean(axis=1, keepdims=True)
+        return np.divide(lengths, means, out=np.ones_like(lengths), where=lengths > 0)
+
+    def of_term(self, term: str, fields: Sequence[int]) -> TermPostings:
+        """Look up the documents that have a term in any of these fields.
+
+        Args:
+            term: as `harp_plugin.ranking.terms.terms` gives it.
+            fields: numbers of fields; the counts of others are 0.
+        """
+        number = self._numbers.get(term)
+        if number is None:
+            return TermPostings(np.zeros(0, np.int32), np.zeros((self._fields, 0)))
+        parts = {field: self._of_field(field, number) for field in fields}
+        documents = np.unique(np.concatenate([numbers for numbers, _ in parts.values()]))
+        counts = np.zeros((self._fields, len(documents)))
+        for field, (numbers, of_field) in parts.items():
+            counts[field, np.searchsorted(documents, numbers)] = of_field
+        return TermPostings(documents, counts)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        words = (self._folder / "terms.txt").read_text(encoding="ascii").split("\n")[:-1]
+        return {word: number for number, word in enumerate(words)}
+
+    @cached_property
+    def _columns(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        names = "offsets", "documents", "counts"
+        return [
+            tuple(self._read(f"{name}-{field}") for name in names)  # type: ignore[misc]
+            for field in range(self._fields)
+        ]
+
+    def _of_field(self, field: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+        offsets, documents, counts = self._columns[field]
+        part = slice(offsets[number], offsets[number + 1])
+        return documents[part], counts[part]
+
+    def _read(self, name: str) -> np.ndarray:
+        return np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+
+
+class _Field:
+    """The terms of one field, document by document."""
+
+    def __init__(self) -> None:
+        self.numbers, self.counts = array("i"), array("i")
+        self.ends, self.lengths = array("q", [0]), array("i")
+
+    def add(self, words: list[str], numbers: dict[str, int]) -> None:
+        for word, count in Counter(words).items():
+            self.numbers.append(numbers.setdefault(word, len(numbers)))
+            self.counts.append(count)
+        self.ends.append(len(self.numbers))
+        self.lengths.append(len(words))
+
+    def by_term(self, places: np.ndarray, order: np.ndarray) -> csr_array:
+        """Transpose to a matrix of counts, (terms, documents).
+
+        Args:
+            places: (terms,) the row of each term.
+            order: (documents,) the document of each column.
+        """
+        shape = len(order), len(places)
+        rows = places[np.asarray(self.numbers, dtype=np.int32)]
+        matrix = csr_array((np.asarray(self.counts), rows, np.asarray(self.ends)), shape=shape)
+        return matrix[order].T.tocsr()
+
+
+def write_postings(
+    documents: Iterable[tuple[str, Sequence[str]]], fields: int, folder: Path
+) -> None:
+    """Count the terms of documents and write them into a folder.
+
+    All counts are in memory meanwhile, about 40 bytes for each distinct term of each field of each
+    document.
+
+    Args:
+        documents: docno and texts, one for each field.
+        fields: the number of fields.
+        folder: where the files are written.
+
+    Raises:
+        HarpError: a docno is empty, holds white space, or is a duplicate.
+    """
+    columns = [_Field() for _ in range(fields)]
+    docnos: list[str] = []
+    numbers: dict[str, int] = {}
+    for docno, texts in documents:
+        docnos.append(docno)
+        for column, text in zip(columns, texts, strict=True):
+            column.add(terms(text), numbers)
+    order = _order(docnos)
+    words = sorted(numbers)
+    places = np.empty(len(words), np.int32)
+    places[[numbers[word] for word in words]] = np.arange(len(words), dtype=np.int32)
+    _write_lines(folder / "docnos.txt", [docnos[number] for number in order])
+    _write_lines(folder / "terms.txt", words)
+    np.save(folder / "lengths.npy", np.array([field.lengths for field in columns])[:, order])
+    for field, column in enumerate(columns):
+        matrix = column.by_term(places, order)
+        np.save(folder / f"offsets-{field}.npy", matrix.indptr.astype(np.int64))
+        np.save(folder / f"documents-{field}.npy", matrix.indices.astype(np.int32))
+        np.save(folder / f"counts-{field}.npy", matrix.data.astype(np.int32))
+
+
+def _order(docnos: Sequence[str]) -> np.ndarray:
+    for docno in docnos:
+        if not docno or re.search(r"\s", docno):
+            raise HarpError(f"docno {docno!r} is empty or holds white space: rename it")
+    order = np.array(sorted(range(len(docnos)), key=docnos.__getitem__), dtype=np.int64)
+    for first, second in pairwise(order):
+        if docnos[first] == docnos[second]:
+            raise HarpError(f"docno {docnos[first]!r} is a duplicate: give each document its own")
+    return order
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)

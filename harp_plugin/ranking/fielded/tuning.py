@@ -12,11 +12,12 @@ import pandas as pd
 from tqdm import tqdm
 
 from ...errors import HarpError
+from ..ranking_measures import parse_measure
 from ..ranks import best
 from ..results import query_texts
 from ..terms import query_terms
+from .bm25 import FieldSettings, term_weight
 from .index import FieldedIndex
-from .settings import FieldSettings, term_weight
 
 __all__ = ["GRIDS", "Tuning", "tune"]
 
@@ -85,7 +86,7 @@ def tune(
         raise HarpError(f"none of the {len(topics)} queries to tune on has a judgment: name others")
     rankings = _Rankings(index, judged)
     values = _Values(rankings, qrels[qrels["qid"].isin(judged["qid"])], measure, quiet)
-    settings = start or FieldSettings.of(index.fields, **_START)
+    settings = start or FieldSettings.from_arguments(index.fields, **_START)
     for _ in range(_MOST_ROUNDS):
         before = settings
         for parameter in _parameters(len(index.fields)):
@@ -195,7 +196,7 @@ class _Values:
     """Values of a measure, each settings' computed once."""
 
     def __init__(self, rankings: _Rankings, qrels: pd.DataFrame, measure: Any, quiet: bool) -> None:
-        self.measure = _parsed(measure)
+        self.measure = parse_measure(measure)
         self._rankings = rankings
         self._depth = self.measure.params.get("cutoff") or _DEPTH
         names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
@@ -231,12 +232,3 @@ class _Values:
 
 def _columns(name: str, fields: tuple[str, ...], values: tuple[float, ...]) -> Mapping[str, float]:
     return {f"{name} of {field}": value for field, value in zip(fields, values, strict=True)}
-
-
-def _parsed(measure: Any) -> Any:
-    if not isinstance(measure, str):
-        return measure
-    try:
-        return ir_measures.parse_measure(measure)
-    except (NameError, ValueError):
-        raise HarpError(f"unknown measure {measure!r}: write it as nDCG@10 or AP") from None

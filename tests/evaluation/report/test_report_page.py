@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from harp_plugin.collections.dataset import JudgedDataset
-from harp_plugin.evaluation.pisa import Bm25
 from harp_plugin.evaluation.report import changed_queries, render, rows_of
 from harp_plugin.evaluation.results import (
     Results,
@@ -21,6 +20,7 @@ from harp_plugin.evaluation.results import (
     parse_measures,
 )
 from harp_plugin.evaluation.runs import ranked
+from harp_plugin.ranking.bm25 import Bm25
 from harp_plugin.text import query_passage
 
 MEASURES = ["RR@10", "nDCG@10"]

@@ -52,38 +52,30 @@ def test_the_same_documents_give_the_same_bytes(make_pages, tmp_path):
     for name, pages in ("one", PAGES), ("two", PAGES[::-1]):
         index = FieldedIndex(make_pages(pages), tmp_path / name)
         index.make()
-        folders.append({f.name: f.read_bytes() for f in index.path.glob("*.[nt]*")})
+        folders.append({f.name: f.read_bytes() for f in index.artifact.path.glob("*.[nt]*")})
     assert folders[0] == folders[1] and len(folders[0]) == 12
 
 
-def test_an_index_without_its_record_is_unfinished_and_built_anew(pages, tmp_path):
-    expected = search(pages, tmp_path)
-    (index,) = shown(tmp_path)
-    (index / "harp_index.json").unlink()
-    pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
-    assert (index / "harp_index.json").exists()
-
-
-def test_a_damaged_file_is_noticed_and_the_index_built_anew(pages, tmp_path, caplog):
+def test_a_damaged_file_is_noticed_and_the_index_made_again(pages, tmp_path, caplog):
     expected = search(pages, tmp_path)
     (index,) = shown(tmp_path)
     (index / "counts-1.npy").write_bytes(b"damaged")
     pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
-    assert "counts-1.npy has changed since it was written: the index is built anew" in caplog.text
+    assert "counts-1.npy has changed since it was written" in caplog.text
 
 
 def test_what_harp_did_not_write_stays(pages, tmp_path):
     index = FieldedIndex(pages, tmp_path)
-    index.path.mkdir()
-    (index.path / "thesis.txt").write_text("mine")
-    with pytest.raises(HarpError, match="is no index of harp's"):
+    index.artifact.path.mkdir()
+    (index.artifact.path / "thesis.txt").write_text("mine")
+    with pytest.raises(HarpError, match="files that harp did not write"):
         index.make()
-    assert (index.path / "thesis.txt").read_text() == "mine"
+    assert (index.artifact.path / "thesis.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
     ("docnos", "message"),
-    [(["a", "a"], "docno 'a' stands twice"), (["a b"], "docno 'a b'"), (["", "c"], "docno ''")],
+    [(["a", "a"], "docno 'a' is a duplicate"), (["a b"], "docno 'a b'"), (["", "c"], "docno ''")],
 )
 def test_a_failed_build_leaves_nothing(tmp_path, docnos, message):
     (tmp_path / "docs.tsv").write_text("".join(f"{docno}\tword\n" for docno in docnos))

@@ -9,10 +9,9 @@ from pyterrier_pisa import tokenize
 
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
-from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.ranking.bm25 import Bm25
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
-from harp_plugin.ranking.pisa import plain
-from harp_plugin.ranking.terms import query_terms, terms
+from harp_plugin.ranking.terms import plain, query_terms, terms
 
 PAGES = [
     ("c", "Apple", "pear pear plum", "apple apple"),

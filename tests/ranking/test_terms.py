@@ -1,8 +1,8 @@
-"""What PISA reads."""
+"""What PISA reads of texts."""
 
 import pytest
 
-from harp_plugin.ranking.pisa import plain
+from harp_plugin.ranking.terms import plain
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
-from harp_plugin.evaluation.pisa import Bm25
+from harp_plugin.ranking.bm25 import Bm25
 
 HARD_QUERIES = [
     "index",
@@ -70,7 +70,7 @@ def test_results_are_a_ranked_frame(bm25):
 def test_an_index_is_built_once(bm25, dataset):
     first = bm25(topics("index"))
     built = shown(bm25.folder)
-    stamp = {file: file.stat().st_mtime_ns for file in built[0].iterdir() if file.suffix != ".log"}
+    stamp = {file: file.stat().st_mtime_ns for file in built[0].iterdir()}
     pd.testing.assert_frame_equal(anew(bm25)(topics("index")), first)
     assert shown(bm25.folder) == built
     assert all(file.stat().st_mtime_ns == time for file, time in stamp.items())
@@ -89,6 +89,21 @@ def test_what_is_left_of_a_killed_build_is_no_index(bm25):
     (half_built / "fwd.termlex").write_bytes(b"half")
     pd.testing.assert_frame_equal(anew(bm25)(topics("index")), expected)
     assert shown(bm25.folder) == [index]
+
+
+def test_a_damaged_index_is_made_again(bm25, caplog):
+    expected = bm25(topics("index"))
+    (bm25.artifact.path / "inv.docs").write_bytes(b"")
+    pd.testing.assert_frame_equal(anew(bm25)(topics("index")), expected)
+    assert "inv.docs has changed since it was written" in caplog.text
+
+
+def test_what_harp_did_not_write_stays(bm25):
+    bm25.artifact.path.mkdir(parents=True)
+    (bm25.artifact.path / "thesis.txt").write_text("mine")
+    with pytest.raises(HarpError, match="files that harp did not write"):
+        bm25(topics("index"))
+    assert (bm25.artifact.path / "thesis.txt").read_text() == "mine"
 
 
 def test_a_document_that_cannot_be_indexed_stops_the_build(make_dataset, tmp_path):

@@ -1,0 +1,212 @@
+"""BM25 by PISA, over the documents of a collection."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pandas as pd
+import pyterrier as pt
+from tqdm import tqdm
+
+from ..collections.dataset import Dataset
+from ..errors import HarpError
+from ..work.artifact import Artifact, OverwriteRules, Provenance
+from ..work.versions import package_versions
+from .compared_transformer import ComparedTransformer
+from .terms import READABLE, STEMMER, STOP_WORDS, plain
+from .texts import Documents
+
+if TYPE_CHECKING:
+    from pyterrier_pisa import PisaRetrieve
+
+__all__ = ["Bm25"]
+
+
+class Bm25(ComparedTransformer):
+    """Retrieve by BM25: ``Bm25("irds:vaswani", "indexes")``.
+
+    The index of PISA is made when it is first searched, with Porter's stemmer (version 2) and
+    Terrier's stop words. PISA knows words of ASCII letters and digits only. So accents are folded,
+    in documents and queries alike, and words of other scripts are not found.
+
+    Args:
+        collection: what is indexed, or its id in ir_datasets.
+        folder: holds one index for each collection and setting.
+        k1, b: parameters of BM25.
+        depth: results per query.
+        algorithm: of PISA, such as ``maxscore``; None for its default. All give the same results,
+            except for ties and rounding.
+        quiet: show no progress bar.
+
+    Raises:
+        HarpError: a docno holds white space, PISA fails, or the folder of the index holds files
+            that harp did not write.
+    """
+
+    schematic = {"label": "BM25", "help_url": None}  # noqa: RUF012
+
+    def __init__(
+        self,
+        collection: Documents | str,
+        folder: str | PathLike[str],
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        depth: int = 1000,
+        algorithm: str | None = None,
+        quiet: bool = True,
+    ) -> None:
+        self.collection = Dataset(collection) if isinstance(collection, str) else collection
+        self.folder = Path(folder)
+        self.k1 = k1
+        self.b = b
+        self.depth = depth
+        self.algorithm = algorithm
+        self.quiet = quiet
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the ranking depends on, apart from the collection."""
+        terms = {"stemmer": STEMMER, "stop words": STOP_WORDS}
+        return {"bm25": {"k1": self.k1, "b": self.b, **terms}}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages that the ranking depends on."""
+        return package_versions("harp_plugin", "pyterrier-pisa")
+
+    @cached_property
+    def artifact(self) -> Artifact:
+        """The index, which may have to be made."""
+        settings = {"collection": self.collection.documents_identity, **self.settings}
+        provenance = Provenance(settings, self.versions)
+        path = self.folder / f"bm25-{provenance.key}"
+        return Artifact(path, "BM25 index", provenance, OverwriteRules(overwrite=True))
+
+    def make(self) -> None:
+        """Make the index if it is missing or damaged."""
+        self.artifact.make(self._fill)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Retrieve for each query."""
+        pt.validate.query_frame(inp, extra_columns=["query"], context=self)
+        if inp.empty:
+            return inp.assign(docno="", score=0.0, rank=0)
+        retriever = self._retriever
+        retriever.num_results = self.depth
+        cleaned = inp.assign(query=inp["query"].map(plain), _query=inp["query"])
+        with _muted():
+            results = retriever.transform(cleaned)
+        results["score"] = results["score"].astype(float)
+        return results.drop(columns="query").rename(columns={"_query": "query"})
+
+    @cached_property
+    def _retriever(self) -> PisaRetrieve:
+        self.make()
+        with _muted():
+            return self._open(self.artifact.path)
+
+    def _open(self, path: Path) -> PisaRetrieve:
+        from pyterrier_pisa import PisaIndex
+
+        pisa = PisaIndex(str(path), stemmer=STEMMER, stops=STOP_WORDS)
+        return pisa.bm25(
+            k1=self.k1, b=self.b, num_results=self.depth, query_algorithm=self.algorithm
+        )
+
+    def _fill(self, folder: Path) -> None:
+        from pyterrier_pisa import PisaIndex
+
+        feed = _DocumentFeed(self.collection)
+        options: dict[str, Any] = {"total": self.collection.document_count, "unit": "doc"}
+        with _muted() as screen:
+            bar = tqdm(
+                feed, f"index {self.collection.name}", file=screen, disable=self.quiet, **options
+            )
+            pisa = PisaIndex(str(folder), text_field="text", stemmer=STEMMER)
+            pisa.index(iter(bar))
+            feed.check(pisa.num_docs())
+            self._open(folder)  # writes the score bounds, which must be whole too
+
+    def _comparison_key(self) -> tuple[Any, ...]:
+        return self.collection.name, self.folder, self.k1, self.b, self.depth, self.algorithm
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_retriever"}
+
+
+class _DocumentFeed:
+    """Documents for PISA's indexer, which reads them in a thread and drops that thread's errors.
+
+    Raises:
+        HarpError: there are no documents.
+    """
+
+    def __init__(self, collection: Documents) -> None:
+        self._documents = collection.documents()
+        self._first = next(self._documents, None)
+        self._name = collection.name
+        self._error: Exception | None = None
+        self._count = 0
+        self._has_words = False
+        if self._first is None:
+            raise HarpError(f"{self._name} has no documents: name another collection")
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        try:
+            yield self._record(*self._first)  # type: ignore[misc]
+            for docno, text in self._documents:
+                yield self._record(docno, text)
+            if not self._has_words:
+                yield {"docno": "0", "text": "0"}  # without any word PISA would end this process
+        except Exception as error:
+            self._error = error
+
+    def check(self, indexed: int) -> None:
+        """Raise what went wrong while PISA read, or HarpError if it indexed another number."""
+        if self._error is not None:
+            raise self._error
+        if not self._has_words:
+            raise HarpError(
+                f"no document of {self._name} has a Latin letter or digit, and PISA reads no "
+                "others: name another first stage"
+            )
+        if indexed != self._count:
+            raise HarpError(
+                f"PISA indexed {indexed} of {self._count} documents of {self._name}:"
+                " check the space on disk and run again"
+            )
+
+    def _record(self, docno: str, text: str) -> dict[str, str]:
+        if not docno or re.search(r"\s", docno):
+            raise HarpError(f"docno {docno!r} of {self._name} is empty or holds white space")
+        self._count += 1
+        text = plain(text)
+        self._has_words = self._has_words or READABLE.search(text) is not None
+        return {"docno": docno, "text": text}
+
+
+@contextlib.contextmanager
+def _muted() -> Iterator[IO[str]]:
+    """Drop what PISA's C++ code prints; give the screen to progress bars."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    try:
+        with Path(os.devnull).open("w") as nothing:
+            os.dup2(nothing.fileno(), 1)
+            os.dup2(nothing.fileno(), 2)
+        with os.fdopen(os.dup(saved[1]), "w") as screen:
+            yield screen
+    finally:
+        for stream, number in zip(saved, (1, 2), strict=True):
+            os.dup2(stream, number)
+            os.close(stream)
