@@ -98,7 +98,7 @@ def mine(
         Whether the shards of all hosts are finished.
     """
     options = options or stage.options
-    texts = BuildTexts(request.directory, verify=True)
+    texts = BuildTexts(request.directory)
     shards: dict[str, _Shard] = {}
     for queries in options["queries"]:
         ids, size = texts.ids(queries), options["queries_per_shard"]
@@ -127,7 +127,7 @@ def candidates_name(ids: np.ndarray) -> str:
 @lru_cache(maxsize=1)
 def _open(miner: Miner, directory: Path) -> tuple[Ranker, BuildTexts]:
     """Load what ranks and open the texts, once in a process."""
-    return miner.open(), BuildTexts(directory, verify=False)
+    return miner.open(), BuildTexts(directory)
 
 
 def _mine_shard(shard: _Shard) -> None:

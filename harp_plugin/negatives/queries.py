@@ -47,12 +47,10 @@ class BuildTexts:
 
     Args:
         directory: the folder of the build.
-        verify: as in `harp_plugin.storage.open_table`.
     """
 
-    def __init__(self, directory: Path, *, verify: bool) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._verify = verify
 
     @cached_property
     def documents(self) -> np.ndarray:
@@ -90,7 +88,7 @@ class BuildTexts:
         return [f"{title} {lead}" for title, lead in zip(*columns, strict=True)]
 
     def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
-        return open_table(self._directory, stage, name, list(columns) or None, verify=self._verify)
+        return open_table(self._directory, stage, name, list(columns) or None)
 
     @cached_property
     def _anchor_texts(self) -> MappedTable:
@@ -126,7 +124,7 @@ class BuildDocuments:
 
     @cached_property
     def _texts(self) -> BuildTexts:
-        return BuildTexts(self._directory, verify=True)
+        return BuildTexts(self._directory)
 
     @property
     def document_count(self) -> int:

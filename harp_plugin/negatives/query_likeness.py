@@ -63,7 +63,7 @@ def _score(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     Raises:
         HarpError: there are too few queries or anchor texts.
     """
-    texts = BuildTexts(request.directory, verify=True)
+    texts = BuildTexts(request.directory)
     model = Encoder(stage.options["encoder"], device=request.device)
     classifier = _classifier(model, read_queries(_examples(request)), texts)
 

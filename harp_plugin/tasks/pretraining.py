@@ -97,7 +97,7 @@ class PreTrainingData:
     @cached_property
     def source(self) -> BuildSource:
         """The build's texts, anchors and weights."""
-        return BuildSource(self.directory, list(self.tasks), verify=False)
+        return BuildSource(self.directory, list(self.tasks))
 
     @cached_property
     def _ids(self) -> dict[str, np.ndarray]:

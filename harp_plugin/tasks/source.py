@@ -93,7 +93,6 @@ class BuildSource:
     Args:
         directory: a folder written by ``harp build``.
         tasks: names of the tasks whose examples are read.
-        verify: whether the checksums of the tables' memory-mapped copies are compared.
 
     Attributes:
         directory: the folder of the build.
@@ -104,9 +103,8 @@ class BuildSource:
             whose stage was left out, or whose rows do not fit the texts.
     """
 
-    def __init__(self, directory: str | Path, tasks: list[str], *, verify: bool = True) -> None:
+    def __init__(self, directory: str | Path, tasks: list[str]) -> None:
         self.directory = Path(directory)
-        self._verify = verify
         self.check(self.directory, tasks)
         self.examples = {task: self._table("examples", task) for task in tasks}
         self._hard_negatives: dict[tuple[str, str], MappedTable] = {}
@@ -142,7 +140,7 @@ class BuildSource:
     _anchor_weights = _lazy("weights", "anchor_weights")
 
     def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
-        return open_table(self.directory, stage, name, list(columns) or None, verify=self._verify)
+        return open_table(self.directory, stage, name, list(columns) or None)
 
     @property
     def documents(self) -> np.ndarray:
@@ -180,7 +178,7 @@ class BuildSource:
     def language_model(self, options: DrawOptions) -> LanguageModel:
         """Read the documents' language models, which are kept for the same options."""
         if self._language_model is None or self._language_model[0] is not options:
-            model = _language_model(self.directory, options, verify=self._verify)
+            model = _language_model(self.directory, options)
             self._language_model = options, model
         return self._language_model[1]
 
@@ -388,7 +386,7 @@ def _terms(weighed: WeighedText, options: DrawOptions) -> Terms:
     return merge_repeats(weighed.words, weighed.weights, stop_words(options.stop_words))
 
 
-def _language_model(directory: Path, options: DrawOptions, *, verify: bool) -> LanguageModel:
+def _language_model(directory: Path, options: DrawOptions) -> LanguageModel:
     """Make the language model of all documents of a build.
 
     Where ``prop_min_count`` is ``auto``, a word needs 50 occurrences, or a millionth of all where
@@ -397,7 +395,7 @@ def _language_model(directory: Path, options: DrawOptions, *, verify: bool) -> L
     Raises:
         HarpError: the stage ``words`` is unfinished or damaged, or the vocabulary is empty.
     """
-    collection = open_words(directory, verify=verify)
+    collection = open_words(directory)
     least = options.number("prop_min_count")
     if least is None:
         least = min(_MOST_OCCURRENCES, _FRACTION * collection.sums["occurrences"])

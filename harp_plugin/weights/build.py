@@ -101,7 +101,7 @@ def _weigh(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
     if options.needs_model:
         weigher = load_weigher(options, device)
         heads, devices = weigher.heads, worker_devices(weigher.device, request.workers)
-    graph_tables(directory, verify=True)
+    graph_tables(directory)
     files = zip(
         *(table_files(directory / "corpus", t) for t in ("pages", "sentences")), strict=True
     )
@@ -200,7 +200,7 @@ def _weigher(shard: _Shard) -> Weigher:
 def _count_shard(shard: _Shard) -> None:
     """Count the words of leads; for the contrast, keep the attention to them as well."""
     counted = shard.stage.folder / COUNTED / f"{shard.name}.parquet"
-    leads = lead_chunks(shard.pages, graph_tables(shard.directory, verify=False))
+    leads = lead_chunks(shard.pages, graph_tables(shard.directory))
     drops: Counter[str] = Counter()
     if shard.options.weighting == "language-model":
         files = [count_words((chunk.texts for chunk in leads), counted)]
@@ -232,7 +232,7 @@ def _count_attention(
 @one_thread()
 def _write_shard(shard: _Shard) -> None:
     weigher = _weigher(shard)
-    tables = graph_tables(shard.directory, verify=False)
+    tables = graph_tables(shard.directory)
     file = f"{shard.name}.parquet"
     limit = "the model's limit" if shard.options.needs_model else f"{LONGEST:,} characters"
     drops: Counter[str] = Counter()

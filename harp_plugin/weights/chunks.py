@@ -54,10 +54,10 @@ class Chunk(NamedTuple):
     spans: list[list[Span]] | None
 
 
-def graph_tables(directory: Path, *, verify: bool) -> dict[str, MappedTable]:
-    """Open the tables of the link graph that chunks need; ``verify`` is as in `open_table`."""
+def graph_tables(directory: Path) -> dict[str, MappedTable]:
+    """Open the tables of the link graph that chunks need."""
     names = ("anchors", "sentence_anchors", "documents")
-    return {name: open_table(directory, "graph", name, verify=verify) for name in names}
+    return {name: open_table(directory, "graph", name) for name in names}
 
 
 def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, WeighedTexts]]:
@@ -88,7 +88,7 @@ def _tokenizing_ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Futu
 
 def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
     """Read the linked sentences of a shard, with the spans of their anchors."""
-    file.check(whole=True)
+    file.check()
     for batch in read_batches(file.path, ["id", "text"], _CHUNK):
         rows = tables["sentence_anchors"].rows(batch.column("id").to_numpy())
         batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
@@ -105,7 +105,7 @@ def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator
 
 def lead_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator[Chunk]:
     """Read the leads of a shard's pages that links lead to."""
-    file.check(whole=True)
+    file.check()
     for batch in read_batches(file.path, ["id", "lead"], _CHUNK):
         rows = tables["documents"].rows(batch.column("id").to_numpy())
         batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]

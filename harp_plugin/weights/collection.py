@@ -126,16 +126,13 @@ class Collection:
     least_mass: int
 
     @classmethod
-    def open(
-        cls, files: list[ShardFile], texts: int, cache: Path, *, verify: bool = True
-    ) -> Collection:
+    def open(cls, files: list[ShardFile], texts: int, cache: Path) -> Collection:
         """Open the table `COLLECTION`.
 
         Args:
             files: the files of the table.
             texts: the number of texts.
             cache: the path of the memory map, as in `MappedTable.of`.
-            verify: as in `MappedTable.of`.
 
         Raises:
             HarpError: a file is damaged.
@@ -147,7 +144,7 @@ class Collection:
                 sums[name] += int(batch.column(name).to_numpy().sum())
             masses = batch.column("mass").to_numpy()
             least = min(least, int(masses[masses > 0].min(initial=least)))
-        return cls(MappedTable.of(files, cache, verify=verify), texts, sums, least)
+        return cls(MappedTable.of(files, cache), texts, sums, least)
 
     @property
     def mean_length(self) -> float:

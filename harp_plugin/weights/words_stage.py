@@ -50,12 +50,11 @@ def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     return {"needed": COLLECTION, "texts": add_up_counts(stage, request.engine, request.workers)}
 
 
-def open_words(directory: Path, *, verify: bool = True) -> Collection:
+def open_words(directory: Path) -> Collection:
     """Open the words of all documents of a build.
 
     Args:
         directory: the folder of the build.
-        verify: as in `harp_plugin.storage.open_table`.
 
     Raises:
         HarpError: the stage is unfinished or damaged.
@@ -63,7 +62,7 @@ def open_words(directory: Path, *, verify: bool = True) -> Collection:
     folder = directory / "words"
     texts = read_manifest(folder)["texts"]
     files = table_files(folder, COLLECTION)
-    return Collection.open(files, texts, directory / "mapped" / "words-collection", verify=verify)
+    return Collection.open(files, texts, directory / "mapped" / "words-collection")
 
 
 def _name(documents: np.ndarray) -> str:
@@ -71,7 +70,7 @@ def _name(documents: np.ndarray) -> str:
 
 
 def _count_shard(documents: np.ndarray, *, directory: Path, stage: Stage) -> None:
-    pages = open_table(directory, "corpus", "pages", _COLUMNS, verify=False)
+    pages = open_table(directory, "corpus", "pages", _COLUMNS)
     parts = (documents[first : first + _BATCH] for first in range(0, len(documents), _BATCH))
     leads = (pages.take(pages.rows(part), "lead").to_pylist() for part in parts)
     file = count_words(leads, stage.folder / COUNTED / f"{_name(documents)}.parquet")

@@ -41,8 +41,6 @@ class MappedTable:
         files: list[ShardFile],
         cache: Path,
         columns: list[str] | None = None,
-        *,
-        verify: bool = True,
     ) -> MappedTable:
         """Open the copy of a table, which is made where it is missing, damaged or of another table.
 
@@ -116,8 +114,6 @@ def open_table(
     stage: str,
     table: str,
     columns: list[str] | None = None,
-    *,
-    verify: bool = True,
 ) -> MappedTable:
     """Open a table of a finished stage of a build folder for look-ups by id.
 

@@ -57,7 +57,7 @@ class ShardFile(NamedTuple):
         """What a record of a stage lists of the file."""
         return {"rows": self.rows, "size": self.size, "sha256": self.sha256}
 
-    def check(self, *, whole: bool = False) -> None:
+    def check(self) -> None:
         """Compare the file's size with what was written.
 
         Raises:

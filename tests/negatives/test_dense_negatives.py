@@ -47,7 +47,7 @@ def files_of(folder):
 def test_pages_are_the_nearest_of_all(build, tiny_bert):
     run(build, tiny_bert)
     texts, theirs = (
-        BuildTexts(build, verify=True),
+        BuildTexts(build),
         SentenceTransformer(str(tiny_bert), device="cpu"),
     )
     documents = theirs.encode(texts.document_texts(texts.documents), normalize_embeddings=True)

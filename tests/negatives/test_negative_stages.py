@@ -78,7 +78,7 @@ def rows(folder, stage, queries):
 @pytest.mark.parametrize("queries", QUERIES)
 def test_pages_are_those_of_brute_force(found, queries):
     """The same scores; the same order, except where scores are equal but for rounding."""
-    texts = BuildTexts(found, verify=True)
+    texts = BuildTexts(found)
     ids = texts.documents
     brute = BruteBm25(dict(zip(ids.tolist(), texts.document_texts(ids), strict=True)))
     table = rows(found, "bm25_negatives", queries)
@@ -99,7 +99,7 @@ def test_pages_are_those_of_brute_force(found, queries):
 
 def test_what_is_searched_by(found):
     """Anchor texts, sentences with links to two pages or more, and beginnings of pages."""
-    texts = BuildTexts(found, verify=True)
+    texts = BuildTexts(found)
     anchors = read_table(found / "graph" / "anchors").to_pylist()
     pages = {row["id"]: row for row in read_table(found / "corpus" / "pages").to_pylist()}
     by_text = {row["text_id"]: row["normalized"] for row in anchors}
@@ -128,7 +128,7 @@ def test_queries_without_results_are_counted(found):
 def test_model_scores_are_those_of_the_reranker(found, tiny_bert):
     import pandas as pd
 
-    texts = BuildTexts(found, verify=True)
+    texts = BuildTexts(found)
     reranker = HarpReranker(tiny_bert, device="cpu")
     for queries in QUERIES:
         candidates = rows(found, "bm25_negatives", queries)[:20]
