@@ -197,7 +197,7 @@ def _leave_cores_to_others() -> None:
 
     GNU's OpenMP, which torch uses on Linux, lets a waiting thread check 300,000 times before it
     sleeps. Where another program computes on the same cores, the waiting thread then occupies the
-    core that the other thread needs. `benchmarks/busy_core.py` measures what 1,000 times gain.
+    core that the other thread needs. `docs/cost.md` says what 1,000 times gain.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")

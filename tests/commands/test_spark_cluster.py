@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from benchmark_modules import load
+import spark_cluster
 from test_build import tree
 
 from harp_plugin.cli import main
@@ -14,8 +14,6 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(shutil.which("java") is None, reason="no Java"),
 ]
-
-spark_cluster = load("spark_cluster")
 
 
 @pytest.fixture
