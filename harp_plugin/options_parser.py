@@ -23,8 +23,9 @@ from argparse import (
     HelpFormatter,
     Namespace,
 )
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import Field, fields
 from importlib.resources import files
@@ -36,7 +37,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from transformers.hf_argparser import HfArgumentParser, string_to_bool
 
-from .errors import HarpError
+from .errors import HarpError, folded
 from .options import (
     Device,
     Overwriting,
@@ -60,6 +61,7 @@ __all__ = [
     "Command",
     "Option",
     "OptionsParser",
+    "options_from",
     "read_recipe",
     "recipe_folder",
     "recipe_names",
@@ -70,7 +72,7 @@ ABOUT = "about"
 FOR_EDITORS = "$schema"
 """Key of a recipe for the JSON schema by which an editor helps; nothing else reads it."""
 SCHEMA = "recipe.schema.json"
-"""Name of the file of the JSON schema, beside the package's recipes."""
+"""Name of the file of the JSON schema, next to the package's recipes."""
 _LARGEST_FILE = 16 << 20
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _YAML = ".yaml", ".yml"
@@ -208,14 +210,8 @@ class OptionsParser(HfArgumentParser):
         arguments: str = "",
         shown: frozenset[str] | None = None,
     ) -> None:
-        self._types: dict[str, Any] = {}
-        self._aliases: dict[str, str] = {}
-        for options in dataclasses:
-            self._types |= option_types(options)
-            for option in fields(options):
-                aliases = option.metadata.get("aliases", ())
-                self._aliases |= {name.lstrip("-"): option.name for name in aliases}
-        self._count = len(dataclasses)
+        self._dataclasses = dataclasses
+        self._types = {name: kind for o in dataclasses for name, kind in option_types(o).items()}
         super().__init__(
             list(dataclasses),
             prog=prog,
@@ -265,10 +261,11 @@ class OptionsParser(HfArgumentParser):
     @property
     def options(self) -> list[Option]:
         """The options that a recipe may have, in the order of their dataclasses."""
+        aliases = _aliases(self._dataclasses)
         return [
             Option(
                 action.dest,
-                tuple(name for name, own in self._aliases.items() if own == action.dest),
+                tuple(name for name, own in aliases.items() if own == action.dest),
                 self._types[action.dest],
                 tuple(action.choices or ()),
                 _with_default(action, self._help[action.dest]).replace("%%", "%"),
@@ -293,24 +290,24 @@ class OptionsParser(HfArgumentParser):
             HarpError: a flag or a key of the recipe is unknown or has a wrong value, or the values
                 do not go together.
         """
+        where = "the flags"
         if recipe is not None:
-            self._take(read_recipe(recipe), recipe)
+            where = f"{recipe} and the flags"
+            values = _recipe_values(read_recipe(recipe), self._dataclasses, recipe)
+            self.set_defaults(**values)
+            for action in self._actions:
+                action.required = action.required and action.dest not in values
         self._refuse_unknown(argv)
         try:
-            *options, unknown = self.parse_args_into_dataclasses(
-                list(argv),
-                look_for_args_file=False,
-                return_remaining_strings=True,
-            )
+            with _sense(where):
+                *options, unknown = self.parse_args_into_dataclasses(
+                    list(argv), look_for_args_file=False, return_remaining_strings=True
+                )
         except ArgumentError as error:
             raise HarpError(str(error)) from error
-        except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
-            place = "the options" if recipe is None else f"{recipe} and the flags"
-            reason = " ".join(str(error).split())
-            raise HarpError(f"{place} do not make sense ({reason}): mend them") from error
         if unknown:
             raise self._unknown(unknown[0])
-        rest = () if len(options) > self._count else (Namespace(),)
+        rest = () if len(options) > len(self._dataclasses) else (Namespace(),)
         return (*options, *rest)
 
     def _refuse_unknown(self, arguments: Sequence[str]) -> None:
@@ -323,7 +320,8 @@ class OptionsParser(HfArgumentParser):
     def _unknown(self, argument: str) -> HarpError:
         typed = argument.partition("=")[0]
         name = typed.lstrip("-").replace("-", "_")
-        return HarpError(f"unknown argument {typed}: {self._hint(name, flag)}")
+        nearest = _nearest(name, self._types, flag) or f" (see `{self.prog} --help`)"
+        return HarpError(f"unknown argument {typed}{nearest}")
 
     @staticmethod
     def value_of(name: str, argv: Sequence[str]) -> str | None:
@@ -332,25 +330,74 @@ class OptionsParser(HfArgumentParser):
         parser.add_argument(name, dest="value", nargs="?")
         return parser.parse_known_args(argv)[0].value
 
-    def _hint(self, name: str, written: Callable[[str], str] = str) -> str:
-        close = difflib.get_close_matches(name, self._types, n=1)
-        return f"did you mean {written(close[0])}?" if close else f"see `{self.prog} --help`"
 
-    def _take(self, values: dict[str, Any], recipe: str) -> None:
-        about = values.pop(ABOUT, "")
-        if not isinstance(about, str):
-            raise HarpError(f"{recipe}: {ABOUT} is {about!r:.60}: it must be a text")
-        values = {self._aliases.get(key, key): value for key, value in values.items()}
-        for key in values:
-            if key not in self._types:
-                raise HarpError(f"{recipe}: unknown key {key!r:.60}: {self._hint(key)}")
-        for action in self._actions:
-            if (name := action.dest) in values:
-                values[name] = checked(
-                    f"{recipe}: {name}", self._types[name], values[name], [*(action.choices or ())]
-                )
-                action.required = False
-        self.set_defaults(**values)
+def options_from(
+    recipe: Mapping[str, Any], dataclasses: Sequence[type], where: str
+) -> tuple[Any, ...]:
+    """Make the options of a command from a recipe, in Python.
+
+    Args:
+        recipe: values by the names of options.
+        dataclasses: the options.
+        where: what errors call the recipe.
+
+    Returns:
+        One object per dataclass.
+
+    Raises:
+        HarpError: a key is unknown, a value is wrong, one is missing, or the values do not go
+            together.
+    """
+    values = _recipe_values(recipe, dataclasses, where)
+    with _sense(where):
+        return tuple(
+            options(**{name: values[name] for name in option_types(options) if name in values})
+            for options in dataclasses
+        )
+
+
+def _recipe_values(
+    recipe: Mapping[str, Any], dataclasses: Sequence[Any], where: str
+) -> dict[str, Any]:
+    """Return the values of a recipe by the names of options, each checked by its type."""
+    declared = {option.name: option for options in dataclasses for option in fields(options)}
+    types = {name: kind for o in dataclasses for name, kind in option_types(o).items()}
+    aliases = _aliases(dataclasses)
+    values: dict[str, Any] = {}
+    for key, value in recipe.items():
+        name = aliases.get(key, key)
+        if key == ABOUT:
+            checked(f"{where}: {ABOUT}", str, value)
+        elif name not in types:
+            raise HarpError(f"{where}: unknown key {key!r:.60}{_nearest(key, types)}")
+        else:
+            choices = declared[name].metadata.get("choices", ())
+            values[name] = checked(f"{where}: {name}", types[name], value, choices)
+    return values
+
+
+def _aliases(dataclasses: Sequence[Any]) -> dict[str, str]:
+    """The names of options by those that they have in other projects."""
+    every = (option for options in dataclasses for option in fields(options))
+    return {
+        alias.lstrip("-").replace("-", "_"): option.name
+        for option in every
+        for alias in option.metadata.get("aliases", ())
+    }
+
+
+def _nearest(name: str, names: Iterable[str], written: Callable[[str], str] = str) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f": did you mean {written(close[0])}?" if close else ""
+
+
+@contextmanager
+def _sense(where: str) -> Iterator[None]:
+    """Turn the error of a library about values that do not go together into a `HarpError`."""
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
+        raise HarpError(f"{where}: the options do not make sense ({folded(error)})") from error
 
 
 class _Formatter(HelpFormatter):
@@ -396,7 +443,7 @@ def read_recipe(name: str) -> dict[str, Any]:
     and ``no`` is a text.
 
     Raises:
-        HarpError: there is none, or it is no object of options.
+        HarpError: there is none, or it is not an object of options.
     """
     path = Path(name)
     try:
@@ -409,11 +456,11 @@ def read_recipe(name: str) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8-sig")
         return _parsed(_as_json(text) if path.suffix.lower() in _YAML else text)
     except RecursionError as error:
-        raise HarpError(f"{name} is nested too deeply: mend it") from error
+        raise HarpError(f"{name} is nested too deeply: fix it") from error
     except OSError as error:
         raise HarpError(f"{name} cannot be read ({error.strerror}): check it") from error
     except ValueError as error:
-        raise HarpError(f"{name} is no recipe ({error}): mend it") from error
+        raise HarpError(f"{name} is not a recipe ({error}): fix it") from error
 
 
 def _hint(name: str) -> str:
@@ -424,17 +471,17 @@ def _hint(name: str) -> str:
 
 
 def _of_the_package(path: Path) -> Path:
-    """Where the recipe of this name would lie, whatever folder stands before it."""
+    """Return the path of the recipe of this name, whatever folder stands before it."""
     name = path.as_posix().removesuffix(".json")
-    known = (known for known in recipe_names() if f"/{name}".endswith(f"/{known}"))
-    return recipe_folder() / f"{next(known, path.name)}.json"
+    matching = (recipe for recipe in recipe_names() if f"/{name}".endswith(f"/{recipe}"))
+    return recipe_folder() / f"{next(matching, path.name)}.json"
 
 
 def _as_json(text: str) -> str:
     """Write YAML as JSON.
 
     Raises:
-        ValueError: it is no YAML, or holds what JSON has no type for.
+        ValueError: it is not YAML, or holds what JSON has no type for.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -452,10 +499,10 @@ def _as_json(text: str) -> str:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """One JSON object, in which nothing stands that would be used in silence.
+    """Return the one JSON object of a text.
 
     Raises:
-        ValueError: it is none, or a key stands twice, a number is not finite or too large, or a
+        ValueError: it is none, or a key is a duplicate, a number is not finite or too large, or a
             text holds what no file name can.
         RecursionError: it is nested too deeply.
     """
@@ -472,17 +519,15 @@ def _parsed(text: str) -> dict[str, Any]:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text!r:.60} is no finite number")
+        raise ValueError(f"{text!r:.60} is not a finite number")
     return number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r:.60} stands in it twice")
-    return found
+    counts = Counter(key for key, _ in pairs)
+    if duplicates := [key for key, count in counts.items() if count > 1]:
+        raise ValueError(f"the key {duplicates[0]!r:.60} is a duplicate")
+    return dict(pairs)
 
 
 def _check_texts(value: Any) -> None:
@@ -502,5 +547,5 @@ def recipe_names() -> list[str]:
 
 
 def recipe_folder() -> Path:
-    """Where the package's recipes lie, and their JSON schema."""
+    """Return the folder of the package's recipes and their JSON schema."""
     return Path(str(files("harp_plugin"))) / "recipes"

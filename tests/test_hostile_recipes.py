@@ -44,33 +44,33 @@ def nested(opening, closing):
 
 
 FILES = {
-    "empty": (b"", "is no recipe"),
-    "white space": (b" \n\t ", "is no recipe"),
-    "cut": (b'{"output_dir": ', "is no recipe"),
-    "two objects": (b"{}{}", "is no recipe"),
+    "empty": (b"", "is not a recipe"),
+    "white space": (b" \n\t ", "is not a recipe"),
+    "cut": (b'{"output_dir": ', "is not a recipe"),
+    "two objects": (b"{}{}", "is not a recipe"),
     "null": (b"null", "one object"),
     "a list": (b"[1, 2]", "one object"),
     "a number": (b"7", "one object"),
     "a text": (b'"output_dir"', "one object"),
     "deep lists": (nested("[", "]").encode(), "nested too deeply"),
     "deep objects": (nested('{"tasks":', "}").encode(), "nested too deeply"),
-    "no UTF-8": (b'{"output_dir": "\xff\xfe"}', "is no recipe"),
-    "UTF-16": (json.dumps({"output_dir": "out"}).encode("utf-16"), "is no recipe"),
-    "a key that stands twice": (
+    "no UTF-8": (b'{"output_dir": "\xff\xfe"}', "is not a recipe"),
+    "UTF-16": (json.dumps({"output_dir": "out"}).encode("utf-16"), "is not a recipe"),
+    "a duplicate key": (
         b'{"output_dir": "a", "output_dir": "b"}',
-        "'output_dir' stands in it twice",
+        "'output_dir' is a duplicate",
     ),
-    "an inner key twice": (b'{"tasks": {"rqp": 1, "rqp": 2}}', "'rqp' stands in it twice"),
-    "NaN": (b'{"title_anchors": NaN}', "'NaN' is no finite number"),
-    "Infinity": (b'{"learning_rate": -Infinity}', "'-Infinity' is no finite number"),
-    "beyond floats": (b'{"learning_rate": 1e999}', "'1e999' is no finite number"),
-    "too many digits": (b'{"workers": 1' + b"0" * 5000 + b"}", "is no recipe"),
+    "an inner key twice": (b'{"tasks": {"rqp": 1, "rqp": 2}}', "'rqp' is a duplicate"),
+    "NaN": (b'{"title_anchors": NaN}', "'NaN' is not a finite number"),
+    "Infinity": (b'{"learning_rate": -Infinity}', "'-Infinity' is not a finite number"),
+    "beyond floats": (b'{"learning_rate": 1e999}', "'1e999' is not a finite number"),
+    "too many digits": (b'{"workers": 1' + b"0" * 5000 + b"}", "is not a recipe"),
     "half a surrogate pair": (b'{"output_dir": "a\\ud800"}', "half a surrogate pair"),
     "half a pair in a key": (b'{"\\udfff": 1}', "half a surrogate pair"),
     "NUL in a path": (b'{"output_dir": "a\\u0000b"}', "NUL"),
     "NUL deep inside": (b'{"tasks": {"a": [{"\\u0000": 1}]}}', "NUL"),
     "escape sequences": (b'{"\\u001b[2J\\nrm": 1}', "unknown key '\\x1b[2J\\nrm'"),
-    "a program": (b"\x7fELF\x00\x01", "is no recipe"),
+    "a program": (b"\x7fELF\x00\x01", "is not a recipe"),
 }
 
 

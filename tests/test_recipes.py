@@ -87,13 +87,13 @@ def test_a_recipe_may_be_yaml(tmp_path, ending):
         ("number: 1\nnumber: 2", "duplicate key"),
         ("words: [a\nnumber: 1", "line 2"),
         ("color: 2001-01-01", "quotation marks"),
-        ("number: .nan", "no finite number"),
+        ("number: .nan", "not a finite number"),
         ("- number", "one object of options"),
         ("", "one object of options"),
         ("color: !!python/object:os.system x", "constructor"),
-        ("color: &a [*a]", "is no recipe"),
-        ("color: \t@", "is no recipe"),
-        ("color: 'a\x00b'", "is no recipe"),
+        ("color: &a [*a]", "is not a recipe"),
+        ("color: \t@", "is not a recipe"),
+        ("color: 'a\x00b'", "is not a recipe"),
     ],
 )
 def test_wrong_yaml_is_an_error_that_says_where(tmp_path, text, said):
