@@ -120,7 +120,6 @@ PUBLIC = {
         "DTYPES",
         "PRESETS",
         "SATURATION",
-        "WEIGHTINGS",
         "WeightOptions",
     ],
     "harp_plugin.collections.dataset": ["Dataset", "JudgedDataset", "Judgment"],

@@ -27,7 +27,6 @@ from .collection import COLLECTION, COUNTED, Collection, WordCounts, add_up_coun
 from .contrast import Contrast, attention_to_words, saturated, shares_in_texts
 from .language_model import LanguageModelWeigher
 from .options import DTYPES, SATURATION, WeightOptions
-from .progress import TextCount, count_texts, shown, take_place
 from .tables import (
     PAGE_ATTENTION,
     TABLES,
@@ -39,7 +38,17 @@ from .tables import (
 )
 from .weighed_texts import WeighedTexts
 from .words import LONGEST, find_distinct_words
-from .workers import device_queue, load_weigher, one_thread, own_device, take_device, worker_devices
+from .workers import (
+    count_texts,
+    counted_in,
+    device_queue,
+    load_weigher,
+    one_thread,
+    own_device,
+    share_count,
+    take_device,
+    worker_devices,
+)
 
 __all__ = ["build_weights"]
 
@@ -142,9 +151,6 @@ def _over_shards(
     stage, directory, engine = shards[0].stage, shards[0].directory, request.engine
     shards = shards[request.rank :: request.world]
     unfinished = [shard for shard in shards if not stage.shard_done(_mark(what, shard))]
-    workers = min(len(devices), len(unfinished))
-    in_this_process = engine.is_spark or workers <= 1
-    count = TextCount(0 if in_this_process else workers)
     texts = _texts(directory, what) // request.world
     bar = tqdm(
         total=texts,
@@ -153,18 +159,16 @@ def _over_shards(
         desc=what,
         disable=request.quiet,
     )
-    with bar, shown(count, bar):
-        if in_this_process:
-            take_place(count.counts, count.places)
-        begin = (_begin, device_queue(devices), count.counts, count.places)
-        for _ in map_shards(fn, unfinished, engine, workers, *begin):
+    with bar, counted_in(bar) as count:
+        begin = (_begin, device_queue(devices), count)
+        for _ in map_shards(fn, unfinished, engine, min(len(devices), len(unfinished)), *begin):
             if engine.is_spark:
                 count_texts(texts // len(shards))
 
 
-def _begin(free_devices: Any, counts: Any, places: Any) -> None:
+def _begin(free_devices: Any, count: Any) -> None:
     take_device(free_devices)
-    take_place(counts, places)
+    share_count(count)
 
 
 def _texts(directory: Path, what: str) -> int:

@@ -2,159 +2,91 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, get_args
 
 from ..errors import HarpError
-from ..options import flag
+from ..options import Count, Interval, Options, flag, option
 
-__all__ = ["DTYPES", "PRESETS", "SATURATION", "WEIGHTINGS", "WeightOptions"]
+__all__ = ["DTYPES", "SATURATION", "WeightOptions"]
 
-WEIGHTINGS = ("attention", "language-model", "contrastive")
-DTYPES = ("float32", "bfloat16")
 SATURATION = 0.01
-_OUR_CHOICE = {
-    "unit": "word",
-    "anchor_row": "span",
-    "background": "occurrences",
-    "saturation": SATURATION,
-    "random_distribution": "mean",
+_Dtype = Literal["float32", "bfloat16"]
+DTYPES: tuple[str, ...] = get_args(_Dtype)
+_DEFAULTS = {
+    "language-model": {"dirichlet_mu": None, "background": "occurrences"},
+    "contrastive": {"saturation": SATURATION, "random_distribution": "mean"},
 }
-PRESETS: dict[str, dict[str, Any]] = {
-    "default": _OUR_CHOICE,
-    "paper": _OUR_CHOICE,
-}
-_OPTIONS_OF = {
-    "dirichlet_mu": ("language-model",),
-    "background": ("language-model",),
-    "saturation": ("contrastive",),
-    "random_distribution": ("contrastive",),
-}
+"""Options that belong to one weighting, with their defaults."""
 _OPTIONS_OF_MODELS = ("model", "unit", "anchor_row", "batch_tokens", "dtype")
 
 
-@dataclass
-class WeightOptions:
-    """How terms are weighed. An option that is None takes the value of the preset.
+@dataclass(kw_only=True)
+class WeightOptions(Options):
+    """How terms are weighed.
 
     Raises:
-        HarpError: a value is unknown, an option belongs to another weighting, or a number is out
-            of its range.
+        HarpError: an option belongs to another weighting.
     """
 
-    model: str = field(
-        default="bert-base-uncased",
-        metadata={
-            "help": "Encoder that weighs the terms: a folder, a name on the Hugging Face "
-            "hub, or package:NAME for a Python package that carries one."
-        },
+    model: str = option(
+        "bert-base-uncased",
+        "Encoder that weighs the terms: a folder, a name on the Hugging Face hub, or package:NAME "
+        "for a Python package that carries one.",
     )
-    preset: str = field(
-        default="default",
-        metadata={
-            "help": "Values of the options that are not named: default or paper (its letter).",
-            "choices": list(PRESETS),
-        },
+    weighting: Literal["attention", "language-model", "contrastive"] = option(
+        "attention",
+        "How terms are weighed: attention (HARP), language-model (PROP; it needs no model, and "
+        "pairs should be drawn with --normalization linear) or contrastive (B-PROP; its authors "
+        "draw with --temperature 1).",
     )
-    weighting: str = field(
-        default="attention",
-        metadata={
-            "help": "How terms are weighed: attention (HARP), language-model (PROP; it needs no "
-            "model, and pairs should be drawn with --normalization linear) or contrastive"
-            " (B-PROP; its authors draw with --temperature 1).",
-            "choices": list(WEIGHTINGS),
-        },
+    unit: Literal["word", "wordpiece"] = option("word", "Unit that is weighed and drawn.")
+    anchor_row: Literal["span", "first_piece"] = option(
+        "span",
+        "Whose attention an anchor has: the mean over all its wordpieces (span), or that of the "
+        "first one.",
     )
-    unit: str | None = field(
-        default=None,
-        metadata={
-            "help": "Unit that is weighed and drawn (default: word).",
-            "choices": ["word", "wordpiece"],
-        },
+    batch_tokens: Count | None = option(
+        None, "How many tokens a forward pass has (default: 2048 on a CPU, 65536 on a GPU)."
     )
-    anchor_row: str | None = field(
-        default=None,
-        metadata={
-            "help": "Whose attention an anchor has: the mean over all its wordpieces (span), or "
-            "that of the first one (default: span).",
-            "choices": ["span", "first_piece"],
-        },
+    dtype: _Dtype | None = option(
+        None,
+        "Type of the numbers that the encoder computes with (default: bfloat16 on a GPU, float32 "
+        "on a CPU).",
     )
-    batch_tokens: int | None = field(
-        default=None,
-        metadata={
-            "help": "How many tokens a forward pass has (default: 2048 on a CPU, 65536 on a GPU)."
-        },
+    dirichlet_mu: Annotated[float, Interval(ge=0)] | None = option(
+        None,
+        "language-model: the parameter μ of Dirichlet smoothing (default: the mean length of a "
+        "lead).",
     )
-    dtype: str | None = field(
-        default=None,
-        metadata={
-            "help": "Type of the numbers that the encoder computes with (default: bfloat16 on a "
-            "GPU, float32 on a CPU).",
-            "choices": list(DTYPES),
-        },
+    background: Literal["occurrences", "documents"] | None = option(
+        None,
+        "language-model: P(w|C) counts the occurrences of a word, or the documents that have it "
+        "(default: occurrences).",
     )
-    dirichlet_mu: float | None = field(
-        default=None,
-        metadata={
-            "help": "language-model: the parameter μ of Dirichlet smoothing (default: the mean "
-            "length of a lead)."
-        },
+    saturation: Annotated[float, Interval(gt=0)] | None = option(
+        None,
+        "contrastive: the parameter k of the saturated attention a / (a + k) (default: 0.01).",
     )
-    background: str | None = field(
-        default=None,
-        metadata={
-            "help": "language-model: P(w|C) counts the occurrences of a word, or the documents "
-            "that have it (default: occurrences).",
-            "choices": ["occurrences", "documents"],
-        },
-    )
-    saturation: float | None = field(
-        default=None,
-        metadata={
-            "help": "contrastive: the parameter k of the saturated attention a / (a + k) "
-            "(default: 0.01)."
-        },
-    )
-    random_distribution: str | None = field(
-        default=None,
-        metadata={
-            "help": "contrastive: the random distribution is the mean of the documents' "
-            "distributions, or is that of their attention added up (default: "
-            "mean).",
-            "choices": ["mean", "pooled"],
-        },
+    random_distribution: Literal["mean", "pooled"] | None = option(
+        None,
+        "contrastive: the random distribution is the mean of the documents' distributions, or is "
+        "that of their attention added up (default: mean).",
     )
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            value, choices = getattr(self, option.name), option.metadata.get("choices")
-            if choices and value not in (option.default, *choices):
-                raise HarpError(f"unknown {option.name} {value!r}: known are {', '.join(choices)}")
-        for name, weightings in _OPTIONS_OF.items():
-            if getattr(self, name) is not None and self.weighting not in weightings:
-                raise HarpError(
-                    f"{flag(name)} belongs to --weighting {weightings[0]}, not to "
-                    f"{self.weighting}: leave it out"
-                )
-        for name, value in PRESETS[self.preset].items():
-            applies = self.weighting in _OPTIONS_OF.get(name, WEIGHTINGS)
-            if getattr(self, name) is None and applies:
-                # The authors of PROP and B-PROP weigh whole words.
-                is_unit = name == "unit" and self.weighting != "attention"
-                setattr(self, name, "word" if is_unit else value)
-        self._check_numbers()
-
-    def _check_numbers(self) -> None:
-        if self.weighting == "language-model" and self.unit != "word":
+        super().__post_init__()
+        for weighting, defaults in _DEFAULTS.items():
+            for name, default in defaults.items():
+                if self.weighting == weighting and getattr(self, name) is None:
+                    setattr(self, name, default)
+                elif self.weighting != weighting and getattr(self, name) is not None:
+                    raise HarpError(
+                        f"{flag(name)} belongs to --weighting {weighting}, not to "
+                        f"{self.weighting}: leave it out"
+                    )
+        if not self.needs_model and self.unit != "word":
             raise HarpError(f"--unit {self.unit}: the language model is one of words: leave it out")
-        if self.batch_tokens is not None and self.batch_tokens < 1:
-            raise HarpError(f"--batch-tokens {self.batch_tokens}: give a number of 1 or more")
-        if self.dirichlet_mu is not None and not 0 <= self.dirichlet_mu < math.inf:
-            raise HarpError(f"--dirichlet-mu {self.dirichlet_mu}: give a number of 0 or more")
-        if self.saturation is not None and not 0 < self.saturation < math.inf:
-            raise HarpError(f"--saturation {self.saturation}: give a number above 0")
 
     @property
     def needs_model(self) -> bool:
@@ -163,9 +95,7 @@ class WeightOptions:
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that change the result."""
-        unused = {
-            name for name, weightings in _OPTIONS_OF.items() if self.weighting not in weightings
-        }
+        unused = {n for key in _DEFAULTS.keys() - {self.weighting} for n in _DEFAULTS[key]}
         if not self.needs_model:
             unused.update(_OPTIONS_OF_MODELS)
         return {name: value for name, value in asdict(self).items() if name not in unused}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harp_plugin.tasks import PRESETS
-from harp_plugin.weights.options import PRESETS as WEIGHT_PRESETS
+from harp_plugin.weights.options import WeightOptions
 
 TITLE = "## HARP: pair generation"
 COLUMNS = ("paper", "default")
@@ -111,14 +111,14 @@ def test_every_point_of_the_specification_is_an_option_or_settled_elsewhere(tabl
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("preset", COLUMNS)
 def test_presets_are_what_the_specification_says(table, point, preset):
-    cell = table[point][preset]
+    cell, weights = table[point][preset], WeightOptions()
     for option, values in POINTS[point]:
         said = [value for words, value in values.items() if words in cell]
         if not said:
             assert is_left_open(option, preset), f"{option}: {cell}"
         else:
-            presets = WEIGHT_PRESETS if option in WEIGHT_PRESETS[preset] else PRESETS
-            assert presets[preset][option] == said[0], f"{option}: {cell}"
+            values = PRESETS[preset] | {"unit": weights.unit, "anchor_row": weights.anchor_row}
+            assert values[option] == said[0], f"{option}: {cell}"
 
 
 def is_left_open(option, preset):

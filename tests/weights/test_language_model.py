@@ -108,16 +108,16 @@ def test_a_text_too_long_to_store_is_cut():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weighting": "bm25"}, "unknown weighting 'bm25': known are attention, language-model"),
+        ({"weighting": "bm25"}, "--weighting is 'bm25': it must be one of attention, language-model"),
         ({"dirichlet_mu": 3.0}, "--dirichlet-mu belongs to --weighting language-model, not to a"),
         (
             {"weighting": "language-model", "saturation": 0.1},
             "--saturation belongs to --weighting c",
         ),
-        ({"weighting": "language-model", "dirichlet_mu": -1.0}, "--dirichlet-mu -1"),
-        ({"weighting": "language-model", "dirichlet_mu": float("nan")}, "--dirichlet-mu nan"),
+        ({"weighting": "language-model", "dirichlet_mu": -1.0}, "--dirichlet-mu is -1"),
+        ({"weighting": "language-model", "dirichlet_mu": float("nan")}, "--dirichlet-mu is nan"),
         ({"weighting": "language-model", "unit": "wordpiece"}, "--unit wordpiece"),
-        ({"weighting": "contrastive", "saturation": 0.0}, "--saturation 0"),
+        ({"weighting": "contrastive", "saturation": 0.0}, "--saturation is 0"),
     ],
 )
 def test_options_that_cannot_be(options, message):
@@ -125,14 +125,13 @@ def test_options_that_cannot_be(options, message):
         WeightOptions(**options)
 
 
-def test_presets():
+def test_only_options_of_the_weighting_are_recorded():
     assert WeightOptions(weighting="language-model").recorded() == {
-        "preset": "default",
         "weighting": "language-model",
         "dirichlet_mu": None,
         "background": "occurrences",
     }
-    contrastive = WeightOptions(preset="paper", weighting="contrastive").recorded()
+    contrastive = WeightOptions(weighting="contrastive").recorded()
     assert (contrastive["unit"], contrastive["random_distribution"]) == ("word", "mean")
     assert contrastive["saturation"] == 0.01 and "background" not in contrastive
     assert "saturation" not in WeightOptions().recorded()

@@ -1,9 +1,10 @@
-"""The bar of the weights is moved text by text, by any number of workers."""
+"""What the workers that weigh share: a count of texts in one bar, and one thread each."""
 
 import io
 import time
 
 import pytest
+import torch
 from dumps import write_dump
 from tqdm import tqdm
 
@@ -12,7 +13,7 @@ from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.weights import build as weights
 from harp_plugin.weights.options import WeightOptions
-from harp_plugin.weights.progress import TextCount, count_texts, shown, take_place
+from harp_plugin.weights.workers import count_texts, counted_in, one_thread
 
 PAGES = {
     "Apple": "The apple grows on a [[tree]]. Apple, apple! The [[fruit]] of it isn't red.",
@@ -22,19 +23,27 @@ PAGES = {
 
 
 def test_a_bar_follows_the_count():
-    count = TextCount(2)
     bar = tqdm(total=100, initial=10, file=io.StringIO())
-    with bar, shown(count, bar):
-        take_place(count.counts, count.places)
+    with bar, counted_in(bar) as count:
         count_texts(5)
         end = time.monotonic() + 20
         while bar.n < 15 and time.monotonic() < end:
             time.sleep(0.05)
-        assert bar.n == 15
-        take_place(count.counts, count.places)
+        assert bar.n == count.value == 15
         count_texts(7)
     count_texts(1000)  # nobody counts any more
-    assert bar.n == bar.total == 22 and list(count.counts) == [5, 7]
+    assert bar.n == bar.total == 22 == count.value
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.integration
@@ -46,12 +55,13 @@ def test_every_text_is_counted(workers, tiny_bert, tmp_path, monkeypatch):
         bars.append(tqdm(*args, **options, file=io.StringIO()))
         return bars[-1]
 
-    monkeypatch.setattr(weights, "tqdm", watched)
+    monkeypatch.setattr("harp_plugin.weights.build.tqdm", watched)
     source = write_dump(tmp_path / "d.xml", PAGES)
     build_corpus(tmp_path / "out", CorpusOptions(pages_per_shard=1), sources=[source], quiet=True)
     build_graph(tmp_path / "out", GraphOptions(min_words=0, min_lead_words=0))
     options = WeightOptions(model=str(tiny_bert))
-    rows = weights.build_weights(tmp_path / "out", options, device="cpu", workers=workers)["rows"]
+    machine = {"device": "cpu", "workers": workers, "quiet": False}
+    rows = weights.build_weights(tmp_path / "out", options, **machine)["rows"]
     (bar,) = bars
     assert bar.unit == "text"
     assert bar.n == rows["sentence_weights"] + rows["page_weights"] > 3
