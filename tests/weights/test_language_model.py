@@ -108,7 +108,10 @@ def test_a_text_too_long_to_store_is_cut():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weighting": "bm25"}, "--weighting is 'bm25': it must be one of attention, language-model"),
+        (
+            {"weighting": "bm25"},
+            "--weighting is 'bm25': it must be one of attention, language-model",
+        ),
         ({"dirichlet_mu": 3.0}, "--dirichlet-mu belongs to --weighting language-model, not to a"),
         (
             {"weighting": "language-model", "saturation": 0.1},
