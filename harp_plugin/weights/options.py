@@ -12,8 +12,8 @@ __all__ = ["DTYPES", "SATURATION", "WeightOptions"]
 
 SATURATION = 0.01
 _Dtype = Literal["float32", "bfloat16"]
-DTYPES: tuple[str, ...] = get_args(_Dtype)
-_DEFAULTS = {
+DTYPES: tuple[_Dtype, ...] = get_args(_Dtype)
+_DEFAULTS: dict[str, dict[str, Any]] = {
     "language-model": {"dirichlet_mu": None, "background": "occurrences"},
     "contrastive": {"saturation": SATURATION, "random_distribution": "mean"},
 }
