@@ -21,7 +21,7 @@ from ..tasks.registry import check_negatives, needed_stages
 from ..tasks.terms import stop_words_hash
 from ..work.lock import one_writer
 from ..work.manifest import read_content, read_manifest
-from ..work.map_shards import shard_map
+from ..work.map_shards import map_shards
 from ..work.parquet import ShardFile
 from ..work.provenance import OverwriteRules
 from ..work.stage import Stage
@@ -117,7 +117,7 @@ def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> No
         todo = [shard for shard in shards if not stage.shard_done(shard.name)]
         with tqdm(total=total, unit="group", desc="export", disable=options.quiet) as bar:
             bar.update(total - sum(len(shard.slots) for shard in todo))
-            for written in shard_map(_write_shard, todo, options.workers):
+            for written in map_shards(_write_shard, todo, None, options.workers):
                 bar.update(written)
         if not (stage.folder / _CARD).exists():  # it may have been edited since
             _write_card(stage, data)

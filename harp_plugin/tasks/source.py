@@ -15,7 +15,8 @@ from ..errors import HarpError
 from ..text import normalize_anchor, query_passage
 from ..weights.language_model import LanguageModel
 from ..weights.words_stage import open_words
-from ..work.manifest import MANIFEST, read_manifest
+from ..work.artifact import MANIFEST
+from ..work.manifest import read_manifest
 from ..work.mapped import MappedTable, open_table
 from .options import DrawOptions
 from .terms import Terms, WeighedText, merge_repeats, stop_words

@@ -79,6 +79,7 @@ __all__ = [
     "OverwriteRules",
     "Provenance",
     "read_finished",
+    "read_if_whole",
     "record_path",
     "verify",
     "verify_record",
@@ -333,7 +334,7 @@ class Artifact:
 
     def _read_record(self) -> dict[str, Any] | None:
         for path in self._records:
-            record = _record_or_none(path)
+            record = read_if_whole(path)
             if record is not None:
                 return record
         return None
@@ -451,7 +452,7 @@ def verify_record(record_file: Path) -> list[str]:
     return [damage for damage in damages if damage is not None]
 
 
-def _record_or_none(path: Path) -> dict[str, Any] | None:
+def read_if_whole(path: Path) -> dict[str, Any] | None:
     """Read the record of an artifact; None if it is missing, damaged or of something else."""
     try:
         record = read_record(path)

@@ -9,28 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from .artifact import MANIFEST, STARTED
+from .artifact import MANIFEST, read_if_whole
 from .parquet import ShardFile
 from .records import read_record
 
 __all__ = [
-    "MANIFEST",
-    "STARTED",
     "content_hash",
     "read_content",
     "read_manifest",
-    "record_or_none",
     "shard_files",
     "table_files",
 ]
-
-_ADVICE = {
-    "weights": "to the end first, with --stages weights where its tasks need no term weights",
-    "bm25_negatives": "with --negatives bm25 to the end first",
-    "model_negatives": "with --negatives model to the end first",
-    "query_likeness": "with --query-examples to the end first",
-    "dense_negatives": "with --negatives dense to the end first",
-}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -41,8 +30,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        advice = _ADVICE.get(folder.name, "to the end first")
-        raise HarpError(f"no finished stage in {folder}: run `harp build` {advice}")
+        raise HarpError(
+            f"no finished stage in {folder}: run `harp build` to the end first, with --stages "
+            f"{folder.name} where its tasks do not need it"
+        )
     try:
         manifest = read_record(path)
     except HarpError as error:
@@ -65,7 +56,7 @@ def read_content(directory: Path, *stages: str, needed: bool = True) -> dict[str
             than the folder holds now.
     """
     if not needed:
-        records = {stage: record_or_none(directory / stage / MANIFEST) for stage in stages}
+        records = {stage: read_if_whole(directory / stage / MANIFEST) for stage in stages}
         return {stage: (record or {}).get("content") for stage, record in records.items()}
     manifests = {stage: read_manifest(directory / stage) for stage in stages}
     contents = {stage: manifest["content"] for stage, manifest in manifests.items()}
@@ -123,11 +114,3 @@ def content_hash(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:
     hashes = {name: entry["sha256"] for name, entry in files.items()}
     text = json.dumps([hashes, more], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def record_or_none(path: Path) -> dict[str, Any] | None:
-    """Read a record; None if it is missing or damaged."""
-    try:
-        return read_record(path)
-    except HarpError:
-        return None

@@ -14,7 +14,7 @@ from ..errors import HarpError
 from .processes import start_worker
 from .sql.engine import EngineOptions
 
-__all__ = ["map_shards", "shard_map"]
+__all__ = ["map_shards"]
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -32,17 +32,17 @@ def map_shards(
 
     Args:
         fn: a picklable function.
-        shards: the shards, read lazily.
+        shards: the shards, read lazily: at most two are held at once for each worker.
         engine: Spark, or processes of this machine (by default).
-        workers: processes, or for Spark the least number of shards that are computed at once.
-        begin: called once in every process of this machine, not by Spark.
+        workers: processes (1 runs in this one), or for Spark the least number of shards at once.
+        begin: called once in every other process of this machine, not by Spark.
         arguments: of ``begin``.
 
     Raises:
         HarpError: a worker was killed, or Spark fails.
     """
     if engine is None or not engine.is_spark:
-        yield from shard_map(fn, shards, workers, begin, *arguments)
+        yield from _in_pool(fn, shards, workers, begin, arguments)
         return
     shards = iter(shards)
     first = list(itertools.islice(shards, 1))
@@ -53,25 +53,13 @@ def map_shards(
     yield from spark_map(fn, itertools.chain(first, shards), engine, workers)
 
 
-def shard_map(
+def _in_pool(
     fn: Callable[[S], R],
     shards: Iterable[S],
-    workers: int = 1,
-    begin: Callable[..., None] | None = None,
-    *arguments: Any,
+    workers: int,
+    begin: Callable[..., None] | None,
+    arguments: tuple[Any, ...],
 ) -> Iterator[R]:
-    """Apply ``fn`` to every shard, in order, with a bounded number of shards in flight.
-
-    Args:
-        fn: a picklable function.
-        shards: the shards, read lazily: at most ``2 * workers`` are held at once.
-        workers: processes; 1 runs in this process.
-        begin: called once in every worker process, not in this one.
-        arguments: of ``begin``.
-
-    Raises:
-        HarpError: a worker was killed (out of memory, most often).
-    """
     if workers <= 1:
         yield from map(fn, shards)
         return

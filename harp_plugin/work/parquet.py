@@ -22,7 +22,6 @@ __all__ = [
     "read_batches",
     "read_schema",
     "read_table",
-    "table_bytes",
     "write_table",
 ]
 
@@ -133,11 +132,6 @@ def read_table(folder: Path, columns: list[str] | None = None) -> pa.Table:
         with _refuse_unreadable(path):
             tables.append(pq.read_table(path, columns=columns, page_checksum_verification=True))
     return pa.concat_tables(tables)
-
-
-def table_bytes(folder: Path) -> int:
-    """Sum up the size of a table on disk, in bytes."""
-    return sum(path.stat().st_size for path in folder.glob("*.parquet"))
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from typing import Any
 from filelock import FileLock
 
 from ..errors import HarpError
-from .artifact import STARTED, Artifact, OverwriteRules, Provenance
-from .manifest import content_hash, read_manifest, record_or_none, shard_files
+from .artifact import STARTED, Artifact, OverwriteRules, Provenance, read_if_whole
+from .manifest import content_hash, shard_files
 from .parquet import ShardFile
 from .records import changed_file, read_record, write_record
 from .versions import package_versions
@@ -116,7 +116,7 @@ class Stage:
         with self._turn() if with_others else nullcontext():
             if with_others and self.is_whole:
                 return
-            if with_others and (started := record_or_none(self.folder / STARTED)):
+            if with_others and (started := read_if_whole(self.folder / STARTED)):
                 stored, artifact = Provenance.from_record(started), self._artifact
                 artifact.provenance.refuse_replacing(self.folder, stored, self.rules)
             self._artifact.start()
@@ -150,7 +150,7 @@ class Stage:
         Raises:
             HarpError: another process has started other work in the folder meanwhile.
         """
-        started = record_or_none(self.folder / STARTED)
+        started = read_if_whole(self.folder / STARTED)
         if started is not None and self._artifact.provenance.difference(
             Provenance.from_record(started)
         ):
@@ -206,11 +206,6 @@ class Stage:
     def clear(self) -> None:
         """Remove all that the stage has written."""
         self._artifact.clear()
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """The manifest of the finished stage."""
-        return read_manifest(self.folder)
 
     def _turn(self) -> FileLock:
         self.folder.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from eager import spans_of
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import Chunk, weigh_chunks
 from harp_plugin.weights.workers import own_device, take_device, worker_devices
-from harp_plugin.work.map_shards import shard_map
+from harp_plugin.work.map_shards import map_shards
 
 TEXTS = [f"The old tree {number} bears fruit" for number in range(40)]
 
@@ -41,7 +41,7 @@ def test_every_worker_has_a_device_of_its_own():
     free = multiprocessing.get_context("spawn").SimpleQueue()
     for name in ("cuda:0", "cuda:1"):
         free.put(name)
-    used = list(shard_map(used_device, range(20), 2, take_device, free))
+    used = list(map_shards(used_device, range(20), None, 2, take_device, free))
     assert {tuple(devices) for devices in used} <= {("cuda:0",), ("cuda:1",)}
     assert not own_device
 

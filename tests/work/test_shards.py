@@ -1,4 +1,4 @@
-"""`shard_map`: in order, lazily, and clear when a worker is killed."""
+"""`map_shards`: in order, lazily, and clear when a worker is killed."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harp_plugin.errors import HarpError
-from harp_plugin.work.map_shards import shard_map
+from harp_plugin.work.map_shards import map_shards
 
 
 def slow_square(number):
@@ -35,7 +35,7 @@ def fails(number):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_in_order(workers):
-    results = list(shard_map(slow_square, range(9), workers))
+    results = list(map_shards(slow_square, range(9), None, workers))
     assert [result[:2] for result in results] == [(n, n * n) for n in range(9)]
     here = {pid == os.getpid() for *_, pid in results}
     assert here == {workers == 1}
@@ -50,14 +50,14 @@ def test_shards_are_read_lazily(workers, ahead):
             taken.append(number)
             yield number
 
-    for done, _ in enumerate(shard_map(slow_square, shards(), workers), start=1):
+    for done, _ in enumerate(map_shards(slow_square, shards(), None, workers), start=1):
         assert len(taken) <= done - 1 + ahead
     assert taken == list(range(20))
 
 
 @pytest.mark.parametrize("fn", [exits, killed])
 def test_a_killed_worker_is_a_clear_error(fn):
-    results = shard_map(fn, range(30), 2)
+    results = map_shards(fn, range(30), None, 2)
     with pytest.raises(HarpError, match="a worker process was killed") as caught:
         list(results)
     assert "\n" not in str(caught.value)
@@ -65,7 +65,7 @@ def test_a_killed_worker_is_a_clear_error(fn):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_errors_of_a_worker_come_through(workers):
-    results = shard_map(fails, range(30), workers)
+    results = map_shards(fails, range(30), None, workers)
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(HarpError, match="shard 2 is bad"):
         next(results)

@@ -14,7 +14,8 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ...errors import HarpError
-from ..manifest import MANIFEST, table_files
+from ..artifact import MANIFEST
+from ..manifest import table_files
 from ..parquet import ShardFile, parquet_files, write_table
 from ..processes import start_worker
 from ..stage import Stage
