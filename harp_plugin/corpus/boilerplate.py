@@ -13,9 +13,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from ..text import words
-from .languages import listed, listed_by_language
 from .markup import LinkedText
 from .pages import HATNOTE, Page, Section
+from .word_lists import LANGUAGES, all_words
 
 __all__ = [
     "DISAMBIGUATION",
@@ -34,20 +34,20 @@ REFERENCES = "references"
 DISAMBIGUATION = "disambiguation"
 LIST = "list"
 
-_HEADINGS = frozenset(listed("references"))
-_WIKI_HEADINGS = _HEADINGS | frozenset(listed("references_in_wikis"))
+_HEADINGS = frozenset(all_words("references"))
+_WIKI_HEADINGS = _HEADINGS | frozenset(all_words("references_in_wikis"))
 _LONGEST = 400
 _LONGEST_WITHOUT_LINK = 150
-_HATNOTE = re.compile("|".join(listed("hatnotes")), re.IGNORECASE)
-_DISAMBIGUATION_TEMPLATES = frozenset(listed("disambiguation_templates"))
-_LIST_TEMPLATES = frozenset(listed("list_templates"))
+_HATNOTE = re.compile("|".join(all_words("hatnotes")), re.IGNORECASE)
+_DISAMBIGUATION_TEMPLATES = frozenset(all_words("disambiguation_templates"))
+_LIST_TEMPLATES = frozenset(all_words("list_templates"))
 _DISAMBIGUATION_TITLE = re.compile(
-    rf"\((?:{'|'.join(listed('disambiguation_titles'))})\)$", re.IGNORECASE
+    rf"\((?:{'|'.join(all_words('disambiguation_titles'))})\)$", re.IGNORECASE
 )
-_LIST_TITLE = re.compile("|".join(listed("list_titles")))
+_LIST_TITLE = re.compile("|".join(all_words("list_titles")))
 _LIST_TITLE_BY_LANGUAGE = {
     language: re.compile("|".join(patterns))
-    for language, patterns in listed_by_language("list_titles_of_language").items()
+    for language, patterns in LANGUAGES["list_titles_of_language"].items()
 }
 _MAGIC_WORD = "__DISAMBIG__"
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<nowiki>.*?(?:</nowiki>|\Z)|\{\{\{[^{}]*\}\}\}", re.DOTALL)

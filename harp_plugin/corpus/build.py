@@ -36,15 +36,7 @@ from .readers.source import COLLECTION
 from .scripts import check_scripts
 from .tables import TABLES, table_rows
 
-__all__ = [
-    "Run",
-    "Shard",
-    "build_corpus",
-    "find_runs",
-    "page_count",
-    "record_size",
-    "write_shard",
-]
+__all__ = ["build_corpus"]
 
 _PACKAGES = (
     *("mwparserfromhell", "markdown-it-py", "mdit-py-plugins", "pyyaml", "selectolax"),
@@ -53,7 +45,7 @@ _PACKAGES = (
 _SHARD_SIZE = 32 << 20
 
 
-class Run(NamedTuple):
+class _Run(NamedTuple):
     """Consecutive sources of one format, which share shards.
 
     Attributes:
@@ -65,7 +57,7 @@ class Run(NamedTuple):
     sources: list[Source]
 
 
-class Shard(NamedTuple):
+class _Shard(NamedTuple):
     """Records of one format that become one file of each table.
 
     Attributes:
@@ -73,14 +65,12 @@ class Shard(NamedTuple):
         reader: the name of the reader.
         records: the records.
         stage: the stage that the shard belongs to.
-        position: how many bytes of the sources have been read behind its last record.
     """
 
     name: str
     reader: str
     records: list[Any]
     stage: Stage
-    position: int
 
 
 def _options(request: BuildRequest) -> StageOptions:
@@ -113,18 +103,17 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
             or yields nothing, or pages only in scripts without spaces.
     """
     options = request.of(CorpusOptions)
-    runs, unreadable = find_runs([sources(name) for name in request.sources], options.reader)
+    runs, unreadable = _find_runs([sources(name) for name in request.sources], options.reader)
     if unreadable:
         stage.finish_shard("unknown", {}, {"file of unknown format": unreadable})
-    total = sum(source.size for run in runs for source in run.sources)
-    pages, shards = 0, _shards(runs, options, stage)
+    total, pages = sum(source.size for run in runs for source in run.sources), 0
     with tqdm(
         total=total or None, unit="B", unit_scale=True, desc="corpus", disable=request.quiet
     ) as bar:
-        for position, count in map_shards(write_shard, shards, request.engine, request.workers):
+        shards = _shards(runs, options, stage, bar)
+        for count in map_shards(_write_shard, shards, request.engine, request.workers):
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
-            bar.update(position - bar.n)
     if _inputs(request.sources) != stage.inputs:
         raise HarpError(f"a source of {stage.folder} changed while it was read: run again")
     check_scripts(", ".join(map(_base_name, request.sources)), *stage.counts())
@@ -190,7 +179,7 @@ def _content_hash(source: Source) -> str:
         return file_hash(source.path)
 
 
-def find_runs(groups: list[list[Source]], reader: str) -> tuple[list[Run], int]:
+def _find_runs(groups: list[list[Source]], reader: str) -> tuple[list[_Run], int]:
     """Group sources by format.
 
     Args:
@@ -203,7 +192,7 @@ def find_runs(groups: list[list[Source]], reader: str) -> tuple[list[Run], int]:
     Raises:
         HarpError: no reader recognizes a source, or any file of a folder.
     """
-    runs: list[Run] = []
+    runs: list[_Run] = []
     unreadable = 0
     for group in groups:
         readable: list[tuple[str, Source]] = []
@@ -220,62 +209,49 @@ def find_runs(groups: list[list[Source]], reader: str) -> tuple[list[Run], int]:
                 f"no file next to {first} is in a known format: name a reader by --reader"
             )
         for name, same_format in groupby(readable, key=itemgetter(0)):
-            runs.append(Run(name, [source for _, source in same_format]))
+            runs.append(_Run(name, [source for _, source in same_format]))
     return runs, unreadable
 
 
-def _shards(runs: list[Run], options: CorpusOptions, stage: Stage) -> Iterator[Shard]:
-    done = 0
+def _shards(
+    runs: list[_Run], options: CorpusOptions, stage: Stage, bar: tqdm[Any]
+) -> Iterator[_Shard]:
+    """Give the shards that the stage has not finished."""
     for number, run in enumerate(runs):
-        batch: list[Any] = []
-        pages = size = part = 0
-        for source, record in _records(run, options):
-            batch.append(record)
-            pages += page_count(record)
-            size += record_size(record)
-            if pages >= options.pages_per_shard or size >= _SHARD_SIZE:
-                yield from _new_shard(f"{number:03d}-{part:05d}", run, batch, stage, done + source)
-                batch, pages, size, part = [], 0, 0, part + 1
-        done += sum(source.size for source in run.sources)
-        if batch:
-            yield from _new_shard(f"{number:03d}-{part:05d}", run, batch, stage, done)
+        for part, records in enumerate(_batches(run, options, bar)):
+            name = f"{number:03d}-{part:05d}"
+            if not stage.shard_done(name):
+                yield _Shard(name, run.reader, records, stage)
 
 
-def _new_shard(
-    name: str, run: Run, records: list[Any], stage: Stage, position: int
-) -> Iterator[Shard]:
-    """Give the shard, unless the stage has finished it already."""
-    if not stage.shard_done(name):
-        yield Shard(name, run.reader, records, stage, position)
-
-
-def _records(run: Run, options: CorpusOptions) -> Iterator[tuple[int, Any]]:
-    """Give each record with the number of compressed bytes read so far."""
+def _batches(run: _Run, options: CorpusOptions, bar: tqdm[Any]) -> Iterator[list[Any]]:
+    """Give the records of each shard; the bar shows how many bytes have been read."""
     reader = configured_reader(run.reader, options)
-    done = 0
+    batch: list[Any] = []
+    pages = size = 0
     for source in run.sources:
+        before = bar.n
         for record in reader.records(source):
-            yield done + source.position, record
-        done += source.size
+            batch.append(record)
+            pages += getattr(record, "pages", 1)
+            size += _record_size(record)
+            if pages >= options.pages_per_shard or size >= _SHARD_SIZE:
+                bar.update(before + source.position - bar.n)
+                yield batch
+                batch, pages, size = [], 0, 0
+        bar.update(before + source.size - bar.n)
+    if batch:
+        yield batch
 
 
-def page_count(record: Any) -> int:
-    """Return the number of pages in a record."""
-    return getattr(record, "pages", 1)
-
-
-def record_size(record: Any) -> int:
+def _record_size(record: Any) -> int:
     """Return the number of bytes and characters in a record, or in the parts of a tuple."""
     parts = record if isinstance(record, tuple) else (record,)
     return sum(len(part) for part in parts if isinstance(part, str | bytes))
 
 
-def write_shard(shard: Shard) -> tuple[int, int]:
-    """Parse a shard's records and write its tables.
-
-    Returns:
-        The position of the shard in the sources, and its number of pages.
-    """
+def _write_shard(shard: _Shard) -> int:
+    """Parse a shard's records, write its tables and return its number of pages."""
     counts: Counter[str] = Counter()
     drops: Counter[str] = Counter()
     files: list[ShardFile] = []
@@ -287,4 +263,4 @@ def write_shard(shard: Shard) -> tuple[int, int]:
             files.append(write_table(shard.stage.folder / name / file, schema, [batch]))
             counts[name] += batch.num_rows
     shard.stage.finish_shard(shard.name, counts, +drops, files)
-    return shard.position, counts["pages"]
+    return counts["pages"]

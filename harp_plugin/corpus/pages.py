@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..text import words
-from .languages import listed
 from .markup import LinkedText
+from .word_lists import all_words
 
 __all__ = [
     "HATNOTE",
@@ -25,7 +25,7 @@ __all__ = [
 
 HATNOTE = "hatnote"
 """The region of hatnotes: notes at the start of a section that lead to other pages."""
-SEE_ALSO_HEADINGS = frozenset(listed("see_also"))
+SEE_ALSO_HEADINGS = frozenset(all_words("see_also"))
 """Headings of see-also sections in lower case, in the languages of the largest Wikipedias."""
 
 

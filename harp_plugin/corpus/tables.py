@@ -22,62 +22,38 @@ __all__ = ["SECTION", "TABLES", "Part", "table_rows"]
 
 Row = dict[str, Any]
 
-SECTION = pa.struct(
-    [
-        ("level", pa.int8()),
-        ("title", pa.string()),
-        ("text", pa.string()),
-        ("boilerplate", pa.bool_()),
-    ]
-)
+
+def _schema(columns: str, **types: pa.DataType) -> pa.Schema:
+    """Make a schema of names and types, such as ``id int64, keys string[]``, with further types."""
+    fields = []
+    for column in columns.split(", "):
+        name, kind = column.split(" ")
+        item = kind.removesuffix("[]")
+        type = types.get(item) or pa.type_for_alias(item)
+        fields.append((name, pa.list_(type) if kind.endswith("[]") else type))
+    return pa.schema(fields)
+
+
+SECTION = pa.struct(list(_schema("level int8, title string, text string, boilerplate bool")))
 """The type of a section in the table ``pages``."""
 TABLES: dict[str, pa.Schema] = {
-    "pages": pa.schema(
-        [
-            ("id", pa.int64()),
-            ("key", pa.string()),
-            ("title", pa.string()),
-            ("lead", pa.string()),
-            ("words", pa.int32()),
-            ("sections", pa.list_(SECTION)),
-            ("see_also", pa.list_(pa.string())),
-            ("domain", pa.string()),
-            ("language", pa.string()),
-            ("kind", pa.string()),
-            ("title_anchors", pa.list_(pa.string())),
-            ("lead_words", pa.int32()),
-            ("lead_bands", pa.list_(pa.int64())),
-        ]
+    "pages": _schema(
+        "id int64, key string, title string, lead string, words int32, sections section[], "
+        "see_also string[], domain string, language string, kind string, title_anchors string[], "
+        "lead_words int32, lead_bands int64[]",
+        section=SECTION,
     ),
-    "sentences": pa.schema([("id", pa.int64()), ("page", pa.int64()), ("text", pa.string())]),
-    "links": pa.schema(
-        [
-            ("id", pa.int64()),
-            ("sentence", pa.int64()),
-            ("start", pa.int32()),
-            ("end", pa.int32()),
-            ("anchor", pa.string()),
-            ("normalized", pa.string()),
-            ("text_id", pa.int64()),
-            ("target", pa.string()),
-            ("region", pa.string()),
-        ]
+    "sentences": _schema("id int64, page int64, text string"),
+    "links": _schema(
+        "id int64, sentence int64, start int32, end int32, anchor string, normalized string, "
+        "text_id int64, target string, region string"
     ),
-    "sections": pa.schema(
-        [
-            ("id", pa.int64()),
-            ("page", pa.int64()),
-            ("place", pa.int32()),
-            ("parent", pa.int32()),
-            ("depth", pa.int32()),
-            ("words", pa.int32()),
-            ("sentences", pa.int32()),
-            ("others", pa.int32()),
-            ("boilerplate", pa.bool_()),
-        ]
+    "sections": _schema(
+        "id int64, page int64, place int32, parent int32, depth int32, words int32, "
+        "sentences int32, others int32, boilerplate bool"
     ),
-    "redirects": pa.schema([("source", pa.string()), ("target", pa.string())]),
-    "index_terms": pa.schema([("term", pa.string()), ("target", pa.string())]),
+    "redirects": _schema("source string, target string"),
+    "index_terms": _schema("term string, target string"),
 }
 """The schemas of the tables by name."""
 _PART_SIZE = 128 << 20

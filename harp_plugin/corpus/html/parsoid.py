@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ...text import normalize_title
 from ..pages import Dropped
 from ..urls import INSIDE
 from ..wikitext import Site
 from ..wikitext.cleanup import EMPTY_BRACKETS, OPENING_BRACKET
-from .rules import OMITTED_ELEMENTS, Attributes
+from ..word_lists import kind_by_word
+from .rules import OMITTED_ELEMENTS, Attributes, HtmlRules
 
 __all__ = ["ParsoidRules"]
 
 _OMITTED_ELEMENTS = OMITTED_ELEMENTS | {"figure": "a figure", "table": "a table"}
+_OMITTED_CLASSES = kind_by_word("parsoid_classes")
 _REFERENCE, _FIGURE, _BOX = "a reference", "a figure", "a box of a template"
-_OMITTED_CLASSES = {
-    **dict.fromkeys(
-        {"citation", "mw-cite-backlink", "mw-ref", "mw-references", "mw-references-wrap"}
-        | {"noprint", "reference", "references", "reflist", "refbegin", "Z3988"},
-        _REFERENCE,
-    ),
-    **dict.fromkeys(["gallery", "mw-default-size", "mw-file-element", "thumb", "tmulti"], _FIGURE),
-    **dict.fromkeys(
-        {"ambox", "asbox", "authority-control", "catlinks", "coordinates", "dablink", "dmbox"}
-        | {"hatnote", "infobox", "mbox-small", "metadata", "mw-editsection", "navbox"}
-        | {"navigation-not-searchable", "noexcerpt", "portal-bar", "portalbox", "rellink"}
-        | {"shortdescription", "side-box", "sidebar", "sistersitebox", "succession-box", "toc"}
-        | {"vertical-navbox"},
-        _BOX,
-    ),
-}
 _OMITTED_TYPES = (
     ("mw:Extension/ref", _REFERENCE),
     ("mw:File", _FIGURE),
@@ -48,7 +33,7 @@ _CLEANUP = (
 _ROLES = {"note": _BOX, "navigation": _BOX}
 
 
-class ParsoidRules:
+class ParsoidRules(HtmlRules):
     """Rules for one article: its content is the prose, with the text of inline templates.
 
     These are left out: references, tables, figures and media with their captions, notes such as
@@ -60,9 +45,7 @@ class ParsoidRules:
         site: the settings of its wiki.
     """
 
-    is_web = False
-    keeps_tables = False
-    cleanup: Sequence[tuple[re.Pattern[str], str]] = _CLEANUP
+    cleanup = _CLEANUP
 
     def __init__(self, key: str, site: Site) -> None:
         self.key = key
@@ -84,18 +67,6 @@ class ParsoidRules:
         if "display:none" in (attributes.get("style") or "").replace(" ", ""):
             return "hidden text"
         return _ROLES.get(attributes.get("role") or "")
-
-    def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
-        """Return None: the HTML of an article has no boilerplate around it."""
-        return None
-
-    def is_box(self, attributes: Attributes) -> bool:
-        """Return false: boxes are left out."""
-        return False
-
-    def drop_reason(self, anchor: str, target: str) -> str | None:
-        """Return None: the name of an article may be a sign or a number."""
-        return None
 
     def target(self, attributes: Attributes) -> str | Dropped:
         """See `HtmlRules`; the key is the normalized title."""

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Protocol
 
 from ...text import WORD
-from ..languages import listed
 from ..pages import Dropped
 from ..urls import registrable_domain
+from ..word_lists import HTML_NAMES, all_words, kind_by_word
 
 __all__ = ["OMITTED_ELEMENTS", "Attributes", "HtmlRules", "Resolver", "WebRules"]
 
@@ -18,45 +18,12 @@ Attributes = dict[str, str | None]
 """The attributes of an element."""
 
 _BY_ELEMENT = {"nav": "navigation", "aside": "aside", "header": "header", "footer": "footer"}
-_BY_ROLE = {
-    "banner": "header",
-    "complementary": "aside",
-    "contentinfo": "footer",
-    "directory": "navigation",
-    "doc-toc": "navigation",
-    "menu": "navigation",
-    "menubar": "navigation",
-    "navigation": "navigation",
-    "search": "navigation",
-    "tablist": "navigation",
-    "toolbar": "navigation",
-}
-_BY_NAME = {
-    "header": frozenset(["banner", "header", "masthead", "topbar"]),
-    "footer": frozenset(["bottombar", "colophon", "copyright", "footer", "footers"]),
-    "aside": frozenset(
-        {"ad", "ads", "advert", "advertisement", "adverts", "cookie", "cookies", "newsletter"}
-        | {"popup", "promo", "related", "share", "sharing", "sidebar", "social", "sponsor"}
-        | {"sponsored", "widget"}
-    ),
-    "hatnote": frozenset(["dablink", "hatnote", "rellink"]),
-    "navigation": frozenset(
-        {"breadcrumb", "breadcrumbs", "menu", "menubar", "menus", "nav", "navbar", "navfooter"}
-        | {"navheader", "navigation", "navlinks", "pager", "pagination", "paging", "quicklinks"}
-        | {"sitemap", "skiplink", "skiplinks", "submenu", "tabs", "tableofcontents", "toc"}
-        | {"toolbar"}
-    ),
-}
+_BY_ROLE = kind_by_word("roles")
+_BY_NAME = {region: frozenset(names) for region, names in HTML_NAMES["names"].items()}
 _ENDINGS = {"nav": "navigation", "menu": "navigation", "sidebar": "aside", "footer": "footer"}
-_BOXES = frozenset(
-    {"admonition", "alert", "callout", "caution", "danger", "hint", "important", "infobox"}
-    | {"note", "notice", "tip", "warning"}
-)
-_NEGATIONS = frozenset({"has", "no", "with", "without"})
-_CONTENT_NAMES = frozenset(
-    {"article", "card", "chapter", "content", "entry", "main", "page", "post", "section", "story"}
-    | {"table", "title"}
-)
+_BOXES = frozenset(HTML_NAMES["signs"]["boxes"])
+_NEGATIONS = frozenset(HTML_NAMES["signs"]["negations"])
+_CONTENT_NAMES = frozenset(HTML_NAMES["signs"]["content"])
 _NAME = re.compile("[a-z]+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -65,25 +32,13 @@ _WORDLESS = "anchor text without a word"
 _NUMBERED = "anchor text that is a number (Section 5.1)"
 _NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
 _NUMBERED_LABEL = re.compile(
-    rf"(?:(?i:{'|'.join(listed('numbered_labels'))})s?\.? |§+ ?){_NUMBER}[.:]?"
+    rf"(?:(?i:{'|'.join(all_words('numbered_labels'))})s?\.? |§+ ?){_NUMBER}[.:]?"
 )
-_CODE, _CONTROL, _EMBEDDED = "code", "a form", "what is embedded"
-OMITTED_ELEMENTS = {
-    **dict.fromkeys(("pre", "listing", "plaintext", "xmp"), _CODE),
-    **dict.fromkeys(("button", "datalist", "optgroup", "option", "select", "textarea"), _CONTROL),
-    **dict.fromkeys(
-        {"applet", "audio", "canvas", "embed", "frameset", "iframe", "map", "math"}
-        | {"noframes", "object", "script", "style", "svg", "template", "title", "video"},
-        _EMBEDDED,
-    ),
-    **dict.fromkeys(("caption", "figcaption"), "a caption"),
-    "noscript": "text for browsers without scripts",
-    "dialog": "hidden text",
-}
+OMITTED_ELEMENTS = kind_by_word("elements")
 """Elements that hold no prose, and their names in reasons."""
 
 
-class HtmlRules(Protocol):
+class HtmlRules:
     """Rules for one kind of HTML: which elements are left out, and where links lead.
 
     Attributes:
@@ -94,12 +49,13 @@ class HtmlRules(Protocol):
         cleanup: patterns and their replacements, applied to the text of each section.
     """
 
-    is_web: bool
-    keeps_tables: bool
-    cleanup: Sequence[tuple[re.Pattern[str], str]]
+    is_web = False
+    keeps_tables = False
+    cleanup: Sequence[tuple[re.Pattern[str], str]] = ()
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
         """Return the name of an element that is left out, for the reason "link in ..."."""
+        raise NotImplementedError
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
         """Return the region of a block that is boilerplate.
@@ -109,18 +65,22 @@ class HtmlRules(Protocol):
             attributes: its attributes.
             within: whether it stands inside a main part, an article or a section.
         """
+        return None
 
     def is_box(self, attributes: Attributes) -> bool:
-        """Tell whether a block is a box in the text, such as a note.
+        """Return whether a block is a box in the text, such as a note.
 
         The headings of a box do not start sections.
         """
+        return False
 
     def target(self, attributes: Attributes) -> str | Dropped:
         """Return the key that an ``<a href>`` links to, or why the link is dropped."""
+        raise NotImplementedError
 
     def drop_reason(self, anchor: str, target: str) -> str | None:
         """Return why a link is dropped if its anchor text says nothing about its target."""
+        return None
 
 
 class Resolver(Protocol):
@@ -136,7 +96,7 @@ class Resolver(Protocol):
         """Return the key of the page that a reference names, or why it names none."""
 
 
-class WebRules:
+class WebRules(HtmlRules):
     """Rules for web pages of any origin.
 
     Boilerplate is: the elements nav, aside, header and footer (the last two only outside of
@@ -156,8 +116,6 @@ class WebRules:
     """
 
     is_web = True
-    keeps_tables = False
-    cleanup: Sequence[tuple[re.Pattern[str], str]] = ()
 
     def __init__(
         self,

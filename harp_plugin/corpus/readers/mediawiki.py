@@ -14,8 +14,7 @@ from ...errors import HarpError, folded
 from ...text import normalize_title
 from ..pages import NO_TEXT, Dropped, Item, Redirect
 from ..wikitext import CANONICAL_NAMESPACES, MEDIA_NAMESPACES, Site, parse_page, wiki_language
-from .source import LONG_RECORD, LONG_TEXT, MAX_RECORD, MAX_TEXT, Source
-from .streams import bzip2
+from .source import LONG_RECORD, LONG_TEXT, MAX_RECORD, MAX_TEXT, Source, bzip2
 
 __all__ = ["MediaWikiReader", "multistream_index", "read_site"]
 

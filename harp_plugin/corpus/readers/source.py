@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import pyarrow as pa
 
 from ...errors import HarpError
 from ...work.urls import RemoteFile, files_at, is_url
 from ..pages import Dropped
-from .streams import find_decompressor
 
 __all__ = [
     "COLLECTION",
@@ -24,6 +28,7 @@ __all__ = [
     "MAX_RECORD",
     "MAX_TEXT",
     "Source",
+    "bzip2",
     "numbered_lines",
     "sources",
 ]
@@ -38,6 +43,9 @@ COLLECTION = "irds:"
 """The prefix of the names of collections."""
 _HEAD_SIZE = 1 << 16
 _BLOCK = 1 << 20
+_COMPRESSED_BLOCK = 1 << 13
+_BUFFER = 1 << 20
+_MAX_MEMORY = 1 << 29
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -56,7 +64,6 @@ class Source:
     path: Path | None = None
     remote: RemoteFile | None = None
     _raw: IO[bytes] | None = field(default=None, repr=False)
-    _file: IO[bytes] | None = field(default=None, repr=False)
 
     @property
     def collection(self) -> str | None:
@@ -76,11 +83,6 @@ class Source:
         if self._raw is None:
             return 0
         return self.size if self._raw.closed else self._raw.tell()
-
-    @property
-    def decompressed(self) -> int:
-        """How many decompressed bytes have been read from the open file; 0 if it is closed."""
-        return 0 if self._file is None or self._file.closed else self._file.tell()
 
     @cached_property
     def head(self) -> bytes:
@@ -109,14 +111,14 @@ class Source:
             raise HarpError(f"no source at {self.path}: check the path")
         try:
             with self._open() as raw:
-                self._raw = self._file = raw
-                decompressor = find_decompressor(raw.read(8))
+                self._raw = raw
+                decompressor = _decompressor(raw.read(8))
                 raw.seek(0)
                 if not (decompress and decompressor):
                     yield raw
                     return
-                with decompressor(raw) as self._file:
-                    yield self._file
+                with decompressor(raw) as file:
+                    yield file
         except EOFError as error:
             raise HarpError(f"{self.name} is truncated ({error}): fetch it again") from error
         except (OSError, zlib.error, lzma.LZMAError) as error:
@@ -192,3 +194,86 @@ def _is_passed_over(name: str) -> bool:
 def _printable(name: str) -> str:
     """Replace control characters, and bytes that are not UTF-8, in the name of a file."""
     return _UNPRINTABLE.sub("\ufffd", name)
+
+
+class _ConcatenatedStreams(io.RawIOBase):
+    """Decompresses all streams of a file.
+
+    The classes of the standard library stop without an error where the data between two streams
+    are damaged; here, this is an error.
+
+    Args:
+        file: the compressed file, at its start.
+        decompressor: makes a decompressor for each stream.
+    """
+
+    def __init__(self, file: IO[bytes], decompressor: Callable[[], Any]) -> None:
+        self._compressed = file
+        self._decompressor = decompressor
+        self._stream = decompressor()
+
+    def readable(self) -> bool:
+        """Return true."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read decompressed bytes into a buffer and return their number.
+
+        Raises:
+            OSError, lzma.LZMAError: a stream is damaged, or needs more than 512 MiB of memory.
+            EOFError: the last stream is truncated.
+        """
+        decompressed = b""
+        while not decompressed:
+            data = b""
+            if self._stream.eof:
+                data = self._next_stream()
+                if not data:
+                    return 0
+                self._stream = self._decompressor()
+            elif self._stream.needs_input:
+                data = self._compressed.read(_COMPRESSED_BLOCK)
+                if not data:
+                    raise EOFError("the last stream has no end")
+            decompressed = self._stream.decompress(data, len(buffer))
+        buffer[: len(decompressed)] = decompressed
+        return len(decompressed)
+
+    def _next_stream(self) -> bytes:
+        """Return the start of the next stream, behind zeros; empty at the end of the file."""
+        data = self._stream.unused_data or self._compressed.read(_COMPRESSED_BLOCK)
+        while data and not data.strip(b"\0"):
+            data = self._compressed.read(_COMPRESSED_BLOCK)
+        return data.lstrip(b"\0")
+
+
+def bzip2(file: IO[bytes]) -> IO[bytes]:
+    """Open a bzip2 file."""
+    return io.BufferedReader(_ConcatenatedStreams(file, bz2.BZ2Decompressor), _BUFFER)
+
+
+def _xz(file: IO[bytes]) -> IO[bytes]:
+    decompressor = partial(lzma.LZMADecompressor, memlimit=_MAX_MEMORY)
+    return io.BufferedReader(_ConcatenatedStreams(file, decompressor), _BUFFER)
+
+
+def _zstandard(file: IO[bytes]) -> IO[bytes]:
+    return io.BufferedReader(pa.CompressedInputStream(file, "zstd"), _BUFFER)
+
+
+_DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"BZh": bzip2,
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"\xfd7zXZ": _xz,
+    b"\x28\xb5\x2f\xfd": _zstandard,
+}
+
+
+def _decompressor(start: bytes) -> Callable[[IO[bytes]], Any] | None:
+    """Return the function that opens a compressed file, by the first bytes of the file.
+
+    Returns:
+        The function; None for a file that is not compressed by bzip2, gzip, xz or zstandard.
+    """
+    makers = (make for magic, make in _DECOMPRESSORS.items() if start.startswith(magic))
+    return next(makers, None)

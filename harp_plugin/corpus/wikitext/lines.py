@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator
 
 from ...text import WORD
-from ..languages import listed_by_language
 from ..pages import SEE_ALSO_HEADINGS
+from ..word_lists import LANGUAGES
 
 __all__ = [
     "INTERLANGUAGE",
@@ -33,8 +33,8 @@ __all__ = [
 INTERLANGUAGE = "list of titles in other languages, in plain text"
 """The reason that the manifest counts."""
 
-_TWO_LETTERS = frozenset(listed_by_language("wiki_codes")["of_two_letters"])
-_LONGER = frozenset(listed_by_language("wiki_codes")["longer"])
+_TWO_LETTERS = frozenset(LANGUAGES["wiki_codes"]["of_two_letters"])
+_LONGER = frozenset(LANGUAGES["wiki_codes"]["longer"])
 _COLON = re.compile(r"[a-z-]{2,12}:(?=[^\s:/])")
 _MARKUP = re.compile(r"[\[\]{}<>|=]")
 _LATIN = re.compile("[A-Za-zÀ-ɏ]")
