@@ -89,3 +89,14 @@ def encyclopedia_build(tmp_path_factory, tiny_bert) -> Path:
     options = BuildOptions(output_dir=str(folder), workers=1, device="cpu", quiet=True)
     build([source], options, weights=WeightOptions(model=str(tiny_bert)))
     return folder
+
+
+@pytest.fixture(scope="session")
+def core150(shared_data, tmp_path_factory, tiny_bert) -> Path:
+    """A finished build of 150 real articles, with every stage; not to be changed."""
+    from builds import QUERIES, run
+
+    folder = tmp_path_factory.mktemp("core150")
+    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    run(source, folder, tiny_bert, query_examples=str(QUERIES))
+    return folder

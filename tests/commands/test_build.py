@@ -11,60 +11,20 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from builds import PAGES, QUERIES, run, same
 from dumps import write_dump
 from kill_moments import kill_at_random
 
 from harp_plugin.commands.build import STAGES, BuildOptions, build, summary
-from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
-from harp_plugin.graph import GraphOptions
-from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.work.lock import LOCK
 from harp_plugin.work.manifest import read_manifest
 
 pytestmark = pytest.mark.integration
 
-PAGES = {
-    "Apple": "An apple is a [[fruit]] of a [[tree]]. Some call [[Cider|it]] wine.",
-    "Tree": "A [[tree]] bears [[fruit|it]]; [[nowhere]] else.",
-    "Fruit": "The [[apple]] and the [[pear]] are sweet.",
-    "Pear": "A [[Pyrus]] is a tree.",
-    "Cider": "It is made of [[apple]]s.",
-}
-TASKS = ["rqp", "qdm", "rdp", "acm", "prop", "anchor"]
-"""Which need every stage, with hard negatives and example queries."""
-QUERIES = Path(__file__).with_name("queries.txt")
 STAGES_OF_SMALL = [*STAGES][: [*STAGES].index("query_likeness")]
 """The small source has too few anchor texts for a classifier."""
-
-
-def run(source, output, model, workers=1, pages_per_shard=40, **options):
-    options = {"tasks": TASKS, "workers": workers, "device": "cpu", "quiet": True, **options}
-    options = {"negatives": ["model", "dense"], **options}
-    kinds = ("model", "dense")
-    reranker, encoder = (str(model) if kind in options["negatives"] else None for kind in kinds)
-    return build(
-        [source],
-        BuildOptions(output_dir=str(output), **options),
-        CorpusOptions(pages_per_shard=pages_per_shard),
-        GraphOptions(min_words=0),
-        WeightOptions(model=str(model)),
-        negatives=NegativeOptions(negatives_model=reranker, negatives_encoder=encoder),
-    )
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    """All files of a build but the lock, and the copies that any reader makes for itself."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
-    found = {path.relative_to(folder): path.read_bytes() for path in files}
-    return {str(name): data for name, data in found.items() if name.parts[0] != "mapped"}
-
-
-def same(one: Path, two: Path) -> None:
-    first, second = tree(one), tree(two)
-    assert sorted(first) == sorted(second)
-    assert [name for name in first if first[name] != second[name]] == []
 
 
 @pytest.fixture(scope="module")
@@ -162,13 +122,10 @@ def test_no_ambiguous_anchor_is_no_error_but_zero_examples(tmp_path, tiny_bert):
         PreTrainingData(tmp_path / "out", {"rqp": 1, "qdm": 1})
 
 
-@pytest.fixture(scope="module")
-def core(shared_data, tmp_path_factory, tiny_bert):
+@pytest.fixture
+def core(shared_data, core150):
     """The source, and its uninterrupted build by one worker."""
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    folder = tmp_path_factory.mktemp("core")
-    run(source, folder, tiny_bert, query_examples=str(QUERIES))
-    return source, folder
+    return shared_data / "wiki" / "simplewiki-core150.xml.bz2", core150
 
 
 def test_two_workers_give_the_same_bytes(core, tmp_path, tiny_bert):
@@ -180,7 +137,7 @@ def test_two_workers_give_the_same_bytes(core, tmp_path, tiny_bert):
 
 SCRIPT = """
 import sys
-from test_build import QUERIES, run
+from builds import QUERIES, run
 if __name__ == "__main__":
     options = {"workers": int(sys.argv[4]), "stages": [sys.argv[5]]}
     run(*sys.argv[1:4], **options, query_examples=str(QUERIES))
@@ -193,7 +150,7 @@ def kill_after(
     """Start a stage in a process group of its own; SIGKILL it once a file shows, and a moment."""
     script = output.with_suffix(".py")
     script.write_text(SCRIPT)
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
     child = subprocess.Popen(
         [sys.executable, script, source, output, model, str(workers), stage],
         start_new_session=True,
@@ -221,6 +178,7 @@ SIGNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "workers"), [(stage, 1 + number % 2) for number, stage in enumerate(STAGES)]
 )
@@ -248,6 +206,7 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
     same(expected / stage, output / stage)
 
 
+@pytest.mark.slow
 def test_kill_whole_builds(core, tmp_path, tiny_bert):
     """At a random moment over all stages; `kill_moments.py` does it fifty times."""
     source, _ = core

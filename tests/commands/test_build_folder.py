@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+from builds import PAGES, run, same
 from dumps import write_dump
-from test_build import PAGES, run, same
 
 from harp_plugin import cli
 from harp_plugin.errors import HarpError
@@ -200,6 +200,7 @@ class TestOneWriter:
         with one_writer(tmp_path):
             pass
 
+    @pytest.mark.slow
     def test_two_builds_at_once(self, tmp_path, tiny_bert):
         """With different options on one output, in 20 timings: each is right or refused."""
         pages = {f"Page {n}": f"About [[Page {(n * 7) % 60}]] and it. " * 3 for n in range(60)}
@@ -245,6 +246,7 @@ def build_and_tell(said, source, output, model, size) -> None:
         said.put(None)
 
 
+@pytest.mark.slow
 def test_no_worker_outlives_a_killed_build(shared_data, tmp_path, tiny_bert):
     """One that did would write beside the next build."""
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"

@@ -4,8 +4,8 @@ import shutil
 import sys
 
 import pytest
+from builds import PAGES, TASKS, run
 from dumps import write_dump
-from test_build import PAGES, TASKS, run
 
 from harp_plugin import cli
 from harp_plugin.commands.build import BuildOptions, build

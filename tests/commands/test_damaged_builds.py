@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from builds import run, tree
 from dumps import write_dump
-from test_build import run, tree
 
 from harp_plugin.commands.check import CheckOptions, check
 from harp_plugin.errors import HarpError

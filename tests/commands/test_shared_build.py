@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from test_build import tree
+from builds import tree
 
 from harp_plugin.cli import main
 

