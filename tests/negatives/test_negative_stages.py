@@ -142,6 +142,7 @@ def test_model_scores_are_those_of_the_reranker(found, tiny_bert):
             assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.slow
 def test_three_workers_give_the_same_bytes(found, tmp_path, tiny_bert):
     copy_of(found, tmp_path)
     run_bm25(tmp_path, workers=3)
