@@ -129,9 +129,7 @@ def test_what_is_missing_is_said(build, shared_data, tiny_bert, tmp_path, capsys
     assert main(["build", source, *flags, "--stages", "query_likeness"]) == 2
     assert "needs --query-examples" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
-    with pytest.raises(
-        HarpError, match=r"--query-like-share is 0\.0: it must be above 0"
-    ):
+    with pytest.raises(HarpError, match=r"--query-like-share is 0\.0: it must be above 0"):
         DrawOptions(query_like_share=0.0)
     with pytest.raises(HarpError, match=r"no finished stage in .*query_likeness"):
         PreTrainingData(build, {"anchor": 1}, draw=DrawOptions(query_like_share=0.5))
