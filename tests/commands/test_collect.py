@@ -43,7 +43,9 @@ REDIRECTS = {
 
 
 def stages(folder, source, **options):
-    asked = BuildOptions(str(folder / "build"), stages=["corpus", "graph"], workers=1, quiet=True)
+    asked = BuildOptions(
+        output_dir=str(folder / "build"), stages=["corpus", "graph"], workers=1, quiet=True
+    )
     build([source], asked, graph=GraphOptions(min_words=0, **options))
     return folder / "build"
 

@@ -492,7 +492,7 @@ def test_a_folder_of_good_and_hostile_files(tmp_path):
     (folder / "broken").symlink_to("absent")
     os.mkfifo(folder / "pipe")
     (folder / "bad.warc").write_bytes(SEEDS["warc"][0][:-30])
-    options = BuildOptions(str(out), stages=["corpus", "graph"], workers=1, quiet=True)
+    options = BuildOptions(output_dir=str(out), stages=["corpus", "graph"], workers=1, quiet=True)
     with pytest.raises(HarpError, match=r"^bad\.warc, byte \d+: .*") as caught:
         build([folder], options)
     assert "\n" not in str(caught.value)

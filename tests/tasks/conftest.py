@@ -308,6 +308,6 @@ def orchard(tmp_path_factory) -> Orchard:
 def wiki_build(shared_data, tmp_path_factory) -> Path:
     """150 real articles, for the tasks that need no weights."""
     folder = tmp_path_factory.mktemp("wiki-150")
-    options = BuildOptions(str(folder), tasks=STRUCTURE_TASKS, workers=1, quiet=True)
+    options = BuildOptions(output_dir=str(folder), tasks=STRUCTURE_TASKS, workers=1, quiet=True)
     build([shared_data / "wiki" / "simplewiki-core150.xml.bz2"], options)
     return folder

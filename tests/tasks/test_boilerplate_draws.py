@@ -45,7 +45,7 @@ def animals(tmp_path_factory):
     folder = tmp_path_factory.mktemp("animals")
     pages = {name: article(name, names) for names in FOURS for name in names}
     source = write_dump(folder / "animals.xml", pages)
-    options = BuildOptions(str(folder / "build"), tasks=TASKS, workers=1, quiet=True)
+    options = BuildOptions(output_dir=str(folder / "build"), tasks=TASKS, workers=1, quiet=True)
     build([source], options, graph=GraphOptions(min_words=0))
     return BuildSource(folder / "build", TASKS)
 

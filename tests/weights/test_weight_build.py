@@ -49,7 +49,9 @@ def cls_words(folder, text):
 
 
 def test_tables(directory, tiny_bert):
-    manifest = build_weights(directory, WeightOptions(str(tiny_bert)), device="cpu", quiet=True)
+    manifest = build_weights(
+        directory, WeightOptions(model=str(tiny_bert)), device="cpu", quiet=True
+    )
     assert manifest["heads"] == 2
     # Two sentences of Apple, one each of Tree, Fruit and Alone; three pages with in-links.
     assert manifest["rows"] == {"sentence_weights": 5, "page_weights": 3, "anchor_weights": 5}
@@ -75,7 +77,7 @@ def test_tables(directory, tiny_bert):
 
 
 def test_anchor_rows_belong_to_their_anchors(directory, tiny_bert):
-    build_weights(directory, WeightOptions(str(tiny_bert)), device="cpu", quiet=True)
+    build_weights(directory, WeightOptions(model=str(tiny_bert)), device="cpu", quiet=True)
     anchors = open_table(directory, "graph", "anchors")
     sentences = open_table(directory, "corpus", "sentences")
     rows = open_table(directory, "weights", "anchor_weights")
@@ -102,7 +104,7 @@ def test_anchor_rows_belong_to_their_anchors(directory, tiny_bert):
 
 def test_wordpieces(directory, tiny_bert):
     """Wordpieces, and of an anchor the row of its first."""
-    options = WeightOptions(str(tiny_bert), unit="wordpiece", anchor_row="first_piece")
+    options = WeightOptions(model=str(tiny_bert), unit="wordpiece", anchor_row="first_piece")
     build_weights(directory, options, device="cpu", quiet=True)
     anchors = open_table(directory, "graph", "anchors")
     sentences = open_table(directory, "corpus", "sentences")
@@ -141,7 +143,7 @@ def test_words_that_cannot_be_stored_are_counted(tmp_path, tiny_bert):
     )
     build_graph(tmp_path, GraphOptions(min_words=0))
     for weighting in ("attention", "contrastive"):
-        options = WeightOptions(str(tiny_bert), weighting=weighting)
+        options = WeightOptions(model=str(tiny_bert), weighting=weighting)
         rules = OverwriteRules(overwrite=True)
         manifest = build_weights(tmp_path, options, device="cpu", quiet=True, rules=rules)
         assert manifest["drops"] == {"page with words beyond 65,535 characters, left out": 1}
@@ -158,7 +160,9 @@ def test_an_anchor_that_the_tokenizer_drops(tmp_path, tiny_bert, sign):
         tmp_path, CorpusOptions(), sources=[write_dump(tmp_path / "d.xml", pages)], quiet=True
     )
     build_graph(tmp_path, GraphOptions(min_words=0))
-    manifest = build_weights(tmp_path, WeightOptions(str(tiny_bert)), device="cpu", quiet=True)
+    manifest = build_weights(
+        tmp_path, WeightOptions(model=str(tiny_bert)), device="cpu", quiet=True
+    )
     assert manifest["drops"] == {"anchor without a token": 1}
     assert manifest["rows"]["anchor_weights"] == 2
 
@@ -177,11 +181,11 @@ def test_rows_have_the_words_that_can_be_stored(bert):
 
 def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
     """They are in bfloat16; where there is no GPU the default is float32."""
-    there = WeightOptions(str(tiny_bert), dtype="bfloat16")
+    there = WeightOptions(model=str(tiny_bert), dtype="bfloat16")
     first = build_weights(directory, there, device="cpu", quiet=True)
-    here = WeightOptions(str(tiny_bert))
+    here = WeightOptions(model=str(tiny_bert))
     assert build_weights(directory, here, device="cpu", quiet=True) == first
-    here = WeightOptions(str(tiny_bert), dtype="float32")
+    here = WeightOptions(model=str(tiny_bert), dtype="float32")
     with pytest.raises(HarpError, match="dtype: bfloat16 then, float32 now"):
         build_weights(directory, here, device="cpu", quiet=True)
     rules = OverwriteRules(overwrite=True)
@@ -190,7 +194,7 @@ def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
 
 
 def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):
-    options = WeightOptions(str(albert))
+    options = WeightOptions(model=str(albert))
     with pytest.warns(UserWarning, match="no fast path") as caught:
         build_weights(directory, options, device="cpu", workers=2, quiet=True)
     assert len([warning for warning in caught if "no fast path" in str(warning.message)]) == 1
@@ -198,7 +202,7 @@ def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):
 
 
 def test_finished_work_is_kept(directory, tiny_bert):
-    options = WeightOptions(str(tiny_bert))
+    options = WeightOptions(model=str(tiny_bert))
     first = build_weights(directory, options, device="cpu", quiet=True)
     files = {path: path.stat().st_mtime_ns for path in (directory / "weights").rglob("*.*")}
     assert build_weights(directory, options, device="cpu", quiet=True) == first
@@ -208,7 +212,7 @@ def test_finished_work_is_kept(directory, tiny_bert):
 @pytest.mark.parametrize("model", ["/nowhere/at/all", "package:no-such-package"])
 def test_missing_model(directory, model):
     with pytest.raises(HarpError, match=re.escape(model.removeprefix("package:"))) as caught:
-        build_weights(directory, WeightOptions(model), device="cpu", quiet=True)
+        build_weights(directory, WeightOptions(model=model), device="cpu", quiet=True)
     assert "\n" not in str(caught.value)
     with pytest.raises(HarpError):
         read_manifest(directory / "weights")

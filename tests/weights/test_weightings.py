@@ -125,7 +125,7 @@ def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
     output = BuildOptions(
         str(directory), ["weights", "examples"], ["rqp", "rdp"], workers=1, quiet=True
     )
-    build([], output, weights=WeightOptions("/nowhere", weighting="language-model"))
+    build([], output, weights=WeightOptions(model="/nowhere", weighting="language-model"))
     rows, anchors, sentences = (
         open_table(directory, stage, table)
         for stage, table in (
@@ -216,7 +216,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
 def test_interrupted_after_every_step(linked, tmp_path, tiny_bert, monkeypatch, weighting):
     """The same bytes as undisturbed, and no shard done twice."""
-    options = WeightOptions(str(tiny_bert), weighting=weighting)
+    options = WeightOptions(model=str(tiny_bert), weighting=weighting)
     whole = copied(linked, tmp_path / "whole")
     manifest = build_weights(whole, options, device="cpu", quiet=True)
     broken, done = copied(linked, tmp_path / "broken"), []

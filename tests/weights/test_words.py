@@ -94,7 +94,7 @@ def test_a_page_read_twice_counts_once(tmp_path):
 
 def test_a_real_wiki(shared_data, tmp_path):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    options = BuildOptions(str(tmp_path), tasks=["prop"], workers=2, quiet=True)
+    options = BuildOptions(output_dir=str(tmp_path), tasks=["prop"], workers=2, quiet=True)
     manifests = build([source], options, CorpusOptions(pages_per_shard=40))
     assert tuple(manifests) == ("corpus", "graph", "examples", "words")
     assert check_by_brute_force(tmp_path) == manifests["words"]["rows"]["collection"] == 4150
