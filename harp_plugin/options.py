@@ -66,8 +66,11 @@ __all__ = [
     "Workers",
     "checked",
     "flag",
+    "is_enum",
+    "json_schema",
     "option",
     "option_types",
+    "type_words",
     "union_members",
 ]
 
@@ -190,7 +193,7 @@ def checked(name: str, kind: Any, value: Any, choices: Sequence[Any] = ()) -> An
         value = _adapter(kind).validate_python(value)
     except ValidationError as error:
         types = {detail["type"] for detail in error.errors(include_url=False)}
-        wanted = _words(kind)
+        wanted = type_words(kind)
         if types & _LIMITS:
             wanted = next(map(_interval_words, _intervals(kind)))
         raise HarpError(f"{name} is {value!r:.60}: it must be {wanted}") from None
@@ -206,6 +209,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind, config=_CONFIG)
 
 
+def json_schema(kind: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type; an object of another library is anything."""
+    schema = _adapter(kind).json_schema()
+    return {} if "$defs" in schema else schema
+
+
 def _plain(value: Any, kind: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
@@ -219,6 +228,11 @@ def _plain(value: Any, kind: Any) -> Any:
 def union_members(kind: Any) -> tuple[Any, ...]:
     """Return the types of a union, or the one type."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def is_enum(kind: Any) -> bool:
+    """Return whether a type has named values."""
+    return isinstance(kind, type) and issubclass(kind, Enum)
 
 
 def _intervals(kind: Any) -> Iterator[Interval]:
@@ -241,20 +255,20 @@ def _interval_words(interval: Interval) -> str:
     )
 
 
-def _words(kind: Any) -> str:
-    """A type in the words of JSON."""
+def type_words(kind: Any) -> str:
+    """Return a type in the words of JSON, such as ``a list, each a text``."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return " or ".join(dict.fromkeys(map(_words, inner)))
+        return " or ".join(dict.fromkeys(map(type_words, inner)))
     if origin is Annotated:
-        return _words(inner[0])
+        return type_words(inner[0])
     if origin is Literal:
         return "one of " + ", ".join(map(str, inner))
     if origin is list or kind is list:
-        return f"a list, each {_words(inner[0])}" if inner else "a list"
+        return f"a list, each {type_words(inner[0])}" if inner else "a list"
     if origin is dict or kind is dict:
         return "an object"
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if is_enum(kind):
         return "one of " + ", ".join(str(member.value) for member in kind)
     return _WORDS.get(kind, "left out")
 

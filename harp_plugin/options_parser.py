@@ -46,6 +46,7 @@ from .options import (
     Workers,
     checked,
     flag,
+    is_enum,
     option_types,
     union_members,
 )
@@ -233,7 +234,7 @@ class OptionsParser(HfArgumentParser):
         field = copy(field)
         members = {kind for kind in union_members(field.type) if kind is not NoneType}
         lists = [kind for kind in members if get_origin(kind) is list]
-        if len(members) > 1:
+        if len(members) > 1 and not any(map(is_enum, members)):
             field.type = str | None
             if bool in members:
                 field.type = _true_false_or_text

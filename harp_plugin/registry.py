@@ -36,7 +36,6 @@ class Registry(Mapping[str, T], Generic[T]):
         self.group = group
         self.kind = kind
         self._items: dict[str, T] = dict(items or {})
-        self._hidden: set[str] = set()
 
     def register(self, name: str) -> Callable[[T], T]:
         """Make a decorator that adds the decorated object under ``name``.
@@ -53,17 +52,13 @@ class Registry(Mapping[str, T], Generic[T]):
         return add
 
     def unregister(self, name: str) -> None:
-        """Remove the item of this name, so that another can be registered under it.
-
-        An entry point of this name stays installed, but this process no longer sees it.
+        """Remove an item that this process has registered, so that its name is free again.
 
         Raises:
-            HarpError: the name is unknown.
+            HarpError: there is none of this name.
         """
-        if name not in self:
+        if self._items.pop(name, None) is None:
             raise HarpError(self._unknown(name))
-        self._items.pop(name, None)
-        self._hidden.add(name)
 
     def __getitem__(self, name: str) -> T:
         if name not in self._items:
@@ -86,8 +81,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """The entry points by name; the first of several with one name counts."""
         points: dict[str, EntryPoint] = {}
         for point in _installed(self.group, tuple(sys.path)):
-            if point.name not in self._hidden:
-                points.setdefault(point.name, point)
+            points.setdefault(point.name, point)
         return points
 
     def _load(self, point: EntryPoint) -> Any:
@@ -98,7 +92,7 @@ class Registry(Mapping[str, T], Generic[T]):
             package = point.dist.name if point.dist is not None else "another package"
             raise HarpError(
                 f"{self.kind} {point.name!r} of {package} ({point.value}) cannot be loaded "
-                f"({type(error).__name__}: {error}): mend or uninstall {package}"
+                f"({type(error).__name__}: {error}): fix or uninstall {package}"
             ) from error
 
     def _unknown(self, name: str) -> str:

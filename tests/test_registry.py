@@ -82,17 +82,6 @@ def test_entry_points(fruits, other_package):
         fruits["plumm"]
 
 
-def test_an_entry_point_is_hidden_when_it_is_removed(fruits, other_package):
-    assert fruits["plum"].sweet
-    for name in ("plum", "broken", "apple"):  # loaded, not loaded, and behind an item of ours
-        fruits.unregister(name)
-    assert list(fruits) == ["pear"]
-    with pytest.raises(HarpError, match=r"^unknown fruit 'plum': known are pear$"):
-        fruits["plum"]
-    fruits.register("plum")("a plum of ours")
-    assert fruits["plum"] == "a plum of ours" and list(fruits) == ["pear", "plum"]
-
-
 def test_entry_points_that_cannot_be_loaded(fruits, other_package):
     (other_package / "rotten.py").write_text("raise ValueError('worms')\n")
     points = other_package / "orchard-1.0.dist-info" / "entry_points.txt"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import Enum
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
+from ..options import is_enum, json_schema, type_words, union_members
 from ..options_parser import ABOUT, FOR_EDITORS, Command, Option, OptionsParser
 from . import COMMANDS, load
 
 __all__ = ["options_page", "parsers", "recipe_schema"]
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
-_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
 def parsers() -> dict[str, OptionsParser]:
@@ -68,37 +66,20 @@ def _shared(option: Option, shared: dict[str, dict[str, Any]]) -> str:
 
 
 def _schema(option: Option) -> dict[str, Any]:
-    kind = _schema_of_type(option.kind)
-    if option.choices and not any(isinstance(choice, Enum) for choice in option.choices):
-        kind = _with_choices(kind, list(option.choices))
-    return {"description": option.help, **kind} if option.help else kind
+    if any(is_enum(kind) for kind in union_members(option.kind)):
+        schema: dict[str, Any] = {"enum": [*option.choices]}
+    else:
+        schema = _with_choices(json_schema(option.kind), [*option.choices])
+    return {"description": option.help, **schema} if option.help else schema
 
 
-def _with_choices(kind: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
+def _with_choices(schema: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
     """Narrow the texts of a type to the choices."""
-    if "anyOf" in kind:
-        return {"anyOf": [_with_choices(one, choices) for one in kind["anyOf"]]}
-    if kind.get("type") == "array":
-        return {**kind, "items": _with_choices(kind.get("items", {}), choices)}
-    return {"enum": choices} if kind.get("type") == "string" else kind
-
-
-def _schema_of_type(kind: Any) -> dict[str, Any]:
-    """Describe a type of Python as JSON has it."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        alternatives = [_schema_of_type(one) for one in inner]
-        return {"anyOf": [one for n, one in enumerate(alternatives) if one not in alternatives[:n]]}
-    if origin is Literal:
-        return {"enum": list(inner)}
-    if list in (origin, kind):
-        return {"type": "array", **({"items": _schema_of_type(inner[0])} if inner else {})}
-    if dict in (origin, kind):
-        values = {"additionalProperties": _schema_of_type(inner[1])} if inner else {}
-        return {"type": "object", **values}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [member.value for member in kind]}
-    return {"type": _NAMES[kind]} if kind in _NAMES else {}
+    if "anyOf" in schema:
+        return {"anyOf": [_with_choices(member, choices) for member in schema["anyOf"]]}
+    if schema.get("type") == "array":
+        return {**schema, "items": _with_choices(schema.get("items", {}), choices)}
+    return {"enum": choices} if choices and schema.get("type") == "string" else schema
 
 
 def options_page(command: str, parser: OptionsParser) -> str:
@@ -125,17 +106,12 @@ def options_page(command: str, parser: OptionsParser) -> str:
 def _table(options: list[Option]) -> list[str]:
     rows = ["| option | value | what it does |", "|---|---|---|"]
     for option in options:
-        values = ", ".join(map(str, option.choices)) or _type_in_words(option.kind)
+        values = ", ".join(map(str, option.choices)) or type_words(option.kind).removesuffix(
+            " or null"
+        )
         cells = (f"`{option.name}`", values, option.help)
         rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
     return rows
-
-
-def _type_in_words(kind: Any) -> str:
-    schema = _schema_of_type(kind)
-    alternatives = schema.get("anyOf", [schema])
-    names = [str(one.get("type") or one.get("enum") or "any") for one in alternatives]
-    return " or ".join(name for name in names if name != "null")
 
 
 def _cell(text: str) -> str:
