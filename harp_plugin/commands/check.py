@@ -22,7 +22,7 @@ __all__ = ["Checked", "check"]
 _CHECKSUM_LINE = re.compile(rb'^  "%b": "[0-9a-f]{64}"' % CHECKSUM.encode(), re.MULTILINE)
 _MOST_BYTES_SEARCHED = 1 << 20
 _FOLDER = {"metavar": "DIR", "help": "Folder that a command wrote."}
-_ADVICE = "restore it, or run its command again with --overwrite"
+_ADVICE = "restore it, or delete it and run its command again"
 
 
 @dataclass(frozen=True)

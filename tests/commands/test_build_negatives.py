@@ -9,8 +9,9 @@ from dumps import write_dump
 
 from harp_plugin import cli
 from harp_plugin.commands.build import BuildOptions, build
-from harp_plugin.commands.check import CheckOptions, check
+from harp_plugin.commands.check import check
 from harp_plugin.errors import HarpError
+from harp_plugin.options import Progress
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.work.manifest import read_manifest
@@ -38,7 +39,7 @@ def test_only_the_new_stages_are_run(plain, tmp_path, tiny_bert):
     assert manifests["bm25_negatives"]["drops"] == {"anchor text that BM25 finds no page for": 1}
     run(source, output, tiny_bert, negatives=["model"])
     assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
-    assert check(output, CheckOptions(quiet=True)).damages == []
+    assert check(output, Progress(quiet=True)).damages == []
 
 
 @pytest.mark.parametrize("kind", ["bm25", "model"])

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from harp_plugin import cli
-from harp_plugin.commands.check import CheckOptions, check
+from harp_plugin.commands.check import check
 from harp_plugin.errors import HarpError
+from harp_plugin.options import Progress
 from harp_plugin.work.artifact import Artifact, Provenance
 from harp_plugin.work.mapped import open_table
 from harp_plugin.work.parquet import write_table
@@ -16,7 +17,7 @@ from harp_plugin.work.records import write_record
 from harp_plugin.work.stage import Stage
 
 SCHEMA = pa.schema([("id", pa.int64())])
-QUIET = CheckOptions(quiet=True)
+QUIET = Progress(quiet=True)
 
 
 def write_stage(folder: Path, inputs=None) -> dict:

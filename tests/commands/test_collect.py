@@ -13,10 +13,11 @@ from harp_plugin.collections.datasets import SPLITS
 from harp_plugin.collections.known_items import collection as known_items
 from harp_plugin.collections.known_items.options import QueryOptions
 from harp_plugin.commands.build import BuildOptions, build
-from harp_plugin.commands.check import CheckOptions, check
+from harp_plugin.commands.check import check
 from harp_plugin.commands.collect import CollectOptions, collect, summary
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions
+from harp_plugin.options import Progress
 from harp_plugin.text import normalize_anchor
 from harp_plugin.work.parquet import read_table
 
@@ -216,12 +217,12 @@ def test_files_of_others_are_left_alone(plain, tmp_path, name):
 
 def test_damage_is_found(plain, tmp_path):
     folder = run(plain, tmp_path / "collection")
-    assert check(folder, CheckOptions(quiet=True)).damages == []
+    assert check(folder, Progress(quiet=True)).damages == []
     (folder / "test" / "qrels.txt").write_text("x 0 y 1\n")
-    assert any("qrels.txt" in line for line in check(folder, CheckOptions(quiet=True)).damages)
+    assert any("qrels.txt" in line for line in check(folder, Progress(quiet=True)).damages)
     before = (folder / "documents.jsonl").read_bytes()
     run(plain, folder)  # another size: what is damaged is made anew
-    assert check(folder, CheckOptions(quiet=True)).damages == []
+    assert check(folder, Progress(quiet=True)).damages == []
     assert (folder / "documents.jsonl").read_bytes() == before
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from brute_bm25 import BruteBm25
 
-from harp_plugin.commands.check import CheckOptions, check
+from harp_plugin.commands.check import check
 from harp_plugin.errors import HarpError
 from harp_plugin.negatives import mining
 from harp_plugin.negatives.bm25 import build_bm25_negatives
 from harp_plugin.negatives.model import build_model_negatives
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.negatives.queries import QUERIES, BuildTexts
+from harp_plugin.options import Progress
 from harp_plugin.ranking.transformer import HarpReranker
 from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.work.manifest import read_manifest
@@ -163,7 +164,7 @@ def test_a_finished_stage_is_kept_and_a_damaged_shard_is_made_again(found, tmp_p
         assert stamps == {path: path.stat().st_mtime_ns for path in folder.rglob("*.*")}
         damaged = sorted((folder / "sentences").iterdir())[1]
         damaged.write_bytes(damaged.read_bytes()[:-20])
-        (damage,) = check(tmp_path, CheckOptions(quiet=True)).damages
+        (damage,) = check(tmp_path, Progress(quiet=True)).damages
         assert str(damaged) in damage
         run()
         assert files_of(folder) == files_of(found / stage)
