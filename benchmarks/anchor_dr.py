@@ -44,9 +44,9 @@ from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import frame_text, read_run
-from harp_plugin.models.folder import MANIFEST
 from harp_plugin.ranking.fusion import fuse
 from harp_plugin.ranking.fusion_weights import learn_weights
+from harp_plugin.work.artifact import MANIFEST
 from harp_plugin.work.lock import one_writer
 from harp_plugin.work.writing import write_text
 

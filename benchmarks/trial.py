@@ -53,7 +53,6 @@ from harp_plugin.evaluation.folds import draw_parts
 from harp_plugin.evaluation.rerankers import rerank
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import frame_text, ranked
-from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.options_parser import OptionsParser, read_recipe, recipe_names
 from harp_plugin.ranking import HarpReranker
@@ -64,6 +63,7 @@ from harp_plugin.training.arguments import (
     HarpModelArguments,
     HarpTrainingArguments,
 )
+from harp_plugin.work.artifact import MANIFEST
 from harp_plugin.work.lock import one_writer
 from harp_plugin.work.records import read_record, write_record
 from harp_plugin.work.writing import write_text

@@ -194,7 +194,7 @@ PUBLIC = {
         "resolve_model",
         "without_notices",
     ],
-    "harp_plugin.models.devices": ["choose_device"],
+    "harp_plugin.models.loading": ["choose_device"],
     "harp_plugin.registry": ["Registry"],
     "harp_plugin.errors": [
         *("HarpError", "LONGEST_MESSAGE", "folded", "one_line", "show", "user_message"),

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ..errors import HarpError
-from .folder import WEIGHTS
-from .loading import load_pretrained, without_notices
+from .loading import WEIGHTS, load_pretrained, without_notices
 
 __all__ = ["load_with_new_weights", "read_weights", "tied_names", "write_weights"]
 
@@ -101,7 +100,7 @@ def read_weights(
         model.load_state_dict(weights, strict=False)
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise HarpError(f"cannot go on from {path}: {reason}") from error
+        raise HarpError(f"{path} cannot be loaded: {reason}") from error
 
 
 def tied_names(model: nn.Module) -> frozenset[str]:

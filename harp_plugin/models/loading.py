@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HarpError, one_line
-from ..work.hashes import file_hash
+from ..work.artifact import MANIFEST
+from ..work.hashes import changed_file, file_hash
+from ..work.records import read_record
 from ..work.urls import local_path
-from .folder import (
-    MODEL_FILES,
-    PIPELINE,
-    check_config,
-    check_model_folder,
-    has_vocabulary,
-    read_config,
-    shapes_of,
-    tokenizer_class_of,
-)
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = [
     "COSINE",
     "PACKAGE_PREFIX",
+    "PIPELINE",
+    "POOLING",
+    "WEIGHTS",
+    "check_model_folder",
+    "choose_device",
     "load_pretrained",
     "load_tokenizer",
     "longest_input",
@@ -44,9 +41,14 @@ COSINE = "cosine:"
 """What stands before the name of an encoder whose cosines score pairs."""
 PACKAGE_PREFIX = "package:"
 """How the name of a model in a Python package begins."""
-_LAYER = re.compile(r"^(?!mtp\.)(?:.*\.)?layers?\.(\d+)\.")
-_MOST_TIMES_LARGER = 8
-_NEW_HEAD_WEIGHTS = 10_000_000
+PIPELINE = "harp_pipeline.json"
+"""File name of a saved pipeline, which may lie next to a model and is not a part of it."""
+POOLING = "1_Pooling"
+"""Folder in an encoder's folder that says how vectors are made of a text's tokens."""
+WEIGHTS = "model.safetensors"
+"""Name of the file with the weights of a model."""
+_MODEL_FILES = (".json", ".txt", ".model", ".safetensors")
+_ATTENTIONS = (None, "eager", "sdpa")
 _ALIGNMENT = 64
 """Bytes, as torch aligns the memory that it allocates."""
 
@@ -98,25 +100,27 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
         HarpError: the model cannot be found on this machine or on the hub, its files are
             damaged, or its tokenizer does not fit the model.
     """
-    from transformers import AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer
 
-    folder = Path(resolve_model(name))
     tokenizer = load_pretrained(AutoTokenizer, name)
     with model_errors(name):
         largest = max(tokenizer.get_vocab().values(), default=-1)
         is_empty = len(tokenizer) <= len(tokenizer.all_special_ids)
-    reason = _folder_fault(tokenizer, folder, largest) if folder.is_dir() else None
-    reason = reason or _tokenizer_fault(tokenizer.model_max_length, is_empty=is_empty)
-    if reason:
-        raise HarpError(f"the tokenizer of model {name} cannot be used: {reason}")
+    if is_empty:
+        raise HarpError(f"the tokenizer of model {name} cannot be used: its vocabulary is empty")
+    size = getattr(load_pretrained(AutoConfig, name), "vocab_size", None)
+    if isinstance(size, int) and largest >= size:
+        raise HarpError(
+            f"the tokenizer of model {name} cannot be used: its largest token is {largest}, but "
+            f"vocab_size in config.json is {size}"
+        )
     return tokenizer
 
 
 def load_pretrained(auto_class, name: str, **options):
     """Call ``auto_class.from_pretrained``, and raise one clear error if the model cannot be used.
 
-    Weights are loaded from safetensors only, and no code of the model is run. A local folder and
-    its ``harp_manifest.json`` are checked before anything in it is loaded.
+    Weights are loaded from safetensors only, and no code of the model is run.
 
     Args:
         auto_class: a class of transformers such as ``AutoModel``.
@@ -127,31 +131,74 @@ def load_pretrained(auto_class, name: str, **options):
         HarpError: the model cannot be found on this machine or on the hub, or its files are
             damaged.
     """
-    is_model = auto_class.__name__.startswith("AutoModel")
+    source = resolve_model(name)
+    if Path(source).is_dir():
+        check_model_folder(Path(source))
     options["trust_remote_code"] = False
-    with model_errors(name, errors=OSError):
-        source = resolve_model(name)
-        if Path(source).is_dir():
-            check_model_folder(Path(source), weights=is_model)
-    if is_model:
-        return _load_model(auto_class, name, source, options)
-    with model_errors(name, auto_class.__name__):
-        return auto_class.from_pretrained(source, **options)
-
-
-def _load_model(auto_class, name: str, source: str, options: dict[str, Any]):
+    if not auto_class.__name__.startswith("AutoModel"):
+        with model_errors(name, auto_class.__name__):
+            return auto_class.from_pretrained(source, **options)
     wants_info = options.pop("output_loading_info", False)
     options |= {"use_safetensors": True, "output_loading_info": True}
-    _check_implied_size(auto_class, name, source)
+    _check_config(source, name)
     with model_errors(name, auto_class.__name__):
         model, info = auto_class.from_pretrained(source, **options)
-    _check_layers(model, info["unexpected_keys"], name)
-    if broken := _not_finite(model):
-        with model_errors(name, auto_class.__name__):
-            wide, _ = auto_class.from_pretrained(source, **options | {"dtype": "float32"})
-        raise HarpError(_not_finite_message(broken, name, is_too_large=_not_finite(wide) is None))
     _align(model)
     return (model, info) if wants_info else model
+
+
+def check_model_folder(folder: Path) -> None:
+    """Check that a folder holds a whole model, and not an adapter, which loads another model.
+
+    Raises:
+        HarpError: it holds an adapter, or a file of a trained model is missing or has another size
+            than when it was written.
+    """
+    if (folder / "adapter_config.json").exists():
+        raise HarpError(
+            f"{folder} holds an adapter: merge it into its model and name the merged model"
+        )
+    try:
+        files = read_record(folder / MANIFEST)["files"]
+    except (HarpError, KeyError):  # another program's file, or none
+        return
+    read = {name: entry for name, entry in files.items() if name.endswith(_MODEL_FILES)}
+    if damage := changed_file(folder, read, whole=False):
+        raise HarpError(
+            f"{damage}: restore it; if you changed this model on purpose, delete "
+            f"{folder / MANIFEST}"
+        )
+
+
+def _check_config(source: str, name: str) -> None:
+    """Check that a model needs no quantized weights and no code from the hub.
+
+    Raises:
+        HarpError: it does.
+    """
+    from transformers.configuration_utils import PreTrainedConfig
+
+    with model_errors(name):
+        config = PreTrainedConfig.get_config_dict(source)[0]
+    if config.get("quantization_config") is not None:
+        raise HarpError(f"the weights of model {name} are quantized: name one with plain weights")
+    for key, value in _leaves(config):
+        if key.endswith(("attn_implementation", "experts_implementation")) and (
+            value not in _ATTENTIONS
+        ):
+            raise HarpError(
+                f"model {name} asks for {key} {str(value)[:60]!r}, which is not part of its "
+                "package: remove the entry from config.json"
+            )
+
+
+def _leaves(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield keys with their values, also those of nested objects."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value)
+        else:
+            yield str(key), value
 
 
 @contextmanager
@@ -219,92 +266,6 @@ def _align(model: PreTrainedModel) -> None:
             weight.data = weight.data.clone()
 
 
-def _check_implied_size(auto_class, name: str, source: str) -> None:
-    """Check that a configuration does not describe a far larger model than the stored one.
-
-    For this, the model is made without memory for its weights.
-    """
-    import torch
-    from transformers import AutoConfig
-    from transformers.configuration_utils import PreTrainedConfig
-
-    with model_errors(name, auto_class.__name__):
-        content = PreTrainedConfig.get_config_dict(source)[0]
-    check_config(content, source)
-    if not Path(source).is_dir():
-        return
-    stored = sum(math.prod(shape) for shape in shapes_of(Path(source)).values())
-    with (
-        model_errors(name, auto_class.__name__),
-        torch.random.fork_rng(devices=[]),
-        torch.device("meta"),
-    ):
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-        model = auto_class.from_config(config, trust_remote_code=False)
-    implied = sum(weight.numel() for weight in model.parameters())
-    if implied > _MOST_TIMES_LARGER * stored + _NEW_HEAD_WEIGHTS:
-        raise HarpError(
-            f"{source}: by its config.json the model has {implied:,} weights, but {stored:,} are "
-            "stored: restore the folder"
-        )
-
-
-def _check_layers(model: PreTrainedModel, unused: Iterable[str], name: str) -> None:
-    """Check that the model has every stored layer; it may lack buffers of older releases."""
-    layers = {match[1] for key in model.state_dict() if (match := _LAYER.search(key))}
-    has_decoder = hasattr(model, "decoder")
-    for key in sorted(unused):
-        match = None if key.startswith("decoder.") and not has_decoder else _LAYER.search(key)
-        if match and match[1] not in layers:
-            raise HarpError(
-                f"model {name} stores {key}, for which its config.json has no layer: restore "
-                "config.json"
-            )
-
-
-def _not_finite(model: PreTrainedModel) -> str | None:
-    """Return the name of the first parameter that is not finite, None if all are finite."""
-    named = model.named_parameters()
-    return next((key for key, weight in named if not weight.isfinite().all()), None)
-
-
-def _not_finite_message(weight: str, name: str, *, is_too_large: bool) -> str:
-    if is_too_large:
-        return (
-            f"model {name}: the weights of {weight} are too large for float16: choose float32 or "
-            "bfloat16"
-        )
-    return f"model {name}: the weights of {weight} are not all finite: name another model"
-
-
-def _folder_fault(tokenizer: PreTrainedTokenizerBase, folder: Path, largest: int) -> str | None:
-    """Return what is wrong with the tokenizer's files, None if nothing is.
-
-    If files are missing or a class is unknown, transformers silently uses other ones.
-    """
-    import transformers
-
-    if tokenizer.vocab_files_names and not has_vocabulary(folder):
-        return "the folder has no tokenizer.json and no vocabulary"
-    name = tokenizer_class_of(folder)
-    classes = [f"{(name or '').removesuffix('Fast')}{ending}" for ending in ("", "Fast")]
-    if name and not any(hasattr(transformers, class_name) for class_name in classes):
-        return f"transformers has no class {name[:60]!r}, and code of a model is not run"
-    size = read_config(folder).get("vocab_size")
-    if isinstance(size, int) and largest >= size:
-        return f"its largest token is {largest}, but vocab_size in config.json is {size}"
-    return None
-
-
-def _tokenizer_fault(limit: Any, *, is_empty: bool) -> str | None:
-    """Return what is wrong with a tokenizer of this ``model_max_length``, None if nothing is."""
-    if is_empty:
-        return "its vocabulary is empty"
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
-        return f"model_max_length is {str(limit)[:40]}"
-    return None
-
-
 def model_fingerprint(name: str) -> str:
     """Return a text that changes when the files of a model change.
 
@@ -318,7 +279,7 @@ def model_fingerprint(name: str) -> str:
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.suffix in MODEL_FILES and file.name != PIPELINE and file.is_file():
+        if file.suffix in _MODEL_FILES and file.name != PIPELINE and file.is_file():
             digest.update(bytes.fromhex(file_hash(file)))
             digest.update(file.name.encode())
     return digest.hexdigest()
@@ -335,3 +296,26 @@ def longest_input(model: PreTrainedModel) -> int | None:
             return module.num_embeddings - offset
     limit = getattr(model.config, "max_position_embeddings", None)
     return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def choose_device(name: str | None) -> torch.device:
+    """Return the device of that name.
+
+    Args:
+        name: PyTorch's name of a device, such as ``cpu`` or ``cuda:1``. None chooses CUDA if there
+            is a GPU, and the CPU otherwise.
+
+    Raises:
+        HarpError: this machine has no such device.
+    """
+    import torch
+
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise HarpError(f"device {name!r} cannot be used: {reason}") from error
+    return device

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import HarpError
 from ..work.writing import write_text
-from .folder import POOLING
+from .loading import POOLING
 from .pooling import DECODER, POOLINGS
 
 __all__ = ["SentenceEncoderFiles"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
-from ..models.devices import choose_device
+from ..models.loading import choose_device
 from ..ranking.dense.encoder import Encoder
 from ..ranking.dense.index import DenseIndex
 from ..weights.attention import default_dtype

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import HarpError
-from ..models.devices import choose_device
-from ..models.loading import model_fingerprint
+from ..models.loading import choose_device, model_fingerprint
 from ..ranking.scorer import Scorer
 from ..weights.attention import default_dtype
 from ..weights.options import DTYPES

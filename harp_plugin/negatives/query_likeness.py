@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import HarpError
-from ..models.devices import choose_device
+from ..models.loading import choose_device
 from ..ranking.dense.encoder import Encoder
 from ..sampling import generator
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards

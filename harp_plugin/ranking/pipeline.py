@@ -11,8 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
-from ..models.folder import PIPELINE
-from ..models.loading import model_fingerprint
+from ..models.loading import PIPELINE, model_fingerprint
 from ..work.records import read_own_record, read_record, write_record
 from ..work.urls import local_path
 from ..work.versions import package_versions

@@ -18,8 +18,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
-from ..models.devices import choose_device
-from ..models.loading import load_tokenizer
+from ..models.loading import choose_device, load_tokenizer
 from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenize
 from .batches import scoring_lock
 from .forward import Forward

@@ -80,7 +80,7 @@ SHOWN = SHOWN_IN_BOTH | {
     *("build_dir", "tasks", "preset", "negatives", "mixing", "mlm_probability"),
     *("groups_per_epoch",),
     *("lr_scheduler_type", "eval_strategy", "eval_steps", "validation_dataset", "validation_run"),
-    *("load_best_model_at_end", "early_stopping_patience", "keep"),
+    *("load_best_model_at_end", "early_stopping_patience", "accept_other_versions"),
 }
 """Options that the short help of `harp train` shows."""
 
@@ -262,7 +262,7 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             "aliases": ["--overwrite_output_dir", "--overwrite-output-dir"],
         },
     )
-    keep: bool = field(
+    accept_other_versions: bool = field(
         default=False,
         metadata={
             "help": "Use checkpoints and a finished model that other package versions have made."

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, TrainerCallback
 
-from .data import EpochSampler
+from ..errors import HarpError
+from .data import EpochSampler, PairGroups
 
-__all__ = ["EarlyStopping", "TrainingProgress"]
+__all__ = ["EarlyStopping", "StopAtNonFinite", "TrainingProgress"]
+
+_QUERY_CHARACTERS = 60
 
 
 class EarlyStopping(EarlyStoppingCallback):
     """transformers' early stopping, which keeps its count when a run is resumed."""
 
     def on_train_begin(self, args, state, control, **kwargs) -> None:
-        """Read the count from the checkpoint that the run continues from."""
+        """Read the count from the checkpoint that the run resumes from."""
         super().on_train_begin(args, state, control, **kwargs)
         stored = state.stateful_callbacks.get(type(self).__name__, {})
         counter = "early_stopping_patience_counter"
@@ -23,7 +29,7 @@ class EarlyStopping(EarlyStoppingCallback):
 
     @property
     def is_over(self) -> bool:
-        """Whether as many evaluations as allowed brought no better value."""
+        """Return whether as many evaluations as allowed brought no better value."""
         return self.early_stopping_patience_counter >= self.early_stopping_patience
 
 
@@ -31,8 +37,8 @@ class TrainingProgress(TrainerCallback):
     """Sets the epoch of the sampler, prevents steps after the last one, and logs at checkpoints.
 
     Accelerate also sets the epoch of samplers, but not when several processes resume a run. A run
-    that continues from its last step would take one more step. At each checkpoint a line is logged
-    and the means start anew, so that a resumed run logs the same lines as a run without a stop.
+    that resumes from its last step would take one more step. At each checkpoint a line is logged
+    and the means begin again, so that a resumed run logs the same lines as a run without a stop.
 
     Args:
         sampler: the sampler of the groups.
@@ -65,3 +71,89 @@ class TrainingProgress(TrainerCallback):
     def on_epoch_end(self, args, state, control, **_: object) -> None:
         """Log a line at each checkpoint and each evaluation."""
         control.should_log |= control.should_save or control.should_evaluate
+
+
+class StopAtNonFinite(TrainerCallback):
+    """Ends a run on all processes before the next log line or checkpoint, if a loss is not finite.
+
+    The first such group is kept on the device, so that the training does not wait for it.
+
+    Args:
+        device: the device of the losses.
+        groups: the pair groups that the model trains on.
+        accelerator: communicates with all processes.
+    """
+
+    def __init__(
+        self, device: torch.device | str, groups: PairGroups, accelerator: Accelerator
+    ) -> None:
+        # Step, epoch and index of the group; how many losses of its batch are not finite, and all.
+        self.first = torch.full((5,), -1, dtype=torch.int64, device=device)
+        self._groups = groups
+        self._accelerator = accelerator
+
+    def add(self, step: int, places: Tensor, losses: Tensor) -> None:
+        """Check the losses of a batch.
+
+        Args:
+            step: number of optimizer steps before the batch.
+            places: epoch and index of each group, (groups, 2).
+            losses: loss of each group, (groups,).
+        """
+        wrong = ~losses.detach().isfinite()
+        place = places.index_select(0, wrong.int().argmax().reshape(1))[0]
+        counts = torch.stack([wrong.sum(), wrong.new_full((), len(wrong), dtype=torch.int64)])
+        row = torch.cat([places.new_full((1,), step), place, counts])
+        self.first = torch.where(wrong.any() & (self.first[0] < 0), row, self.first)
+
+    def on_step_end(self, args, state, control, **context) -> None:
+        """Check before the trainer logs, evaluates or saves.
+
+        Raises:
+            HarpError: a loss was not finite.
+        """
+        if control.should_log or control.should_save or control.should_evaluate:
+            self._check(context["model"])
+
+    on_epoch_end = on_step_end
+
+    def on_train_end(self, args, state, control, **context) -> None:
+        """Check the losses and the weights before the trained model is saved.
+
+        Raises:
+            HarpError: a loss was not finite, or a weight is not.
+        """
+        model = context["model"]
+        self._check(model)
+        is_broken = torch.tensor([_broken_weight(model) is not None], device=args.device)
+        if self._accelerator.gather(is_broken).any():
+            raise HarpError(f"after the last step {_broken(model)}")
+
+    def _check(self, model: nn.Module) -> None:
+        rows = self._accelerator.gather(self.first[None]).tolist()
+        first = min((row for row in rows if row[0] >= 0), default=None)
+        if first is None:
+            return
+        step, epoch, index, wrong, count = first
+        group = self._groups.group(epoch, index)
+        label = getattr(self._groups, "label", None)
+        name = f", {label(index)}" if label else ""
+        query = " ".join(group.positive.query.split())[:_QUERY_CHARACTERS]
+        others = "the other losses are finite: check the texts and scores of this example"
+        raise HarpError(
+            f"the loss is not finite at step {step + 1}, for {wrong} of {count} groups of a batch: "
+            f"the first is {group.task}, epoch {epoch}, index {index}{name}, {query!r}; "
+            f"{others if wrong < count else _broken(model)}"
+        )
+
+
+def _broken_weight(model: nn.Module) -> str | None:
+    """Return the name of the first weight that is not finite, None if all are finite."""
+    named = model.named_parameters()
+    return next((name for name, w in named if not w.detach().isfinite().all()), None)
+
+
+def _broken(model: nn.Module) -> str:
+    name = _broken_weight(model)
+    weight = f" ({name})" if name else ""
+    return f"the weights are no longer finite{weight}: lower learning_rate, or train in fp32"

@@ -13,6 +13,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from ..models.loading import PACKAGE_PREFIX
 from ..models.trainable import ModelDescription
 from ..tasks import TASKS
+from ..work.artifact import Provenance
 from .losses import CITATIONS, WeightedSum
 from .validation import ValidationOptions
 
@@ -31,20 +32,23 @@ def cited(recipe: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys([HARP, *filter(None, [*tasks, *losses])]))
 
 
-def model_card(manifest: Mapping[str, Any], description: ModelDescription) -> ModelCard:
+def model_card(
+    made_from: Provenance, facts: Mapping[str, Any], description: ModelDescription
+) -> ModelCard:
     """Make the card of a checkpoint; the same run always has the same card.
 
     Args:
-        manifest: the manifest of the checkpoint.
+        made_from: what the run is made from.
+        facts: what the manifest of the checkpoint says besides.
         description: what the card says about the kind of model.
     """
-    recipe = manifest["recipe"]
+    recipe = made_from.settings
     loss = WeightedSum(recipe["losses"])
-    ranks = loss.needs_scores or not manifest["untrained_weights"]
+    ranks = loss.needs_scores or not facts["untrained_weights"]
     name = recipe["model"]
     is_finetuned = "build_dir" not in recipe
     title = description.finetuned_title if is_finetuned else description.pretrained_title
-    measured = list(_measured(manifest, description.pipeline_tag)) or None
+    measured = list(_measured(recipe, facts["metrics"], description.pipeline_tag)) or None
     data = ModelCardData(
         language=recipe.get("language"),
         license=recipe.get("license"),
@@ -64,8 +68,8 @@ def model_card(manifest: Mapping[str, Any], description: ModelDescription) -> Mo
         mlm=loss.needs_mlm,
         ranks=ranks,
         origin=_origin(recipe, is_finetuned=is_finetuned),
-        tables=list(_tables(manifest)),
-        citations=bibtex(manifest["citations"]),
+        tables=list(_tables(made_from, facts)),
+        citations=bibtex(facts["citations"]),
     )
 
 
@@ -89,12 +93,13 @@ def _on_the_hub(dataset: str | None) -> list[str] | None:
     return ["irds/" + dataset.removeprefix("irds:").replace("/", "_")]
 
 
-def _measured(manifest: Mapping[str, Any], task: str) -> Iterable[EvalResult]:
+def _measured(
+    recipe: Mapping[str, Any], metrics: Mapping[str, Any], task: str
+) -> Iterable[EvalResult]:
     """Yield what was measured on the queries of ``validation_dataset``, for the model index."""
-    recipe = manifest["recipe"]
     dataset = recipe.get("validation_dataset")
     for measure in recipe.get("validation_measures") or ValidationOptions().validation_measures:
-        value = manifest["metrics"].get(f"eval_{measure}")
+        value = metrics.get(f"eval_{measure}")
         if dataset and value is not None:
             yield EvalResult(
                 task_type=task,
@@ -115,18 +120,20 @@ def _origin(recipe: Mapping[str, Any], *, is_finetuned: bool) -> str:
     return "Trained by harp_plugin on queries with positive and negative passages."
 
 
-def _tables(manifest: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, str], list]]:
+def _tables(
+    made_from: Provenance, facts: Mapping[str, Any]
+) -> Iterable[tuple[str, tuple[str, str], list]]:
     """Yield the heading, the names of the columns and the rows of each table."""
-    recipe = manifest["recipe"]
-    options = {**recipe, "seed": manifest["seed"], "processes": manifest["processes"]}
-    counts = {**manifest["counts"], "groups in an epoch": manifest["groups_per_epoch"]}
-    metrics = {"step": manifest["best_step"] or manifest["steps"], **manifest["metrics"]}
+    recipe = made_from.settings
+    options = {**recipe, "seed": facts["seed"], "data": None}
+    counts = {**facts["counts"], "groups in an epoch": recipe["groups_per_epoch"]}
+    metrics = {"step": facts["best_step"] or facts["steps"], **facts["metrics"]}
     for heading, names, rows in (
         ("Training data", ("what", "count"), counts),
         ("Losses", ("loss", "weight"), recipe["losses"]),
         ("At this step", ("measure", "value"), metrics),
         ("Options", ("option", "value"), options),
-        ("Versions", ("package", "version"), manifest["versions"]),
+        ("Versions", ("package", "version"), made_from.versions),
     ):
         values = [(name, value) for name, value in rows.items() if value is not None]
         yield heading, names, [(_cell(name), _cell(value)) for name, value in values]

@@ -14,6 +14,7 @@ __all__ = ["OPTIONS_WITHOUT_EFFECT", "recipe"]
 
 OPTIONS_WITHOUT_EFFECT = (
     "accelerator_config",
+    "accept_other_versions",
     "dataloader_multiprocessing_context",
     "dataloader_num_workers",
     "dataloader_persistent_workers",
@@ -23,7 +24,6 @@ OPTIONS_WITHOUT_EFFECT = (
     "disable_tqdm",
     "enable_jit_checkpoint",
     "hub_",
-    "keep",
     "local_rank",
     "log_",
     "logging_",

@@ -6,9 +6,6 @@ import logging
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
-
-from transformers import TrainerState
 
 from ..errors import HarpError
 from ..models.loading import load_tokenizer
@@ -18,13 +15,12 @@ from ..tasks.registry import check_negatives
 from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules
 from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
-from .checkpoints import DescribedCheckpoints
 from .data import GroupCollator, GroupDataset, PairGroups
-from .folder import RunFolder
 from .inputs import check_output_dir, fingerprints
 from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
 from .recipe import recipe
+from .run_folder import RunFolder
 from .taught import TaughtGroups, Teacher
 from .trainer import HarpTrainer
 from .validation import Validation
@@ -144,12 +140,11 @@ def fit(
         inputs=fingerprints(model_args, data_args, training_args)
         | ({} if held_out is None else {"held_out": getattr(held_out, "fingerprint", "")}),
         counts=getattr(groups, "counts", None),
-        rules=OverwriteRules(training_args.overwrite, training_args.keep),
+        rules=OverwriteRules(training_args.overwrite, training_args.accept_other_versions),
     )
-    if folder.is_finished():
+    if folder.artifact.is_finished():
         logger.info("%s is finished: nothing to train", folder.path)
         return folder.path
-    folder.check()
     if training_args.process_index == 0:
         for sentence in getattr(groups, "shortages", list)():
             logger.warning("%s", sentence)
@@ -158,8 +153,6 @@ def fit(
     )
     is_writer = training_args.process_index == 0
     with one_writer(folder.path) if is_writer else nullcontext():
-        if is_writer:
-            folder.check()
         _train(trainer, folder, training_args)
     return folder.path
 
@@ -174,25 +167,15 @@ def _check_kind(model_args: HarpModelArguments, loss: WeightedSum) -> None:
 def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingArguments) -> None:
     """Train from the folder's last checkpoint to its end, and publish the model there."""
     with training_args.main_process_first(local=False):
-        folder.claim()
+        if trainer.is_world_process_zero():
+            folder.start()
         checkpoint = folder.last_checkpoint(training_args.resume_from_checkpoint)
-    model = trainer.trained_model
-
-    def state_of(state: TrainerState) -> dict[str, Any]:
-        return {
-            "log": state.log_history,
-            "steps": state.global_step,
-            "fresh_weights": model.new_weights,
-            "untrained_weights": trainer.untrained,
-        }
-
-    described = DescribedCheckpoints(folder, state_of, trainer.save_total_limit)
-    trainer.add_callback(described)
+    trainer.folder = folder
     trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model(str(folder.partial))
     if trainer.is_world_process_zero():
-        described.remove_old(trainer.state)  # what a kill has kept from it
-        folder.publish(state_of(trainer.state) | {"best_step": trainer.best_step})
+        trainer.remove_old_checkpoints()  # what a kill has kept from it
+        folder.publish(trainer.facts | {"best_step": trainer.best_step})
     trainer.accelerator.wait_for_everyone()
     if training_args.world_size > 1:
         # A thread of Gloo drops the tensors of the last exchange after the exchange is over; a

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerControl
 from transformers.integrations import is_deepspeed_zero3_enabled
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -20,14 +21,12 @@ from ..errors import HarpError, one_line
 from ..models.cpu_modules import EmbeddingGradient, use_cpu_modules
 from ..models.trainable import Batch, TrainableModel
 from .arguments import HarpTrainingArguments
-from .callbacks import EarlyStopping, TrainingProgress
-from .checkpoint_files import begin, fault
-from .checks import check_batches
+from .callbacks import EarlyStopping, StopAtNonFinite, TrainingProgress
 from .data import EpochSampler, GroupCollator, GroupDataset
-from .finite import NonFinite, StopAtNonFinite
 from .held_out import held_out_batches
 from .losses import WeightedSum
 from .meters import Meters
+from .run_folder import RunFolder, cannot_resume
 from .tevatron import TevatronTrainer
 from .validation import Validation, measure_on_first_process
 
@@ -44,7 +43,7 @@ class HarpTrainer(TevatronTrainer):
 
     Attributes:
         untrained: names of the weights of such a head.
-        save_total_limit: how many checkpoints `DescribedCheckpoints` keeps.
+        folder: where checkpoints are committed; None for checkpoints of transformers alone.
 
     Args:
         model: the model to train.
@@ -75,10 +74,10 @@ class HarpTrainer(TevatronTrainer):
         held_out: GroupDataset | None = None,
         validation: Validation | None = None,
     ) -> None:
-        check_batches(args, len(train_dataset))
-        # The trainer would remove every folder with the name of a checkpoint; DescribedCheckpoints
-        # removes only checkpoints.
-        self.save_total_limit = args.save_total_limit
+        _check_batches(args, len(train_dataset))
+        self.folder: RunFolder | None = None
+        # The trainer would remove every folder whose name is like that of a checkpoint.
+        self._save_total_limit = args.save_total_limit
         args = copy(args)
         args.save_total_limit = None
         self.loss = loss
@@ -102,10 +101,10 @@ class HarpTrainer(TevatronTrainer):
         self.remove_callback(PrinterCallback)
         if args.early_stopping_patience:
             self.add_callback(self.early_stopping)
-        self.non_finite = NonFinite(args.device)
+        groups = train_dataset.groups
+        self.non_finite = StopAtNonFinite(args.device, groups, self.accelerator)
         if not args.logging_nan_inf_filter:
-            groups = train_dataset.groups
-            self.add_callback(StopAtNonFinite(self.non_finite, groups, self.accelerator))
+            self.add_callback(self.non_finite)
         self.meters = self.new_meters()
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
         self.embedding_gradient: EmbeddingGradient | None = None
@@ -303,13 +302,39 @@ class HarpTrainer(TevatronTrainer):
             return {}
         return super()._evaluate(trial, ignore_keys_for_eval, skip_scheduler)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says of the model at the present step."""
+        return {
+            "log": self.state.log_history,
+            "steps": self.state.global_step,
+            "fresh_weights": self.trained_model.new_weights,
+            "untrained_weights": self.untrained,
+        }
+
+    def _get_output_dir(self, trial: Any) -> str:
+        return super()._get_output_dir(trial) if self.folder is None else str(self.folder.staging)
+
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        name = f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
-        if self.args.should_save:
-            begin(Path(str(self.args.output_dir)) / name)
+        """Write a checkpoint as transformers does, and rename it when all processes are done."""
         super()._save_checkpoint(model, trial)
-        # Each process must write its part before the first process describes the checkpoint.
+        if self.folder is None:
+            return
+        state, name = self.state, f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        best = self.folder.path / f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}"
+        if best.name == name or best.is_dir():
+            state.best_model_checkpoint = str(best)
         self.accelerator.wait_for_everyone()
+        if self.args.should_save:
+            state.save_to_json(str(self.folder.staging / name / TRAINER_STATE_NAME))
+            self.folder.commit_checkpoint(name, self.facts)
+            self.remove_old_checkpoints()
+        self.accelerator.wait_for_everyone()
+
+    def remove_old_checkpoints(self) -> None:
+        """Remove the checkpoints beyond ``save_total_limit``."""
+        assert self.folder is not None
+        self.folder.remove_old(self._save_total_limit, self.state.best_model_checkpoint)
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         if self.args.should_save:
@@ -353,12 +378,6 @@ class HarpTrainer(TevatronTrainer):
             super()._load_rng_state(checkpoint)
 
     def _load_best_model(self) -> None:
-        best = Path(str(self.state.best_model_checkpoint))
-        if reason := fault(best, self.args.world_size):
-            raise HarpError(
-                f"the best checkpoint cannot be loaded: {reason}; restore it, or remove {best} and "
-                "all later checkpoints and run again"
-            )
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             super()._load_best_model()
         else:
@@ -385,8 +404,7 @@ def _checkpoint_errors(checkpoint: str | None) -> Iterator[None]:
     except (HarpError, MemoryError):
         raise
     except Exception as error:
-        reason = one_line(" ".join(str(error).split())[:200])
-        raise HarpError(f"cannot go on from {checkpoint}: {reason}") from error
+        raise cannot_resume(Path(str(checkpoint)), error) from error
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> None:
@@ -394,3 +412,28 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> No
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)
+
+
+def _check_batches(args: HarpTrainingArguments, groups: int) -> None:
+    """Check that each batch can have whole groups, and that each group belongs to one process.
+
+    Raises:
+        HarpError: there are fewer groups than one global batch needs, one process would split its
+            batches over several GPUs, or several processes would have the same group.
+    """
+    if args.n_gpu > 1:
+        raise HarpError(
+            f"{args.n_gpu} GPUs and one process would split pair groups: start one process for "
+            "each GPU with `torchrun --nproc-per-node gpu`, or set CUDA_VISIBLE_DEVICES to one"
+        )
+    batch = args.train_batch_size * args.world_size
+    if groups < batch and args.dataloader_drop_last:
+        raise HarpError(
+            f"{groups} pair groups are fewer than one batch of {batch}: lower "
+            "per_device_train_batch_size, or give more data"
+        )
+    if args.world_size > 1 and not args.dataloader_drop_last:
+        raise HarpError(
+            "without dataloader_drop_last several processes would see some pair groups twice: "
+            "leave it on"
+        )

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from ..errors import HarpError
-from ..models.devices import choose_device
-from ..models.loading import load_tokenizer, longest_input
+from ..models.loading import choose_device, load_tokenizer, longest_input
 from .encoders import load_encoder
 from .tokens import TokenizedTexts, Tokenizer
 from .weighed_texts import WeighedTexts

@@ -65,7 +65,7 @@ def recipe(tiny_bert, run_file, tmp_path):
 
 
 def manifest_of(folder):
-    return json.loads((folder / "harp_manifest.json").read_text())
+    return json.loads((folder / "manifest.json").read_text())
 
 
 @pytest.mark.parametrize(("held_out", "fewer"), [(True, 6), (False, 0)])
@@ -78,7 +78,7 @@ def test_queries_that_validate_are_not_learnt_from(held_out, fewer, recipe, run_
     model_args, data_args, training_args, _ = parser.read([], path)
     everything = len(data_args.groups(42))
     out = train.finetune(model_args, data_args, training_args)
-    assert manifest_of(out)["groups_per_epoch"] == everything - fewer
+    assert manifest_of(out)["settings"]["groups_per_epoch"] == everything - fewer
     assert manifest_of(out)["metrics"].keys() >= {"eval_nDCG@10", "eval_RR@10", "loss/lce"}
 
 

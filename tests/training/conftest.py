@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import fields
 
 import pytest
 import torch
@@ -86,13 +87,6 @@ def groups() -> SentenceGroups:
 @pytest.fixture
 def options(tiny_bert, tmp_path):
     """Makes the three dataclasses of a ten-step run, changed as asked."""
-    from transformers import HfArgumentParser
-
-    from harp_plugin.training.arguments import (
-        HarpDataArguments,
-        HarpModelArguments,
-        HarpTrainingArguments,
-    )
 
     def make(**changes):
         recipe = {
@@ -110,10 +104,46 @@ def options(tiny_bert, tmp_path):
             "disable_tqdm": True,
             **changes,
         }
-        parser = HfArgumentParser((HarpModelArguments, HarpDataArguments, HarpTrainingArguments))
-        return parser.parse_dict(recipe)
+        return parse(recipe)
 
     return make
+
+
+def parse(recipe):
+    """Make the three dataclasses of a pre-training from one flat recipe."""
+    from harp_plugin.training.arguments import PRETRAINING
+
+    return tuple(
+        options(**{f.name: recipe[f.name] for f in fields(options) if f.name in recipe})
+        for options in PRETRAINING
+    )
+
+
+def four_steps(model, folder, groups=None, /, **changes):
+    """Train for four steps, with checkpoints at steps 2 and 4, changed as asked."""
+    from harp_plugin.training.run import fit
+
+    recipe = {
+        "model": str(model),
+        "build_dir": "unread",
+        "tasks": {"rqp": 1, "qdm": 1},
+        "output_dir": str(folder),
+        "max_length": 40,
+        "per_device_train_batch_size": 5,
+        "max_steps": 4,
+        "logging_steps": 1,
+        "save_steps": 2,
+        "use_cpu": True,
+        "disable_tqdm": True,
+        **changes,
+    }
+    return fit(groups or SentenceGroups(), *parse(recipe))
+
+
+@pytest.fixture(scope="session")
+def four_step_run(tiny_bert, tmp_path_factory):
+    """The folder of a finished run of four steps; tests copy it."""
+    return four_steps(tiny_bert, tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.fixture

@@ -8,16 +8,20 @@ from huggingface_hub import ModelCard, metadata_load
 
 from harp_plugin.cli import main
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
-from harp_plugin.models.folder import MANIFEST
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.card import CARD, HARP, bibtex, cited, is_on_the_hub, model_card
 from harp_plugin.training.losses import CITATIONS, LOSSES
 from harp_plugin.training.run import fit
+from harp_plugin.work.artifact import MANIFEST, Provenance
 from harp_plugin.work.records import read_record
 
 from .conftest import DyingGroups, Killed, SentenceGroups
 
 pytestmark = pytest.mark.integration
+
+
+FACTS = {"steps": 3, "best_step": None, "seed": 1, "counts": {}, "metrics": {}}
+FACTS |= {"untrained_weights": [], "citations": [HARP]}
 
 
 def table(card, heading):
@@ -78,14 +82,11 @@ def test_same_bytes_after_a_kill(options, tmp_path):
 
 
 def test_scoring_head_that_nothing_trained_is_told():
-    manifest = {
-        "recipe": {"model": "google/bert_uncased_L-2_H-128_A-2", "tasks": {"ltm": 1}},
-        **{"untrained_weights": ["classifier.weight"], "seed": 1, "counts": {}, "metrics": {}},
-        **{"groups_per_epoch": 9, "steps": 3, "best_step": None, "processes": 1, "versions": {}},
-        "citations": cited({"tasks": ["ltm"], "losses": ["mlm"]}),
-    }
-    manifest["recipe"] |= {"losses": {"mlm": 1.0}, "build_dir": "b", "fields": ["a|b"]}
-    card = model_card(manifest, TrainableCrossEncoder.description)
+    settings = {"model": "google/bert_uncased_L-2_H-128_A-2", "tasks": {"ltm": 1}}
+    settings |= {"losses": {"mlm": 1.0}, "build_dir": "b", "fields": ["a|b"]}
+    facts = FACTS | {"untrained_weights": ["classifier.weight"], "citations": cited(settings)}
+    made_from = Provenance(settings | {"groups_per_epoch": 9})
+    card = model_card(made_from, facts, TrainableCrossEncoder.description)
     assert card.data.base_model == "google/bert_uncased_L-2_H-128_A-2"
     assert card.data.pipeline_tag == "fill-mask"
     assert "**Its scoring head was not trained:**" in card.text
@@ -94,16 +95,11 @@ def test_scoring_head_that_nothing_trained_is_told():
 
 
 def test_measures_of_validation_stand_in_the_model_index():
-    manifest = {
-        "recipe": {
-            **{"model": "bert-base-uncased", "dataset": "msmarco-passage/train"},
-            **{"losses": {"lce": 1.0}, "validation_dataset": "vaswani"},
-        },
-        **{"untrained_weights": [], "seed": 1, "counts": {}, "groups_per_epoch": 9, "steps": 3},
-        **{"best_step": None, "processes": 1, "versions": {"torch": "2"}, "citations": [HARP]},
-        "metrics": {"loss": 0.5, "eval_loss": 0.1, "eval_nDCG@10": 0.25, "step": 3},
-    }
-    card = model_card(manifest, TrainableCrossEncoder.description)
+    settings = {"model": "bert-base-uncased", "dataset": "msmarco-passage/train"}
+    settings |= {"losses": {"lce": 1.0}, "validation_dataset": "vaswani", "groups_per_epoch": 9}
+    metrics = {"loss": 0.5, "eval_loss": 0.1, "eval_nDCG@10": 0.25, "step": 3}
+    made_from, facts = Provenance(settings, {"torch": "2"}), FACTS | {"metrics": metrics}
+    card = model_card(made_from, facts, TrainableCrossEncoder.description)
     (result,) = card.data.eval_results
     assert (result.metric_type, result.metric_value) == ("nDCG@10", 0.25)
     assert (result.task_type, result.dataset_type) == ("text-ranking", "vaswani")

@@ -9,8 +9,8 @@ from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.ranking.scorer import Scorer
 from harp_plugin.training.run import fit
 
-from .conftest import SentenceGroups
-from .test_tevatron import on_main, parse, short_recipe  # noqa: F401
+from .conftest import SentenceGroups, parse
+from .test_tevatron import on_main, short_recipe  # noqa: F401
 from .tiny_models import KINDS, save_tiny_model
 
 PAIRS = [

@@ -72,9 +72,9 @@ def test_a_fine_tuned_checkpoint_ranks(recipe, tiny_bert, tmp_path, capsys):
     assert main(["finetune", recipe(), "--fields", "title", "text"]) == 0
     out = tmp_path / "out"
     assert capsys.readouterr().out == f"checkpoint: {out}\n"
-    manifest = json.loads((out / "harp_manifest.json").read_text())
-    assert manifest["recipe"]["losses"] == {"lce": 1.0} and manifest["steps"] == 4
-    assert manifest["groups_per_epoch"] > 40 and len(manifest["data"]) == 64
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["settings"]["losses"] == {"lce": 1.0} and manifest["steps"] == 4
+    assert manifest["settings"]["groups_per_epoch"] > 40 and len(manifest["settings"]["data"]) == 64
     assert {"loss/lce", "finetune/accuracy", "finetune/loss"} <= manifest["metrics"].keys()
     name = "bert.encoder.layer.0.output.dense.weight"
     before, after = (load_file(folder / "model.safetensors") for folder in (tiny_bert, out))
@@ -136,10 +136,10 @@ def teacher(recipe, tmp_path):
 @pytest.mark.parametrize("loss", ["margin_mse", "kl"])
 def test_learning_from_a_teachers_run(loss, recipe, teacher, tmp_path):
     assert main(["finetune", recipe(teacher_run=teacher, losses={loss: 1, "lce": 0.1})]) == 0
-    manifest = json.loads((tmp_path / "out" / "harp_manifest.json").read_text())
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert {f"loss/{loss}", "loss/lce"} <= manifest["metrics"].keys()
     assert manifest["counts"]["documents left out, without a teacher score"] > 100
-    assert manifest["counts"]["queries"] == manifest["groups_per_epoch"]
+    assert manifest["counts"]["queries"] == manifest["settings"]["groups_per_epoch"]
 
 
 @pytest.mark.parametrize("loss", ["margin_mse", "kl"])
@@ -191,7 +191,8 @@ def test_learning_from_json_lines(recipe, tmp_path):
     path = recipe(dataset=None, negatives_run=None, train_file=[str(file) for file in files])
     assert main(["finetune", path]) == 0
     assert (
-        json.loads((tmp_path / "out" / "harp_manifest.json").read_text())["groups_per_epoch"] == 8
+        json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]["groups_per_epoch"]
+        == 8
     )
 
 

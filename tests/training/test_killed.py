@@ -11,7 +11,7 @@ import time
 import pytest
 
 STEPS = 60
-BYTES = ("model.safetensors", "training_log.json", "harp_manifest.json", "config.json")
+BYTES = ("model.safetensors", "training_log.json", "manifest.json", "config.json")
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_killed_twice_at_random_moments(start, tmp_path):
     rng = random.Random(seed)
     for low, high in ((1, 20), (24, 40)):
         kill_after(start(killed), killed, rng.randint(low, high), rng.uniform(0, 0.1))
-    assert not (killed / "harp_manifest.json").exists()
+    assert not (killed / "manifest.json").exists()
     finish(start(killed))
     for name in BYTES:
         assert (whole / name).read_bytes() == (killed / name).read_bytes(), f"{name}, seed {seed}"

@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file
 from torch import multiprocessing
 
-from harp_plugin.models.folder import WEIGHTS
+from harp_plugin.models.loading import WEIGHTS
 from harp_plugin.training.run import fit
 
-from .conftest import DyingGroups, Killed, SentenceGroups
+from .conftest import DyingGroups, Killed, SentenceGroups, parse
 
 OF_A_BI_ENCODER = {"losses": {"contrastive": {"temperature": 5}}, "model_kind": "bi-encoder"}
 
@@ -34,19 +34,6 @@ def join(rank: int, port: int) -> None:
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT=str(port),
     )
-
-
-def parse(recipe: dict):
-    from transformers import HfArgumentParser
-
-    from harp_plugin.training.arguments import (
-        HarpDataArguments,
-        HarpModelArguments,
-        HarpTrainingArguments,
-    )
-
-    parser = HfArgumentParser((HarpModelArguments, HarpDataArguments, HarpTrainingArguments))
-    return parser.parse_dict(recipe)
 
 
 def train_one_of_two(rank: int, port: int, recipe: dict, killed: bool = False) -> None:

@@ -15,8 +15,8 @@ from torch import multiprocessing
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.run import fit
 
-from .conftest import SentenceGroups
-from .test_processes import free_port, join, log_of, parse
+from .conftest import SentenceGroups, parse
+from .test_processes import free_port, join, log_of
 
 SHARDED = {
     "fsdp": True,
@@ -94,13 +94,13 @@ def test_sharded_training_is_unsharded_training_and_resumes(still_bert, tmp_path
     assert weights[0].keys() == weights[1].keys()
     for name, weight in weights[0].items():
         torch.testing.assert_close(weights[1][name], weight, atol=1e-4, rtol=1e-4)
-    best = json.loads((sharded / "harp_manifest.json").read_text())["metrics"]["eval_score"]
+    best = json.loads((sharded / "manifest.json").read_text())["metrics"]["eval_score"]
     loaded = Scorer(str(sharded)).score(["query"], ["document"])
     assert loaded[0] == pytest.approx(best, abs=1e-6)
 
     shutil.copytree(sharded, tmp_path / "resumed")
     shutil.rmtree(tmp_path / "resumed" / "checkpoint-4")
-    for name in ("harp_manifest.json", "config.json", "model.safetensors", "training_log.json"):
+    for name in ("manifest.json", "config.json", "model.safetensors", "training_log.json"):
         (tmp_path / "resumed" / name).unlink()
     resumed = train("resumed", **SHARDED)
     for name in ("model.safetensors", "training_log.json"):

@@ -13,25 +13,20 @@ import torch
 from accelerate.data_loader import DataLoaderShard
 from safetensors.torch import load_file
 from torch import multiprocessing
-from transformers import AutoModelForSequenceClassification, HfArgumentParser
+from transformers import AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
-from harp_plugin.models.folder import MANIFEST
 from harp_plugin.models.pairs import PackedPairs, PairEncoder
-from harp_plugin.training.arguments import (
-    HarpDataArguments,
-    HarpModelArguments,
-    HarpTrainingArguments,
-)
 from harp_plugin.training.data import GroupDataset
-from harp_plugin.training.folder import LOG
 from harp_plugin.training.held_out import split_batches
 from harp_plugin.training.run import fit
+from harp_plugin.training.run_folder import LOG
 from harp_plugin.training.tevatron import IS_MAIN, TevatronTrainer
 from harp_plugin.training.trainer import HarpTrainer
+from harp_plugin.work.artifact import MANIFEST
 
-from .conftest import ManyNegatives, SentenceGroups
+from .conftest import ManyNegatives, SentenceGroups, parse
 from .test_processes import free_port
 from .test_trainer import trainer_of, without_dropout
 
@@ -181,11 +176,6 @@ def evaluate_one_of_two(rank: int, port: int, recipe: dict, folder: str) -> None
     torch.distributed.destroy_process_group()
 
 
-def parse(recipe: dict):
-    parser = HfArgumentParser((HarpModelArguments, HarpDataArguments, HarpTrainingArguments))
-    return parser.parse_dict(recipe)
-
-
 def short_recipe(model: Path, folder: Path) -> dict:
     return {
         "model": str(model),
@@ -247,8 +237,7 @@ torch.set_num_threads(1)
 from harp_plugin.training.run import fit
 from harp_plugin.training.trainer import HarpTrainer
 from harp_plugin.training.arguments import HarpTrainingArguments
-from tests.training.conftest import SentenceGroups
-from tests.training.test_tevatron import parse
+from tests.training.conftest import SentenceGroups, parse
 fit(SentenceGroups(), *parse(json.loads(sys.argv[1])))
 print(json.dumps([type.__bases__[-1].__module__ for type in (HarpTrainer, HarpTrainingArguments)]))
 """
@@ -264,7 +253,7 @@ def test_main_trains_the_same_bits(on_main, tiny_bert, tmp_path):
         first, second = ((tmp_path / folder / name).read_bytes() for folder in ("here", "there"))
         assert first == second, name
     recipes = [
-        json.loads((tmp_path / folder / MANIFEST).read_text())["recipe"]
+        json.loads((tmp_path / folder / MANIFEST).read_text())["settings"]
         for folder in ("here", "there")
     ]
     assert recipes[0] == recipes[1]

@@ -52,5 +52,5 @@ def test_two_nodes_train_what_one_process_trains(encyclopedia_build, still_bert,
     assert one.keys() == two.keys()
     for name, weight in one.items():
         torch.testing.assert_close(two[name], weight, atol=1e-6, rtol=1e-5)
-    manifest = json.loads((tmp_path / "two" / "harp_manifest.json").read_text())
-    assert manifest["processes"] == 2
+    manifest = json.loads((tmp_path / "two" / "manifest.json").read_text())
+    assert manifest["settings"]["processes"] == 2

@@ -13,12 +13,12 @@ import pandas as pd
 
 from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
-from ...models.folder import MANIFEST
 from ...ranking.options import names_of_part
 from ...ranking.versions import scoring_versions
-from ...training.checkpoint_files import remove_weights
 from ...training.judged_arguments import FinetuneDataArguments
 from ...training.recipe import OPTIONS_WITHOUT_EFFECT
+from ...training.run_folder import remove_weights
+from ...work.artifact import MANIFEST
 from ...work.hashes import file_hash
 from ..rerankers import make_reranker, rerank
 from ..runs import stored_run

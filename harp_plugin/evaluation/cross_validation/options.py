@@ -19,7 +19,7 @@ _SYSTEM_OPTIONS = ("finetuning", "allow_untrained")
 _SET_BY_CROSS_VALIDATION = {
     *("model", "model_name_or_path", "overwrite_output_dir"),
     *("dataset", "train_file", "fields", "queries", "query_ids", "validation_query_ids"),
-    *("output_dir", "seed", "overwrite", "keep", "resume_from_checkpoint"),
+    *("output_dir", "seed", "overwrite", "accept_other_versions", "resume_from_checkpoint"),
     *("quiet", "disable_tqdm"),
 }
 """Options of fine-tuning that a user may not name."""

@@ -123,7 +123,7 @@ class Recipes:
             "seed": condition.seed,
             "output_dir": str(folder / f"{fold_run.name}{part}"),
             "overwrite": options.overwrite,
-            "keep": options.keep,
+            "accept_other_versions": options.keep,
             "quiet": True,
         }
         return {name: value for name, value in values.items() if value is not None}

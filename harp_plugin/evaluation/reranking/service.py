@@ -18,8 +18,7 @@ from tqdm.auto import tqdm
 from ...collections.dataset import Dataset
 from ...collections.run import QueryResults, count_lines, is_stream, results_by_query, run_lines
 from ...errors import HarpError
-from ...models.devices import choose_device
-from ...models.loading import model_fingerprint
+from ...models.loading import choose_device, model_fingerprint
 from ...ranking import HarpReranker
 from ...ranking.versions import scoring_versions
 from ...work.hashes import file_hash

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import HarpError
-from ...models.devices import choose_device
-from ...models.folder import check_model_folder
-from ...models.loading import model_errors, model_fingerprint, resolve_model, without_notices
+from ...models.loading import (
+    check_model_folder,
+    choose_device,
+    model_errors,
+    model_fingerprint,
+    resolve_model,
+    without_notices,
+)
 from ...work.hashes import file_hash
 from ...work.versions import package_versions
 from ..versions import scoring_versions
@@ -112,7 +117,7 @@ class Encoder:
         with self._lock:
             folder, device = Path(resolve_model(self.model)), choose_device(self.device)
             if folder.is_dir():
-                check_model_folder(folder, weights=True)
+                check_model_folder(folder)
                 _check_parts(folder)
             options = self.normalize, self.max_length
             packed = TextVectors.load(self.model, device, self.dtype, *options)

@@ -74,9 +74,9 @@ def test_few_queries_are_the_first_of_the_few_shot_order(done):
         learnt = {}
         for cell in CELLS.values():
             folder = done.path / "finetuning" / cell / f"fold-{number}"
-            manifest = json.loads((folder / "harp_manifest.json").read_text())
-            learnt[cell] = manifest["groups_per_epoch"]
-            assert manifest["recipe"].get("queries") in (None, 2)
+            manifest = json.loads((folder / "manifest.json").read_text())
+            learnt[cell] = manifest["settings"]["groups_per_epoch"]
+            assert manifest["settings"].get("queries") in (None, 2)
         for (count, _), cell in CELLS.items():
             assert learnt[cell] == (2 if count == "2" else len(usable))
 
@@ -121,8 +121,8 @@ def test_negatives_come_from_deeper_than_what_is_reranked(done, judged):
     for name, depth in (("runs/first-stage.run", 8), ("finetuning/first-stage.run", 20)):
         run = read_run(done.path / name)
         assert run.equals(whole[whole["rank"] < depth].reset_index(drop=True))
-    manifest = done.path / "finetuning" / "fast-2-queries-seed-42" / "fold-1" / "harp_manifest.json"
-    negatives_run = json.loads(manifest.read_text())["recipe"]["negatives_run"]
+    manifest = done.path / "finetuning" / "fast-2-queries-seed-42" / "fold-1" / "manifest.json"
+    negatives_run = json.loads(manifest.read_text())["settings"]["negatives_run"]
     assert negatives_run == str(done.path / "finetuning" / "first-stage.run")
 
 
@@ -222,7 +222,7 @@ def test_it_goes_on_where_it_stopped_and_gives_the_same_bytes(
     cross_validate(make(tmp_path))
     assert calls == []
     kept = {path.name for path in tmp_path.glob("finetuning/*/fold-*/*")}
-    assert {"harp_manifest.json", "harp_run.json", "training_log.json"} <= kept
+    assert {"manifest.json", "started.json", "training_log.json"} <= kept
     assert not any(name.endswith(".safetensors") for name in kept)
 
 
@@ -233,7 +233,7 @@ def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
     run = cell / "fold-1.run"
     run.write_text(run.read_text()[:30])
     for path in (cell / "fold-1").iterdir():
-        if path.name not in ("harp_manifest.json", "harp_run.json", "training_log.json"):
+        if path.name not in ("manifest.json", "started.json", "training_log.json"):
             path.unlink()
     calls = count_trainings()
     with pytest.raises(HarpError, match=r"fold-1.run has changed since it was written"):
@@ -317,7 +317,7 @@ def test_few_queries_take_the_least_number_of_steps(make, tmp_path, tiny_bert):
     cross_validate(make(tmp_path, systems=systems, folds=2, train_queries=[1, 5], min_steps=3))
     steps = {
         path.parts[-3]: json.loads(path.read_text())["steps"]
-        for path in tmp_path.glob("finetuning/*/*/harp_manifest.json")
+        for path in tmp_path.glob("finetuning/*/*/manifest.json")
     }
     assert steps == {"fast-1-queries-seed-42": 3, "fast-5-queries-seed-42": 4}
 

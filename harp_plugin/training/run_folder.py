@@ -1,0 +1,311 @@
+"""The output folder of a training run: its checkpoints, and the model that it publishes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
+
+from ..errors import HarpError, one_line
+from ..models.loading import POOLING
+from ..models.trainable import ModelDescription
+from ..work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance
+from ..work.hashes import changed_file
+from ..work.records import read_record, write_record
+from ..work.versions import package_versions
+from ..work.writing import TEMPORARY, remove_temporary, sync, write_text
+from .arguments import HarpTrainingArguments
+from .card import CARD, cited, model_card
+
+__all__ = ["LOG", "RunFolder", "cannot_resume", "log_lines", "remove_weights"]
+
+logger = logging.getLogger(__name__)
+
+LOG = "training_log.json"
+"""File name of the log next to a finished model."""
+_PACKAGES = ("accelerate", "numpy", "tevatron", "tokenizers", "torch", "transformers")
+_NAME = re.compile(r"checkpoint-(\d+)")
+_OF_A_MODEL = (
+    rf"({POOLING}/)?config\.json|model\.safetensors|chat_template\.jinja|{re.escape(CARD)}|"
+    r"(config_sentence_transformers|modules|sentence_bert_config|tokenizer|tokenizer_config)\.json"
+)
+_OF_A_STATE = (
+    r"(optimizer|scheduler|scaler|rng_state|trainer_state|training_args)[^/]*|manifest\.json|"
+    r"(optimizer_|pytorch_model_fsdp_|global_step)\d+/.*"
+)
+_OWN = rf"(checkpoint-\d+/)?({_OF_A_MODEL})|checkpoint-\d+/({_OF_A_STATE})|{LOG}|runs/.*"
+"""What a run writes into its folder."""
+_DECIDED_BY_THE_CLOCK = frozenset(
+    {
+        *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
+        "train_tokens_per_second",
+    }
+)
+
+
+class RunFolder:
+    """A folder that one training run owns.
+
+    While a run lasts, the folder holds ``started.json`` and checkpoints, which are those of
+    transformers' trainer with a model card and a ``manifest.json`` of their own. A checkpoint is
+    written under a temporary name and renamed when it is whole. At the end the model is moved into
+    the folder, and ``manifest.json`` comes last.
+
+    Args:
+        path: the folder.
+        recipe: what the run computes.
+        description: what the model card says about the kind of model.
+        processes: number of training processes.
+        groups_per_epoch: number of pair groups in an epoch.
+        data: fingerprint of what the groups are drawn from.
+        inputs: fingerprints of the start model and of other files that are read.
+        counts: how much the run learns from, by name.
+        rules: what may be done with other work in the folder.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        recipe: Mapping[str, Any],
+        description: ModelDescription,
+        processes: int,
+        groups_per_epoch: int,
+        data: str = "",
+        inputs: Mapping[str, str] | None = None,
+        counts: Mapping[str, int] | None = None,
+        rules: OverwriteRules | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.description = description
+        self.counts = dict(counts or {})
+        run = {"processes": processes, "groups_per_epoch": groups_per_epoch, "data": data}
+        settings = {name: value for name, value in {**recipe, **run}.items() if value is not None}
+        versions = package_versions("harp_plugin", *_PACKAGES)
+        self.provenance = Provenance(settings, versions, dict(inputs or {}))
+        self.artifact = Artifact(self.path, "model", self.provenance, rules, own=_OWN)
+
+    @property
+    def partial(self) -> Path:
+        """Where the final model is written before it is published."""
+        return self.path / f".final{TEMPORARY}"
+
+    @property
+    def staging(self) -> Path:
+        """Where a checkpoint is written before it has its name."""
+        return self.path / f".staging{TEMPORARY}"
+
+    def start(self) -> None:
+        """Begin the run, or resume it: what another run has left is removed.
+
+        Raises:
+            HarpError: the folder holds something else, or work that may not be replaced.
+        """
+        _checkpoints(self.path)
+        self.artifact.start()
+        remove_temporary(self.path)
+
+    def last_checkpoint(self, named: str | None = None) -> str | None:
+        """Return the checkpoint that the run resumes from, None if there is none.
+
+        Args:
+            named: a checkpoint that the user names instead of the last one.
+
+        Raises:
+            HarpError: the checkpoint is damaged, or the last one is of another run.
+        """
+        checkpoint = next(iter(_checkpoints(self.path)), None) if named is None else Path(named)
+        if checkpoint is None:
+            return None
+        stored = Provenance.from_record(_whole_record(checkpoint))
+        if difference := self.provenance.difference(stored):
+            if named is None:
+                raise HarpError(f"{checkpoint} is of another run ({difference}): move it away")
+            logger.warning("%s was made from other settings: %s", checkpoint, difference)
+        logger.info("resuming from %s", checkpoint)
+        return str(checkpoint)
+
+    def commit_checkpoint(self, name: str, state: Mapping[str, Any]) -> None:
+        """Describe a checkpoint in `staging`, and move it to its path.
+
+        Args:
+            name: of the checkpoint.
+            state: what `_facts` takes by name.
+        """
+        checkpoint, written = self.path / name, self.staging / name
+        facts = self._describe(written, state)
+        Artifact(written, "checkpoint", self.provenance).commit(_synced_names(written), **facts)
+        Artifact(checkpoint, "checkpoint", self.provenance).clear()
+        written.rename(checkpoint)
+        self.staging.rmdir()
+        sync(self.path)
+
+    def remove_old(self, limit: int | None, best: str | None) -> None:
+        """Remove old checkpoints, but neither the last nor the best, nor one with other files.
+
+        Args:
+            limit: how many are kept; None, 0 or less keeps all.
+            best: the best checkpoint.
+        """
+        if not limit or limit <= 0:
+            return
+        paths = _checkpoints(self.path)
+        kept = {path.name for path in paths[:1]} | ({Path(best).name} if best else set())
+        others = [path for path in paths if path.name not in kept]
+        for path in others[max(limit - (len(paths) - len(others)), 0) :]:
+            with suppress(HarpError):
+                Artifact(path, "checkpoint", self.provenance).clear()
+
+    def publish(self, state: Mapping[str, Any]) -> None:
+        """Move the final model from `partial` into the folder, and commit it with the manifest.
+
+        Args:
+            state: what `_facts` takes by name.
+        """
+        log = json.dumps(log_lines(state["log"]), indent=2, sort_keys=True, ensure_ascii=False)
+        write_text(self.partial / LOG, log + "\n")
+        facts = self._describe(self.partial, state)
+        names = _synced_names(self.partial)
+        # Without config.json nothing loads the folder.
+        for name in sorted(names, key=lambda name: (name == "config.json", name)):
+            target = self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (self.partial / name).replace(target)
+        sync(self.path)
+        self.artifact.commit(names, **facts)
+        shutil.rmtree(self.partial)
+
+    def _describe(self, folder: Path, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the model card, and return what the manifest says besides."""
+        facts = self._facts(**state)
+        card = model_card(self.provenance, facts, self.description)
+        write_text(folder / CARD, str(card))
+        return facts
+
+    def _facts(
+        self,
+        *,
+        log: Sequence[Mapping[str, Any]],
+        steps: int,
+        fresh_weights: Sequence[str],
+        untrained_weights: Sequence[str],
+        best_step: int | None = None,
+    ) -> dict[str, Any]:
+        """Return what the manifest says besides what the run is made from.
+
+        Args:
+            log: the trainer's log.
+            steps: optimizer steps taken.
+            fresh_weights: names of the weights that were drawn at random when the run began.
+            untrained_weights: those of them that no loss trained; the model lacks them.
+            best_step: the step whose weights the model has; None for the last step.
+        """
+        return {
+            "steps": steps,
+            "best_step": best_step,
+            "seed": self.provenance.settings.get("seed", HarpTrainingArguments.seed),
+            "counts": self.counts,
+            "fresh_weights": list(fresh_weights),
+            "untrained_weights": list(untrained_weights),
+            "metrics": _metrics_at(best_step, log_lines(log)),
+            "citations": cited(self.provenance.settings),
+        }
+
+
+def cannot_resume(checkpoint: Path, reason: object) -> HarpError:
+    """Return the error for a damaged checkpoint, which names the one before it."""
+    step = _step_of(checkpoint)
+    earlier = [path for path in _checkpoints(checkpoint.parent) if _step_of(path) < step]
+    rest = f"resume from {earlier[0]}" if earlier else "train from the start"
+    words = one_line(" ".join(str(reason).split())[:200])
+    return HarpError(
+        f"cannot resume from {checkpoint}: {words}; restore it, or remove it to {rest}"
+    )
+
+
+def log_lines(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Select the log's lines of training and evaluation, without what the clock decides."""
+    lines = [
+        {name: line[name] for name in sorted(line.keys() - _DECIDED_BY_THE_CLOCK)} for line in log
+    ]
+    return [line for line in lines if line.keys() - {"epoch", "step", "total_flos"}]
+
+
+def remove_weights(folder: Path) -> None:
+    """Remove the model and the checkpoints of a finished run; its log, manifest and card stay.
+
+    Args:
+        folder: the folder of the run.
+    """
+    if not (folder / MANIFEST).is_file():
+        return
+    for checkpoint in _checkpoints(folder):
+        stored = Provenance.from_record(read_record(checkpoint / MANIFEST))
+        Artifact(checkpoint, "checkpoint", stored).clear()
+    record = read_record(folder / MANIFEST)
+    kept = {name: entry for name, entry in record["files"].items() if name in (LOG, CARD)}
+    for name in sorted(record["files"].keys() - kept):
+        (folder / name).unlink(missing_ok=True)
+    write_record(folder / MANIFEST, record | {"files": kept})
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """List the checkpoints of a run, the last step first.
+
+    Raises:
+        HarpError: a folder has the name of one, and harp did not write it.
+    """
+    paths = [path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
+    for path in paths:
+        if not (path / MANIFEST).is_file():
+            raise HarpError(
+                f"{path} has no {MANIFEST}: it is not a checkpoint of this run, or has lost it; "
+                "move it away"
+            )
+    return sorted(paths, key=_step_of, reverse=True)
+
+
+def _step_of(checkpoint: Path) -> int:
+    name = _NAME.fullmatch(checkpoint.name)
+    return int(name[1]) if name else -1
+
+
+def _whole_record(checkpoint: Path) -> dict[str, Any]:
+    """Read the record of a checkpoint.
+
+    Raises:
+        HarpError: it is damaged, or a file is missing or has another size.
+    """
+    try:
+        record = read_record(checkpoint / MANIFEST)
+        if damage := changed_file(checkpoint, record["files"], whole=False):
+            raise HarpError(damage)
+        TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+    except (HarpError, OSError, ValueError, TypeError) as error:
+        raise cannot_resume(checkpoint, error) from error
+    return record
+
+
+def _synced_names(folder: Path) -> list[str]:
+    """List the files of a folder by their paths in it, once they are on the disk."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    for path in (*files, folder):
+        sync(path)
+    return sorted(path.relative_to(folder).as_posix() for path in files)
+
+
+def _metrics_at(step: int | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Collect all that was measured at a step; None means the last step in the log."""
+    step = lines[-1].get("step") if step is None and lines else step
+    metrics: dict[str, Any] = {}
+    for line in lines:
+        metrics |= line if line.get("step") == step else {}
+    return metrics
