@@ -186,6 +186,7 @@ PUBLIC = {
     "harp_plugin.models.loading": [
         "COSINE",
         "PACKAGE_PREFIX",
+        "choose_device",
         "load_pretrained",
         "load_tokenizer",
         "longest_input",
@@ -194,7 +195,6 @@ PUBLIC = {
         "resolve_model",
         "without_notices",
     ],
-    "harp_plugin.models.loading": ["choose_device"],
     "harp_plugin.registry": ["Registry"],
     "harp_plugin.errors": [
         *("HarpError", "LONGEST_MESSAGE", "folded", "one_line", "show", "user_message"),

@@ -13,8 +13,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..errors import HarpError
-from ..models.loading import choose_device
-from ..models.loading import model_fingerprint
+from ..models.loading import choose_device, model_fingerprint
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.manifest import read_manifest, table_files
 from ..work.map_shards import map_shards
