@@ -55,7 +55,10 @@ def training_arguments(
     """
     text = json.dumps(recipe, indent=2)
     FolderWithRecord(path.parent, rules).write(path, f"{text}\n")
-    given = (("--overwrite", rules.overwrite), ("--keep", rules.accept_other_versions))
+    given = (
+        ("--overwrite", rules.overwrite),
+        ("--accept-other-versions", rules.accept_other_versions),
+    )
     flags = [*flags, *(flag for flag, is_given in given if is_given)]
     return OptionsParser(dataclasses, "harp", "").read(flags, str(path))[:3]
 
