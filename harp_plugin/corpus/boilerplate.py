@@ -21,7 +21,6 @@ __all__ = [
     "DISAMBIGUATION",
     "LIST",
     "REFERENCES",
-    "begins_with_hatnote",
     "boilerplate_sections",
     "kind_of_page",
     "kind_of_wikitext",
@@ -84,14 +83,9 @@ def set_hatnotes_apart(page: Page) -> None:
         if size:
             page.drops[HATNOTE] += 1
             body = section.body
-            hatnotes.append(Section(1, "", _part(body, 0, size - 1), HATNOTE))
-            section.body = _part(body, size, len(body.text))
+            hatnotes.append(Section(1, "", body.part(0, size - 1), HATNOTE))
+            section.body = body.part(size, len(body.text))
     page.sections += hatnotes
-
-
-def begins_with_hatnote(text: str) -> bool:
-    """Return whether the first line of a text reads like a hatnote."""
-    return any(_hatnotes(LinkedText(text, [])))
 
 
 def _hatnotes(body: LinkedText) -> Iterator[str]:
@@ -106,13 +100,6 @@ def _hatnotes(body: LinkedText) -> Iterator[str]:
             return
         yield line
         position = end + 1
-
-
-def _part(body: LinkedText, start: int, end: int) -> LinkedText:
-    """Return a part of a text with the links inside it."""
-    inside = (link for link in body.links if start <= link.start and link.end <= end)
-    links = [link.at(link.start - start, link.end - start) for link in inside]
-    return LinkedText(body.text[start:end], links)
 
 
 def kind_of_page(title: str, language: str = "en", text_kind: str | None = None) -> str | None:

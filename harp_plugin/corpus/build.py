@@ -45,16 +45,8 @@ _PACKAGES = (
 _SHARD_SIZE = 32 << 20
 
 
-class _Run(NamedTuple):
-    """Consecutive sources of one format, which share shards.
-
-    Attributes:
-        reader: the name of their reader.
-        sources: the sources in order.
-    """
-
-    reader: str
-    sources: list[Source]
+_Run = tuple[str, list[Source]]
+"""The name of a reader, and consecutive sources of its format, which share shards."""
 
 
 class _Shard(NamedTuple):
@@ -106,7 +98,7 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     runs, unreadable = _find_runs([sources(name) for name in request.sources], options.reader)
     if unreadable:
         stage.finish_shard("unknown", {}, {"file of unknown format": unreadable})
-    total, pages = sum(source.size for run in runs for source in run.sources), 0
+    total, pages = sum(source.size for _, run in runs for source in run), 0
     with tqdm(
         total=total or None, unit="B", unit_scale=True, desc="corpus", disable=request.quiet
     ) as bar:
@@ -209,7 +201,7 @@ def _find_runs(groups: list[list[Source]], reader: str) -> tuple[list[_Run], int
                 f"no file next to {first} is in a known format: name a reader by --reader"
             )
         for name, same_format in groupby(readable, key=itemgetter(0)):
-            runs.append(_Run(name, [source for _, source in same_format]))
+            runs.append((name, [source for _, source in same_format]))
     return runs, unreadable
 
 
@@ -217,19 +209,21 @@ def _shards(
     runs: list[_Run], options: CorpusOptions, stage: Stage, bar: tqdm[Any]
 ) -> Iterator[_Shard]:
     """Give the shards that the stage has not finished."""
-    for number, run in enumerate(runs):
-        for part, records in enumerate(_batches(run, options, bar)):
+    for number, (reader, run) in enumerate(runs):
+        for part, records in enumerate(_batches(reader, run, options, bar)):
             name = f"{number:03d}-{part:05d}"
             if not stage.shard_done(name):
-                yield _Shard(name, run.reader, records, stage)
+                yield _Shard(name, reader, records, stage)
 
 
-def _batches(run: _Run, options: CorpusOptions, bar: tqdm[Any]) -> Iterator[list[Any]]:
+def _batches(
+    name: str, run: list[Source], options: CorpusOptions, bar: tqdm[Any]
+) -> Iterator[list[Any]]:
     """Give the records of each shard; the bar shows how many bytes have been read."""
-    reader = configured_reader(run.reader, options)
+    reader = configured_reader(name, options)
     batch: list[Any] = []
     pages = size = 0
-    for source in run.sources:
+    for source in run:
         before = bar.n
         for record in reader.records(source):
             batch.append(record)

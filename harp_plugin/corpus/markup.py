@@ -75,6 +75,15 @@ class LinkedText:
             for link in self.links
         ]
 
+    def part(self, start: int, end: int, links: Iterable[Link] | None = None) -> LinkedText:
+        """Return a part of the text with the links inside it, of these if there are any given."""
+        inside = [
+            link.at(link.start - start, link.end - start)
+            for link in (self.links if links is None else links)
+            if start <= link.start and link.end <= end
+        ]
+        return LinkedText(self.text[start:end], inside)
+
     def strip(self) -> None:
         """Remove white space from both ends of the text."""
         stripped = self.text.lstrip()

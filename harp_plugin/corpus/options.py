@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ..errors import HarpError
 from ..options import Count, Options, option
 
-__all__ = ["CorpusOptions", "SiteRoot", "site_roots"]
+__all__ = ["CorpusOptions", "site_roots"]
 
 
 @dataclass(kw_only=True)
@@ -34,25 +33,17 @@ class CorpusOptions(Options):
         site_roots(self.site_root)
 
 
-class SiteRoot(NamedTuple):
-    """The place of a published site in the folder of its sources.
+def site_roots(options: Sequence[str]) -> dict[str, str]:
+    """Read options of the form ``/cpp/=docs/``: what each start of addresses on a site stands for.
 
-    Attributes:
-        prefix: the start of addresses on the site, such as ``/cpp/``.
-        folder: what stands for it, as a path below the folder of the sources, such as ``docs/``.
-    """
-
-    prefix: str
-    folder: str
-
-
-def site_roots(options: Sequence[str]) -> tuple[SiteRoot, ...]:
-    """Read options of the form ``/cpp/=docs/``; the longest prefix comes first.
+    Returns:
+        Paths below the folder of the sources, such as ``/docs/``, by starts of addresses, such as
+        ``/cpp/``; the longest start comes first.
 
     Raises:
         HarpError: an option has another form.
     """
-    roots = []
+    roots: list[tuple[str, str]] = []
     for text in options:
         prefix, equals, folder = text.partition("=")
         if not equals or not prefix.endswith("/"):
@@ -61,5 +52,5 @@ def site_roots(options: Sequence[str]) -> tuple[SiteRoot, ...]:
                 "/cpp/=docs/, or /cpp/= for the folder of the source itself"
             )
         folder = folder.strip("/")
-        roots.append(SiteRoot(prefix, f"/{folder}/" if folder not in ("", ".") else "/"))
-    return tuple(sorted(roots, key=lambda root: (-len(root.prefix), root)))
+        roots.append((prefix, f"/{folder}/" if folder not in ("", ".") else "/"))
+    return dict(sorted(roots, key=lambda root: (-len(root[0]), root)))

@@ -47,7 +47,10 @@ def linked_sentences(
                 sentence_links = []
                 while line_links and line_links[0].start < position + end:
                     sentence_links.append(line_links.popleft())
-                sentence = _cut(body.text, sentence_links, position + start, position + end)
+                text = line[start:end]
+                first_letter = position + start + len(text) - len(text.lstrip())
+                last = first_letter + len(text.strip())
+                sentence = body.part(first_letter, last, sentence_links)
                 if not sentence.links:
                     continue
                 if debris is not None and debris.search(sentence.text):
@@ -118,13 +121,3 @@ def _sentence_bounds(line: str, language: str) -> Iterator[tuple[int, int]]:
         for bound in bounds if is_whole else bounds[:-1]:
             yield position + bound["start_index"], position + bound["end_index"]
         position += len(piece) if is_whole else bounds[-1]["start_index"]
-
-
-def _cut(text: str, links: Iterable[Link], start: int, end: int) -> LinkedText:
-    """Return a part of a text without the white space at its ends, with the links inside it."""
-    sentence = text[start:end]
-    start += len(sentence) - len(sentence.lstrip())
-    sentence = sentence.strip()
-    end = start + len(sentence)
-    inside = (link for link in links if start <= link.start and link.end <= end)
-    return LinkedText(sentence, [link.at(link.start - start, link.end - start) for link in inside])

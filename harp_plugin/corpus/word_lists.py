@@ -1,11 +1,11 @@
-"""The words by which readers recognize what is not text: ``data/languages.toml`` and the like."""
+"""The words by which readers recognize what is not text: ``languages.toml`` and ``names.toml``."""
 
 from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
 
-__all__ = ["HTML_NAMES", "LANGUAGES", "all_words", "kind_by_word"]
+__all__ = ["LANGUAGES", "NAMES", "all_words", "kind_by_word"]
 
 WordLists = dict[str, dict[str, list[str]]]
 
@@ -16,8 +16,8 @@ def _read(name: str) -> WordLists:
 
 LANGUAGES = _read("languages.toml")
 """By table, words and patterns by language."""
-HTML_NAMES = _read("html_names.toml")
-"""By table, names by what they say of a part of a page."""
+NAMES = _read("names.toml")
+"""By table, names by what they say of a part of a page or of a link."""
 
 
 def all_words(table: str) -> list[str]:
@@ -26,5 +26,5 @@ def all_words(table: str) -> list[str]:
 
 
 def kind_by_word(table: str) -> dict[str, str]:
-    """Return what each name of a table of `HTML_NAMES` says."""
-    return {word: kind for kind, words in HTML_NAMES[table].items() for word in words}
+    """Return what each name of a table of `NAMES` says."""
+    return {word: kind for kind, words in NAMES[table].items() for word in words}

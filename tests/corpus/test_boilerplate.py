@@ -8,7 +8,6 @@ from dumps import write_dump
 from reading import read_bytes
 
 from harp_plugin.corpus.boilerplate import (
-    begins_with_hatnote,
     boilerplate_sections,
     set_hatnotes_apart,
 )
@@ -134,12 +133,6 @@ def test_a_hatnote_without_a_link_is_short():
     page = Page("a", "A", [Section(1, "", LinkedText("For other uses of A see A\nText", [link]))])
     set_hatnotes_apart(page)
     assert page.lead == "Text" and page.sections[1].body.links == [link]
-
-
-def test_texts_that_begin_with_a_hatnote():
-    assert begins_with_hatnote("For other uses, see A (letter).\nA text.")
-    assert not begins_with_hatnote("A text.\nFor other uses, see A (letter).")
-    assert not begins_with_hatnote("")
 
 
 HTML = """<html><body><main><h1>Orange</h1>

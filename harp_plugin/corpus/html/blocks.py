@@ -9,19 +9,15 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborNode
 
 from ..markup import LinkedText
+from ..word_lists import NAMES
 from .lines import LineWriter, WordCount
 from .rules import Attributes, HtmlRules
 
 __all__ = ["Block", "BlockWriter"]
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_LISTS = frozenset({"dir", "dl", "menu", "ol", "table", "ul"})
-_BLOCKS = _LISTS | frozenset(
-    {"address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog"}
-    | {"div", "dt", "fieldset", "figure", "footer", "form", "header", "hgroup", "legend", "li"}
-    | {"main", "nav", "p", "search", "section", "summary", "tbody", "td", "tfoot", "th"}
-    | {"thead", "tr"}
-)
+_LISTS = frozenset(NAMES["kinds_of_elements"]["lists"])
+_BLOCKS = _LISTS | frozenset(NAMES["kinds_of_elements"]["blocks"])
 _BREAKS = frozenset({"br", "hr"})
 _CELLS = frozenset({"td", "th"})
 _BETWEEN_CELLS = " | "

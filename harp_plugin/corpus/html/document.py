@@ -9,6 +9,7 @@ from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encodi
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from ..pages import Dropped
+from ..word_lists import NAMES
 
 __all__ = ["LONG_PAGE", "MAX_PAGE", "Document", "decode", "read_document"]
 
@@ -20,15 +21,8 @@ _MAX_REFRESH = 10
 """The longest delay, in seconds, with which a meta refresh counts as a redirect."""
 _MAX_ATTRIBUTES = 4000
 _MANY_TAGS, _MAX_TAGS = 10_000, 1_000_000
-_FORMATTING = frozenset(
-    {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"}
-    | {"tt", "u"}
-)
-_NOT_NESTED = _FORMATTING | frozenset(
-    {"area", "base", "body", "br", "col", "dd", "dt", "embed", "head", "hr", "html", "img"}
-    | {"input", "li", "link", "meta", "option", "p", "param", "source", "tbody", "td", "tfoot"}
-    | {"th", "thead", "tr", "track", "wbr"}
-)
+_KINDS = NAMES["kinds_of_elements"]
+_NOT_NESTED = frozenset(_KINDS["formatting"] + _KINDS["closed_by_others"])
 _TOKEN = re.compile(r"<(?:(!--)|(/?)([a-zA-Z][^\s/>]*))")
 _ATTRIBUTE = r"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
 _OVERFULL_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{_MAX_ATTRIBUTES}}}")

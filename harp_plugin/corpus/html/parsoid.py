@@ -16,21 +16,13 @@ __all__ = ["ParsoidRules"]
 
 _OMITTED_ELEMENTS = OMITTED_ELEMENTS | {"figure": "a figure", "table": "a table"}
 _OMITTED_CLASSES = kind_by_word("parsoid_classes")
-_REFERENCE, _FIGURE, _BOX = "a reference", "a figure", "a box of a template"
-_OMITTED_TYPES = (
-    ("mw:Extension/ref", _REFERENCE),
-    ("mw:File", _FIGURE),
-    ("mw:Image", _FIGURE),
-    ("mw:Video", _FIGURE),
-    ("mw:Audio", _FIGURE),
-    ("mw:Extension/gallery", _FIGURE),
-)
+_OMITTED_TYPES = kind_by_word("parsoid_types")
+_OMITTED_ROLES = kind_by_word("parsoid_roles")
 _CLEANUP = (
     (EMPTY_BRACKETS, ""),
     (OPENING_BRACKET, "("),
     (re.compile(r" +(?=[,.](?:\s|$))"), ""),
 )
-_ROLES = {"note": _BOX, "navigation": _BOX}
 
 
 class ParsoidRules(HtmlRules):
@@ -61,12 +53,12 @@ class ParsoidRules(HtmlRules):
             if class_name in _OMITTED_CLASSES:
                 return _OMITTED_CLASSES[class_name]
         types = attributes.get("typeof") or ""
-        for kind, name in _OMITTED_TYPES:
+        for kind, name in _OMITTED_TYPES.items():
             if kind in types:
                 return name
         if "display:none" in (attributes.get("style") or "").replace(" ", ""):
             return "hidden text"
-        return _ROLES.get(attributes.get("role") or "")
+        return _OMITTED_ROLES.get(attributes.get("role") or "")
 
     def target(self, attributes: Attributes) -> str | Dropped:
         """See `HtmlRules`; the key is the normalized title."""

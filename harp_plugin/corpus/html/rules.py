@@ -10,7 +10,7 @@ from typing import Protocol
 from ...text import WORD
 from ..pages import Dropped
 from ..urls import registrable_domain
-from ..word_lists import HTML_NAMES, all_words, kind_by_word
+from ..word_lists import NAMES, all_words, kind_by_word
 
 __all__ = ["OMITTED_ELEMENTS", "Attributes", "HtmlRules", "Resolver", "WebRules"]
 
@@ -19,11 +19,11 @@ Attributes = dict[str, str | None]
 
 _BY_ELEMENT = {"nav": "navigation", "aside": "aside", "header": "header", "footer": "footer"}
 _BY_ROLE = kind_by_word("roles")
-_BY_NAME = {region: frozenset(names) for region, names in HTML_NAMES["names"].items()}
+_BY_NAME = {region: frozenset(names) for region, names in NAMES["names"].items()}
 _ENDINGS = {"nav": "navigation", "menu": "navigation", "sidebar": "aside", "footer": "footer"}
-_BOXES = frozenset(HTML_NAMES["signs"]["boxes"])
-_NEGATIONS = frozenset(HTML_NAMES["signs"]["negations"])
-_CONTENT_NAMES = frozenset(HTML_NAMES["signs"]["content"])
+_BOXES = frozenset(NAMES["signs"]["boxes"])
+_NEGATIONS = frozenset(NAMES["signs"]["negations"])
+_CONTENT_NAMES = frozenset(NAMES["signs"]["content"])
 _NAME = re.compile("[a-z]+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)

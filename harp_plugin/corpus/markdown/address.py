@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
-from ..options import SiteRoot
 from ..pages import Dropped
 from ..urls import INSIDE, FileAddress
 
@@ -31,15 +30,15 @@ class MarkdownAddress:
 
     Args:
         path: the path of the file.
-        roots: the places of sites, which make absolute references paths of files.
+        roots: the folders of sites, as `site_roots` gives them, for absolute references.
 
     Attributes:
         key: the path without the suffix of a compressed file.
     """
 
-    def __init__(self, path: str, roots: Sequence[SiteRoot] = ()) -> None:
+    def __init__(self, path: str, roots: Mapping[str, str] | None = None) -> None:
         self._file = FileAddress(path)
-        self._roots = roots
+        self._roots = roots or {}
         self.key = self._file.key
 
     @property
@@ -67,9 +66,9 @@ class MarkdownAddress:
         reference = reference.strip()
         if reference.startswith(XREF):
             return XREF + unquote(re.split("[?#]", reference[len(XREF) :])[0])
-        for root in self._roots:
-            if reference.startswith(root.prefix):
-                reference = root.folder + reference[len(root.prefix) :]
+        for start, folder in self._roots.items():
+            if reference.startswith(start):
+                reference = folder + reference.removeprefix(start)
                 break
         target = self._file.resolve(reference)
         if isinstance(target, Dropped) or target.startswith(("http://", "https://")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from ..markdown import (
     markdown_items,
     with_includes,
 )
-from ..options import CorpusOptions, SiteRoot, site_roots
+from ..options import CorpusOptions, site_roots
 from ..pages import Dropped, Item
 from ..urls import FileAddress
 from .source import Source
@@ -38,13 +38,13 @@ class _File(NamedTuple):
     Attributes:
         key: the name of the source.
         data: the content.
-        roots: the places of sites.
+        roots: the folders of sites, as `site_roots` gives them.
         names: the names in wiki links, and the keys of their pages.
     """
 
     key: str
     data: bytes
-    roots: tuple[SiteRoot, ...]
+    roots: dict[str, str]
     names: tuple[tuple[str, str], ...] = ()
 
 
@@ -56,7 +56,7 @@ class MarkdownReader:
     among the files below the same folder.
     """
 
-    _roots: tuple[SiteRoot, ...] = ()
+    _roots: Mapping[str, str] = {}
     _folder: _Folder | None = None
 
     def configure(self, options: CorpusOptions) -> None:
@@ -86,7 +86,7 @@ class MarkdownReader:
             yield from map(Dropped, drops.elements())
         found = ((name, folder.pages.find(name, source.name)) for name in linked_names(text))
         names = tuple((name, key) for name, key in found if key)
-        yield _File(source.name, data, self._roots, names)
+        yield _File(source.name, data, dict(self._roots), names)
 
     def parse(self, record: _File) -> Iterable[Item]:
         """Parse the page."""

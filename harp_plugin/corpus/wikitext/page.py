@@ -20,6 +20,7 @@ from ...text import normalize_title, without_surrogates
 from ..boilerplate import kind_of_wikitext
 from ..markup import Link, LinkedText
 from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
+from ..word_lists import NAMES
 from .cleanup import clean_anchor, clean_prose
 from .lines import (
     INTERLANGUAGE,
@@ -43,25 +44,14 @@ __all__ = [
     "wiki_language",
 ]
 
-CANONICAL_NAMESPACES = frozenset(
-    {"media", "special", "talk", "user", "wikipedia", "project", "file", "image", "mediawiki"}
-    | {"template", "help", "category", "portal", "book", "draft", "module", "timedtext", "topic"}
-)
+_WIKITEXT = NAMES["wikitext"]
+CANONICAL_NAMESPACES = frozenset(_WIKITEXT["namespaces"])
 """English names of the namespaces that hold no articles, in lower case."""
-MEDIA_NAMESPACES = frozenset({"file", "image", "category", "media"})
+MEDIA_NAMESPACES = frozenset(_WIKITEXT["media_namespaces"])
 """Those of them whose links show no text."""
 
-_PROSE_TAGS = frozenset(
-    {"a", "abbr", "b", "big", "blockquote", "center", "cite", "code", "del", "dfn", "div", "em"}
-    | {"font", "i", "ins", "kbd", "li", "mark", "ol", "p", "q", "s", "samp", "small", "span"}
-    | {"strike", "strong", "sub", "sup", "tt", "u", "ul", "var", "noinclude", "onlyinclude"}
-)
-_INTERWIKI = re.compile(
-    r"^(?:[a-z]{2,3}|simple|be-tarask|be-x-old|zh-[a-z-]+|roa-[a-z-]+|map-bms|bat-smg|fiu-vro|"
-    r"nds-nl|cbk-zam|wikt|wiktionary|commons|meta|wikisource|wikiquote|wikibooks|wikinews|"
-    r"wikiversity|wikivoyage|wikispecies|wikidata|mediawikiwiki|mw|species|incubator|"
-    r"s|q|b|n|v|d|c|m|w)$"
-)
+_PROSE_TAGS = frozenset(_WIKITEXT["prose_tags"])
+_INTERWIKI = re.compile("|".join(_WIKITEXT["interwiki"]))
 _MARKUP = re.compile(r"[\[\]{}<>&]")
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
 DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb", re.IGNORECASE)
@@ -272,7 +262,7 @@ class _Writer:
         if (len(prefix) <= 3 and not prefix.islower()) or name.startswith((" ", "_")):
             return False
         prefix = prefix.strip().lower()
-        return prefix not in self.site.namespaces and bool(_INTERWIKI.match(prefix))
+        return prefix not in self.site.namespaces and _INTERWIKI.fullmatch(prefix) is not None
 
     def _link(self, target: str, shown: Any) -> None:
         start, links, pieces = self.length, len(self.links), len(self.pieces)
