@@ -12,6 +12,7 @@ from harp_plugin.cli import main
 pytest.importorskip("pyspark")
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.slow,
     pytest.mark.skipif(shutil.which("java") is None, reason="no Java"),
 ]
 
