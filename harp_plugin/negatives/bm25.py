@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from ..errors import HarpError
-from ..ranking.terms import READABLE, plain
+from ..ranking.terms import plain
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.stage import Stage
 from .mining import Ranker, Ranking, mine, rank, recorded_options
-from .queries import QUERIES, BuildDocuments, BuildTexts
+from .queries import BuildTexts
 
 if TYPE_CHECKING:
     from ..ranking.bm25 import Bm25
@@ -27,6 +27,8 @@ _K1, _B = 0.9, 0.4
 # Four times as fast as PISA's default for queries of many words (90,000 documents, 64 words).
 _ALGORITHM = "maxscore"
 _RESULTS_AT_ONCE = 200_000
+_CHECKED = 1000
+"""Documents whose script is checked; ids are hashes, so the first ones are a random sample."""
 
 logger = logging.getLogger(__name__)
 
@@ -87,16 +89,7 @@ class Bm25Miner(NamedTuple):
     def open(self) -> Ranker:
         """Open the index."""
         search = Bm25Search(_bm25(self.directory), self.depth)
-
-        def ranked(texts: BuildTexts, queries: str, ids: np.ndarray) -> list[Ranking]:
-            asked = texts.queries(queries, ids)
-            results = zip(search.search(asked), asked, strict=True)
-            return [
-                ranking if len(ranking.pages) else ranking._replace(reason=_reason(queries, query))
-                for ranking, query in results
-            ]
-
-        return ranked
+        return lambda texts, queries, ids: search.search(texts.queries(queries, ids))
 
 
 def _options(request: BuildRequest) -> StageOptions:
@@ -123,6 +116,7 @@ def _retrieve(stage: Stage, request: BuildRequest) -> dict[str, Any]:
         HarpError: most letters of the documents are not Latin, PISA fails, or nothing is
             retrieved.
     """
+    _check_script(BuildTexts(request.directory))
     _bm25(request.directory, request.quiet).make()
     miner = Bm25Miner(request.directory, stage.options["depth"])
     mine(stage, request, miner, workers=request.workers, engine=request.engine)
@@ -133,46 +127,48 @@ def _retrieve(stage: Stage, request: BuildRequest) -> dict[str, Any]:
 def _bm25(directory: Path, quiet: bool = True) -> Bm25:
     from ..ranking.bm25 import Bm25
 
-    documents, folder = BuildDocuments(directory), directory / "mapped"
-    return Bm25(documents, folder, k1=_K1, b=_B, algorithm=_ALGORITHM, quiet=quiet)
+    texts, folder = BuildTexts(directory), directory / "mapped"
+    return Bm25(texts, folder, k1=_K1, b=_B, algorithm=_ALGORITHM, quiet=quiet)
 
 
 def _remove_index(request: BuildRequest) -> None:
     _bm25(request.directory).artifact.clear()
 
 
-def _reason(queries: str, query: str) -> str:
-    """Return why nothing is retrieved for a query."""
-    is_readable = READABLE.search(plain(query))
-    return (
-        f"{QUERIES[queries]} that BM25 finds no page for" if is_readable else _unreadable(queries)
-    )
+def _check_script(texts: BuildTexts) -> None:
+    """Check that most letters of a sample of the documents are of the script that PISA reads.
 
-
-def _unreadable(queries: str) -> str:
-    return f"{QUERIES[queries]} without a Latin letter or digit"
+    Raises:
+        HarpError: they are not.
+    """
+    sample = texts.document_texts(texts.document_ids[:_CHECKED])
+    letters = sum(sum(map(str.isalpha, text)) for text in sample)
+    latin = sum(sum(map(str.isalpha, plain(text))) for text in sample)
+    if latin <= letters / 2:
+        raise HarpError(
+            f"{latin:,} of {letters:,} letters of the documents are Latin, and PISA reads no "
+            "others: leave out --negatives"
+        )
 
 
 def _check_results(rows: Mapping[str, int], drops: Mapping[str, int]) -> None:
-    """Warn about queries of a script that PISA does not read, if most are such.
+    """Warn where nothing is retrieved for most queries.
 
     Raises:
         HarpError: nothing is retrieved for any query.
     """
-    if rows and sum(drops.values()) == sum(rows.values()):
+    empty, count = sum(drops.values()), sum(rows.values())
+    if rows and empty == count:
         raise HarpError(
             "BM25 finds no page for any query: it searches by words of Latin letters and digits "
             "that are not stop words; leave out --negatives"
         )
-    for queries, count in rows.items():
-        if drops[_unreadable(queries)] > count / 2:
-            logger.warning(
-                "%d of %d queries of %s have no Latin letter or digit, and PISA reads no others: "
-                "they have no hard negatives",
-                drops[_unreadable(queries)],
-                count,
-                queries,
-            )
+    if empty > count / 2:
+        logger.warning(
+            "BM25 finds no page for %d of %d queries, which have no hard negatives: it searches by "
+            "words of Latin letters and digits",
+            *(empty, count),
+        )
 
 
 build_bm25_negatives = BuildStage(

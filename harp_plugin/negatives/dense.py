@@ -16,7 +16,7 @@ from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.stage import Stage
 from .mining import Ranker, Ranking, mine, rank, recorded_options
 from .options import NegativeOptions
-from .queries import BuildDocuments, BuildTexts
+from .queries import BuildTexts
 
 __all__ = ["build_dense_negatives"]
 
@@ -75,9 +75,8 @@ def _find_nearest(stage: Stage, request: BuildRequest) -> dict[str, Any]:
 
 
 def _index(request: BuildRequest) -> DenseIndex:
-    documents = BuildDocuments(request.directory, only_latin=False)
-    folder = request.directory / "mapped"
-    return DenseIndex(documents, folder, _encoder(request), quiet=request.quiet)
+    texts, folder = BuildTexts(request.directory), request.directory / "mapped"
+    return DenseIndex(texts, folder, _encoder(request), quiet=request.quiet)
 
 
 def _remove_index(request: BuildRequest) -> None:

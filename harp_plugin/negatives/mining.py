@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,9 +15,9 @@ from ..work.build_stage import BuildRequest, finish_shards
 from ..work.parquet import write_table
 from ..work.stage import Stage
 from .options import NegativeOptions
-from .queries import BuildTexts, needed_queries
+from .queries import QUERIES, BuildTexts, needed_queries
 
-__all__ = ["Miner", "Ranker", "Ranking", "candidates_name", "mine", "rank", "recorded_options"]
+__all__ = ["Miner", "Ranker", "Ranking", "mine", "part_name", "rank", "recorded_options"]
 
 QUERIES_PER_SHARD = 5_000
 """The most queries of a shard."""
@@ -33,12 +32,10 @@ class Ranking(NamedTuple):
     Attributes:
         pages: their ids, int64 of shape (pages,).
         scores: their scores, float32 of shape (pages,), descending.
-        reason: why there is no page, as the manifest counts it.
     """
 
     pages: np.ndarray
     scores: np.ndarray
-    reason: str | None = None
 
 
 Ranker = Callable[[BuildTexts, str, np.ndarray], Sequence[Ranking]]
@@ -85,7 +82,7 @@ def mine(
     """Rank pages for all queries of a stage.
 
     A table has a row for each query: id, pages (ranked, best first; pages of the same score by id),
-    scores. A query for which nothing is retrieved has empty lists.
+    scores. A query for which nothing is retrieved has empty lists, and is counted as dropped.
 
     Args:
         stage: a started stage.
@@ -106,7 +103,7 @@ def mine(
         for first in range(0, max(1, len(ids)), size):
             part = ids[first : first + size]
             shard = _Shard(miner, queries, part, request.directory, stage)
-            shards[f"{queries}-{candidates_name(part)}"] = shard
+            shards[f"{queries}-{part_name(part)}"] = shard
     try:
         return finish_shards(stage, request, _mine_shard, shards, **machine)
     finally:
@@ -119,7 +116,7 @@ def rank(pages: np.ndarray, scores: np.ndarray, depth: int | None = None) -> Ran
     return Ranking(pages[order].astype(np.int64), scores[order].astype(np.float32))
 
 
-def candidates_name(ids: np.ndarray) -> str:
+def part_name(ids: np.ndarray) -> str:
     """Return the name of the file of a shard, without its ending."""
     return f"from-{ids[0] if len(ids) else 0:019d}"
 
@@ -133,8 +130,9 @@ def _open(miner: Miner, directory: Path) -> tuple[Ranker, BuildTexts]:
 def _mine_shard(shard: _Shard) -> None:
     ranker, texts = _open(shard.miner, shard.directory)
     rankings = ranker(texts, shard.queries, shard.ids)
-    drops = Counter(ranking.reason for ranking in rankings if ranking.reason is not None)
-    name, table = candidates_name(shard.ids), shard.queries
+    name, table = part_name(shard.ids), shard.queries
+    empty = sum(not len(ranking.pages) for ranking in rankings)
+    drops = {f"{QUERIES[table]} for which no page is retrieved": empty} if empty else {}
     path = shard.stage.folder / table / f"{name}.parquet"
     file = write_table(path, _SCHEMA, [_batch(shard.ids, rankings)])
     shard.stage.finish_shard(f"{table}-{name}", {table: len(shard.ids)}, drops, [file])

@@ -18,7 +18,7 @@ from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.manifest import read_manifest, table_files
 from ..work.parquet import read_batches
 from ..work.stage import Stage
-from .mining import Ranker, Ranking, candidates_name, mine, rank
+from .mining import Ranker, Ranking, mine, part_name, rank
 from .options import NegativeOptions
 from .queries import BuildTexts
 
@@ -53,7 +53,7 @@ class ModelMiner(NamedTuple):
         @one_thread()
         def ranked(texts: BuildTexts, queries: str, ids: np.ndarray) -> list[Ranking]:
             rankings: list[Ranking] = []
-            path = self.candidates / queries / f"{candidates_name(ids)}.parquet"
+            path = self.candidates / queries / f"{part_name(ids)}.parquet"
             for batch in read_batches(path, ["id", "pages"], _QUERIES_AT_ONCE):
                 scores = _score(scorer, texts, queries, batch)
                 ends = np.cumsum(batch.column("pages").value_lengths().to_numpy())[:-1]

@@ -10,20 +10,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
-from ..ranking.terms import plain
 from ..tasks.registry import TASKS
 from ..work.manifest import read_content
 from ..work.mapped import MappedTable, open_table
 
-__all__ = ["QUERIES", "BuildDocuments", "BuildTexts", "needed_queries"]
+__all__ = ["QUERIES", "BuildTexts", "needed_queries"]
 
 QUERIES = {"anchor_texts": "anchor text", "sentences": "sentence", "pages": "page"}
 """The tables of hard negatives, and what a row is for: a distinct anchor text, a sentence with
 links to two pages or more, a document."""
 _PAGE_WORDS = 64
 _BATCH = 512
-_CHECKED = 1000
-"""Documents whose script is checked; ids are hashes, so the first ones are a random sample."""
 
 
 def needed_queries(tasks: Sequence[str]) -> list[str]:
@@ -45,32 +42,53 @@ def needed_queries(tasks: Sequence[str]) -> list[str]:
 class BuildTexts:
     """Texts of queries and of documents of a build with finished corpus and graph stages.
 
+    It is what an index takes for documents: `harp_plugin.ranking.texts.Documents`.
+
     Args:
         directory: the folder of the build.
     """
+
+    name = "documents"
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     @cached_property
-    def documents(self) -> np.ndarray:
+    def documents_identity(self) -> dict[str, Any]:
+        """The content of the stages that the documents come from."""
+        return read_content(self._directory, "corpus", "graph")
+
+    @property
+    def document_count(self) -> int:
+        """The number of documents."""
+        return len(self.document_ids)
+
+    @cached_property
+    def document_ids(self) -> np.ndarray:
         """The ids of all documents, ascending, int64 of shape (documents,)."""
         return self._table("graph", "documents").ids
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Give the id and the text of every document, in the order of their ids."""
+        for first in range(0, self.document_count, _BATCH):
+            ids = self.document_ids[first : first + _BATCH]
+            yield from zip(map(str, ids), self.document_texts(ids), strict=True)
+
+    def document_texts(self, ids: np.ndarray) -> list[str]:
+        """Make the texts of documents: the title and the lead."""
+        rows = self._pages.rows(ids)
+        columns = (self._pages.take(rows, name).to_pylist() for name in ("title", "lead"))
+        return [f"{title} {lead}" for title, lead in zip(*columns, strict=True)]
 
     def ids(self, queries: str) -> np.ndarray:
         """The ids of all queries of one of `QUERIES`, ascending, int64 of shape (queries,)."""
         if queries == "anchor_texts":
             return self._anchor_texts.ids
         if queries == "pages":
-            return self.documents
+            return self.document_ids
         sentences = self._table("graph", "sentence_anchors")
         targets = sentences.take(sentences.rows(sentences.ids), "targets").to_numpy()
         return sentences.ids[targets >= 2]
-
-    def open(self, queries: str) -> None:
-        """Open all that the texts of queries and documents are read from."""
-        self.queries(queries, self.ids(queries)[:1])
-        self.document_texts(self.documents[:1])
 
     def queries(self, queries: str, ids: np.ndarray) -> list[str]:
         """Make the texts of queries of one of `QUERIES`; of a page, its title and first words."""
@@ -81,11 +99,10 @@ class BuildTexts:
         column = "normalized" if queries == "anchor_texts" else "text"
         return table.take(table.rows(ids), column).to_pylist()
 
-    def document_texts(self, ids: np.ndarray) -> list[str]:
-        """Make the texts of documents: the title and the lead."""
-        rows = self._pages.rows(ids)
-        columns = (self._pages.take(rows, name).to_pylist() for name in ("title", "lead"))
-        return [f"{title} {lead}" for title, lead in zip(*columns, strict=True)]
+    def open(self, queries: str) -> None:
+        """Open all that the texts of queries and documents are read from."""
+        self.queries(queries, self.ids(queries)[:1])
+        self.document_texts(self.document_ids[:1])
 
     def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
         return open_table(self._directory, stage, name, list(columns) or None)
@@ -101,54 +118,3 @@ class BuildTexts:
     @cached_property
     def _pages(self) -> MappedTable:
         return self._table("corpus", "pages", "id", "title", "lead")
-
-
-class BuildDocuments:
-    """The documents of a build, as they are indexed: in the order of their ids.
-
-    Args:
-        directory: the folder of the build.
-        only_latin: whether documents of another script are refused, which PISA does not read.
-    """
-
-    name = "documents"
-
-    def __init__(self, directory: Path, *, only_latin: bool = True) -> None:
-        self._directory = directory
-        self._only_latin = only_latin
-
-    @cached_property
-    def documents_identity(self) -> dict[str, Any]:
-        """The content of the stages that the documents come from."""
-        return read_content(self._directory, "corpus", "graph")
-
-    @cached_property
-    def _texts(self) -> BuildTexts:
-        return BuildTexts(self._directory)
-
-    @property
-    def document_count(self) -> int:
-        """The number of documents."""
-        return len(self._texts.documents)
-
-    def documents(self) -> Iterator[tuple[str, str]]:
-        """Give the id and the text of every document.
-
-        Raises:
-            HarpError: most letters of the documents are of a script that PISA does not read.
-        """
-        ids = self._texts.documents
-        if self._only_latin:
-            self._check_script(self._texts.document_texts(ids[:_CHECKED]))
-        for first in range(0, len(ids), _BATCH):
-            part = ids[first : first + _BATCH]
-            yield from zip(map(str, part), self._texts.document_texts(part), strict=True)
-
-    def _check_script(self, texts: Sequence[str]) -> None:
-        letters = sum(sum(map(str.isalpha, text)) for text in texts)
-        latin = sum(sum(map(str.isalpha, plain(text))) for text in texts)
-        if latin <= letters / 2:
-            raise HarpError(
-                f"{latin:,} of {letters:,} letters of the documents are Latin, and PISA reads no "
-                "others: leave out --negatives"
-            )

@@ -36,7 +36,7 @@ def test_only_the_new_stages_are_run(plain, tmp_path, tiny_bert):
     assert [*manifests][-1] == "bm25_negatives" and not (output / "model_negatives").exists()
     # Apple, apples, fruit, it, pear, Pyrus, tree; "it" is a stop word.
     assert manifests["bm25_negatives"]["rows"]["anchor_texts"] == 7
-    assert manifests["bm25_negatives"]["drops"] == {"anchor text that BM25 finds no page for": 1}
+    assert manifests["bm25_negatives"]["drops"] == {"anchor text for which no page is retrieved": 1}
     run(source, output, tiny_bert, negatives=["model"])
     assert stamps == {path: path.stat().st_mtime_ns for path in stamps}
     assert check(output, Progress(quiet=True)).damages == []

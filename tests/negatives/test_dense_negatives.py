@@ -50,7 +50,7 @@ def test_pages_are_the_nearest_of_all(build, tiny_bert):
         BuildTexts(build),
         SentenceTransformer(str(tiny_bert), device="cpu"),
     )
-    documents = theirs.encode(texts.document_texts(texts.documents), normalize_embeddings=True)
+    documents = theirs.encode(texts.document_texts(texts.document_ids), normalize_embeddings=True)
     for queries in QUERIES:
         ids = texts.ids(queries)
         table = read_table(build / "dense_negatives" / queries).to_pylist()
@@ -59,7 +59,7 @@ def test_pages_are_the_nearest_of_all(build, tiny_bert):
         for row, scores in zip(table, asked @ documents.T, strict=True):
             assert len(row["pages"]) == DEPTH
             np.testing.assert_allclose(row["scores"], np.sort(scores)[::-1][:DEPTH], atol=1e-5)
-            places = np.searchsorted(texts.documents, row["pages"])
+            places = np.searchsorted(texts.document_ids, row["pages"])
             np.testing.assert_allclose(row["scores"], scores[places], atol=1e-5)
     assert not list((build / "mapped").glob("dense-*"))
     assert not check(build).damages

@@ -73,7 +73,7 @@ def rows(folder, stage, queries):
 def test_pages_are_those_of_brute_force(found, queries):
     """The same scores; the same order, except where scores are equal but for rounding."""
     texts = BuildTexts(found)
-    ids = texts.documents
+    ids = texts.document_ids
     brute = BruteBm25(dict(zip(ids.tolist(), texts.document_texts(ids), strict=True)))
     table = rows(found, "bm25_negatives", queries)
     assert [row["id"] for row in table] == texts.ids(queries).tolist()
