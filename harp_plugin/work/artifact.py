@@ -354,7 +354,9 @@ class Artifact:
                     f"{self.rules.output}, or give --overwrite to replace it"
                 )
             stored = Provenance.from_record(record)
-            self.provenance.refuse_replacing(self.path, stored, self.rules)
+            # Nobody can resume unfinished work whose inputs have changed since: it protects nothing.
+            if "files" in record or self.provenance.has_inputs_of(stored):
+                self.provenance.refuse_replacing(self.path, stored, self.rules)
         return False
 
     def _refuse_special(self) -> None:
