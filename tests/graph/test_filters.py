@@ -202,10 +202,8 @@ def test_bad_values(options, message):
 
 
 @pytest.mark.integration
-def test_filters_on_a_real_dump(shared_data, tmp_path):
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
-    rows = [table.to_pylist() for table in tables(tmp_path).values()]
-    found, _ = graph(tmp_path, **ALL)
+def test_filters_on_a_real_dump(corpus150):
+    rows = [table.to_pylist() for table in tables(corpus150).values()]
+    found, _ = graph(corpus150, **ALL)
     assert found == link_graph(*rows, GraphOptions(min_words=0, **ALL))
     assert found.drops["link whose text is the title of its page"] > 300

@@ -1,6 +1,7 @@
 """The link graph against a brute force in plain Python, on random graphs and on a real dump."""
 
 import random
+import shutil
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -243,9 +244,8 @@ def test_needs_the_corpus(tmp_path):
 @pytest.mark.parametrize(
     "min_words", [0, *(pytest.param(n, marks=pytest.mark.integration) for n in (100, 300))]
 )
-def test_real_dump(shared_data, tmp_path, min_words):
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
+def test_real_dump(corpus150, tmp_path, min_words):
+    shutil.copytree(corpus150, tmp_path, dirs_exist_ok=True)
     manifest = build_graph(tmp_path, GraphOptions(min_words=min_words))
     names = ("pages", "sentences", "links", "redirects")
     corpus = [read_table(tmp_path / "corpus" / name).to_pylist() for name in names]
