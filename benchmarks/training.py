@@ -170,7 +170,7 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
         training = HarpTrainingArguments(**_training(folder, options))
         kind = "bi-encoder" if options.dense else "cross-encoder"
         model, groups, tasks = (
-            HarpModelArguments(options.model, model_kind=kind),
+            HarpModelArguments(model=options.model, model_kind=kind),
             _groups(options),
             options.tasks,
         )

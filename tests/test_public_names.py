@@ -128,10 +128,12 @@ PUBLIC = {
         "HarpModelArguments",
         "HarpTrainingArguments",
         "PRETRAINING",
+        "PairOptions",
         "SHOWN",
+        "SHOWN_IN_BOTH",
         "multiplies_in_bf16",
     ],
-    "harp_plugin.training.judged_arguments": ["FINETUNING", "FinetuneDataArguments", "SHOWN"],
+    "harp_plugin.training.finetune": ["FINETUNING", "FinetuneDataArguments", "SHOWN", "finetune"],
     "harp_plugin.training.losses": [
         "CITATIONS",
         "LOSSES",

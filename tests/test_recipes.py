@@ -18,7 +18,7 @@ from harp_plugin.training.arguments import (
     HarpModelArguments,
     HarpTrainingArguments,
 )
-from harp_plugin.training.judged_arguments import FinetuneDataArguments
+from harp_plugin.training.finetune import FinetuneDataArguments
 from harp_plugin.training.losses import LOSSES
 from harp_plugin.training.recipe import recipe as recipe_of
 

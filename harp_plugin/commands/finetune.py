@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import show
 from ..options_parser import RECIPE, Command
-from ..training.judged_arguments import FINETUNING, SHOWN
+from ..training.finetune import FINETUNING, SHOWN
 
 __all__ = ["command"]
 

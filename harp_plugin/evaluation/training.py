@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..training import finetune as finetuning
 from ..training import run as pretraining
 from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
-from ..training.judged_arguments import FinetuneDataArguments
+from ..training.finetune import FinetuneDataArguments
 
 if TYPE_CHECKING:
     from ..training.taught import Teacher

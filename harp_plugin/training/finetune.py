@@ -2,16 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import ClassVar, Literal
 
+from ..collections.dataset_queries import DatasetQueries
+from ..collections.json_lines_queries import JsonLinesQueries
 from ..errors import HarpError
-from .arguments import HarpModelArguments, HarpTrainingArguments
-from .judged_arguments import FinetuneDataArguments
+from ..options import Count, Number, option
+from .arguments import SHOWN_IN_BOTH, HarpModelArguments, HarpTrainingArguments, PairOptions
+from .judged import TASK, JudgedGroups
 from .run import fit
 from .validation import Validation
 
-__all__ = ["finetune"]
+__all__ = ["FINETUNING", "SHOWN", "FinetuneDataArguments", "finetune"]
+
+_DATASET_OPTIONS = (
+    *("negatives_run", "teacher_run", "min_label", "depth", "skip_top", "judged_negatives"),
+)
+"""Options that need a dataset."""
+SHOWN = SHOWN_IN_BOTH | {
+    *("dataset", "negatives_run", "teacher_run", "train_file", "fields", "queries", "query_ids"),
+    *("min_label", "negatives_per_group", "depth", "skip_top", "judged_negatives"),
+}
+"""Options that the short help of `harp finetune` shows."""
+
+
+@dataclass(kw_only=True)
+class FinetuneDataArguments(PairOptions):
+    """What the model learns from which judgments, and how negatives are drawn."""
+
+    default_losses: ClassVar[Mapping[str, float]] = {"lce": 1.0}
+
+    dataset: str | None = option(
+        None, "Id in ir_datasets of documents, queries and qrels, such as vaswani."
+    )
+    negatives_run: str | None = option(
+        None,
+        "TREC run (.gz too) of the dataset's queries, from which hard negatives are drawn. "
+        "Default: the scoreddocs of the dataset.",
+    )
+    teacher_run: str | None = option(
+        None,
+        "TREC run with the scores of a teacher, for the losses margin_mse and kl. In JSON lines, "
+        "the `score` of each passage is read instead.",
+    )
+    train_file: list[str] | None = option(
+        None, "Files of Tevatron's JSON lines, in place of a dataset."
+    )
+    fields: list[str] | None = option(
+        None,
+        "Fields of a document whose texts are joined by a space, such as title url body. Default: "
+        "the text that the dataset recommends; in JSON lines, title and text.",
+    )
+    queries: Count | None = option(
+        None,
+        "Learn from this number of queries, which the seed draws. A smaller number is a part of a "
+        "larger one.",
+    )
+    query_ids: str | None = option(
+        None,
+        "File of the ids of the queries that may be learnt from, with one id on each line.",
+    )
+    passages: Literal["first", "matching"] = option(
+        "first",
+        "What is read of a long document: its beginning (first), or its first words and the "
+        "passage that shares most words with the query (matching).",
+    )
+    min_label: int = option(1, "Lowest label of a relevant document.")
+    negatives_per_group: Count = option(7, "How many hard negatives a group has at most.")
+    depth: Count = option(100, "Negatives are drawn from so many results of each query.")
+    skip_top: Number = option(
+        0,
+        "Draw no negative from this number of best unjudged documents of the run: they may be "
+        "relevant.",
+    )
+    judged_negatives: bool = option(
+        False,
+        "Draw documents that are judged below --min-label too, where the run does not have them.",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dataset is not None:
+            self.dataset = self.dataset.removeprefix("irds:")
+
+    def check(self) -> None:
+        """Check the options without opening the data.
+
+        Raises:
+            HarpError: there are two sources or none, an option does not fit the source or the
+                losses, or `weighted_sum` or `query_limits` raises the error.
+        """
+        self.weighted_sum()
+        _ = self.query_limits
+        if bool(self.dataset) == bool(self.train_file):
+            raise HarpError("name either a dataset or a train_file to learn from")
+        if self.train_file:
+            defaults = {option.name: option.default for option in fields(self)}
+            for name in _DATASET_OPTIONS:
+                if getattr(self, name) != defaults[name]:
+                    raise HarpError(f"{name} needs a dataset: a train_file lists its negatives")
+        is_named = self.teacher_run is not None
+        self.check_teacher("teacher_run", is_named=is_named, is_needed=self.dataset is not None)
+        if self.fields == []:
+            raise HarpError("fields is empty: name one, or leave it out")
+
+    @property
+    def task_weights(self) -> dict[str, float]:
+        """The weight of the only task."""
+        return {TASK: 1.0}
+
+    def groups(self, seed: int, left_out: Collection[str] = ()) -> JudgedGroups:
+        """Open the data, without the queries of the dataset whose ids are left out.
+
+        Raises:
+            HarpError: a file is missing, or `DatasetQueries` or `JsonLinesQueries` raises the
+                error.
+        """
+        for name in ("negatives_run", "teacher_run", "query_ids"):
+            if (path := getattr(self, name)) is not None and not Path(path).is_file():
+                raise HarpError(f"{name} {path}: there is no such file")
+        source: DatasetQueries | JsonLinesQueries
+        if self.train_file:
+            source = JsonLinesQueries(
+                self.train_file,
+                fields=self.fields or ("title", "text"),
+                teacher=bool(self.weighted_sum().reading("teacher_scores")),
+                queries=self.queries,
+                query_ids=self.query_ids,
+                seed=seed,
+            )
+        else:
+            source = DatasetQueries(
+                self.dataset or "",
+                run=self.negatives_run,
+                teacher=self.teacher_run,
+                fields=self.fields,
+                min_label=self.min_label,
+                depth=self.depth,
+                skip_top=self.skip_top,
+                judged_negatives=self.judged_negatives,
+                queries=self.queries,
+                query_ids=self.query_ids,
+                left_out=left_out,
+                seed=seed,
+            )
+        return JudgedGroups(
+            source,
+            negatives_per_group=self.negatives_per_group,
+            seed=seed,
+            redraw_each_epoch=self.redraw_each_epoch,
+            passages=self.passages,
+        )
+
+
+FINETUNING = (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments)
+"""The options of `harp finetune`."""
 
 
 def finetune(

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import HarpError
-from ..limits import MOST, Limits, check_limits
 from ..models.trainable import LossInputs
+from ..options import Interval, checked
 from ..registry import Registry
 
 __all__ = [
@@ -57,9 +57,9 @@ CITATIONS = {
     "kl": "lin2020distilling",
 }
 """Key in ``data/citations.bib`` of the paper of a loss that is not HARP's."""
-Margin = Annotated[float, Limits(least=0)]
+Margin = Annotated[float, Interval(ge=0)]
 """Type of a margin, with its limits."""
-Temperature = Annotated[float, Limits(above=0)]
+Temperature = Annotated[float, Interval(gt=0)]
 """Type of a temperature, with its limits."""
 
 
@@ -285,26 +285,18 @@ def _with_parameters(name: str, value: float | Mapping[str, float]) -> Loss:
             f"losses: {name!r} has no parameter {unknown[0]!r}: it has "
             f"{', '.join(['weight', *parameters])}"
         )
-    _check_parameters(name, loss, values)
+    for parameter, number in values.items():
+        checked(f"losses: {parameter} of {name!r}", _type_of(loss, parameter), number)
     return partial(loss, **values)
 
 
-def _check_parameters(name: str, loss: Loss, values: Mapping[str, Any]) -> None:
-    for parameter, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise HarpError(f"losses: {parameter} of {name!r} is {value!r}: give a number")
-    limits = {parameter: _limits_of(loss, parameter) for parameter in values}
-    check_limits(values, limits, f"losses: {name!r}: ")
-
-
-def _limits_of(loss: Loss, parameter: str) -> Limits:
-    """Return the limits in the annotation of a parameter, such as those of `Margin`."""
+def _type_of(loss: Loss, parameter: str) -> Any:
+    """Return the type of a parameter, with its limits, such as `Margin`."""
     try:
-        hint = get_type_hints(loss, include_extras=True).get(parameter)
+        hints = get_type_hints(loss, include_extras=True)
     except (NameError, TypeError):  # annotations of another package that cannot be resolved
-        hint = None
-    limits = (extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Limits))
-    return next(limits, Limits(least=-MOST, most=MOST))
+        hints = {}
+    return hints.get(parameter, float)
 
 
 def _inputs_of(name: str) -> tuple[str, ...]:

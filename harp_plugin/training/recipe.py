@@ -7,8 +7,7 @@ from dataclasses import MISSING, asdict, fields
 from enum import Enum
 from typing import Any
 
-from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
-from .judged_arguments import FinetuneDataArguments
+from .arguments import HarpModelArguments, HarpTrainingArguments, PairOptions
 
 __all__ = ["OPTIONS_WITHOUT_EFFECT", "recipe"]
 
@@ -44,7 +43,7 @@ OPTIONS_WITHOUT_EFFECT = (
 
 def recipe(
     model_args: HarpModelArguments,
-    data_args: HarpDataArguments | FinetuneDataArguments,
+    data_args: PairOptions,
     training_args: HarpTrainingArguments,
 ) -> dict[str, Any]:
     """Collect the options that decide what a run computes.

@@ -14,10 +14,14 @@ from ..tasks import PreTrainingData
 from ..tasks.registry import check_negatives
 from ..work.lock import one_writer
 from ..work.provenance import OverwriteRules
-from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments
+from .arguments import (
+    HarpDataArguments,
+    HarpModelArguments,
+    HarpTrainingArguments,
+    PairOptions,
+)
 from .data import GroupCollator, GroupDataset, PairGroups
 from .inputs import check_output_dir, fingerprints
-from .judged_arguments import FinetuneDataArguments
 from .losses import WeightedSum
 from .recipe import recipe
 from .run_folder import RunFolder
@@ -96,7 +100,7 @@ def _pairs(
 def fit(
     groups: PairGroups,
     model_args: HarpModelArguments,
-    data_args: HarpDataArguments | FinetuneDataArguments,
+    data_args: PairOptions,
     training_args: HarpTrainingArguments,
     *,
     held_out: PairGroups | None = None,
@@ -188,7 +192,7 @@ def build_trainer(
     tasks: tuple[str, ...],
     loss: WeightedSum,
     model_args: HarpModelArguments,
-    data_args: HarpDataArguments | FinetuneDataArguments,
+    data_args: PairOptions,
     training_args: HarpTrainingArguments,
     held_out: PairGroups | None = None,
     validation: Validation | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,16 +19,11 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
-from ..limits import COUNT, check_limits
 from ..models.sentence_encoder import SentenceEncoderFiles
 from ..models.trainable import TrainableModel
+from ..options import Count, Options, option
 
 __all__ = ["Validation", "ValidationOptions", "measure_on_first_process", "restored_state"]
-
-_LIMITS = dict.fromkeys(
-    ("validation_depth", "validation_queries", "validation_groups", "early_stopping_patience"),
-    COUNT,
-)
 
 
 class Validation(Protocol):
@@ -61,72 +56,46 @@ class Validation(Protocol):
         """
 
 
-@dataclass
-class ValidationOptions:
+@dataclass(kw_only=True)
+class ValidationOptions(Options):
     """What is measured while a model trains; transformers' ``eval_strategy`` says when."""
 
-    validation_dataset: str | None = field(
-        default=None,
-        metadata={
-            "help": "ir_datasets id of a dataset whose queries are reranked during training, such"
-            " as vaswani; --eval-strategy, --eval-steps and --eval-on-start say when."
-        },
+    validation_dataset: str | None = option(
+        None,
+        "ir_datasets id of a dataset whose queries are reranked during training, such as vaswani; "
+        "--eval-strategy, --eval-steps and --eval-on-start say when.",
     )
-    validation_run: str | None = field(
-        default=None,
-        metadata={
-            "help": "TREC run (.gz too) that is reranked. Default: the scoreddocs of the dataset, "
-            "or BM25 if it has none."
-        },
+    validation_run: str | None = option(
+        None,
+        "TREC run (.gz too) that is reranked. Default: the scoreddocs of the dataset, or BM25 if "
+        "it has none.",
     )
-    validation_depth: int = field(
-        default=20, metadata={"help": "Number of results of each query that are reranked."}
+    validation_depth: Count = option(20, "Number of results of each query that are reranked.")
+    validation_queries: Count = option(
+        50, "How many judged queries of the dataset are ranked. They are drawn by the seed."
     )
-    validation_queries: int = field(
-        default=50,
-        metadata={
-            "help": "How many judged queries of the dataset are ranked. They are drawn by the seed."
-        },
+    validation_query_ids: str | None = option(
+        None, "File of the ids of the queries that may be drawn, with one id on each line."
     )
-    validation_query_ids: str | None = field(
-        default=None,
-        metadata={
-            "help": "File of the ids of the queries that may be drawn, with one id on each line."
-        },
+    validation_held_out: bool = option(
+        True, "Do not learn from these queries where fine-tuning has the same dataset."
     )
-    validation_held_out: bool = field(
-        default=True,
-        metadata={
-            "help": "Do not learn from these queries where fine-tuning has the same dataset."
-        },
+    validation_fields: list[str] | None = option(
+        None, "Document fields, joined by a space. Default: the text that the dataset recommends."
     )
-    validation_fields: list[str] | None = field(
-        default=None,
-        metadata={
-            "help": "Document fields, joined by a space. Default: the text that the dataset "
-            "recommends."
-        },
+    validation_measures: list[str] = option(
+        ["nDCG@10", "RR@10"], "Measures as ir_measures writes them."
     )
-    validation_measures: list[str] = field(
-        default_factory=lambda: ["nDCG@10", "RR@10"],
-        metadata={"help": "Measures as ir_measures writes them."},
+    validation_build_dir: str | None = option(
+        None,
+        "Folder that `harp build` wrote of other pages. In pre-training, the losses and accuracies "
+        "of its pairs are measured.",
     )
-    validation_build_dir: str | None = field(
-        default=None,
-        metadata={
-            "help": "Folder that `harp build` wrote of other pages. In pre-training, the losses "
-            "and accuracies of its pairs are measured."
-        },
+    validation_groups: Count = option(
+        1000, "How many groups of pairs of --validation-build-dir are measured."
     )
-    validation_groups: int = field(
-        default=1000,
-        metadata={"help": "How many groups of pairs of --validation-build-dir are measured."},
-    )
-    early_stopping_patience: int | None = field(
-        default=None,
-        metadata={
-            "help": "Training stops after this number of evaluations without a new best value."
-        },
+    early_stopping_patience: Count | None = option(
+        None, "Training stops after this number of evaluations without a new best value."
     )
 
     def check_validation(self, *, evaluates: bool, chooses: bool, metric: str | None) -> None:
@@ -154,7 +123,6 @@ class ValidationOptions:
                 "the best checkpoint is to be chosen, but nothing is evaluated: set "
                 "eval_strategy to steps or epoch"
             )
-        check_limits(self, _LIMITS)
         if self.validation_dataset and not self.validation_measures:
             raise HarpError("validation_measures is empty: name one, such as nDCG@10")
         measures = self.validation_measures

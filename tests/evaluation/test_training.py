@@ -16,7 +16,7 @@ from harp_plugin.training.arguments import (
     HarpModelArguments,
     HarpTrainingArguments,
 )
-from harp_plugin.training.judged_arguments import FinetuneDataArguments
+from harp_plugin.training.finetune import FinetuneDataArguments
 
 pytestmark = pytest.mark.integration
 

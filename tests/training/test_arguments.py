@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
 from harp_plugin.options_parser import OptionsParser
@@ -20,16 +19,14 @@ from harp_plugin.training.validation import ValidationOptions
 
 
 def parse(*flags):
-    return HfArgumentParser(HarpDataArguments).parse_args_into_dataclasses(
-        ["--build_dir", "built", *flags], look_for_args_file=False
-    )[0]
+    parser = OptionsParser((HarpDataArguments,), "harp train", "")
+    return parser.read(["--build_dir", "built", *flags])[0]
 
 
 def test_weights_as_flags_and_in_a_recipe():
     flags = parse("--tasks", '{"rqp": 2}', "--losses", '{"hinge": 1}')
-    parser = HfArgumentParser(HarpDataArguments)
     recipe = {"build_dir": "built", "tasks": {"rqp": 2}, "losses": {"hinge": 1}}
-    assert parser.parse_dict(recipe)[0] == flags
+    assert HarpDataArguments(**recipe) == flags
     assert flags.tasks == {"rqp": 2}
 
 
@@ -78,7 +75,7 @@ def test_query_limits_as_a_flag_and_in_a_recipe(given, rqp, acm):
     flags = parse("--tasks", '{"rqp": 1, "acm": 1}', "--max-query-length", given)
     assert flags.query_limits == {"rqp": rqp, "acm": acm}
     recipe = {"build_dir": "built", "tasks": flags.tasks, "max_query_length": json.loads(given)}
-    assert HfArgumentParser(HarpDataArguments).parse_dict(recipe)[0] == flags
+    assert HarpDataArguments(**recipe) == flags
 
 
 @pytest.mark.parametrize(
@@ -140,9 +137,9 @@ def test_other_tevatron_is_one_line(monkeypatch):
 
 @pytest.mark.parametrize("flag", ["--overwrite", "--overwrite-output-dir"])
 def test_both_names_of_overwriting(flag):
-    parser = HfArgumentParser(HarpTrainingArguments)
-    found, *_ = parser.parse_args_into_dataclasses(["--output_dir", "out", flag, "--keep"])
-    assert found.overwrite and found.keep
+    parser = OptionsParser((HarpTrainingArguments,), "harp train", "")
+    options, *_ = parser.read(["--output_dir", "out", flag, "--accept-other-versions"])
+    assert options.overwrite and options.accept_other_versions
 
 
 def test_training_is_quiet_by_our_name_and_by_that_of_transformers(tmp_path):

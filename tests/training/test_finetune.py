@@ -14,7 +14,7 @@ from harp_plugin.collections.run import run_lines
 from harp_plugin.errors import HarpError
 from harp_plugin.options_parser import OptionsParser, read_recipe
 from harp_plugin.training.arguments import HarpModelArguments, HarpTrainingArguments
-from harp_plugin.training.judged_arguments import SHOWN, FinetuneDataArguments
+from harp_plugin.training.finetune import SHOWN, FinetuneDataArguments
 
 from .judged_data import write_run
 
@@ -202,10 +202,10 @@ def test_learning_from_json_lines(recipe, tmp_path):
         ({"dataset": None, "negatives_run": None}, "name either a dataset or a train_file"),
         ({"train_file": ["x.jsonl"]}, "name either a dataset or a train_file"),
         ({"dataset": None, "train_file": ["x.jsonl"]}, "negatives_run needs a dataset"),
-        ({"negatives_per_group": 0}, "negatives_per_group is 0: it must be at least 1"),
-        ({"queries": 0}, "queries is 0: it must be at least 1"),
-        ({"depth": 0}, "depth is 0: it must be at least 1"),
-        ({"skip_top": -1}, "skip_top is -1: it must be at least 0"),
+        ({"negatives_per_group": 0}, "--negatives-per-group is 0: it must be at least 1"),
+        ({"queries": 0}, "--queries is 0: it must be at least 1"),
+        ({"depth": 0}, "--depth is 0: it must be at least 1"),
+        ({"skip_top": -1}, "--skip-top is -1: it must be at least 0"),
         ({"fields": []}, "fields is empty"),
         ({"negatives_run": "no.run"}, "negatives_run no.run: there is no such file"),
         ({"query_ids": "no.txt"}, "query_ids no.txt: there is no such file"),

@@ -64,7 +64,7 @@ def test_the_loss_to_the_teacher_falls(name, options):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"losses": {"kl": 1}}, "'kl' reads a teacher's scores: name a teacher or leave it out"),
+        ({"losses": {"kl": 1}}, "'kl' reads a teacher's scores: give a teacher, or leave it out"),
         ({"teacher": "cosine:encoder"}, "teacher is read by no loss: add kl or margin_mse"),
     ],
 )

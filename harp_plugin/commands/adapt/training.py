@@ -102,7 +102,7 @@ def _train_on_links(learner: Learner, options: AdaptOptions, steps: int) -> None
 def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> None:
     """Train on the queries of the train split, against what BM25 over fields finds for them."""
     from ...evaluation.training import finetune
-    from ...training.judged_arguments import FINETUNING
+    from ...training.finetune import FINETUNING
 
     name = learner.folders["queries"]
     say("train", f"the {learner.name} on the queries of the train split")

@@ -15,7 +15,7 @@ from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
 from ...ranking.options import names_of_part
 from ...ranking.versions import scoring_versions
-from ...training.judged_arguments import FinetuneDataArguments
+from ...training.finetune import FinetuneDataArguments
 from ...training.recipe import OPTIONS_WITHOUT_EFFECT
 from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST

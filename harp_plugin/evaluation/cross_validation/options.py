@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import HarpError
 from ...limits import MOST, NUMBER, SEED, Limits, check_limits
 from ...ranking.options import scoring_option
-from ...training.judged_arguments import FinetuneDataArguments
+from ...training.finetune import FinetuneDataArguments
 from ..options import ExperimentOptions, check_model_row, read_mapping
 
 __all__ = ["CrossValidationOptions", "count_label"]

@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import HarpError
 from ...options_parser import OptionsParser
 from ...training.arguments import HarpModelArguments, HarpTrainingArguments
-from ...training.judged_arguments import FINETUNING, FinetuneDataArguments
+from ...training.finetune import FINETUNING, FinetuneDataArguments
 from ...work.with_record import FolderWithRecord
 from ..folds import Fold
 from .conditions import Condition, FoldRun
