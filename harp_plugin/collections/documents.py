@@ -15,7 +15,7 @@ from ir_datasets.indices.base import Docstore
 
 from ..errors import HarpError
 from ..sampling import stable_id
-from ..work.hashes import file_hash
+from ..work.records import file_hash
 
 __all__ = ["INDEX", "JsonLinesDocuments", "make_index"]
 

@@ -17,9 +17,9 @@ from tqdm import tqdm
 
 from ..errors import HarpError
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
-from ..work.hashes import file_hash
 from ..work.map_shards import map_shards
 from ..work.parquet import ShardFile, write_table
+from ..work.records import file_hash
 from ..work.stage import Stage
 from ..work.urls import is_url
 from .options import CorpusOptions

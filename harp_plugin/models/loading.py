@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import HarpError, one_line
 from ..work.artifact import MANIFEST
-from ..work.hashes import changed_file, file_hash
-from ..work.records import read_record
+from ..work.records import changed_file, file_hash, read_record
 from ..work.urls import local_path
 
 if TYPE_CHECKING:

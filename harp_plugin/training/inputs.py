@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import HarpError
 from ..models.loading import COSINE, model_fingerprint, resolve_model
-from ..work.hashes import file_hash
+from ..work.records import file_hash
 
 __all__ = ["check_output_dir", "fingerprints"]
 

@@ -110,10 +110,6 @@ class Provenance:
             "--accept-other-versions to use it as it is, or --overwrite to make it again"
         )
 
-    def has_inputs_of(self, stored: Provenance) -> bool:
-        """Return whether earlier work was made from the same inputs."""
-        return not Provenance({}, {}, self.inputs).difference(Provenance({}, {}, stored.inputs))
-
     def can_use(self, path: Path, stored: Provenance, rules: OverwriteRules) -> bool:
         """Decide what is done with earlier work: use it (True), or replace it (False)."""
         self.refuse_replacing(path, stored, rules)

@@ -9,13 +9,14 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
 from ..errors import HarpError
-from .artifact import STARTED, Artifact, OverwriteRules, Provenance, read_if_whole
+from .artifact import MANIFEST, STARTED, Artifact, OverwriteRules, Provenance, read_if_whole
 from .manifest import content_hash, shard_files
 from .parquet import ShardFile
 from .records import changed_file, read_record, write_record
@@ -71,12 +72,17 @@ class Stage:
         self.rules = rules or OverwriteRules()
         self.kind = kind or folder.name
         self.temporary = temporary
+        self._started = folder / STARTED
         self._own = "|".join([_OWN, *map(re.escape, others)])
 
     @property
     def _artifact(self) -> Artifact:
         provenance = Provenance(self.options, self.versions, self.inputs)
-        return Artifact(self.folder, self.kind, provenance, self.rules, own=self._own)
+        rules = self.rules
+        if not (self.folder / MANIFEST).exists() and (started := read_if_whole(self._started)):
+            if Provenance({}, {}, self.inputs).difference(Provenance({}, {}, started["inputs"])):
+                rules = replace(rules, overwrite=True)  # nobody can resume it: its input is gone
+        return Artifact(self.folder, self.kind, provenance, rules, own=self._own)
 
     @property
     def is_whole(self) -> bool:
@@ -116,7 +122,7 @@ class Stage:
         with self._turn() if with_others else nullcontext():
             if with_others and self.is_whole:
                 return
-            if with_others and (started := read_if_whole(self.folder / STARTED)):
+            if with_others and (started := read_if_whole(self._started)):
                 stored, artifact = Provenance.from_record(started), self._artifact
                 artifact.provenance.refuse_replacing(self.folder, stored, self.rules)
             self._artifact.start()
@@ -150,7 +156,7 @@ class Stage:
         Raises:
             HarpError: another process has started other work in the folder meanwhile.
         """
-        started = read_if_whole(self.folder / STARTED)
+        started = read_if_whole(self._started)
         if started is not None and self._artifact.provenance.difference(
             Provenance.from_record(started)
         ):

@@ -117,6 +117,13 @@ def test_other_work_is_replaced_only_when_asked(tmp_path, other, difference, who
     assert list(content(new.folder)) == ["started.json"]
 
 
+def test_unfinished_work_from_another_input_is_replaced(tmp_path):
+    """Nobody can resume it: a dump that was truncated has been fetched again."""
+    (finished(tmp_path, a=1).folder / "manifest.json").unlink()
+    other_inputs(tmp_path).start()
+    assert list(content(tmp_path)) == ["corpus/started.json"]
+
+
 @pytest.mark.parametrize("overwrite", [True, False])
 @pytest.mark.parametrize("name", ["dump.xml", "pages/part-9.parquet", "a/b/c.txt", ".hidden"])
 def test_a_folder_of_unknown_origin_is_refused(tmp_path, name, overwrite):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harp_plugin.work.hashes import changed_file, describe_files
+from harp_plugin.work.records import changed_file, describe_files
 from harp_plugin.work.writing import (
     remove_temporary,
     remove_temporary_of,

@@ -11,9 +11,8 @@ from textwrap import wrap
 from typing import Any
 
 from ...sampling import stable_id
-from ...work.hashes import describe_files
 from ...work.parquet import ShardFile
-from ...work.records import read_record, write_record
+from ...work.records import describe_files, read_record, write_record
 from ...work.writing import write_text
 from ..datasets import DOCUMENTS, QRELS, QUERIES, SPLITS
 from .queries import NamedPage, Query

@@ -22,7 +22,7 @@ from ...models.loading import (
     resolve_model,
     without_notices,
 )
-from ...work.hashes import file_hash
+from ...work.records import file_hash
 from ...work.versions import package_versions
 from ..versions import scoring_versions
 from .vectors import LibraryVectors, TextVectors, Vectors
