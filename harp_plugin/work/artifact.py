@@ -354,9 +354,7 @@ class Artifact:
                     f"{self.rules.output}, or give --overwrite to replace it"
                 )
             stored = Provenance.from_record(record)
-            # Unfinished work whose inputs have changed since cannot be resumed by anybody.
-            if "files" in record or self.provenance.has_inputs_of(stored):
-                self.provenance.refuse_replacing(self.path, stored, self.rules)
+            self.provenance.refuse_replacing(self.path, stored, self.rules)
         return False
 
     def _refuse_special(self) -> None:

@@ -79,9 +79,10 @@ class Stage:
     def _artifact(self) -> Artifact:
         provenance = Provenance(self.options, self.versions, self.inputs)
         rules = self.rules
-        if not (self.folder / MANIFEST).exists() and (started := read_if_whole(self._started)):
-            if Provenance({}, {}, self.inputs).difference(Provenance({}, {}, started["inputs"])):
-                rules = replace(rules, overwrite=True)  # nobody can resume it: its input is gone
+        started = None if (self.folder / MANIFEST).exists() else read_if_whole(self._started)
+        inputs = Provenance({}, {}, self.inputs)
+        if started and inputs.difference(Provenance({}, {}, started["inputs"])):
+            rules = replace(rules, overwrite=True)  # nobody can resume it: its input is gone
         return Artifact(self.folder, self.kind, provenance, rules, own=self._own)
 
     @property
