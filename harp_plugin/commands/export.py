@@ -137,7 +137,7 @@ def _write_shard(shard: _Shard) -> int:
     folder.mkdir(exist_ok=True)
     path = folder / f"{shard.name}.jsonl"
     write_text(path, "\n".join(lines) + "\n")
-    shard.stage.finish_shard(shard.name, counts, {}, [ShardFile.of(path, len(lines))])
+    shard.stage.finish_shard(shard.name, counts, {}, [ShardFile.from_path(path, len(lines))])
     return len(lines)
 
 

@@ -144,7 +144,7 @@ class Collection:
                 sums[name] += int(batch.column(name).to_numpy().sum())
             masses = batch.column("mass").to_numpy()
             least = min(least, int(masses[masses > 0].min(initial=least)))
-        return cls(MappedTable.of(files, cache), texts, sums, least)
+        return cls(MappedTable.from_files(files, cache), texts, sums, least)
 
     @property
     def mean_length(self) -> float:

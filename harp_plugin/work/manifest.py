@@ -109,7 +109,7 @@ def content_hash(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:
 
     Args:
         files: the manifest's entry for each file.
-        more: what the manifest says of the tables beside their files.
+        more: what the manifest says of the tables besides their files.
     """
     hashes = {name: entry["sha256"] for name, entry in files.items()}
     text = json.dumps([hashes, more], sort_keys=True)

@@ -36,7 +36,7 @@ class MappedTable:
         self._ids, self._rows = np.asarray(np.load(folder / _INDEX, mmap_mode="r"))
 
     @classmethod
-    def of(
+    def from_files(
         cls,
         files: list[ShardFile],
         cache: Path,
@@ -127,7 +127,7 @@ def open_table(
         HarpError: the stage is unfinished, or a file of the table is missing or damaged.
     """
     cache = directory / "mapped" / "-".join([stage, table, *(columns or [])])
-    return MappedTable.of(table_files(directory / stage, table), cache, columns)
+    return MappedTable.from_files(table_files(directory / stage, table), cache, columns)
 
 
 def verify_tables(directory: Path, stages: Iterable[str]) -> None:

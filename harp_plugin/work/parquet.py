@@ -47,7 +47,7 @@ class ShardFile(NamedTuple):
     sha256: str
 
     @classmethod
-    def of(cls, path: Path, rows: int) -> ShardFile:
+    def from_path(cls, path: Path, rows: int) -> ShardFile:
         """Measure a file that has just been written."""
         return cls(path, rows, **describe_file(path))
 
@@ -84,7 +84,7 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
                 rows += batch.num_rows
         if pq.read_metadata(temporary).num_rows != rows:
             raise HarpError(f"{path} is damaged after writing: check the disk and run again")
-    return ShardFile.of(path, rows)
+    return ShardFile.from_path(path, rows)
 
 
 def parquet_files(folder: Path) -> list[Path]:

@@ -73,8 +73,8 @@ def files_at(url: str) -> list[RemoteFile]:
         from fsspec.core import url_to_fs
 
         files, root = url_to_fs(url)
-        found = files.find(root, detail=True)
-    if not found:
+        entries = files.find(root, detail=True)
+    if not entries:
         raise HarpError(f"nothing lies at {url}: check the URL")
     start = len(root.rstrip("/")) + 1
     return [
@@ -84,7 +84,7 @@ def files_at(url: str) -> list[RemoteFile]:
             next((str(entry[name]) for name in _VERSIONS if entry.get(name)), ""),
             *(url, files, path),
         )
-        for path, entry in sorted(found.items())
+        for path, entry in sorted(entries.items())
     ]
 
 

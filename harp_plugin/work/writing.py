@@ -78,7 +78,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def temporary_path(path: Path) -> Path:
-    """Name the place where this process writes a file or folder before it gets its name.
+    """Return the path at which this process writes a file or folder before it gets its name.
 
     Processes of several hosts may write in one folder, and have the same number; and the threads of
     a process write the same file where one copies what another host has written.

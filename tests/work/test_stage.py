@@ -186,12 +186,12 @@ def test_nothing_out_is_an_error(tmp_path):
 
 
 def test_an_empty_table_that_is_needed(tmp_path):
-    some = stage(tmp_path, a=1)
-    some.start()
-    write_shard(some, "part-0", (1, 2))
+    work = stage(tmp_path, a=1)
+    work.start()
+    write_shard(work, "part-0", (1, 2))
     with pytest.raises(HarpError):
-        some.finish(needed="links")
-    assert some.finish(needed="pages")["rows"]["pages"] == 2
+        work.finish(needed="links")
+    assert work.finish(needed="pages")["rows"]["pages"] == 2
 
 
 @pytest.mark.parametrize("text", ['{"stage": ', "[]", "null", "{}", '{"a": 1}', "", "[" * 10**5])

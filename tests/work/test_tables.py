@@ -78,7 +78,7 @@ def mapped(tmp_path):
     whole = rows(101)
     files = write(tmp_path / "t", [whole[:50], [], whole[50:]])
     frame = pd.concat([pd.read_parquet(file.path) for file in files]).set_index("id")
-    return MappedTable.of(files, tmp_path / "cache" / "t"), frame
+    return MappedTable.from_files(files, tmp_path / "cache" / "t"), frame
 
 
 def test_look_ups_agree_with_pandas(mapped):
@@ -111,13 +111,13 @@ def test_pickled_table_reads_the_same_copy(mapped):
 def test_first_of_equal_ids_counts(tmp_path):
     double = [{"id": 5, "text": text, "weights": []} for text in "abc"]
     files = write(tmp_path / "t", [double[:1], double[1:]])
-    assert MappedTable.of(files, tmp_path / "c" / "t").get(5, "text") == "a"
+    assert MappedTable.from_files(files, tmp_path / "c" / "t").get(5, "text") == "a"
 
 
 def test_another_content_replaces_the_copy(tmp_path):
     def text(value):
         files = write(tmp_path / "t", [[{"id": 1, "text": value, "weights": []}]])
-        return MappedTable.of(files, tmp_path / "c" / "t").get(1, "text")
+        return MappedTable.from_files(files, tmp_path / "c" / "t").get(1, "text")
 
     assert [text(value) for value in ("old", "new", "old")] == ["old", "new", "old"]
     names = sorted(path.name for path in (tmp_path / "c").iterdir())
@@ -128,22 +128,22 @@ def test_another_selection_of_columns_is_a_copy_of_its_own(tmp_path):
     """Its name begins alike; neither removes the other."""
     files = write(tmp_path / "t", [[{"id": 1, "text": "text", "weights": []}]])
     for name in ("t-id", "t"):
-        MappedTable.of(files, tmp_path / "c" / name)
+        MappedTable.from_files(files, tmp_path / "c" / name)
     assert len(list((tmp_path / "c").glob("*/table.arrow"))) == 2
 
 
 def test_an_empty_table(tmp_path):
     files = write(tmp_path / "t", [[]])
-    table = MappedTable.of(files, tmp_path / "c" / "t", ["id", "text"])
+    table = MappedTable.from_files(files, tmp_path / "c" / "t", ["id", "text"])
     assert len(table) == 0 and 3 not in table
 
 
 def test_a_damaged_copy_is_made_again(tmp_path, caplog):
     files = write(tmp_path / "t", [rows(30)])
-    MappedTable.of(files, tmp_path / "c" / "t")
+    MappedTable.from_files(files, tmp_path / "c" / "t")
     path = tmp_path / "c" / "t" / "index.npy"
     path.write_bytes(path.read_bytes()[:-1])
-    again = MappedTable.of(files, tmp_path / "c" / "t")
+    again = MappedTable.from_files(files, tmp_path / "c" / "t")
     assert sorted(again.ids) == sorted(row["id"] for row in rows(30))
     assert f"{tmp_path / 'c' / 't'} is made again" in caplog.text
 
@@ -152,7 +152,7 @@ def test_a_damaged_table_is_not_copied(tmp_path):
     files = write(tmp_path / "t", [rows(30)])
     files[0].path.write_bytes(files[0].path.read_bytes()[:-1])
     with pytest.raises(HarpError, match=r"part-0\.parquet (is damaged|has changed)"):
-        MappedTable.of(files, tmp_path / "c" / "t")
+        MappedTable.from_files(files, tmp_path / "c" / "t")
     assert not list((tmp_path / "c").glob("**/*.arrow"))
 
 
@@ -161,12 +161,12 @@ def test_pages_have_checksums(tmp_path):
     (file,) = write(tmp_path / "t", [rows(30)])
     data = bytearray(file.path.read_bytes())
     silent = 0
-    for place in range(4, len(data) // 2, 7):
-        data[place] ^= 16
+    for index in range(4, len(data) // 2, 7):
+        data[index] ^= 16
         file.path.write_bytes(data)
         with suppress(HarpError):
             silent += read_table(tmp_path / "t").to_pylist() != rows(30)
-        data[place] ^= 16
+        data[index] ^= 16
     assert not silent
 
 

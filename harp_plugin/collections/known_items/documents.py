@@ -99,7 +99,7 @@ def write_documents(files: Iterable[Path], folder: Path, ids: DocumentIds) -> li
     index = path.with_suffix(INDEX)
     with whole_file(index) as temporary, temporary.open("wb") as file:
         np.save(file, make_index(path))
-    return [ShardFile.of(path, count), ShardFile.of(index, count)]
+    return [ShardFile.from_path(path, count), ShardFile.from_path(index, count)]
 
 
 def _rows(files: Iterable[Path], columns: list[str] | None = None) -> Iterator[dict[str, Any]]:

@@ -50,7 +50,7 @@ def write_queries(folder: Path, splits: Splits, pages: Mapping[int, NamedPage]) 
         for name, rows in ((QUERIES, lines), (QRELS, judged)):
             path = folder / split / name
             write_text(path, "".join(rows))
-            written.append(ShardFile.of(path, len(rows)))
+            written.append(ShardFile.from_path(path, len(rows)))
     return written
 
 
@@ -93,7 +93,7 @@ def write_record_of(
         "files": describe_files(folder, [name for name in FILES if name not in (RECORD, CARD)]),
     }
     write_record(folder / RECORD, record)
-    return ShardFile.of(folder / RECORD, 1)
+    return ShardFile.from_path(folder / RECORD, 1)
 
 
 def write_card(
