@@ -260,10 +260,9 @@ def _stream(options: argparse.Namespace) -> None:
     scorer = Scorer(options.model, dtype=options.dtypes[0], device=options.device)
     process, done, started = psutil.Process(), 0, time.perf_counter()
     print("| pairs | resident memory, GB | pairs/s |\n|---|---|---|")
-    for scores in scorer.score_stream(
-        _made_up(options.stream), at_once=max(1, options.stream // 10)
-    ):
-        done += len(scores)
+    pairs = _made_up(options.stream)
+    while part := list(islice(pairs, max(1, options.stream // 10))):
+        done += len(scorer.score(*zip(*part, strict=True)))
         rate = done / (time.perf_counter() - started)
         print(f"| {done} | {process.memory_info().rss / 1e9:.3f} | {rate:.0f} |", flush=True)
 

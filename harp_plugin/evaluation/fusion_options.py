@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..errors import HarpError
-from ..ranking.fusion_options import CANDIDATES, NORMALISATIONS, check_weights
+from ..ranking.candidates import CANDIDATES, NORMALISATIONS, check_weights
 
 __all__ = ["LEARN", "check_first_stages", "check_fusions"]
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pyterrier as pt
 
 from ..collections.dataset import JudgedDataset
-from ..ranking.versions import scoring_versions
 from ..work.output_paths import refuse_input
+from ..work.versions import scoring_versions
 from ..work.with_record import record_path
 from .first_stage import FirstStage, dense_cosine
 from .options import COSINE, EvaluationOptions, ExperimentOptions, file_stem, is_cosine

@@ -16,7 +16,7 @@ from ..errors import HarpError
 from ..models.sentence_encoder import SentenceEncoderFiles
 from ..ranking import Scorer
 from ..ranking.dense.vectors import TextVectors
-from ..ranking.pairs import distinct
+from ..ranking.tokens import distinct
 from ..training.validation import ValidationOptions
 from .first_stage import FirstStage
 from .options import EvaluationOptions

@@ -20,7 +20,7 @@ from ..collections.dataset import Dataset
 from ..errors import HarpError
 from ..work.artifact import Artifact, OverwriteRules, Provenance
 from ..work.versions import package_versions
-from .compared_transformer import ComparedTransformer
+from .base import ComparedTransformer
 from .terms import READABLE, STEMMER, STOP_WORDS, plain
 from .texts import Documents
 
@@ -144,26 +144,18 @@ class Bm25(ComparedTransformer):
 
 
 class _DocumentFeed:
-    """Documents for PISA's indexer, which reads them in a thread and drops that thread's errors.
-
-    Raises:
-        HarpError: there are no documents.
-    """
+    """Documents for PISA's indexer, which reads them in a thread and drops that thread's errors."""
 
     def __init__(self, collection: Documents) -> None:
-        self._documents = collection.documents()
-        self._first = next(self._documents, None)
+        self._collection = collection
         self._name = collection.name
         self._error: Exception | None = None
         self._count = 0
         self._has_words = False
-        if self._first is None:
-            raise HarpError(f"{self._name} has no documents: name another collection")
 
     def __iter__(self) -> Iterator[dict[str, str]]:
         try:
-            yield self._record(*self._first)  # type: ignore[misc]
-            for docno, text in self._documents:
+            for docno, text in self._collection.documents():
                 yield self._record(docno, text)
             if not self._has_words:
                 yield {"docno": "0", "text": "0"}  # without any word PISA would end this process
@@ -174,6 +166,8 @@ class _DocumentFeed:
         """Raise what went wrong while PISA read, or HarpError if it indexed another number."""
         if self._error is not None:
             raise self._error
+        if not self._count:
+            raise HarpError(f"{self._name} has no documents: name another collection")
         if not self._has_words:
             raise HarpError(
                 f"no document of {self._name} has a Latin letter or digit, and PISA reads no "

@@ -1,19 +1,34 @@
-"""The candidates of a fusion: documents of each query, with the scores of every system."""
+"""What is fused: the options, and the documents of each query with normalized scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ..errors import HarpError
+from ..options import checked
 from .frames import first_stage_order
-from .normalization import SCALES
 
-__all__ = ["RRF_K", "Candidates", "read_candidates"]
+__all__ = [
+    "CANDIDATES",
+    "NORMALISATIONS",
+    "RRF_K",
+    "SCALES",
+    "Candidates",
+    "check_fusion",
+    "check_weights",
+    "read_candidates",
+]
 
+CANDIDATES = ("first", "union")
+"""Which documents are ranked: those of the first system, or of any."""
+NORMALISATIONS = ("zscore", "minmax", "rrf")
+"""How the scores of a query are brought to one scale."""
 RRF_K = 60
 """The constant of reciprocal rank fusion, as Cormack et al. (SIGIR 2009) set it."""
 
@@ -137,3 +152,77 @@ def _least(
     least = np.full(shape, np.inf)
     np.minimum.at(least, (system_of, query_of), scores)
     return np.where(np.isfinite(least), least, 0)
+
+
+def check_fusion(systems: Mapping[str, Any], normalization: str, candidates: str) -> None:
+    """Check the systems and the options of a fusion.
+
+    Raises:
+        HarpError: there are fewer than two systems, or an option has an unknown value.
+    """
+    if len(systems) < 2:
+        raise HarpError(f"{len(systems)} systems cannot be fused: name at least two")
+    checked("normalization", Literal[NORMALISATIONS], normalization)
+    checked("candidates", Literal[CANDIDATES], candidates)
+
+
+def check_weights(names: Sequence[str], weights: Mapping[str, float] | None) -> dict[str, float]:
+    """Check the weights of systems, and put them into the order of the systems.
+
+    Raises:
+        HarpError: a system has no weight, a weight belongs to no system, is negative or no finite
+            number, or all weights are 0.
+    """
+    if weights is None:
+        return dict.fromkeys(names, 1.0)
+    if unknown := [name for name in weights if name not in names]:
+        raise HarpError(f"there is no system {unknown[0]!r} for its weight: {', '.join(names)} are")
+    if missing := [name for name in names if name not in weights]:
+        raise HarpError(f"system {missing[0]!r} has no weight: give each one, 0 to leave it out")
+    values = {name: float(weights[name]) for name in names}
+    if not all(math.isfinite(value) and value >= 0 for value in values.values()):
+        raise HarpError(f"weights are {values}: each must be a finite number and not negative")
+    if not any(values.values()):
+        raise HarpError("all weights are 0: give one system a weight")
+    return values
+
+
+def min_max(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Scale the scores of each query to 0 … 1; scores that are all equal become 0.
+
+    Args:
+        scores: (systems, documents), finite; the documents of a query stand together.
+        starts: (queries,) the place of each query's first document.
+
+    Returns:
+        (systems, documents) float64.
+    """
+    halves = scores / 2  # whose differences are finite
+    query_of = _query_of(scores, starts)
+    least = np.minimum.reduceat(halves, starts, axis=1)
+    spread = np.maximum.reduceat(halves, starts, axis=1) - least
+    return (halves - least[:, query_of]) / np.where(spread > 0, spread, 1)[:, query_of]
+
+
+def z_scores(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Give the scores of each query mean 0 and standard deviation 1, as `min_max` scales them.
+
+    Scores that are all equal become 0.
+    """
+    scaled = min_max(scores, starts)
+    query_of = _query_of(scores, starts)
+    sizes = np.bincount(query_of)
+    centerd = scaled - (np.add.reduceat(scaled, starts, axis=1) / sizes)[:, query_of]
+    deviations = np.sqrt(np.add.reduceat(centerd**2, starts, axis=1) / sizes)
+    differ = np.maximum.reduceat(scaled, starts, axis=1) > 0
+    factors = np.where(differ, 1 / np.where(differ, deviations, 1), 0)
+    return centerd * factors[:, query_of]
+
+
+def _query_of(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """(documents,) the number of each document's query."""
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=scores.shape[1]))
+
+
+SCALES = {"minmax": min_max, "zscore": z_scores}
+"""The functions that scale scores, by the names that options use."""

@@ -10,9 +10,9 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
-from .compared_transformer import ComparedTransformer
+from .base import ComparedTransformer
+from .candidates import SCALES
 from .frames import rerank_frame
-from .normalization import SCALES
 from .options import check_scoring_options
 from .rows import Reranker, score_rows
 
@@ -86,12 +86,6 @@ class HarpEnsemble(_Combined):
         weights = self.weights or (1,) * len(self.rerankers)
         return (self.rerankers, weights, self.score_normalization)
 
-    def __repr__(self) -> str:
-        return (
-            f"HarpEnsemble({list(self.rerankers)!r}, weights={self.weights!r},"
-            f" score_normalization={self.score_normalization!r})"
-        )
-
 
 class HarpFeatures(_Combined):
     """The scores of several rerankers as ``features``: what ``(a ** b).compile()`` makes.
@@ -133,9 +127,6 @@ class HarpFeatures(_Combined):
         if _text_source(left.rerankers[0]) != _text_source(right.rerankers[0]):
             return None
         return HarpFeatures([*left.rerankers, *right.rerankers])
-
-    def __repr__(self) -> str:
-        return f"HarpFeatures({list(self.rerankers)!r})"
 
 
 def _text_source(reranker: Reranker) -> tuple[Any, Any]:

@@ -12,9 +12,8 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
-from .candidates import read_candidates
-from .compared_transformer import ComparedTransformer
-from .fusion_options import check_fusion, check_weights
+from .base import ComparedTransformer
+from .candidates import check_fusion, check_weights, read_candidates
 from .fusion_weights import LearntWeights, learn_weights
 
 __all__ = ["FIRST", "HarpFusion", "StageBefore", "fuse"]
@@ -54,9 +53,6 @@ class StageBefore(ComparedTransformer):
 
     def _comparison_key(self) -> tuple[()]:
         return ()
-
-    def __repr__(self) -> str:
-        return "StageBefore()"
 
 
 class HarpFusion(ComparedTransformer):
@@ -168,12 +164,6 @@ class HarpFusion(ComparedTransformer):
     def _comparison_key(self) -> tuple[Any, ...]:
         systems, weights = tuple(self.systems.items()), tuple(self.weights.items())
         return systems, weights, self.normalization, self.candidates
-
-    def __repr__(self) -> str:
-        return (
-            f"HarpFusion({self.systems!r}, weights={self.weights!r},"
-            f" normalization={self.normalization!r}, candidates={self.candidates!r})"
-        )
 
 
 def fuse(

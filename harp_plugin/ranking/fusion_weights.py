@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -14,8 +14,7 @@ from scipy.stats import t as student
 
 from ..errors import HarpError
 from ..sampling import generator
-from .candidates import Candidates, read_candidates
-from .fusion_options import check_fusion
+from .candidates import Candidates, check_fusion, read_candidates
 from .ranking_measures import MeasuredRankings, parse_measure
 
 __all__ = ["FEWEST_QUERIES", "GRID", "LEVEL", "LearntWeights", "learn_weights"]
@@ -77,15 +76,7 @@ class LearntWeights:
     @property
     def record(self) -> dict[str, Any]:
         """What a record holds of these weights; JSON types."""
-        return {
-            **self.arguments,
-            "first_alone": self.first_alone,
-            "measure": self.measure,
-            "queries": self.queries,
-            "gain": self.gain,
-            "standard_error": self.standard_error,
-            "level": self.level,
-        }
+        return {**asdict(self), "first_alone": self.first_alone}
 
     def __str__(self) -> str:
         first = next(iter(self.weights))

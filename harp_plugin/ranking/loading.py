@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from ..errors import HarpError
 from ..models.loading import load_pretrained, without_notices
-from .prepacked import can_prepack, prepack
+from ..models.packing.products import has_onednn
+from .forward import BERT_LIKE
 
-__all__ = ["load_cross_encoder"]
+__all__ = ["PrepackedLinear", "can_prepack", "load_cross_encoder", "prepack"]
+
+_USUAL_TOKENS = 2048
 
 
 def load_cross_encoder(
@@ -46,3 +50,56 @@ def load_cross_encoder(
     if device.type == "cpu" and can_prepack(model.dtype):
         prepack(model.base_model)
     return model
+
+
+class PrepackedLinear(nn.Module):
+    """A linear layer, together with the GELU after it if there is one.
+
+    Args:
+        linear: the layer, on a CPU, in float32 or bfloat16.
+        gelu: whether GELU is applied to the outputs.
+    """
+
+    def __init__(self, linear: nn.Linear, *, gelu: bool) -> None:
+        super().__init__()
+        weight = linear.weight.detach()
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight, _USUAL_TOKENS)
+        self._bias = None if linear.bias is None else linear.bias.detach()
+        self._activation: tuple[str, list[float], str] = (
+            ("gelu", [], "none") if gelu else ("none", [], "")
+        )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Turn (..., inputs) into (..., outputs)."""
+        return torch.ops.mkldnn._linear_pointwise(
+            inputs, self._weight, self._bias, *self._activation
+        )
+
+
+def can_prepack(dtype: torch.dtype) -> bool:
+    """Return whether this machine and the installed torch can do it, and become faster by it."""
+    if not has_onednn() or not torch.backends.mkldnn.enabled:
+        return False
+    if dtype == torch.bfloat16:
+        return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return dtype == torch.float32
+
+
+def prepack(encoder: nn.Module) -> None:
+    """Replace the linear layers of an encoder, except its pooler's, in place.
+
+    Where GELU follows a layer, the new layer applies it, and it is removed from the encoder.
+    """
+    for path, module in list(encoder.named_modules()):
+        if "pooler" in path:
+            continue
+        for name, child in list(module.named_children()):
+            if type(child) is nn.Linear and child.in_features > 1:
+                gelu = path.endswith("intermediate") and _has_gelu(encoder.config)
+                setattr(module, name, PrepackedLinear(child, gelu=gelu))
+                if gelu:
+                    module.intermediate_act_fn = nn.Identity()
+
+
+def _has_gelu(config) -> bool:
+    return config.model_type in BERT_LIKE and config.hidden_act == "gelu"

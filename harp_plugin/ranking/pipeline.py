@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import logging
+import os
+from collections.abc import Mapping
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,18 +17,52 @@ import pyterrier as pt
 
 from ..errors import HarpError
 from ..models.loading import PIPELINE, model_fingerprint
+from ..registry import Registry
+from ..work.provenance import Provenance
 from ..work.records import read_own_record, read_record, write_record
 from ..work.urls import local_path
-from ..work.versions import package_versions
-from .compared_transformer import ComparedTransformer
-from .pipeline_parts import decoded, encoded
-from .versions import scoring_versions
+from ..work.versions import package_versions, scoring_versions
+from .base import ComparedTransformer
 
-__all__ = ["HarpPipeline"]
+__all__ = ["PIPELINE_PARTS", "HarpPipeline"]
 
 _FORMAT = 1
+_KIND, _PATH, _DATASET, _STEPS = "$kind", "$path", "$dataset", "$steps"
+_MAPPING = "$mapping"
+"""Key of the pairs of a mapping, whose order counts: JSON files of harp sort their keys."""
+_COLLECTION = "harp:"
+_OF_MACHINES = ("device", "batch_tokens", "verbose", "quiet")
+"""Arguments that change no result, but for rounding; they are not saved."""
+_DATASETS = ("dataset", "collection")
+_PATHS = ("folder", "index", "index_dir")
+
 
 logger = logging.getLogger(__name__)
+
+PIPELINE_PARTS: Registry[type | str] = Registry(
+    "harp_plugin.pipeline_parts",
+    "part of a pipeline",
+    {
+        "reranker": "harp_plugin.ranking.transformer:HarpReranker",
+        "ensemble": "harp_plugin.ranking.combined:HarpEnsemble",
+        "fusion": "harp_plugin.ranking.fusion:HarpFusion",
+        "stage-before": "harp_plugin.ranking.fusion:StageBefore",
+        "cutoff": "pyterrier._ops:RankCutoff",
+        "bm25": "harp_plugin.ranking.bm25:Bm25",
+        "fielded-bm25": "harp_plugin.ranking.fielded:FieldedBm25",
+        "fielded-index": "harp_plugin.ranking.fielded:FieldedIndex",
+        "dense": "harp_plugin.ranking.dense:HarpRetriever",
+        "cosine": "harp_plugin.ranking.dense:DenseCosine",
+    },
+)
+"""The classes of parts, or ``module:Class``, by the names that they have in a saved pipeline.
+
+Each argument of a constructor must be an attribute that is a text, a number, true or false, None, a
+saved kind, or a list or a mapping of these. ``model`` names a model, whose files are compared when
+it is loaded; ``dataset`` and ``collection`` name a dataset with an id; ``folder``, ``index`` and
+``index_dir`` are paths. Another package adds a class by an entry point of the group
+``harp_plugin.pipeline_parts``.
+"""
 
 
 class HarpPipeline(ComparedTransformer):
@@ -45,7 +84,7 @@ class HarpPipeline(ComparedTransformer):
 
     def __init__(self, pipeline: pt.Transformer) -> None:
         if not isinstance(pipeline, pt.Transformer):
-            raise HarpError(f"{pipeline!r:.60} is no pipeline: name a transformer of PyTerrier")
+            raise HarpError(f"{pipeline!r:.60} is not a pipeline: name a transformer of PyTerrier")
         self.pipeline = pipeline
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -74,7 +113,7 @@ class HarpPipeline(ComparedTransformer):
         models: dict[str, str] = {}
         record = {
             "format": _FORMAT,
-            "pipeline": encoded(self.pipeline, path.parent, models),
+            "pipeline": _encoded(self.pipeline, path.parent, models),
             "models": {written: model_fingerprint(name) for written, name in models.items()},
             "versions": _versions(),
         }
@@ -99,18 +138,15 @@ class HarpPipeline(ComparedTransformer):
         if record.get("format") != _FORMAT:
             raise HarpError(
                 f"{path} has format {record.get('format')!r:.20}, and this release reads "
-                f"{_FORMAT}: install the release that wrote it, or save the pipeline anew"
+                f"{_FORMAT}: install the release that wrote it, or save the pipeline again"
             )
-        pipeline = decoded(record["pipeline"], path.parent, {})
+        pipeline = _decoded(record["pipeline"], path.parent, {})
         _check_models(path, record["models"])
         _tell_versions(path, record["versions"])
         return cls(pipeline)
 
     def _comparison_key(self) -> pt.Transformer:
         return self.pipeline
-
-    def __repr__(self) -> str:
-        return f"HarpPipeline({self.pipeline!r})"
 
 
 def _versions() -> dict[str, str]:
@@ -123,16 +159,151 @@ def _check_models(path: Path, models: dict[str, Any]) -> None:
         if model_fingerprint(str(folder) if folder.is_dir() else name) != fingerprint:
             raise HarpError(
                 f"model {name} is not the one that {path} was saved with: put its files back, or "
-                "save the pipeline anew"
+                "save the pipeline again"
             )
 
 
 def _tell_versions(path: Path, versions: dict[str, str]) -> None:
-    now = _versions()
-    changed = [
-        f"{name} {v} then, {now.get(name)} now"
-        for name, v in versions.items()
-        if now.get(name) != v
-    ]
-    if changed:
-        logger.warning("%s was saved with other packages (%s)", path, ", ".join(changed))
+    now = Provenance({}, _versions())
+    if changed := now.version_difference(Provenance({}, versions)):
+        logger.warning("%s was saved with other packages (%s)", path, changed)
+
+
+def _encoded(value: Any, folder: Path, models: dict[str, str]) -> Any:
+    """Write a transformer, or an argument of one, as JSON types.
+
+    Args:
+        value: the transformer or argument.
+        folder: what paths are relative to.
+        models: is filled with the names of models as they are written.
+
+    Raises:
+        HarpError: the value cannot be saved; the message names it.
+    """
+    if isinstance(value, pt.Compose):
+        return {_STEPS: [_encoded(stage, folder, models) for stage in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_encoded(entry, folder, models) for entry in value]
+    if isinstance(value, Mapping):
+        if bad := [name for name in value if not isinstance(name, str)]:
+            raise HarpError(f"{bad[0]!r:.60} cannot be saved as a name: name it by a text")
+        return {_MAPPING: [[name, _encoded(v, folder, models)] for name, v in value.items()]}
+    for kind, part in PIPELINE_PARTS.items():
+        if _is_of(value, part):
+            return {_KIND: kind, **_arguments(value, folder, models)}
+    raise HarpError(
+        f"{value!r:.60} cannot be saved in a pipeline: known parts are "
+        f"{', '.join(sorted(PIPELINE_PARTS))}; a package adds its own by an entry point"
+    )
+
+
+def _decoded(value: Any, folder: Path, made: dict[str, Any]) -> Any:
+    """Make what `_encoded` has written; equal parts become one object.
+
+    Args:
+        value: of JSON types.
+        folder: what paths are relative to.
+        made: is filled with the parts.
+
+    Raises:
+        HarpError: a part is unknown or cannot be made, or there is nothing at a path.
+    """
+    if isinstance(value, list):
+        return [_decoded(entry, folder, made) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if _PATH in value:
+        return str(_existing(folder, value[_PATH]))
+    if _MAPPING in value:
+        return {name: _decoded(entry, folder, made) for name, entry in value[_MAPPING]}
+    if _DATASET in value:
+        return _decoded_dataset(value[_DATASET], folder)
+    key = json.dumps(value)
+    if key not in made:
+        made[key] = _made(value, folder, made)
+    return made[key]
+
+
+def _is_of(value: Any, part: type | str) -> bool:
+    """Return whether a value is of a class, which is not imported for this."""
+    own = type(value)
+    if isinstance(part, type):
+        return own is part
+    module, _, name = part.partition(":")
+    return own.__name__ == name and f"{own.__module__}.".startswith(f"{module}.")
+
+
+def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, Any]:
+    """Return the arguments that make an equal object, but for defaults and those of the machine."""
+    written: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(value)).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        argument = getattr(value, name)
+        if name in _OF_MACHINES or argument is None or argument is parameter.default:
+            continue
+        is_path = isinstance(argument, str | PathLike) and Path(argument).exists()
+        if name in _DATASETS:
+            written[name] = {_DATASET: _encoded_dataset(argument, folder)}
+        elif name == "model":
+            text = _relative(argument, folder) if is_path else str(argument)
+            written[name] = {_PATH: text} if is_path else text
+            models[text] = os.fspath(argument)
+        elif name in _PATHS and isinstance(argument, str | PathLike):
+            if not is_path:
+                raise HarpError(f"there is no {argument} yet: search once before you save")
+            written[name] = {_PATH: _relative(argument, folder)}
+        else:
+            written[name] = _encoded(argument, folder, models)
+    return written
+
+
+def _made(value: dict[str, Any], folder: Path, made: dict[str, Any]) -> Any:
+    if _STEPS in value:
+        return pt.Compose(*(_decoded(step, folder, made) for step in value[_STEPS]))
+    arguments = {name: _decoded(v, folder, made) for name, v in value.items() if name != _KIND}
+    part = PIPELINE_PARTS[value.get(_KIND, "")]
+    if isinstance(part, str):
+        module, _, name = part.partition(":")
+        part = getattr(import_module(module), name)
+    try:
+        return part(**arguments)
+    except TypeError as error:
+        raise HarpError(
+            f"part {value.get(_KIND)!r} of the pipeline cannot be made ({error}): save it again"
+        ) from error
+
+
+def _relative(path: str | PathLike[str], folder: Path) -> str:
+    return Path(os.path.relpath(Path(path).resolve(), folder.resolve())).as_posix()
+
+
+def _existing(folder: Path, relative: str) -> Path:
+    path = Path(os.path.normpath(folder / relative))
+    if not path.exists():
+        raise HarpError(
+            f"the pipeline in {folder} needs {path}, which is not there: put it where it was, "
+            "or save the pipeline again"
+        )
+    return path
+
+
+def _encoded_dataset(dataset: Any, folder: Path) -> str:
+    if hasattr(dataset, "irds_ref"):
+        dataset = dataset.irds_ref()
+    name = dataset.dataset_id() if hasattr(dataset, "dataset_id") else dataset
+    name = getattr(name, "name", name)
+    if not isinstance(name, str):
+        raise HarpError(f"dataset {dataset!r:.60} has no id: name one of ir_datasets to save it")
+    name = name.removeprefix("irds:")
+    if not name.startswith(_COLLECTION):
+        return name
+    return _COLLECTION + _relative(name.removeprefix(_COLLECTION), folder)
+
+
+def _decoded_dataset(name: str, folder: Path) -> str:
+    if not name.startswith(_COLLECTION):
+        return name
+    return _COLLECTION + os.path.normpath(folder.resolve() / name.removeprefix(_COLLECTION))

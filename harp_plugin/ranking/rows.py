@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,9 +12,9 @@ import pandas as pd
 import pyterrier as pt
 
 from ..text import query_passage
-from .pairs import distinct, distinct_pairs
 from .scorer import Scorer
 from .texts import TextSource, column_texts
+from .tokens import distinct, distinct_pairs
 from .windows import DocumentWindows
 
 __all__ = ["Reranker", "score_rows"]
@@ -64,14 +63,15 @@ def score_rows(rerankers: Sequence[Reranker], frame: pd.DataFrame) -> np.ndarray
         HarpError: a text is missing; the message names its qid and docno.
     """
     scores = np.empty((len(frame), len(rerankers)))
-    models = [_Model(one.scorer, one.windows) for one in rerankers] if len(frame) else []
+    models = [(one.scorer, one.windows) for one in rerankers] if len(frame) else []
     verbose = any(reranker.verbose for reranker in rerankers)
     with pt.tqdm(total=scores.size, desc="score", unit="pair", disable=not verbose) as bar:
-        for batch in _batches(models, rerankers[0].texts, frame):
-            for place, model in enumerate(models):
-                progress = _ShareOfBar(bar, len(batch.rows))
-                pair_scores = model.scores(batch, progress, keep_tokens=len(models) > 1)
-                scores[batch.rows, place] = pair_scores[batch.pair_of_row]
+        rows_at_once = _rows_at_once([windows for _, windows in models], rerankers[0].texts)
+        for batch in _batches(rerankers[0].texts, frame, rows_at_once):
+            for number, (scorer, windows) in enumerate(models):
+                progress = _PartOfBar(bar, len(batch.rows))
+                pairs = _pair_scores(scorer, windows, batch, progress, keep_tokens=len(models) > 1)
+                scores[batch.rows, number] = pairs[batch.pair_of_row]
                 progress.finish()
     return scores
 
@@ -83,26 +83,26 @@ class _TokenizedTexts:
         self.texts = texts
         self._tokens: dict[str, dict[int, np.ndarray]] = {}
 
-    def tokens(self, scorer: Scorer, places: np.ndarray) -> list[np.ndarray]:
-        """The token ids of the texts at these places.
+    def tokens(self, scorer: Scorer, indices: np.ndarray) -> list[np.ndarray]:
+        """Return the token ids of the texts at these indices.
 
         Returns:
             (length,) int32 for each text, whole and without special tokens.
         """
         tokens = self._tokens.setdefault(scorer.tokenizer_key, {})
-        missing = [place for place in places.tolist() if place not in tokens]
-        texts = [self.texts[place] for place in missing]
+        missing = [index for index in indices.tolist() if index not in tokens]
+        texts = [self.texts[index] for index in missing]
         tokens.update(zip(missing, scorer.tokenize(texts, max_length=None), strict=True))
-        return [tokens[place] for place in places.tolist()]
+        return [tokens[index] for index in indices.tolist()]
 
 
 class _RowBatch:
     """Rows of a frame that are scored at once: their distinct queries, documents and pairs.
 
     Attributes:
-        rows: (rows,) places in the frame.
-        pairs: (pairs, 2) places of query and document.
-        pair_of_row: (rows,) the place of each row's pair.
+        rows: (rows,) indices in the frame.
+        pairs: (pairs, 2) indices of query and document.
+        pair_of_row: (rows,) the index of each row's pair.
     """
 
     def __init__(
@@ -114,61 +114,43 @@ class _RowBatch:
         self.pairs, self.pair_of_row = distinct_pairs(pairs)
 
 
-@dataclass(frozen=True)
-class _Model:
-    """How one model scores pairs of texts."""
+def _pair_scores(
+    scorer: Scorer,
+    windows: DocumentWindows,
+    batch: _RowBatch,
+    progress: Callable[..., Any],
+    *,
+    keep_tokens: bool,
+) -> np.ndarray:
+    """Score the pairs of a batch by one model, (pairs,).
 
-    scorer: Scorer
-    windows: DocumentWindows
-
-    def scores(
-        self, batch: _RowBatch, progress: Callable[..., Any], *, keep_tokens: bool
-    ) -> np.ndarray:
-        """Score the pairs of a batch.
-
-        Args:
-            batch: the rows.
-            progress: makes the progress bar.
-            keep_tokens: whether token ids are kept for the next model.
-
-        Returns:
-            (pairs,) scores.
-        """
-        pairs = batch.pairs
-        is_matching = self.windows.passages == "matching"
-        if is_matching or (self.windows.is_whole_input and not keep_tokens):
-            queries = [batch.queries.texts[place] for place in pairs[:, 0]]
-            documents = [batch.documents.texts[place] for place in pairs[:, 1]]
-            if is_matching:
-                documents = list(map(query_passage, queries, documents))
-            return self.scorer.score(queries, documents, verbose=True, progress=progress)
-        score = partial(self.scorer.score_tokens, verbose=True, progress=progress)
-        (query_places, query_of_pair), (document_places, document_of_pair) = (
-            np.unique(side, return_inverse=True) for side in pairs.T
-        )
-        query_tokens = batch.queries.tokens(self.scorer, query_places)
-        document_tokens = batch.documents.tokens(self.scorer, document_places)
-        pairs = np.stack([query_of_pair, document_of_pair], axis=1)
-        if self.windows.is_whole_input:
-            return score(query_tokens, document_tokens, pairs)
-        free_tokens = [self.scorer.most_document_tokens(len(query)) for query in query_tokens]
-        cut = _cut(self.windows, document_tokens, pairs, free_tokens)
-        return self.windows.aggregate(score(query_tokens, cut.tokens, cut.pairs), cut.starts)
-
-
-@dataclass(frozen=True)
-class _CutDocuments:
-    """Documents in windows.
-
-    Attributes:
-        tokens: (length,) token ids of each window, a view of its document.
-        pairs: (windows of all pairs, 2) places of query and window, those of a pair together.
-        starts: (pairs,) the place of each pair's first window among them.
+    Args:
+        scorer: the model.
+        windows: how it cuts long documents.
+        batch: the rows.
+        progress: makes the progress bar.
+        keep_tokens: whether token ids are kept for the next model.
     """
-
-    tokens: list[np.ndarray]
-    pairs: np.ndarray
-    starts: np.ndarray
+    pairs = batch.pairs
+    is_matching = windows.passages == "matching"
+    if is_matching or (windows.is_whole_input and not keep_tokens):
+        queries = [batch.queries.texts[number] for number in pairs[:, 0]]
+        documents = [batch.documents.texts[number] for number in pairs[:, 1]]
+        if is_matching:
+            documents = list(map(query_passage, queries, documents))
+        return scorer.score(queries, documents, verbose=True, progress=progress)
+    score = partial(scorer.score_tokens, verbose=True, progress=progress)
+    (query_numbers, query_of_pair), (document_numbers, document_of_pair) = (
+        np.unique(side, return_inverse=True) for side in pairs.T
+    )
+    query_tokens = batch.queries.tokens(scorer, query_numbers)
+    document_tokens = batch.documents.tokens(scorer, document_numbers)
+    pairs = np.stack([query_of_pair, document_of_pair], axis=1)
+    if windows.is_whole_input:
+        return score(query_tokens, document_tokens, pairs)
+    free_tokens = [scorer.most_document_tokens(len(query)) for query in query_tokens]
+    tokens, window_pairs, starts = _cut(windows, document_tokens, pairs, free_tokens)
+    return windows.aggregate(score(query_tokens, tokens, window_pairs), starts)
 
 
 def _cut(
@@ -176,61 +158,64 @@ def _cut(
     documents: list[np.ndarray],
     pairs: np.ndarray,
     free_tokens: list[int],
-) -> _CutDocuments:
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Cut the documents of pairs into windows, which pairs with equally long windows share.
 
     Args:
         windows: how documents are cut.
         documents: (length,) token ids of each.
-        pairs: (pairs, 2) places of query and document.
-        free_tokens: how many tokens fit beside each query.
+        pairs: (pairs, 2) indices of query and document.
+        free_tokens: how many tokens fit together with each query.
+
+    Returns:
+        The (length,) token ids of each window, a view of its document; (windows of all pairs, 2)
+        indices of query and window, those of a pair together; and the (pairs,) index of each pair's
+        first window among them.
     """
     tokens: list[np.ndarray] = []
     windows_of: dict[tuple[int, int], range] = {}
     window_pairs: list[tuple[int, int]] = []
     starts = np.empty(len(pairs), dtype=np.int64)
-    for place, (query, document) in enumerate(pairs.tolist()):
+    for number, (query, document) in enumerate(pairs.tolist()):
         key = document, windows.length_beside(free_tokens[query])
         if key not in windows_of:
             whole = documents[document]
             views = [whole[part] for part in windows.slices(len(whole), free_tokens[query])]
             windows_of[key] = range(len(tokens), len(tokens) + len(views))
             tokens.extend(views)
-        starts[place] = len(window_pairs)
+        starts[number] = len(window_pairs)
         window_pairs.extend((query, window) for window in windows_of[key])
-    return _CutDocuments(tokens, np.array(window_pairs, dtype=np.int64), starts)
+    return tokens, np.array(window_pairs, dtype=np.int64), starts
 
 
-def _batches(
-    models: Sequence[_Model], texts: TextSource, frame: pd.DataFrame
-) -> Iterator[_RowBatch]:
+def _batches(texts: TextSource, frame: pd.DataFrame, rows_at_once: int) -> Iterator[_RowBatch]:
     """Cut the rows between documents, so that each text is read and tokenized once."""
     document_of, keys = texts.documents(frame)
     query_of, queries = distinct(column_texts(frame, "query"))
     order = np.argsort(document_of, kind="stable")
     last_rows = np.cumsum(np.bincount(document_of)) - 1
-    batch_of = (last_rows // _rows_at_once(models, texts))[document_of[order]]
+    batch_of = (last_rows // rows_at_once)[document_of[order]]
     for rows in np.split(order, np.flatnonzero(np.diff(batch_of)) + 1):
         if len(rows):
-            query_places, query_of_row = np.unique(query_of[rows], return_inverse=True)
-            document_places, document_of_row = np.unique(document_of[rows], return_inverse=True)
-            document_keys = [keys[place] for place in document_places]
+            query_numbers, query_of_row = np.unique(query_of[rows], return_inverse=True)
+            document_numbers, document_of_row = np.unique(document_of[rows], return_inverse=True)
+            document_keys = [keys[number] for number in document_numbers]
             text_of, document_texts = distinct(texts.read(document_keys, frame))
             yield _RowBatch(
                 rows,
                 np.stack([query_of_row, text_of[document_of_row]], axis=1),
-                [queries[place] for place in query_places],
+                [queries[number] for number in query_numbers],
                 document_texts,
             )
 
 
-def _rows_at_once(models: Sequence[_Model], texts: TextSource) -> int:
-    if any(not model.windows.is_whole_input for model in models):
+def _rows_at_once(windows: Sequence[DocumentWindows], texts: TextSource) -> int:
+    if not all(each.is_whole_input for each in windows):
         return _FEW_ROWS
-    return sys.maxsize if texts.in_frame and len(models) == 1 else _MANY_ROWS
+    return sys.maxsize if texts.in_frame and len(windows) == 1 else _MANY_ROWS
 
 
-class _ShareOfBar:
+class _PartOfBar:
     """The part of a progress bar that one model's scores of one batch of rows fill.
 
     Stands in for the bar that a scorer makes of its own pairs or windows.
@@ -240,11 +225,11 @@ class _ShareOfBar:
         self._bar, self._rows = bar, rows
         self._shown, self._count, self._total = 0, 0, 1
 
-    def __call__(self, *, total: int, **_: Any) -> _ShareOfBar:
+    def __call__(self, *, total: int, **_: Any) -> _PartOfBar:
         self._total = max(total, 1)
         return self
 
-    def __enter__(self) -> _ShareOfBar:
+    def __enter__(self) -> _PartOfBar:
         return self
 
     def __exit__(self, *_: object) -> None:

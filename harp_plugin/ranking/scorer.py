@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
 from os import PathLike, fspath
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +22,7 @@ from .batches import scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
 from .options import check_scoring_options, default_of, dtype_name
-from .pairs import distinct, distinct_pairs
-from .tokens import LazyTokens, prefetch, tokenizer_key
+from .tokens import LazyTokens, distinct, distinct_pairs, prefetch, tokenizer_key
 from .workers import Workers
 
 __all__ = ["Scorer"]
@@ -33,18 +30,14 @@ __all__ = ["Scorer"]
 _LONGEST_PAIR = 65536
 """Most tokens of a pair if neither model nor tokenizer sets a limit."""
 _SORTED_PAIRS = 16384
-_STREAMED_PAIRS = 65536
 _PREFETCHED_BATCHES = 4
 _MANY_TIES = 0.01
 
 logger = logging.getLogger(__name__)
 
 
-class _Texts(Protocol):
-    """Gives the token ids of texts."""
-
-    def read(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Return the token ids of the texts at these indices."""
+_ReadTokens = Callable[[np.ndarray], list[np.ndarray]]
+"""Returns the token ids of the texts at these indices."""
 
 
 class Scorer:
@@ -164,8 +157,8 @@ class Scorer:
             return np.zeros(0, dtype=np.float32)
         uses = np.bincount(pairs[:, 0]), np.bincount(pairs[:, 1])
         sides = (
-            LazyTokens(distinct_queries, uses[0], self._tokenizer, self.limit),
-            LazyTokens(distinct_documents, uses[1], self._tokenizer, self.limit),
+            LazyTokens(distinct_queries, uses[0], self._tokenizer, self.limit).read,
+            LazyTokens(distinct_documents, uses[1], self._tokenizer, self.limit).read,
         )
 
         def texts_of(pair: int) -> tuple[str, str]:
@@ -173,26 +166,6 @@ class Scorer:
             return distinct_queries[query], distinct_documents[document]
 
         return self._scores(*sides, pairs, texts_of, progress, verbose)[inverse]
-
-    def score_stream(
-        self, pairs: Iterable[tuple[str, str]], *, at_once: int = _STREAMED_PAIRS
-    ) -> Iterator[np.ndarray]:
-        """Score any number of (query, document) pairs, with only a part of them in memory.
-
-        Args:
-            pairs: (query, document) texts, which are read as they are needed.
-            at_once: number of pairs of a part.
-
-        Yields:
-            Scores of each part in the order of the pairs, float32, (at_once,); the last part may
-            have fewer.
-
-        Raises:
-            HarpError: for the same reasons as in `score`.
-        """
-        source = iter(pairs)
-        while part := list(islice(source, at_once)):
-            yield self.score(*zip(*part, strict=True))
 
     def tokenize(self, texts: Sequence[str], *, max_length: int | None = None) -> list[np.ndarray]:
         """Return the token ids of each text, (length,) int32, without special tokens.
@@ -237,7 +210,10 @@ class Scorer:
             decode = self._tokenizer.decode
             return str(decode(queries[query][:40])), str(decode(documents[document][:40]))
 
-        sides = _TokensInMemory(queries), _TokensInMemory(documents)
+        def read(ids: Sequence[np.ndarray], indices: np.ndarray) -> list[np.ndarray]:
+            return [ids[index] for index in indices.tolist()]
+
+        sides = partial(read, queries), partial(read, documents)
         with self._lock:
             return self._scores(*sides, scored, texts_of, progress, verbose)[inverse]
 
@@ -286,8 +262,8 @@ class Scorer:
 
     def _scores(
         self,
-        queries: _Texts,
-        documents: _Texts,
+        queries: _ReadTokens,
+        documents: _ReadTokens,
         pairs: np.ndarray,
         texts_of: Callable[[int], tuple[str, str]],
         progress: Callable[..., Any],
@@ -311,14 +287,16 @@ class Scorer:
         return scores
 
     def _batches(
-        self, queries: _Texts, documents: _Texts, pairs: np.ndarray, runner: Forward | Workers
+        self,
+        queries: _ReadTokens,
+        documents: _ReadTokens,
+        pairs: np.ndarray,
+        runner: Forward | Workers,
     ) -> Generator[tuple[np.ndarray, PackedPairs], None, None]:
         """Yield batches of pairs of similar length, with the indices of the pairs."""
         for start in range(0, len(pairs), _SORTED_PAIRS):
             query_indices, document_indices = pairs[start : start + _SORTED_PAIRS].T
-            part = self._encoder.pairs(
-                queries.read(query_indices), documents.read(document_indices)
-            )
+            part = self._encoder.pairs(queries(query_indices), documents(document_indices))
             for indices in part.batches(runner.batch_tokens):
                 yield start + indices, part.packed(indices)
 
@@ -336,8 +314,10 @@ class Scorer:
         return self._loader(self.device, self._tokenizer)
 
     @property
-    def _loader(self) -> _Loader:
-        return _Loader(self.model, self.dtype, self.batch_tokens, self.allow_untrained, self.seed)
+    def _loader(self) -> Callable[..., Forward]:
+        """Loads the model in this process or in another one, on the device that it gets."""
+        names = "dtype", "batch_tokens", "allow_untrained", "seed"
+        return partial(_load, self.model, **{name: getattr(self, name) for name in names})
 
     @cached_property
     def _tokenizer(self) -> PreTrainedTokenizerBase:
@@ -376,41 +356,20 @@ class Scorer:
         return f"Scorer({self.model!r}, dtype={self.dtype!r}, max_length={self.max_length})"
 
 
-@dataclass(frozen=True)
-class _Loader:
-    """Loads a checkpoint, in this process or in another one."""
-
-    model: str
-    dtype: str
-    batch_tokens: int | None
-    allow_untrained: bool
-    seed: int
-
-    def __call__(
-        self, device: str | None, tokenizer: PreTrainedTokenizerBase | None = None
-    ) -> Forward:
-        chosen = choose_device(device)
-        with scoring_lock(chosen):
-            model = load_cross_encoder(
-                self.model,
-                device=chosen,
-                dtype=self.dtype,
-                allow_untrained=self.allow_untrained,
-                seed=self.seed,
-            )
-            tokenizer = tokenizer or load_tokenizer(self.model)
-            exact = model.dtype != torch.float32
-            return Forward(model, tokenizer, batch_tokens=self.batch_tokens, exact_head=exact)
-
-
-@dataclass(frozen=True)
-class _TokensInMemory:
-    """Token ids that are already in memory."""
-
-    ids: Sequence[np.ndarray]
-
-    def read(self, indices: np.ndarray) -> list[np.ndarray]:
-        return [self.ids[index] for index in indices.tolist()]
+def _load(
+    name: str,
+    device: str | None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    batch_tokens: int | None,
+    **options: Any,
+) -> Forward:
+    chosen = choose_device(device)
+    with scoring_lock(chosen):
+        model = load_cross_encoder(name, device=chosen, **options)
+        tokenizer = tokenizer or load_tokenizer(name)
+        exact = model.dtype != torch.float32
+        return Forward(model, tokenizer, batch_tokens=batch_tokens, exact_head=exact)
 
 
 def _check_texts(queries: Sequence[str], documents: Sequence[str]) -> None:

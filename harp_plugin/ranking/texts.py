@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..collections.dataset import Dataset
 from ..errors import HarpError
-from .pairs import distinct
+from .tokens import distinct
 
 __all__ = ["DatasetTexts", "Documents", "FrameTexts", "TextSource", "column_texts"]
 
@@ -34,46 +34,15 @@ class Documents(Protocol):
         """Give the id and the text of every document."""
 
 
-class TextSource(Protocol):
-    """Gives the texts of a frame's documents.
+class FrameTexts:
+    """Texts in columns of the frame, several joined by a space; a text is its own key.
 
     Attributes:
-        in_frame: whether the texts stand in the frame.
+        in_frame: the texts stand in the frame.
         name: the dataset; None where the texts stand in the frame.
         fields: the fields that are joined to a text; None for the text that the dataset recommends.
-        columns: the columns that the frame must have besides ``qid``, ``query`` and ``docno``.
+        columns: the columns that the frame must have as well as ``qid``, ``query`` and ``docno``.
     """
-
-    @property
-    def in_frame(self) -> bool: ...
-
-    @property
-    def name(self) -> Any: ...
-
-    @property
-    def fields(self) -> tuple[str, ...] | None: ...
-
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-
-    def documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
-        """Find the distinct documents of a frame.
-
-        Returns:
-            (rows,) the place of each row's document among the distinct ones, and their keys.
-        """
-
-    def read(self, keys: Sequence[str], frame: pd.DataFrame) -> list[str]:
-        """Read the texts of documents.
-
-        Args:
-            keys: as `documents` gives them.
-            frame: names the row of a missing document in errors.
-        """
-
-
-class FrameTexts:
-    """Texts in columns of the frame, several joined by a space; a text is its own key."""
 
     in_frame = True
     name = None
@@ -83,6 +52,9 @@ class FrameTexts:
 
     def documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
         """Find the distinct texts.
+
+        Returns:
+            (rows,) the index of each row's text among the distinct ones, and these, which are keys.
 
         Raises:
             HarpError: a text is no string; the message names its qid and docno.
@@ -123,7 +95,7 @@ class DatasetTexts:
         self._dataset = Dataset(dataset, self.fields)
 
     def documents(self, frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
-        """Find the distinct docnos.
+        """Find the distinct docnos, as `FrameTexts.documents` finds texts.
 
         Raises:
             HarpError: a docno is no string.
@@ -132,6 +104,10 @@ class DatasetTexts:
 
     def read(self, keys: Sequence[str], frame: pd.DataFrame) -> list[str]:
         """Look up the texts of documents.
+
+        Args:
+            keys: docnos.
+            frame: names the row of a missing document in errors.
 
         Raises:
             HarpError: the dataset cannot be read, has no such field, or lacks a document.
@@ -151,6 +127,10 @@ class DatasetTexts:
     def name(self) -> Any:
         """The dataset's id, or the dataset itself where it has none."""
         return self._dataset.name
+
+
+TextSource = FrameTexts | DatasetTexts
+"""Gives the texts of a frame's documents."""
 
 
 def column_texts(frame: pd.DataFrame, column: str) -> list[str]:

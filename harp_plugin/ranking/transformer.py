@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import pandas as pd
 import pyterrier as pt
 
 from ..limits import COUNT, check_limits
+from .base import ModelTransformer
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
-from .model_transformer import ModelTransformer
 from .options import default_of, dtype_name, names_of_part
 from .rows import score_rows
 from .scorer import Scorer
@@ -179,7 +179,7 @@ class HarpReranker(ModelTransformer):
 
     def _comparison_key(self) -> tuple[Any, ...]:
         return (
-            fspath(self.model),
+            self.model,
             self.texts.name,
             self.texts.fields,
             self.windows,

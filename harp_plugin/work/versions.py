@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from .._version import __version__
 
-__all__ = ["package_versions"]
+__all__ = ["package_versions", "scoring_versions"]
 
 
 def package_versions(*packages: str) -> dict[str, str]:
@@ -21,6 +21,11 @@ def package_versions(*packages: str) -> dict[str, str]:
         is missing is ``not installed``.
     """
     return {package: _version(package) for package in packages}
+
+
+def scoring_versions() -> dict[str, str]:
+    """Look up the version of each package that decides the bits of a score, by its name."""
+    return package_versions("harp_plugin", "tokenizers", "torch", "transformers")
 
 
 def _version(package: str) -> str:

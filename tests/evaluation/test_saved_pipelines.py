@@ -97,7 +97,7 @@ def test_other_versions_are_told(pipeline, tmp_path, caplog):
     record["versions"]["torch"] = "1.0"
     write_record(path, record)
     HarpPipeline.load(path.parent)
-    assert "was saved with other packages (torch 1.0 then, " in caplog.text
+    assert "was saved with other packages (torch: 1.0 then, " in caplog.text
 
 
 def test_damaged_files_and_those_of_others_are_refused(pipeline, tmp_path):
@@ -127,6 +127,6 @@ def test_what_cannot_be_saved_is_named(tmp_path, dataset):
         HarpPipeline(Bm25(dataset, tmp_path / "none")).save(tmp_path)
     with pytest.raises(HarpError, match="cannot be saved in a pipeline: known parts are bm25, "):
         HarpPipeline(pt.apply.doc_score(lambda row: 1.0)).save(tmp_path)
-    with pytest.raises(HarpError, match="is no pipeline: name a transformer"):
+    with pytest.raises(HarpError, match="is not a pipeline: name a transformer"):
         HarpPipeline("bm25")
     assert not (tmp_path / "harp_pipeline.json").exists()

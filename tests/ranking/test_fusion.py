@@ -243,8 +243,8 @@ def test_a_document_that_stands_twice_is_named():
         ({"weights": {"first": 1, "second": -1}}, "finite number and not negative"),
         ({"weights": {"first": 1, "second": float("nan")}}, "finite number and not negative"),
         ({"weights": {"first": 0, "second": 0}}, "all weights are 0"),
-        ({"normalization": "softmax"}, "choose one of zscore, minmax, rrf"),
-        ({"candidates": "all"}, "choose one of first, union"),
+        ({"normalization": "softmax"}, "it must be one of zscore, minmax, rrf"),
+        ({"candidates": "all"}, "it must be one of first, union"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

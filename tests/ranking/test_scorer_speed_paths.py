@@ -177,24 +177,6 @@ def test_tokens_give_the_scores_of_texts(reranker):
     assert scorer.most_document_tokens(99) == room - room // 2
 
 
-def test_a_stream_is_read_as_it_is_scored(tiny_bert):
-    queries, documents = some_pairs(25)
-    read = []
-
-    def source():
-        for pair in zip(queries, documents, strict=True):
-            read.append(pair)
-            yield pair
-
-    scorer = Scorer(tiny_bert)
-    stream = scorer.score_stream(source(), at_once=10)
-    parts = [next(stream)]
-    assert len(read) == 10
-    parts.extend(stream)
-    assert [len(part) for part in parts] == [10, 10, 5]
-    np.testing.assert_allclose(np.concatenate(parts), scorer.score(queries, documents), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -260,11 +242,13 @@ def scoring_children(parent: int) -> list[psutil.Process]:
 def test_memory_stays_flat_over_100_000_pairs(tiny_bert):
     code = (
         "import psutil\n"
+        "from itertools import islice\n"
         "from harp_plugin import Scorer\n"
         "pairs = ((f'query {n // 100}', f'document {n} ' + 'word ' * (n % 20)) "
         "for n in range(100_000))\n"
-        "for part in Scorer("
-        f"{str(tiny_bert)!r}).score_stream(pairs, at_once=10_000):\n"
+        f"scorer = Scorer({str(tiny_bert)!r})\n"
+        "while part := list(islice(pairs, 10_000)):\n"
+        "    scorer.score(*zip(*part))\n"
         "    print(psutil.Process().memory_info().rss, flush=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -194,14 +194,6 @@ def test_an_ensemble_is_the_weighted_mean(
         assert rows.sort_values("rank")["score"].is_monotonic_decreasing
 
 
-def test_the_old_name_of_score_normalization_is_still_read(caplog):
-    old = HarpReranker.ensemble(["a", "b"], normalization="minmax")
-    assert "normalization is now called score_normalization" in caplog.text
-    assert old == HarpReranker.ensemble(["a", "b"], score_normalization="minmax")
-    with pytest.raises(HarpError, match="are names of one option: give only score_normalization"):
-        HarpReranker.ensemble(["a", "b"], normalization="minmax", score_normalization="zscore")
-
-
 @pytest.mark.parametrize("normalization", ["minmax", "zscore"])
 def test_equal_scores_are_normalized_to_nought(telling_bert, results, normalization):
     ensemble = HarpReranker.ensemble([telling_bert], score_normalization=normalization)

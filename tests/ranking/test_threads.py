@@ -77,8 +77,6 @@ def test_every_kind_of_call_at_once(reranker):
     def call(kind):
         if kind == 0:
             return scorer.score(queries, documents)
-        if kind == 1:
-            return np.concatenate(list(scorer.score_stream(zip(queries, documents, strict=True))))
         texts = scorer.tokenize(queries), scorer.tokenize(documents)
         return scorer.score_tokens(*texts, pairs)
 

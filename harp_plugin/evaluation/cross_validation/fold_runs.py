@@ -14,12 +14,12 @@ import pandas as pd
 from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
 from ...ranking.options import names_of_part
-from ...ranking.versions import scoring_versions
 from ...training.finetune import FinetuneDataArguments
 from ...training.recipe import OPTIONS_WITHOUT_EFFECT
 from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST
 from ...work.hashes import file_hash
+from ...work.versions import scoring_versions
 from ..rerankers import make_reranker, rerank
 from ..runs import stored_run
 from ..training import finetune

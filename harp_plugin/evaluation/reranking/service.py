@@ -20,11 +20,11 @@ from ...collections.run import QueryResults, count_lines, is_stream, results_by_
 from ...errors import HarpError
 from ...models.loading import choose_device, model_fingerprint
 from ...ranking import HarpReranker
-from ...ranking.versions import scoring_versions
 from ...work.hashes import file_hash
 from ...work.lock import one_writer
 from ...work.output_paths import refuse_input
 from ...work.provenance import OverwriteRules
+from ...work.versions import scoring_versions
 from ...work.writing import remove_temporary_of, temporary_path
 from ..runs import frame_text, ranked
 from .growing_run import GrowingRun, Sink, StandardOutput

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,18 +22,17 @@ from ...models.loading import (
     resolve_model,
     without_notices,
 )
+from ...options import checked
 from ...work.records import file_hash
-from ...work.versions import package_versions
-from ..versions import scoring_versions
-from .vectors import LibraryVectors, TextVectors, Vectors
+from ...work.versions import package_versions, scoring_versions
+from .vectors import LibraryVectors, TextVectors
 
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["DTYPES", "Encoder"]
+__all__ = ["Encoder"]
 
-DTYPES = ("float32", "bfloat16", "float16")
 _WEIGHTS = "model.safetensors", "pytorch_model.bin"
 
 
@@ -72,8 +71,7 @@ class Encoder:
         normalize: bool | None = True,
         max_length: int | None = None,
     ) -> None:
-        if dtype not in DTYPES:
-            raise HarpError(f"unknown dtype {dtype!r:.40}: choose one of {', '.join(DTYPES)}")
+        checked("dtype", Literal["float32", "bfloat16", "float16"], dtype)
         self.model = fspath(model)
         self.device = device
         self.dtype = dtype
@@ -113,7 +111,7 @@ class Encoder:
             return self._loaded.documents(texts)
 
     @cached_property
-    def _loaded(self) -> Vectors:
+    def _loaded(self) -> TextVectors | LibraryVectors:
         with self._lock:
             folder, device = Path(resolve_model(self.model)), choose_device(self.device)
             if folder.is_dir():

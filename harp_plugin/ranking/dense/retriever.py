@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from os import PathLike, fspath
 from pathlib import Path
@@ -13,11 +12,10 @@ import pandas as pd
 import pyterrier as pt
 
 from ...errors import HarpError
-from ...limits import COUNT, check_limits
-from ..compared_transformer import ComparedTransformer
-from ..frames import rerank_frame
-from ..pairs import distinct
-from ..results import query_texts, result_frame, with_cutoff
+from ...options import Count, checked
+from ..base import LazyTransformer
+from ..frames import query_texts, rerank_frame, result_frame, with_cutoff
+from ..tokens import distinct
 from .encoder import Encoder
 from .index import open_flex_index, ordered, read_index, row_scores
 
@@ -33,7 +31,7 @@ ALGORITHMS = {
 """Ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
 
 
-class HarpRetriever(ComparedTransformer):
+class HarpRetriever(LazyTransformer):
     """Search by an encoder: ``HarpRetriever("my-index") >> harp_rerank``.
 
     The index is one of pyterrier_dr (``FlexIndex("my-index")`` opens it too), and the encoder is
@@ -67,19 +65,15 @@ class HarpRetriever(ComparedTransformer):
         device: str | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
-        if algorithm not in ALGORITHMS:
-            raise HarpError(
-                f"algorithm is {algorithm!r:.40}: choose one of {', '.join(ALGORITHMS)}"
-            )
-        check_limits({"num_results": num_results}, {"num_results": COUNT})
-        self.index = index
+        checked("algorithm", str, algorithm, [*ALGORITHMS])
+        checked("num_results", Count, num_results)
+        super().__init__()
+        self.index = fspath(index)
         self.algorithm = algorithm
         self.num_results = num_results
-        self.model = model
+        self.model = None if model is None else fspath(model)
         self.device = device
         self.options = options
-        self._opened: tuple[Any, Encoder, Any] | None = None
-        self._lock = threading.RLock()
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search for queries, or rerank results.
@@ -135,22 +129,23 @@ class HarpRetriever(ComparedTransformer):
         names, vectors, _ = flex.payload()
         numbers = np.asarray(names.inv[docnos])
         if (numbers < 0).any():
-            raise HarpError(f"{fspath(self.index)} has no document {docnos[numbers < 0][0]}")
+            raise HarpError(f"{self.index} has no document {docnos[numbers < 0][0]}")
         return row_scores(queries, vectors[numbers])
 
     def _open(self) -> tuple[Any, Encoder, Any]:
-        if self._opened is None:
-            record = read_index(Path(self.index))
-            options = {name: record["settings"][name] for name in Encoder.SETTINGS}
-            encoder = Encoder(self.model or record["encoder"], device=self.device, **options)
-            if encoder.fingerprint != record["inputs"]["model"]:
-                raise HarpError(
-                    f"{encoder.model} is not the encoder that made {fspath(self.index)}, or was "
-                    "changed since: name that one, or make the index again"
-                )
-            flex = open_flex_index(Path(self.index))
-            self._opened = flex, encoder, self._retriever(flex)
-        return self._opened
+        return self._make_once("opened", self._comparison_key(), self._load)
+
+    def _load(self) -> tuple[Any, Encoder, Any]:
+        record = read_index(Path(self.index))
+        options = {name: record["settings"][name] for name in Encoder.SETTINGS}
+        encoder = Encoder(self.model or record["encoder"], device=self.device, **options)
+        if encoder.fingerprint != record["inputs"]["model"]:
+            raise HarpError(
+                f"{encoder.model} is not the encoder that made {self.index}, or was changed since: "
+                "name that one, or make the index again"
+            )
+        flex = open_flex_index(Path(self.index))
+        return flex, encoder, self._retriever(flex)
 
     def _retriever(self, flex: Any) -> pt.Transformer:
         method = getattr(flex, ALGORITHMS[self.algorithm])
@@ -162,13 +157,5 @@ class HarpRetriever(ComparedTransformer):
         return retriever
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        options = sorted((self.options or {}).items())
-        names = "algorithm", "num_results", "device"
-        model = None if self.model is None else fspath(self.model)
-        return fspath(self.index), model, *(getattr(self, n) for n in names), tuple(options)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_lock": threading.RLock()})
+        names = "index", "model", "algorithm", "num_results", "device"
+        return *(getattr(self, name) for name in names), tuple(sorted((self.options or {}).items()))

@@ -13,11 +13,10 @@ import pyterrier as pt
 
 from ...collections.dataset import Dataset
 from ...errors import HarpError
-from ...limits import COUNT, check_limits
-from ..frames import rerank_frame
-from ..model_transformer import ModelTransformer
-from ..pairs import distinct
-from ..results import query_texts, result_frame, with_cutoff
+from ...options import Count, checked
+from ..base import ModelTransformer
+from ..frames import query_texts, rerank_frame, result_frame, with_cutoff
+from ..tokens import distinct
 from .encoder import Encoder
 from .index import DenseIndex, row_scores
 from .retriever import HarpRetriever
@@ -79,8 +78,8 @@ class DenseCosine(ModelTransformer):
         self.device = device
         self.dtype = dtype
         self.verbose = verbose
-        counts = "num_results", "batch_size", "max_length"
-        check_limits(self, dict.fromkeys(counts, COUNT))
+        for name in ("num_results", "batch_size", "max_length"):
+            checked(name, Count | None, getattr(self, name))
         if index_dir is not None and dataset is None:
             raise HarpError("index_dir needs a dataset: name the one whose documents are encoded")
         _ = self.encoder, self.texts  # so that wrong arguments are refused here
@@ -119,7 +118,7 @@ class DenseCosine(ModelTransformer):
         """The encoder of the present attributes; the same object until one is changed."""
         names = "device", "dtype", "batch_size", "max_length"
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
-        key = fspath(self.model), *options.values()
+        key = self.model, *options.values()
         return self._make_once("encoder", key, lambda: Encoder(self.model, **options))
 
     @property
@@ -159,4 +158,4 @@ class DenseCosine(ModelTransformer):
         index_dir = None if self.index_dir is None else fspath(self.index_dir)
         names = "max_length", "num_results", "batch_size", "device", "dtype"
         options = (getattr(self, name) for name in names)
-        return fspath(self.model), texts.name, texts.fields, index_dir, *options
+        return self.model, texts.name, texts.fields, index_dir, *options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,22 +26,12 @@ from ...models.pairs import PackedPairs, TextTemplate, tokenize
 from ...models.pooling import DECODER, encoder_class, padded_vectors, pooled
 from ...models.sentence_encoder import SentenceEncoderFiles
 from ..batches import BatchRunner
-from ..prepacked import can_prepack, prepack
+from ..loading import can_prepack, prepack
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["LibraryVectors", "TextVectors", "Vectors"]
-
-
-class Vectors(Protocol):
-    """Makes vectors."""
-
-    def queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Encode queries: float32 of shape (queries, dimensions)."""
-
-    def documents(self, texts: Sequence[str]) -> np.ndarray:
-        """Encode documents: float32 of shape (documents, dimensions)."""
+__all__ = ["LibraryVectors", "TextVectors"]
 
 
 class TextVectors(BatchRunner):

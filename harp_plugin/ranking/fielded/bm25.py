@@ -12,9 +12,8 @@ import pyterrier as pt
 
 from ...errors import HarpError
 from ...options import Count, Fraction, Interval, checked
-from ..compared_transformer import ComparedTransformer
-from ..ranks import best
-from ..results import query_texts, result_frame, with_cutoff
+from ..base import ComparedTransformer
+from ..frames import best, query_texts, result_frame, with_cutoff
 from ..terms import query_terms
 from .index import FieldedIndex
 
@@ -208,8 +207,3 @@ class FieldedBm25(ComparedTransformer):
 
     def _comparison_key(self) -> tuple[Any, ...]:
         return self.index, self.settings, self.num_results
-
-    def __repr__(self) -> str:
-        arguments = self.settings.arguments | {"num_results": self.num_results}
-        named = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        return f"FieldedBm25({self.index!r}, {named})"

@@ -1,4 +1,4 @@
-"""An index of documents with several fields: the counts of each term in each field, mapped."""
+"""An index of documents with several fields: the counts of each term in each field."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from functools import cached_property
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, load_npz, save_npz
 from tqdm import tqdm
 
 from ...collections.dataset import Dataset
@@ -22,7 +22,7 @@ from ...work.artifact import Artifact, OverwriteRules, Provenance
 from ...work.versions import package_versions
 from ..terms import STEMMER, STOP_WORDS, terms
 
-__all__ = ["FieldedIndex", "Postings", "TermPostings", "write_postings"]
+__all__ = ["FieldedIndex", "Postings", "write_postings"]
 
 _ID = "doc_id"
 
@@ -129,18 +129,6 @@ class FieldedIndex:
         return f"FieldedIndex({name!r}, {str(folder)!r}, {list(fields)!r})"
 
 
-class TermPostings(NamedTuple):
-    """The documents that have a term.
-
-    Attributes:
-        documents: their numbers, ascending, int32 of shape (documents,).
-        counts: how often each field has the term, float64 of shape (fields, documents).
-    """
-
-    documents: np.ndarray
-    counts: np.ndarray
-
-
 class Postings:
     """What `write_postings` wrote. Documents are numbered in the order of their docnos.
 
@@ -162,26 +150,30 @@ class Postings:
     @cached_property
     def relative_lengths(self) -> np.ndarray:
         """Length over mean length of a field, float64 of shape (fields, documents); 1 if empty."""
-        lengths = self._read("lengths").astype(np.float64)
+        lengths = np.load(self._folder / "lengths.npy", allow_pickle=False).astype(np.float64)
         means = lengths.mean(axis=1, keepdims=True)
         return np.divide(lengths, means, out=np.ones_like(lengths), where=lengths > 0)
 
-    def of_term(self, term: str, fields: Sequence[int]) -> TermPostings:
+    def of_term(self, term: str, fields: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Look up the documents that have a term in any of these fields.
 
         Args:
             term: as `harp_plugin.ranking.terms.terms` gives it.
             fields: numbers of fields; the counts of others are 0.
+
+        Returns:
+            The numbers of the documents, ascending, int32 of shape (documents,), and how often each
+            field has the term, float64 of shape (fields, documents).
         """
         number = self._numbers.get(term)
         if number is None:
-            return TermPostings(np.zeros(0, np.int32), np.zeros((self._fields, 0)))
+            return np.zeros(0, np.int32), np.zeros((self._fields, 0))
         parts = {field: self._of_field(field, number) for field in fields}
         documents = np.unique(np.concatenate([numbers for numbers, _ in parts.values()]))
         counts = np.zeros((self._fields, len(documents)))
         for field, (numbers, of_field) in parts.items():
             counts[field, np.searchsorted(documents, numbers)] = of_field
-        return TermPostings(documents, counts)
+        return documents, counts
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -189,47 +181,14 @@ class Postings:
         return {word: number for number, word in enumerate(words)}
 
     @cached_property
-    def _columns(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        names = "offsets", "documents", "counts"
-        return [
-            tuple(self._read(f"{name}-{field}") for name in names)  # type: ignore[misc]
-            for field in range(self._fields)
-        ]
+    def _counts(self) -> list[csr_array]:
+        """The counts of each field, (terms, documents)."""
+        return [load_npz(self._folder / f"counts-{field}.npz") for field in range(self._fields)]
 
     def _of_field(self, field: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-        offsets, documents, counts = self._columns[field]
-        part = slice(offsets[number], offsets[number + 1])
-        return documents[part], counts[part]
-
-    def _read(self, name: str) -> np.ndarray:
-        return np.load(self._folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-
-
-class _Field:
-    """The terms of one field, document by document."""
-
-    def __init__(self) -> None:
-        self.numbers, self.counts = array("i"), array("i")
-        self.ends, self.lengths = array("q", [0]), array("i")
-
-    def add(self, words: list[str], numbers: dict[str, int]) -> None:
-        for word, count in Counter(words).items():
-            self.numbers.append(numbers.setdefault(word, len(numbers)))
-            self.counts.append(count)
-        self.ends.append(len(self.numbers))
-        self.lengths.append(len(words))
-
-    def by_term(self, places: np.ndarray, order: np.ndarray) -> csr_array:
-        """Transpose to a matrix of counts, (terms, documents).
-
-        Args:
-            places: (terms,) the row of each term.
-            order: (documents,) the document of each column.
-        """
-        shape = len(order), len(places)
-        rows = places[np.asarray(self.numbers, dtype=np.int32)]
-        matrix = csr_array((np.asarray(self.counts), rows, np.asarray(self.ends)), shape=shape)
-        return matrix[order].T.tocsr()
+        counts = self._counts[field]
+        part = slice(counts.indptr[number], counts.indptr[number + 1])
+        return counts.indices[part], counts.data[part]
 
 
 def write_postings(
@@ -248,25 +207,28 @@ def write_postings(
     Raises:
         HarpError: a docno is empty, holds white space, or is a duplicate.
     """
-    columns = [_Field() for _ in range(fields)]
     docnos: list[str] = []
     numbers: dict[str, int] = {}
+    columns, counts, ends = array("i"), array("i"), array("q", [0])
     for docno, texts in documents:
         docnos.append(docno)
-        for column, text in zip(columns, texts, strict=True):
-            column.add(terms(text), numbers)
-    order = _order(docnos)
-    words = sorted(numbers)
-    places = np.empty(len(words), np.int32)
-    places[[numbers[word] for word in words]] = np.arange(len(words), dtype=np.int32)
+        for text in texts:
+            for word, count in Counter(terms(text)).items():
+                columns.append(numbers.setdefault(word, len(numbers)))
+                counts.append(count)
+            ends.append(len(columns))
+    order, words = _order(docnos), sorted(numbers)
+    rank = np.empty(len(words), np.int32)
+    rank[[numbers[word] for word in words]] = np.arange(len(words), dtype=np.int32)
+    parts = np.asarray(counts), rank[np.asarray(columns, dtype=np.int32)], np.asarray(ends)
+    matrix = csr_array(parts, shape=(len(docnos) * fields, len(words)))
+    lengths = matrix.sum(axis=1).reshape(-1, fields).T
     _write_lines(folder / "docnos.txt", [docnos[number] for number in order])
     _write_lines(folder / "terms.txt", words)
-    np.save(folder / "lengths.npy", np.array([field.lengths for field in columns])[:, order])
-    for field, column in enumerate(columns):
-        matrix = column.by_term(places, order)
-        np.save(folder / f"offsets-{field}.npy", matrix.indptr.astype(np.int64))
-        np.save(folder / f"documents-{field}.npy", matrix.indices.astype(np.int32))
-        np.save(folder / f"counts-{field}.npy", matrix.data.astype(np.int32))
+    np.save(folder / "lengths.npy", lengths[:, order])
+    for field in range(fields):
+        of_field = matrix[field::fields][order].T.tocsr()
+        save_npz(folder / f"counts-{field}.npz", of_field, compressed=False)
 
 
 def _order(docnos: Sequence[str]) -> np.ndarray:

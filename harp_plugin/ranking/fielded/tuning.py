@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +12,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from ...errors import HarpError
+from ..frames import best, query_texts
 from ..ranking_measures import parse_measure
-from ..ranks import best
-from ..results import query_texts
 from ..terms import query_terms
 from .bm25 import FieldSettings, term_weight
 from .index import FieldedIndex
@@ -40,7 +39,7 @@ class Tuning:
         settings: the best ones.
         measure: by which they were chosen.
         value: of the measure with these settings, mean over the queries.
-        tried: a row for each settings that were tried, in this order: weights, b, k1, and the
+        tried: a row for each settings that were tried, in this order: weights, k1, b, and the
             measure.
     """
 
@@ -140,15 +139,15 @@ class _Rankings:
         self._ends, self._found = [0], []
         for qid, query in zip(topics["qid"], query_texts(topics), strict=True):
             parts = [self._postings.of_term(term, self._fields) for term in query_terms(query)]
-            parts = [part for part in parts if len(part.documents)]
+            parts = [(numbers, of_fields) for numbers, of_fields in parts if len(numbers)]
             if not parts:
                 continue
-            found = np.unique(np.concatenate([part.documents for part in parts]))
-            for part in parts:
-                counts.append(part.counts.astype(np.float32))
-                documents.append(part.documents)
-                results.append(self._ends[-1] + np.searchsorted(found, part.documents))
-                self._terms.append(len(part.documents))
+            found = np.unique(np.concatenate([numbers for numbers, _ in parts]))
+            for numbers, of_fields in parts:
+                counts.append(of_fields.astype(np.float32))
+                documents.append(numbers)
+                results.append(self._ends[-1] + np.searchsorted(found, numbers))
+                self._terms.append(len(numbers))
             self.qids.append(qid)
             self._found.append(found)
             self._ends.append(self._ends[-1] + len(found))
@@ -158,8 +157,8 @@ class _Rankings:
                 "collection and one language"
             )
         self._counts = np.concatenate(counts, axis=1)
-        numbers = np.concatenate(documents)
-        self._lengths = self._postings.relative_lengths[:, numbers].astype(np.float32)
+        lengths = self._postings.relative_lengths
+        self._lengths = lengths[:, np.concatenate(documents)].astype(np.float32)
         self._results = np.concatenate(results)
         self._weights: dict[tuple[int, ...], np.ndarray] = {}
 
@@ -218,17 +217,7 @@ class _Values:
         self._bar.close()
 
     def table(self) -> pd.DataFrame:
-        """A row for each settings."""
-        return pd.DataFrame(
-            {
-                **_columns("weight", settings.fields, settings.weights),
-                **_columns("b", settings.fields, settings.b),
-                "k1": settings.k1,
-                str(self.measure): value,
-            }
-            for settings, value in self._values.items()
+        """Return a row for each settings."""
+        return pd.json_normalize(
+            [{**s.arguments, str(self.measure): value} for s, value in self._values.items()]
         )
-
-
-def _columns(name: str, fields: tuple[str, ...], values: tuple[float, ...]) -> Mapping[str, float]:
-    return {f"{name} of {field}": value for field, value in zip(fields, values, strict=True)}

@@ -230,7 +230,7 @@ def test_equal_settings_make_equal_transformers(cosine, tiny_bert):
     [
         ({"num_results": 0}, "num_results is 0"),
         ({"batch_size": -1}, "batch_size is -1"),
-        ({"dtype": "float3"}, "unknown dtype 'float3'"),
+        ({"dtype": "float3"}, "dtype is 'float3': it must be one of"),
         ({"dataset": None}, "index_dir needs a dataset"),
     ],
 )

@@ -164,5 +164,5 @@ def test_models_that_are_not_there(model, message):
 
 
 def test_arguments_without_a_meaning(tiny_bert):
-    with pytest.raises(HarpError, match="unknown dtype 'int8': choose one of float32"):
+    with pytest.raises(HarpError, match="dtype is 'int8': it must be one of float32"):
         encoder(tiny_bert, dtype="int8")

@@ -189,7 +189,7 @@ def test_the_encoder_must_be_the_one_that_made_the_index(index, model, tiny_bert
 
 
 def test_wrong_arguments(index, dataset, model, tmp_path, capsys):
-    with pytest.raises(HarpError, match="algorithm is 'fast': choose one of exact, torch"):
+    with pytest.raises(HarpError, match="algorithm is 'fast': it must be one of exact, torch"):
         HarpRetriever(index, algorithm="fast")
     with pytest.raises(HarpError, match="num_results"):
         HarpRetriever(index, num_results=0)

@@ -1,0 +1,110 @@
+"""Bases of transformers: compared by what their results depend on, with a model and texts."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+import pyterrier as pt
+
+from ..errors import HarpError
+from .texts import DatasetTexts, FrameTexts, TextSource
+
+__all__ = ["ComparedTransformer", "LazyTransformer", "ModelTransformer"]
+
+
+class ComparedTransformer(pt.Transformer):
+    """A transformer that equals another of its class if both have equal comparison keys.
+
+    An experiment with ``plan="tree"`` runs equal transformers once.
+    """
+
+    def _comparison_key(self) -> Any:
+        """Return all that the results depend on, as an object with a hash."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ComparedTransformer)
+            and type(self) is type(other)
+            and self._comparison_key() == other._comparison_key()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._comparison_key()))
+
+    def __repr__(self) -> str:
+        parameters = [
+            parameter
+            for parameter in inspect.signature(type(self)).parameters.values()
+            if hasattr(self, parameter.name)  # unlike *args of a class without arguments
+        ]
+        named = [
+            f"{p.name}={getattr(self, p.name)!r}" if number else repr(getattr(self, p.name))
+            for number, p in enumerate(parameters)
+            if number == 0 or getattr(self, p.name) != p.default
+        ]
+        return f"{type(self).__name__}({', '.join(named)})"
+
+
+class LazyTransformer(ComparedTransformer):
+    """A transformer with parts that are made from its attributes when they are needed.
+
+    What was made is kept until an attribute is changed, and is not pickled. Threads share it.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[Any, Any]] = {}
+        self._lock = threading.RLock()
+
+    def _make_once(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the object that was made under this key; make it where the key is another."""
+        with self._lock:
+            if name not in self._made or self._made[name][0] != key:
+                self._made[name] = key, make()
+            return self._made[name][1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_lock": threading.RLock()})
+
+
+class ModelTransformer(LazyTransformer):
+    """A transformer with a model and a source of texts.
+
+    Args:
+        model: a folder, a hub name, or ``package:NAME``.
+        text_field: names of one or more fields that hold a document's text, or None.
+        dataset: where texts are looked up; None where they stand in the frame.
+
+    Raises:
+        HarpError: ``text_field`` is empty.
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str],
+        *,
+        text_field: str | Sequence[str] | None,
+        dataset: Any,
+    ) -> None:
+        super().__init__()
+        self.model = fspath(model)
+        self.text_field = text_field if isinstance(text_field, str | None) else tuple(text_field)
+        if self.text_field is not None and not self.text_field:
+            raise HarpError("text_field is empty: name the column that holds the text")
+        self.dataset = dataset
+
+    @property
+    def texts(self) -> TextSource:
+        """Where texts come from, by the present attributes."""
+        fields = (self.text_field,) if isinstance(self.text_field, str) else self.text_field
+        if self.dataset is None:
+            return FrameTexts(fields or ("text",))
+        key = id(self.dataset), fields
+        return self._make_once("texts", key, lambda: DatasetTexts(self.dataset, fields))
