@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..collections.known_items.collection import collection_stage, make_collection
+from ..collections.known_items.collection import build_collection
 from ..collections.known_items.folder import summary
 from ..collections.known_items.options import QueryOptions
 from ..errors import show
 from ..options import Overwriting, Progress, Workers, option
 from ..options_parser import BUILD, Command
+from ..work.build_stage import BuildRequest
 from ..work.lock import one_writer
+from ..work.manifest import read_content
 from ..work.provenance import OverwriteRules
 from ..work.sql.engine import EngineOptions
 
@@ -50,16 +52,20 @@ def collect(
         HarpError: the build is unfinished or damaged, no query can be made of it, or the folder
             holds another collection or other files.
     """
-    directory, queries = Path(directory), queries or QueryOptions()
-    rules = OverwriteRules(options.overwrite, options.accept_other_versions)
-    stage = collection_stage(directory, Path(options.output_dir), queries, rules)
-    stage.check()
-    with one_writer(stage.folder):
-        if not stage.is_finished():
-            make_collection(
-                stage, directory, queries, engine, workers=options.workers, quiet=options.quiet
-            )
-    return stage.folder
+    folder = Path(options.output_dir)
+    request = BuildRequest(
+        Path(directory),
+        (queries or QueryOptions(), engine or EngineOptions()),
+        workers=options.workers,
+        quiet=options.quiet,
+        rules=OverwriteRules(options.overwrite, options.accept_other_versions),
+        output=folder,
+    )
+    read_content(request.directory, *build_collection.needs)
+    build_collection.stage(request).check()
+    with one_writer(folder):
+        build_collection.build(request)
+    return folder
 
 
 @Command("DIR --output-dir DIR", CollectOptions, QueryOptions, EngineOptions, positional=BUILD)

@@ -36,6 +36,7 @@ class BuildRequest:
             takes GPUs where there are any.
         quiet: whether to show no progress bars.
         rules: what may be done with other work in the folder.
+        output: the folder of the stage, where it is not in that of the build.
         rank, world: the number of this host, from 0, and of all hosts that share the folder; a
             host makes every ``world``-th shard of a stage that can be shared.
     """
@@ -47,6 +48,7 @@ class BuildRequest:
     device: str | None = None
     quiet: bool = True
     rules: OverwriteRules = field(default_factory=OverwriteRules)
+    output: Path | None = None
     rank: int = 0
     world: int = 1
 
@@ -111,6 +113,7 @@ class BuildStage:
         check: finds what is missing before hours of work, beyond what ``options`` finds.
         clean: removes what the stage keeps outside of its folder until it is finished.
         temporary: tables that are removed when the stage is finished.
+        others: names of files that it writes next to the shards, and that may be edited later.
         can_be_shared: whether several hosts can work on its shards.
     """
 
@@ -121,6 +124,7 @@ class BuildStage:
     check: Callable[[BuildRequest], object] = lambda request: None
     clean: Callable[[BuildRequest], None] = lambda request: None
     temporary: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     can_be_shared: bool = False
 
     def __call__(self, directory: str | Path, *options: Any, **machine: Any) -> dict[str, Any]:
@@ -166,11 +170,13 @@ class BuildStage:
         content |= dict.fromkeys(name for name in unknown if name in content)
         stages = [
             Stage(
-                request.directory / self.name,
+                request.output or request.directory / self.name,
                 recorded,
                 {**content, **made.inputs},
                 made.packages,
                 rules=request.rules,
+                kind=self.name,
+                others=self.others,
                 temporary=self.temporary,
             )
             for recorded in (made.recorded, *made.equivalents)

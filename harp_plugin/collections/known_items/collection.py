@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import HarpError
-from ...work.manifest import read_content, read_manifest
+from ...work.build_stage import BuildRequest, BuildStage, StageOptions
+from ...work.manifest import read_manifest
 from ...work.parquet import read_batches
-from ...work.provenance import OverwriteRules
-from ...work.sql.engine import EngineOptions
 from ...work.sql.steps import PACKAGES, run_steps
 from ...work.stage import Stage
 from .documents import DocumentIds, named_pages, page_keys, write_documents
@@ -22,66 +21,30 @@ from .queries import Term, judged_queries
 from .splits import drawn_queries, shared_by_splits, split_queries
 from .tables import PAGES, TERMS, sources, steps
 
-__all__ = ["collection_stage", "make_collection"]
+__all__ = ["build_collection"]
 
 _COLLECTION = "collection"
 
 
-def collection_stage(
-    directory: Path, folder: Path, options: QueryOptions, rules: OverwriteRules | None = None
-) -> Stage:
-    """Return the stage of these options, not started.
-
-    Args:
-        directory: the folder of the build.
-        folder: for the collection.
-        options: which queries are made.
-        rules: what may be done with other work in the folder.
-
-    Raises:
-        HarpError: the build is unfinished.
-    """
-    inputs = read_content(directory, "corpus", "graph")
-    return Stage(
-        folder,
-        asdict(options),
-        inputs,
-        PACKAGES,
-        rules=rules,
-        kind=_COLLECTION,
-        others=FILES,
-        temporary=(TERMS, PAGES),
-    )
+def _options(request: BuildRequest) -> StageOptions:
+    return StageOptions(asdict(request.of(QueryOptions)), packages=PACKAGES)
 
 
-def make_collection(
-    stage: Stage,
-    directory: Path,
-    options: QueryOptions,
-    engine: EngineOptions | None = None,
-    *,
-    workers: int = 1,
-    quiet: bool = True,
-) -> None:
+def _make(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     """Make the collection, or what is missing of it.
-
-    Args:
-        stage: made by `collection_stage`, not finished.
-        directory: the folder of the build.
-        options: which queries are made.
-        engine: the engine of the relational work and its memory.
-        workers: the number of its threads.
-        quiet: whether to show no progress bar.
 
     Raises:
         HarpError: no query can be made, or the engine fails.
     """
-    tables = sources(directory)
-    stage.start()
-    run_steps(stage, tables, steps(options.kinds, [*tables]), engine, workers=workers, quiet=quiet)
+    options, tables = request.of(QueryOptions), sources(request.directory)
+    run_steps(
+        *(stage, tables, steps(options.kinds, [*tables]), request.engine),
+        workers=request.workers,
+        quiet=request.quiet,
+    )
     if not stage.shard_done(_COLLECTION):
-        _write(stage, directory, options)
-    stage.finish()
+        _write(stage, request.directory, options)
+    return {}
 
 
 def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
@@ -133,3 +96,8 @@ def _nothing(directory: Path, options: QueryOptions, terms: int, drops: Counter[
         )
     reasons = ", ".join(f"{name}: {count:,}" for name, count in drops.most_common(3))
     return f"no query is left of {terms:,} terms of {directory} (dropped: {reasons}): keep more"
+
+
+build_collection = BuildStage(
+    _COLLECTION, ("corpus", "graph"), _options, _make, temporary=(TERMS, PAGES), others=FILES
+)
