@@ -112,12 +112,12 @@ def build(
         Path(options.output_dir),
         (options, *filter(None, (corpus, graph, weights, engine, negatives))),
         sources,
-        options.workers,
-        options.device,
-        options.quiet,
-        options.rules,
-        options.rank or 0,
-        options.world or 1,
+        workers=options.workers,
+        device=options.device,
+        quiet=options.quiet,
+        rules=options.rules,
+        rank=options.rank or 0,
+        world=options.world or 1,
     )
     check(request, options)
     with one_writer(request.directory, with_ranks=request.world > 1):
