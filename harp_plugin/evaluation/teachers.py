@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ranking import Scorer
 from ..ranking.dense.encoder import Encoder
-from ..training.taught import Teacher
+from ..training.data import Teacher
 from .options import COSINE
 
 __all__ = ["COSINE_SCALE", "make_teacher"]

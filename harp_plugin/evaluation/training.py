@@ -14,7 +14,7 @@ from ..training.arguments import HarpDataArguments, HarpModelArguments, HarpTrai
 from ..training.finetune import FinetuneDataArguments
 
 if TYPE_CHECKING:
-    from ..training.taught import Teacher
+    from ..training.data import Teacher
     from .validation import RankingValidation
 
 __all__ = ["finetune", "ranking_validation", "train"]

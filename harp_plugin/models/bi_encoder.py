@@ -25,7 +25,7 @@ from .in_batch import in_batch_documents
 from .loading import load_pretrained, resolve_model
 from .masking import TokenMasker
 from .packing import packed_states
-from .packing.filling import with_filler
+from .packing.encoder import with_filler
 from .pairs import TextTemplate, tokenize
 from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles

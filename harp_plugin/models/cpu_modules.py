@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .packing.dropout import dropout
+from .packing.attention import drop_elements
 from .packing.products import multiplies_by_onednn
 
 __all__ = ["CpuDropout", "CpuLinear", "EmbeddingGradient", "use_cpu_modules"]
@@ -40,11 +40,11 @@ class CpuLinear(nn.Linear):
 
 
 class CpuDropout(nn.Dropout):
-    """Dropout by `dropout`."""
+    """Dropout by `drop_elements`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Set elements to 0 and scale the others, if the module is in training."""
-        return dropout(input, self.p) if self.training else input
+        return drop_elements(input, self.p) if self.training else input
 
 
 class EmbeddingGradient:

@@ -26,12 +26,12 @@ from .checkpoint_weights import (
     tied_names,
     write_weights,
 )
-from .heads import outside_autocast, with_exact_head
 from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder
-from .packing.filling import with_filler
-from .padding import padded_inputs
+from .packing.classifier import outside_autocast, with_exact_head
+from .packing.encoder import with_filler
 from .pairs import PackedPairs, PairEncoder, TokenPairs
+from .pooling import padded_inputs
 from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
 
 __all__ = ["CrossEncoderBatches", "CrossEncoderOutput", "TrainableCrossEncoder"]

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from .loading import longest_input
 from .masking import TokenMasker
 from .packing import can_pack
-from .padding import pad_to_mask
+from .pooling import pad_to_mask
 from .sentence_encoder import SentenceEncoderFiles
 
 __all__ = [

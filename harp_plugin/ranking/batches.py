@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 from ..errors import HarpError
 from ..models.loading import longest_input
 from ..models.packing import can_pack, prepare
-from ..models.packing.filling import filler_tokens
+from ..models.packing.encoder import filler_tokens
 from ..models.pairs import PackedPairs
 
 __all__ = ["BatchRunner", "scoring_lock"]

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from ..errors import HarpError
 from ..models.trainable import Batch, GroupKeys, PairBatches
 from ..sampling import generator, stable_id
 from ..tasks import TASKS, DocumentOrigin, Pair, PairGroup
 
-__all__ = ["EpochSampler", "Example", "GroupCollator", "GroupDataset", "PairGroups", "query_limits"]
+__all__ = [
+    "EpochSampler",
+    "Example",
+    "GroupCollator",
+    "GroupDataset",
+    "PairGroups",
+    "TaughtGroups",
+    "Teacher",
+    "held_out_batches",
+    "query_limits",
+    "split_batches",
+]
 
 
 class PairGroups(Protocol):
@@ -203,3 +215,82 @@ def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[
                 f"must be from 1 to {max_length - 8}, so that a document fits; change one of them"
             )
     return limits
+
+
+def held_out_batches(
+    dataset: GroupDataset | None,
+    collate: Callable[..., Batch],
+    *,
+    process: int,
+    processes: int,
+    batch_size: int,
+    workers: int = 0,
+) -> Iterable[Any]:
+    """Return the batches of one process; all processes together read each group once.
+
+    Args:
+        dataset: the groups; those of the first epoch are read.
+        collate: makes a batch from examples.
+        process: number of this process.
+        processes: number of processes.
+        batch_size: most groups of a batch.
+        workers: number of processes that prepare batches in advance.
+
+    Raises:
+        HarpError: there are fewer groups than processes.
+    """
+    size = len(dataset or ())
+    if dataset is None or size < processes:
+        raise HarpError(f"{size} pair groups cannot be evaluated on {processes} processes")
+    return DataLoader(
+        dataset,
+        batch_sampler=split_batches(size, processes, batch_size)[process],
+        collate_fn=collate,
+        num_workers=workers,
+        generator=torch.Generator(),
+    )
+
+
+def split_batches(size: int, processes: int, batch_size: int) -> list[list[list[int]]]:
+    """Split the numbers below ``size`` into batches for each process.
+
+    Each process has the same number of batches and no batch is empty, because processes that shard
+    a model wait for each other in every batch.
+    """
+    steps = min(math.ceil(size / (processes * batch_size)), size // processes)
+    batches = [part.tolist() for part in np.array_split(np.arange(size), processes * steps)]
+    return [batches[process::processes] for process in range(processes)]
+
+
+Teacher = Callable[[Sequence[str], Sequence[str]], np.ndarray]
+"""Scores queries and documents, pair by pair: float32 of shape (pairs,)."""
+
+
+class TaughtGroups:
+    """Pair groups of which a teacher scores each member when a group is drawn.
+
+    Args:
+        groups: the pair groups.
+        teacher: scores their pairs.
+    """
+
+    has_teacher_scores = True
+
+    def __init__(self, groups: PairGroups, teacher: Teacher) -> None:
+        self._groups = groups
+        self._teacher = teacher
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the groups have, such as their fingerprint and their counts."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._groups, name)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def group(self, epoch: int, index: int) -> PairGroup:
+        """Return the group at an index of an epoch, with the teacher's scores."""
+        group = self._groups.group(epoch, index)
+        scores = self._teacher(*zip(*((p.query, p.document) for p in group.members), strict=True))
+        return replace(group, teacher_scores=tuple(scores.tolist()))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import MISSING, asdict, fields
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
+from ..errors import HarpError
+from ..models.loading import COSINE, model_fingerprint, resolve_model
+from ..work.records import file_hash
 from .arguments import HarpModelArguments, HarpTrainingArguments, PairOptions
 
-__all__ = ["OPTIONS_WITHOUT_EFFECT", "recipe"]
+__all__ = ["OPTIONS_WITHOUT_EFFECT", "check_output_dir", "fingerprints", "recipe"]
 
 OPTIONS_WITHOUT_EFFECT = (
     "accelerator_config",
@@ -62,3 +67,71 @@ def recipe(
             changed[option.name] = value
     options = {**asdict(model_args), **asdict(data_args), **changed}
     return json.loads(json.dumps(options, default=str))
+
+
+_MODELS = ("model", "tokenizer_name", "teacher")
+_FOLDERS = ("build_dir", "validation_build_dir")
+_FILES = ("negatives_run", "teacher_run", "train_file", "query_ids", "stop_words")
+_FILES_OF_VALIDATION = ("validation_run", "validation_query_ids")
+
+
+def check_output_dir(output_dir: str, *options: Any) -> None:
+    """Check that a run does not write where it reads.
+
+    Args:
+        output_dir: the folder that it writes.
+        options: the dataclasses of its options.
+
+    Raises:
+        HarpError: an input is ``output_dir``, is in it, or is a folder that contains it.
+    """
+    output = Path(output_dir).resolve()
+    for name, path in _inputs(options):
+        source = Path(path).expanduser().resolve()
+        if not source.exists():
+            continue
+        if output == source or output in source.parents or source in output.parents:
+            raise HarpError(
+                f"output_dir {output_dir} and {name} {path} overlap: choose an output_dir apart "
+                "from what is read"
+            )
+
+
+def fingerprints(*options: Any) -> dict[str, str]:
+    """Return fingerprints of the start model and of the files that options name.
+
+    The data that the model trains on have a fingerprint of their own.
+
+    Args:
+        options: the dataclasses of the options.
+
+    Returns:
+        Texts that change with the content, by the names of the options.
+
+    Raises:
+        HarpError: a model or a file is missing.
+    """
+    values = {}
+    for name, value in _values(options, (*_MODELS, *_FILES_OF_VALIDATION, "query_ids")):
+        try:
+            is_model = name in _MODELS
+            values[name] = model_fingerprint(value) if is_model else file_hash(Path(value))
+        except OSError as error:
+            raise HarpError(f"cannot read {name} {value}: {error.strerror}") from error
+    return values
+
+
+def _inputs(options: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the names of options and the paths of what they name."""
+    yield from _values(options, (*_FOLDERS, *_FILES, *_FILES_OF_VALIDATION))
+    for name, value in _values(options, _MODELS):
+        yield name, resolve_model(value)
+
+
+def _values(options: tuple[Any, ...], names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the values of the options with these names, one by one if there are several."""
+    for arguments in options:
+        for name in names:
+            value = getattr(arguments, name, None) or []
+            for text in [value] if isinstance(value, str) else value:
+                yield name, text.removeprefix(COSINE)

@@ -20,12 +20,10 @@ from .arguments import (
     HarpTrainingArguments,
     PairOptions,
 )
-from .data import GroupCollator, GroupDataset, PairGroups
-from .inputs import check_output_dir, fingerprints
+from .data import GroupCollator, GroupDataset, PairGroups, TaughtGroups, Teacher
 from .losses import WeightedSum
-from .recipe import recipe
+from .recipe import check_output_dir, fingerprints, recipe
 from .run_folder import RunFolder
-from .taught import TaughtGroups, Teacher
 from .trainer import HarpTrainer
 from .validation import Validation
 

@@ -22,8 +22,7 @@ from ..models.cpu_modules import EmbeddingGradient, use_cpu_modules
 from ..models.trainable import Batch, TrainableModel
 from .arguments import HarpTrainingArguments
 from .callbacks import EarlyStopping, StopAtNonFinite, TrainingProgress
-from .data import EpochSampler, GroupCollator, GroupDataset
-from .held_out import held_out_batches
+from .data import EpochSampler, GroupCollator, GroupDataset, held_out_batches
 from .losses import WeightedSum
 from .meters import Meters
 from .run_folder import RunFolder, cannot_resume

@@ -14,7 +14,7 @@ from harp_plugin.models.cpu_modules import (
     EmbeddingGradient,
     use_cpu_modules,
 )
-from harp_plugin.models.packing.dropout import dropout
+from harp_plugin.models.packing.attention import drop_elements
 from harp_plugin.models.packing.products import has_onednn
 
 ROWS, WIDTH, OUTPUTS = 50, 24, 40
@@ -75,7 +75,7 @@ def test_linear_of_other_kinds_is_torchs_own():
 def test_dropout_drops_its_share_and_scales_the_others(share, dtype):
     torch.manual_seed(0)
     ones = torch.ones(301, 999, dtype=dtype, requires_grad=True)
-    out = dropout(ones, share)
+    out = drop_elements(ones, share)
     assert out.dtype == dtype
     kept = out != 0
     torch.testing.assert_close(
@@ -92,14 +92,14 @@ def test_dropout_drops_its_share_and_scales_the_others(share, dtype):
 def test_dropout_draws_each_element_by_itself():
     """All 16 outcomes of the four elements of one random number are equally likely."""
     torch.manual_seed(1)
-    kept = (dropout(torch.ones(400_000), 0.5) != 0).view(-1, 4).long()
+    kept = (drop_elements(torch.ones(400_000), 0.5) != 0).view(-1, 4).long()
     outcomes = kept @ torch.tensor([1, 2, 4, 8])
     assert chisquare(torch.bincount(outcomes, minlength=16)).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_dropout_of_nothing_and_of_all(share):
-    assert torch.equal(dropout(torch.ones(5), share), torch.full((5,), 1 - share))
+    assert torch.equal(drop_elements(torch.ones(5), share), torch.full((5,), 1 - share))
 
 
 def test_dropout_follows_the_seed_and_the_mode():

@@ -6,7 +6,7 @@ import torch
 
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
-from harp_plugin.models.packing.filling import filler_tokens, with_filler
+from harp_plugin.models.packing.encoder import filler_tokens, with_filler
 
 LENGTHS = np.array([50] * 11 + [3])
 TOKENS = int(LENGTHS.sum())

@@ -126,7 +126,7 @@ def test_dropout_that_drops_nothing(window, states, packing, monkeypatch):
         dropped.append(share)
         return weights
 
-    monkeypatch.setattr(attention, "drop", keep)
+    monkeypatch.setattr(attention, "drop_elements", keep)
     found = packing.by_length(*states, 0.7, window, 0.25)
     assert set(dropped) == {0.25}
     expected = packing.by_kernel(LOOPS, *states, 0.7, window)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from harp_plugin.errors import HarpError
+from harp_plugin.training.data import TaughtGroups
 from harp_plugin.training.run import fit, train
-from harp_plugin.training.taught import TaughtGroups
 
 from .conftest import SentenceGroups
 

@@ -18,8 +18,7 @@ from transformers import AutoModelForSequenceClassification
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.pairs import PackedPairs, PairEncoder
-from harp_plugin.training.data import GroupDataset
-from harp_plugin.training.held_out import split_batches
+from harp_plugin.training.data import GroupDataset, split_batches
 from harp_plugin.training.run import fit
 from harp_plugin.training.run_folder import LOG
 from harp_plugin.training.tevatron import IS_MAIN, TevatronTrainer

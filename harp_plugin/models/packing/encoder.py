@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,9 +13,17 @@ from transformers.masking_utils import sdpa_mask
 
 from ...errors import HarpError
 from .attention import Packing
-from .order import PackedOrder
 
-__all__ = ["PACKED", "can_pack", "encode", "packed_states", "prepare"]
+__all__ = [
+    "PACKED",
+    "PackedOrder",
+    "can_pack",
+    "encode",
+    "filler_tokens",
+    "packed_states",
+    "prepare",
+    "with_filler",
+]
 
 PACKED = frozenset(
     {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "modernbert"}
@@ -118,3 +126,90 @@ def _attention(
     window, dropout = kwargs.get("sliding_window"), kwargs.get("dropout", 0.0)
     query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
     return harp_packing.attend(query, key, value, scale, window, dropout)[None], None
+
+
+class PackedOrder(NamedTuple):
+    """The order in which texts are packed, the shortest first.
+
+    Attributes:
+        packing: of the texts in this order.
+        source: where each token was before, (tokens,).
+        rank: the place of each text, (texts,).
+    """
+
+    packing: Packing
+    source: Tensor
+    rank: Tensor
+
+    @classmethod
+    def of(
+        cls, ids: Tensor, lengths: np.ndarray | Sequence[int] | Tensor, device: torch.device
+    ) -> PackedOrder:
+        """Put texts in this order.
+
+        Args:
+            ids: token ids of the texts, one text after the other, (tokens,).
+            lengths: number of tokens of each text, at least 1, on the CPU, (texts,).
+            device: where the order is used.
+
+        Raises:
+            ValueError: the lengths do not add up to the tokens, or there is an empty text.
+        """
+        sizes = np.asarray(lengths, dtype=np.int64)
+        if not len(sizes) or sizes.min() < 1 or sizes.sum() != len(ids):
+            raise ValueError(
+                f"{len(sizes)} texts of {sizes.sum()} tokens, but there are {len(ids)} token ids"
+            )
+        order = np.argsort(sizes, kind="stable")
+        packing = Packing.of(sizes[order], device)
+        first = torch.from_numpy((np.cumsum(sizes) - sizes)[order]).to(device)
+        source = first[packing.text] + packing.positions
+        return cls(packing, source, torch.from_numpy(np.argsort(order)).to(device))
+
+    @property
+    def moved(self) -> Tensor:
+        """The place of each token in this order, (tokens,)."""
+        places = torch.arange(len(self.source), device=self.source.device)
+        return torch.empty_like(self.source).scatter_(0, self.source, places)
+
+
+_LARGE_BATCH_TOKENS = 512
+_STEP_IN_TRAINING = 128
+
+
+def filler_tokens(tokens: int, step: int, longest: int | None) -> int:
+    """Return how many tokens fill a batch on a CPU up to a multiple of ``step``.
+
+    oneDNN keeps compiled code for each number of tokens: hundreds of megabytes for thousands of
+    them in ranking, and gigabytes in training.
+
+    Args:
+        tokens: of the batch.
+        step: numbers of tokens are multiples of it.
+        longest: the most tokens of a text; None if there is no limit.
+
+    Returns:
+        0 for a small batch, or where one text cannot have so many tokens.
+    """
+    count = -tokens % step
+    is_too_long = longest is not None and count > longest
+    return 0 if tokens < _LARGE_BATCH_TOKENS or is_too_long else count
+
+
+def with_filler(
+    ids: Tensor, lengths: np.ndarray, types: Tensor | None, *, longest: int | None
+) -> tuple[Tensor, np.ndarray, Tensor | None]:
+    """Add the text of padding to a batch in training; on another device than a CPU, add none.
+
+    Args:
+        ids: token ids of the texts, one text after the other, (tokens,).
+        lengths: number of tokens of each text, on the CPU, (texts,).
+        types: the type of each token, or None, (tokens,).
+        longest: as in `filler_tokens`.
+    """
+    count = filler_tokens(len(ids), _STEP_IN_TRAINING, longest) if ids.device.type == "cpu" else 0
+    if not count:
+        return ids, lengths, types
+    zeros = ids.new_zeros(count)
+    filled = None if types is None else torch.cat([types, types.new_zeros(count)])
+    return torch.cat([ids, zeros]), np.append(lengths, count), filled

@@ -21,7 +21,7 @@ from ...models.loading import (
     without_notices,
 )
 from ...models.packing import can_pack, encode
-from ...models.packing.order import PackedOrder
+from ...models.packing.encoder import PackedOrder
 from ...models.pairs import PackedPairs, TextTemplate, tokenize
 from ...models.pooling import DECODER, encoder_class, padded_vectors, pooled
 from ...models.sentence_encoder import SentenceEncoderFiles
