@@ -23,7 +23,7 @@ _SCRIPTS = {
 _LETTERS = {name: regex.compile(f"[{script}]") for name, script in _SCRIPTS.items()}
 _LETTER = regex.compile(r"[\p{L}\p{M}]")
 _KANA = 0.1
-"""The least share of Hiragana and Katakana in a Japanese text."""
+"""The smallest fraction of Hiragana and Katakana in a Japanese text."""
 _REASONS = {
     name: f"page in {name}, whose words no spaces separate (name sources in other languages)"
     for name in _SCRIPTS

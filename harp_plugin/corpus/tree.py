@@ -52,10 +52,10 @@ class Tree:
         return [0 if node.boilerplate else len(words(node.text)) for node in self.nodes]
 
     def has_words(self, place: int, least: int = 1) -> bool:
-        """Tell whether the text of a node has so many words; only as many of them are read."""
+        """Return whether the text of a node has so many words; only as many of them are read."""
         node = self.nodes[place]
-        found = islice(WORD.finditer(node.text), least)
-        return not node.boilerplate and sum(1 for _ in found) == least
+        first = islice(WORD.finditer(node.text), least)
+        return not node.boilerplate and sum(1 for _ in first) == least
 
     @property
     def text(self) -> str:

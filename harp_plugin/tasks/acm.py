@@ -48,4 +48,6 @@ class ACM:
             own=lambda excluded: unrelated_page(rng, first, excluded, source, options),
             unlike=[first.page],
         )
-        return page_group("acm", query, [second.page, *pages], source, options, relevant)
+        return page_group(
+            "acm", query, [second.page, *pages], source, options.document_fields, relevant
+        )

@@ -38,9 +38,9 @@ class AnchorText:
     @staticmethod
     def select(examples: MappedTable, options: DrawOptions, source: BuildSource) -> np.ndarray:
         """Select the ids of each page's first examples, as many as the options say."""
-        most, share = options.anchors_per_page, options.query_like_share
-        if share < 1:
-            return _query_like(examples.ids, source, share, most)
+        most, fraction = options.anchors_per_page, options.query_like_share
+        if fraction < 1:
+            return _query_like(examples.ids, source, fraction, most)
         ranks = examples.take(examples.rows(examples.ids), "rank").to_numpy(zero_copy_only=False)
         return examples.ids[ranks < most]
 
@@ -64,22 +64,24 @@ class AnchorText:
             count=options.negatives_per_group,
         )
         drawn = [anchor.page, *pages]
-        return query and page_group("anchor", query, drawn, source, options, relevant)
+        return query and page_group(
+            "anchor", query, drawn, source, options.document_fields, relevant
+        )
 
 
-def _query_like(ids: np.ndarray, source: BuildSource, share: float, most: int) -> np.ndarray:
+def _query_like(ids: np.ndarray, source: BuildSource, fraction: float, most: int) -> np.ndarray:
     """Keep the examples of the texts that look most like queries, and of each page the first.
 
     Args:
         ids: of the examples, ascending.
         source: the build.
-        share: of the distinct texts that are kept.
+        fraction: of the distinct texts that are kept.
         most: examples of a page.
     """
     texts, pages = source.texts_and_pages(ids)
     distinct = np.unique(texts)
     best = np.argsort(-source.query_likeness(distinct), kind="stable")
-    kept = np.isin(texts, distinct[best[: math.ceil(share * len(distinct))]])
+    kept = np.isin(texts, distinct[best[: math.ceil(fraction * len(distinct))]])
     ids, pages = ids[kept], pages[kept]
     by_page = np.lexsort((ids, pages))
     _, starts, sizes = np.unique(pages[by_page], return_index=True, return_counts=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ..text import WORD
@@ -42,8 +40,7 @@ class Crop:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw words that follow each other, in half of the cases without stop words."""
-        table = source.examples["crop"]
-        page, place = table.get(example, "page"), table.get(example, "place")
+        page, place = source.examples["crop"].values(example, ("page", "place"))
         sentences = source.split_into_sentences(page, source.tree(page).nodes[place].text)
         words = WORD.findall(draw_item(rng, sentences).lower())
         size = int(rng.integers(_FEWEST_WORDS, _MOST_WORDS + 1))
@@ -61,12 +58,13 @@ class Crop:
             negatives += draw_negatives(
                 rng,
                 source,
-                replace(options, negatives=kind),
+                options,
                 positive=page,
                 excluded=set(negatives),
                 queries=self.negative_queries,
                 id=page,
                 count=most - len(negatives),
+                kind=kind,
                 related=lambda other: source.are_linked(page, other),
             )
-        return page_group("crop", query, [page, *negatives], source, options)
+        return page_group("crop", query, [page, *negatives], source, options.document_fields)

@@ -30,9 +30,9 @@ class HLP:
         """Select the documents with such links: id, mutual (documents with links both ways)."""
         near, pages = neighbors(graph), graph["page_links"]
         several = pages.filter(pages.targets.length() >= 2)
-        beside = several.select(id=several.targets.unnest())
+        together = several.select(id=several.targets.unnest())
         dual = near.filter(near.mutual.length() > 0).select("id")
-        return near.select("id", "mutual").semi_join(beside.union(dual), "id")
+        return near.select("id", "mutual").semi_join(together.union(dual), "id")
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
@@ -41,9 +41,9 @@ class HLP:
         sources = source.page_links(example).sources.tolist()
         mutual = source.examples["hlp"].array(example, "mutual").tolist()
         targets = (source.page_links(page).targets for page in draw_items(rng, sources, None))
-        beside = next((pages.tolist() for pages in targets if len(pages) >= 2), [example])
-        beside.remove(example)
-        page = draw_item(rng, draw_item(rng, [pages for pages in (mutual, beside) if pages]))
+        together = next((pages.tolist() for pages in targets if len(pages) >= 2), [example])
+        together.remove(example)
+        page = draw_item(rng, draw_item(rng, [pages for pages in (mutual, together) if pages]))
         negatives = draw_unlinked(
             rng,
             source,

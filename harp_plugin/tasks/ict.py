@@ -33,7 +33,7 @@ class ICT:
     ) -> PairGroup | None:
         """Draw a sentence; and the passage of another page, without a sentence of its own."""
         table = source.examples["ict"]
-        page, place = table.get(example, "page"), table.get(example, "place")
+        page, place = table.values(example, ("page", "place"))
 
         def own(barred: set[int]) -> int | None:
             others = (table.get(int(id), "page") for id in rng.choice(table.ids, size=100))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from .groups import PairGroup, QueryOrigin
 from .negatives import draw_negatives
-from .options import DocumentField, DrawOptions
+from .options import DrawOptions
 from .passages import draw_item
 from .queries import Query, page_group
 from .source import BuildSource
 
 __all__ = ["LTM"]
 
-_ARTICLE: list[DocumentField] = ["text"]
+_ARTICLE = ["text"]
 
 
 class LTM:
@@ -53,5 +51,5 @@ class LTM:
             unlike=[example],
         )
         query = Query(source.document(example, _ARTICLE), QueryOrigin(example))
-        shown = replace(options, document_fields=options.document_fields or _ARTICLE)
-        return page_group("ltm", query, [target, *negatives], source, shown, relevant)
+        fields = options.document_fields or _ARTICLE
+        return page_group("ltm", query, [target, *negatives], source, fields, relevant)

@@ -32,6 +32,7 @@ def draw_negatives(
     queries: str,
     id: int,
     count: int = 1,
+    kind: str | None = None,
     own: Callable[[set[int]], int | None] | None = None,
     related: Callable[[int], bool] | None = None,
     unlike: Sequence[int] = (),
@@ -46,35 +47,36 @@ def draw_negatives(
     Args:
         rng: source of randomness.
         source: the build.
-        options: ``negatives`` says which pages are drawn: ``task`` those of ``own``; ``in_links``
-            pages in proportion to their in-links; ``bm25``, ``model`` and ``dense`` uniformly those
-            that a search found for the text.
+        options: how pairs are drawn.
         positive: id of the positive page.
         excluded: ids of other pages that may be relevant.
         queries: the texts by which hard negatives were searched: ``anchor_texts``, ``sentences`` or
             ``pages``.
         id: id of the group's text among these.
         count: number of pages; there are fewer where no more can be found.
+        kind: says which pages are drawn: ``task`` those of ``own``; ``in_links`` pages in
+            proportion to their in-links; ``bm25``, ``model`` and ``dense`` uniformly those that a
+            search found for the text; None for what the option ``negatives`` says.
         own: draws one page by the task's own definition, outside a set of ids; None where there
             is none. Without it, pages are drawn uniformly from the documents.
         related: tells whether a page that is not excluded may be relevant for another reason.
         unlike: ids of other pages that no negative may be like, such as that of the query's text.
     """
-    barred = {positive, *excluded}
+    barred, kind = {positive, *excluded}, kind or options.negatives
 
     def may_be_relevant(page: int) -> bool:
         if related is not None and related(page):
             return True
         return any(source.are_alike(page, other, options) for other in (positive, *unlike))
 
-    if options.negatives in HARD_NEGATIVES:
-        ranked = source.hard_negatives(options.negatives, queries, id)
+    if kind in HARD_NEGATIVES:
+        ranked = source.hard_negatives(kind, queries, id)
         pages = [page for page in ranked if page not in barred]
         shuffled = draw_items(rng, pages, None)
         return list(islice((page for page in shuffled if not may_be_relevant(page)), count))
     chosen: list[int] = []
     for _ in range(_TRIES * count):
-        if options.negatives == "in_links":
+        if kind == "in_links":
             page = draw_by_in_links(rng, source, barred)
         elif own is not None:
             page = own(barred)

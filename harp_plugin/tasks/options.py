@@ -1,9 +1,8 @@
-"""Every settled point of drawing pairs, as an option with a name, and the presets that set all."""
+"""Every settled point of drawing pairs, as an option with a name, and the presets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from ..errors import HarpError
@@ -24,7 +23,6 @@ _VALUES: dict[str, tuple[Any, Any]] = {
     "replacement": (False, True),
     "stop_words": ("english", "scikit-learn"),
     "anchor_words_in_query": ("removed", "kept"),
-    "min_drawn_words": (1, 1),
     "query_case": ("lower", "lower_words"),
     "negative_query_length": ("equal", "drawn"),
     "rqp_negative_words": ("anchors_on_page", "page"),
@@ -33,33 +31,19 @@ _VALUES: dict[str, tuple[Any, Any]] = {
     "rdp_agreement": (True, False),
     "rdp_max_in_link_ratio": (4.0, 0.0),
     "acm_negative_page": ("same_article", "any"),
-    "prop_words": ("language_model", "language_model"),
-    "prop_mu": ("mean_length", "mean_length"),
     "prop_min_count": ("auto", "50"),
-    "prop_subsampling": (1e-5, 1e-5),
     "rwi_negatives": ("others", "any"),
-    "negatives": ("task", "task"),
     "alike_negatives": ("excluded", "allowed"),
     "negatives_per_group": (4, 8),
-    "anchor_query": ("anchor", "anchor"),
-    "anchors_per_page": (5, 5),
-    "query_like_share": (1.0, 1.0),
-    "document_fields": (None, None),
-    "mixing": ("uniform", "uniform"),
     "redraw_each_epoch": (True, False),
 }
-PRESETS: dict[str, dict[str, Any]] = {
-    preset: {name: values[column] for name, values in _VALUES.items()}
-    for column, preset in enumerate(("default", "paper"))
-}
-"""The value of every option, by preset."""
 _OVERLAPPING = (frozenset({"lead", "text", "passage"}), frozenset({"title", "passage"}))
 """Fields that hold the same words: a document has one of each set at most."""
 
 
-def _option(help: str, choices: Sequence[str] = ()) -> Any:
+def _option(help: str) -> Any:
     """Declare an option whose value is that of the preset where none is given."""
-    return option(None, f"{help} By default as the preset says.", choices=choices)
+    return option(None, f"{help} By default as the preset says.")
 
 
 @dataclass(kw_only=True)
@@ -86,8 +70,9 @@ class DrawOptions(Options):
     anchor_words_in_query: Literal["removed", "kept"] = _option(
         "S1: the words of the anchor are taken out before its other words are drawn, or kept."
     )
-    min_drawn_words: Number = _option(
-        "S1: how many words must be drawn beside the anchor; with fewer, an example gives no group."
+    min_drawn_words: Number = option(
+        1,
+        "S1: how many words must be drawn with the anchor; with fewer, an example gives no group.",
     )
     query_case: Literal["lower", "text", "lower_words"] = _option(
         "Queries with drawn words: all in lower case, as the words stand in their text, or the "
@@ -121,30 +106,33 @@ class DrawOptions(Options):
         "ACM: which pages the negative may be: those that only other sentences of the article "
         "link to (same_article), all that the sentence does not link to, or any."
     )
-    prop_words: Literal["language_model", "random"] = _option(
+    prop_words: Literal["language_model", "random"] = option(
+        "language_model",
         "PROP: words are drawn by the language model of the document, or at random from the "
-        "vocabulary."
+        "vocabulary.",
     )
-    prop_mu: str = _option(
-        "PROP, eq. 3: the parameter μ of Dirichlet smoothing, a number or mean_length."
+    prop_mu: str = option(
+        "mean_length",
+        "PROP, eq. 3: the parameter μ of Dirichlet smoothing, a number or mean_length.",
     )
     prop_min_count: str = _option(
         "PROP: how often the collection must have a word that is drawn, a number or auto (50, "
         "or a millionth of all words where that is less)."
     )
-    prop_subsampling: Annotated[float, Interval(ge=0, lt=1)] = _option(
-        "PROP: threshold above which frequent words are drawn less often, 0 for none."
+    prop_subsampling: Annotated[float, Interval(ge=0, lt=1)] = option(
+        1e-5, "PROP: threshold above which frequent words are drawn less often, 0 for none."
     )
     rwi_negatives: Literal["others", "any"] = _option(
         "RWI: the titles of a negative are those of sections that do not contain the document "
         "(others), or of any sections."
     )
-    negatives: str = _option(
+    negatives: str = option(
+        "task",
         "Which pages tasks draw as negatives: those of the task's own definition (task), any in "
         "proportion to their in-links, or those that BM25, a model or an encoder (dense) ranks "
         "high for the query's text; these three need `harp build --negatives`. Their number is "
         "--negatives-per-group.",
-        ("task", "in_links", *HARD_NEGATIVES),
+        choices=("task", "in_links", *HARD_NEGATIVES),
     )
     alike_negatives: Literal["excluded", "allowed"] = _option(
         "Whether a page can be a negative whose title is that of the positive page, or whose lead "
@@ -153,16 +141,18 @@ class DrawOptions(Options):
     negatives_per_group: Count = _option(
         "SRR, RWI, ATI, LTM and anchor: how many negatives a group has at most."
     )
-    anchor_query: Literal["anchor", "context"] = _option(
+    anchor_query: Literal["anchor", "context"] = option(
+        "anchor",
         "anchor: the query is the text of an anchor alone (anchor), or with words of its sentence "
-        "as in RQP (context); the latter needs term weights."
+        "as in RQP (context); the latter needs term weights.",
     )
-    anchors_per_page: Count = _option(
-        "anchor: how many distinct anchor texts that lead to a page are examples at most."
+    anchors_per_page: Count = option(
+        5, "anchor: how many distinct anchor texts that lead to a page are examples at most."
     )
-    query_like_share: Annotated[float, Interval(gt=0, le=1)] = _option(
+    query_like_share: Annotated[float, Interval(gt=0, le=1)] = option(
+        1.0,
         "anchor: the fraction of anchor texts that are drawn from, those which look most like "
-        "queries (Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`."
+        "queries (Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`.",
     )
     document_fields: list[DocumentField] | None = option(
         None,
@@ -170,24 +160,25 @@ class DrawOptions(Options):
         "the title and the part of the page that shares most words with the query; sections as "
         "documents stay as they are (default: the lead; LTM: the whole text)",
     )
-    mixing: Literal["uniform", "proportional"] = _option(
-        "Each task has the same share of the groups, or a share in proportion to its examples."
+    mixing: Literal["uniform", "proportional"] = option(
+        "uniform",
+        "Each task has the same part of the groups, or a part in proportion to its examples.",
     )
     redraw_each_epoch: bool = _option("Draw pairs again in each epoch.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in PRESETS[self.preset].items():
+        for name, (default, paper) in _VALUES.items():
             if getattr(self, name) is None:
-                setattr(self, name, value)
+                setattr(self, name, paper if self.preset == "paper" else default)
         self._check_document_fields()
         if 0 < self.rdp_max_in_link_ratio < 1:
             raise HarpError(
                 f"--rdp-max-in-link-ratio is {self.rdp_max_in_link_ratio}: give 0 for no limit, or "
                 "1 or more"
             )
-        for name in ("prop_mu", "prop_min_count"):
-            self.number(name)
+        self.number("prop_mu", "mean_length")
+        self.number("prop_min_count", "auto")
 
     def _check_document_fields(self) -> None:
         names = self.document_fields
@@ -200,13 +191,13 @@ class DrawOptions(Options):
                 "another: the text begins with the lead, the passage with the title"
             )
 
-    def number(self, name: str) -> float | None:
-        """Read an option as a number of at least 0; None where it is a word.
+    def number(self, name: str, word: str) -> float | None:
+        """Read an option as a number of at least 0; None where it is this word.
 
         Raises:
-            HarpError: it is neither a number nor the word that it may be.
+            HarpError: it is neither.
         """
-        value, word = getattr(self, name), PRESETS["default"][name]
+        value = getattr(self, name)
         return None if value == word else _number(name, value, word)
 
     def temperature_for(self, heads: int) -> float:
@@ -229,3 +220,10 @@ def _number(name: str, value: str, word: str, *, above_0: bool = False) -> float
         limit = "above 0" if above_0 else "of at least 0"
         raise HarpError(f"{flag(name)} {value!r} is not a number {limit}: give one, or {word}")
     return number
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    preset: {k: v for k, v in asdict(DrawOptions(preset=preset)).items() if k != "preset"}
+    for preset in ("default", "paper")
+}
+"""The value of every option, by preset."""

@@ -31,7 +31,7 @@ __all__ = [
 
 Item = TypeVar("Item")
 LEAST_WORDS = 20
-"""A section with fewer words is no passage (Wikiformer's code; the other tasks take it over)."""
+"""A section with fewer words is not a passage (Wikiformer's code; the other tasks take it over)."""
 
 
 def document_sections(graph: Mapping[str, ir.Table]) -> ir.Table:

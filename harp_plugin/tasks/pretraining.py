@@ -42,7 +42,7 @@ class DrawnGroup(NamedTuple):
 
 
 class PreTrainingData:
-    """Groups of a mixture of tasks, drawn anew in each epoch.
+    """Groups of a mixture of tasks, drawn again in each epoch.
 
     A group is a pure function of (seed, epoch, index): the same in any process or order.
 
@@ -142,13 +142,13 @@ class PreTrainingData:
         return counts | {f"examples of {name}": count for name, count in self.examples.items()}
 
     def shortages(self) -> list[str]:
-        """One sentence for each task that yields too little for its share of an epoch."""
+        """One sentence for each task that yields too little for its fraction of an epoch."""
         sentences = []
-        for name, share in self.shares.items():
-            wanted, available = round(share * len(self)), self.groups[name]
+        for name, fraction in self.shares.items():
+            wanted, available = round(fraction * len(self)), self.groups[name]
             if wanted > _MOST_REPEATS * available:
                 sentences.append(
-                    f"{name} has {available:,} groups to draw, its share of an epoch is "
+                    f"{name} has {available:,} groups to draw, its part of an epoch is "
                     f"{wanted:,}: each is drawn {wanted / available:.0f} times; lower its weight, "
                     "or take mixing proportional"
                 )
@@ -156,7 +156,7 @@ class PreTrainingData:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Share of each task in the mixture."""
+        """Fraction of each task in the mixture."""
         weights = dict(self.tasks)
         if self.draw_options.mixing == "proportional":
             weights = {name: weight * self.groups[name] for name, weight in weights.items()}

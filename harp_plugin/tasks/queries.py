@@ -46,14 +46,14 @@ def page_group(
     query: Query,
     pages: Sequence[int],
     source: BuildSource,
-    options: DrawOptions,
+    fields: Sequence[str] | None,
     relevant: Iterable[int] = (),
 ) -> PairGroup | None:
     """Group a query with pages as documents, the positive first; None without a negative.
 
-    Other pages that may be relevant to the query are named by ``relevant``.
+    The documents are made of ``fields``. Other pages that may be relevant to the query are named by
+    ``relevant``.
     """
-    fields = options.document_fields
     positive, *negatives = (page_pair(query, page, source, fields) for page in pages)
     if not negatives:
         return None

@@ -48,5 +48,10 @@ class RDP:
             )
         query = Query(source.sentence(example), QueryOrigin(first.source, sentence=example))
         return page_group(
-            "rdp", query, [first.page, *pages], source, options, relevant - set(pages)
+            "rdp",
+            query,
+            [first.page, *pages],
+            source,
+            options.document_fields,
+            relevant - set(pages),
         )

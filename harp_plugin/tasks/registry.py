@@ -18,7 +18,7 @@ from .crop import Crop
 from .hlp import HLP
 from .ict import ICT
 from .ltm import LTM
-from .options import DrawOptions
+from .options import HARD_NEGATIVES, DrawOptions
 from .php import PHP
 from .prop import ROP
 from .qdm import QDM
@@ -94,7 +94,7 @@ def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tupl
     names.append("examples")
     if draw is not None:
         draws_pages = any(getattr(TASKS[task], "negative_queries", None) for task in tasks)
-        if draws_pages and draw.negatives != "task":
+        if draws_pages and draw.negatives in HARD_NEGATIVES:
             names.append(f"{draw.negatives}_negatives")
         if "anchor" in tasks and draw.anchor_query == "context":
             names.append("weights")

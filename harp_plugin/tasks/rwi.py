@@ -30,8 +30,7 @@ class RWI:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw queries of the page's title and as many other titles as the path has."""
-        table = source.examples["rwi"]
-        page, place = table.get(example, "page"), table.get(example, "place")
+        page, place = source.examples["rwi"].values(example, ("page", "place"))
         tree = source.tree(page)
         section, path = tree.nodes[place], tree.path(place)
         titled = tree.others(place) if options.rwi_negatives == "others" else tree.others(0)

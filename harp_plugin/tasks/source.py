@@ -297,7 +297,7 @@ class BuildSource:
         return table.array(id, "pages").tolist() if id in table else []
 
     def are_alike(self, first: int, second: int, options: DrawOptions) -> bool:
-        """Return whether a page is too like another to be a negative beside it.
+        """Return whether a page is too like another to be its negative.
 
         It is where both are one page, have the same title or have near-duplicate leads, unless the
         option ``alike_negatives`` allows such negatives.
@@ -397,12 +397,12 @@ def _language_model(directory: Path, options: DrawOptions) -> LanguageModel:
         HarpError: the stage ``words`` is unfinished or damaged, or the vocabulary is empty.
     """
     collection = open_words(directory)
-    least = options.number("prop_min_count")
+    least = options.number("prop_min_count", "auto")
     if least is None:
         least = min(_MOST_OCCURRENCES, _FRACTION * collection.sums["occurrences"])
     model = LanguageModel(
         collection,
-        mu=options.number("prop_mu"),
+        mu=options.number("prop_mu", "mean_length"),
         least=least,
         left_out=stop_words(options.stop_words),
         subsampling=options.prop_subsampling,

@@ -14,7 +14,7 @@ __all__ = ["SRR"]
 
 
 class SRR:
-    """For the path of titles down to a section, its text beats those of the sections beside it."""
+    """For the path of titles down to a section, its text beats those of its siblings."""
 
     citation = "su2024wikiformer"
     stages = ()
@@ -35,8 +35,7 @@ class SRR:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw a child as positive; the others are the negatives."""
-        table = source.examples["srr"]
-        page, place = table.get(example, "page"), table.get(example, "place")
+        page, place = source.examples["srr"].values(example, ("page", "place"))
         tree = source.tree(page)
         children = [n for n in tree.children(place) if tree.has_words(n.place, LEAST_WORDS)]
         best = draw_item(rng, children)

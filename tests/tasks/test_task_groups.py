@@ -139,7 +139,7 @@ def test_shortages(data, tasks, length, mixing, short):
     told = mixed.shortages()
     assert [sentence.partition(" ")[0] for sentence in told] == short
     if length == 22:
-        assert "ltm has 1 groups to draw, its share of an epoch is 11" in told[0]
+        assert "ltm has 1 groups to draw, its part of an epoch is 11" in told[0]
 
 
 def test_fingerprint_of_a_build_without_weights(data):

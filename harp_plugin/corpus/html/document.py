@@ -113,7 +113,7 @@ def _read_head(document: Document, node: LexborNode) -> None:
 
 
 def _is_overfull(text: str) -> bool:
-    """Tell whether parsing would need too much memory, or time quadratic in the length."""
+    """Return whether parsing would need too much memory, or time quadratic in the length."""
     tags = text.count("<")
     if tags > _MAX_TAGS:
         return True

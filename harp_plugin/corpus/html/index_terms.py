@@ -78,14 +78,14 @@ def index_terms(
 
 
 def is_index(tag: str, attributes: Attributes) -> bool:
-    """Tell whether an element may hold an index, by its class."""
+    """Return whether an element may hold an index, by its class."""
     if tag not in ("div", "table") or not attributes.get("class"):
         return False
     return not _LISTED.isdisjoint(_classes(attributes)) or _has_rows(attributes)
 
 
 def _has_rows(attributes: Attributes) -> bool:
-    """Tell whether the class is that of an index in rows: of Texinfo, or of Sphinx's modules."""
+    """Return whether the class is that of an index in rows: of Texinfo, or of Sphinx's modules."""
     return any(map(_OF_ROWS.fullmatch, _classes(attributes)))
 
 

@@ -34,7 +34,7 @@ class WordCount(NamedTuple):
 
     @property
     def is_menu(self) -> bool:
-        """Whether it consists of links only, or of so many links that it is not prose.
+        """True if it consists of links only, or of so many links that it is not prose.
 
         The latter holds for three links or more with two thirds of the words, and for ten links or
         more that have half of the words, or at most six words of the line for each link.
@@ -90,7 +90,7 @@ class LineWriter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the current line holds no text yet."""
+        """True if the current line holds no text yet."""
         return not self._length
 
     def write(self, text: str) -> None:
@@ -115,7 +115,7 @@ class LineWriter:
         """Start a link.
 
         Returns:
-            Whether it was started; a link inside another link is counted as dropped.
+            True if it was started; a link inside another link is counted as dropped.
         """
         if self._open is not None:
             self.drops["link inside a link"] += 1

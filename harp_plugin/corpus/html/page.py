@@ -85,7 +85,7 @@ def _title_heading(content: list[Block], title: str) -> int | None:
 
 
 def _same_title(title: str, heading: str) -> bool:
-    """Tell whether the words of a title contain the words of a heading, or the reverse."""
+    """Return whether the words of a title contain the words of a heading, or the reverse."""
     title, heading = (f" {' '.join(words(text.lower()))} " for text in (title, heading))
     return bool(title.strip() and heading.strip()) and (heading in title or title in heading)
 

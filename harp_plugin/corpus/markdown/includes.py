@@ -36,12 +36,12 @@ _TITLE = re.compile(r"\s*# ")
 
 
 def has_includes(text: str) -> bool:
-    """Tell whether a file may include others."""
+    """Return whether a file may include others."""
     return _INCLUDE.search(text) is not None
 
 
 def is_fragment(path: str, text: str) -> bool:
-    """Tell whether a file is only a part of other pages.
+    """Return whether a file is only a part of other pages.
 
     So are the files of a folder for includes, and those without a title whose name starts with an
     underline, as Docusaurus and Jekyll write them.

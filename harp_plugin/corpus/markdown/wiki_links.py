@@ -45,7 +45,7 @@ class PageNames:
         """Return the page of a name, in which folders may stand before the name.
 
         Of several, this is the one at this path below the folder if the name has folders, else the
-        one beside the file that links to it, else the one with the shortest path.
+        one next to the file that links to it, else the one with the shortest path.
 
         Args:
             name: the name.
@@ -53,9 +53,9 @@ class PageNames:
         """
         folded = _normalized(name.removesuffix(".md")).strip("/")
         folder = path.rpartition("/")[0]
-        found = self._keys.get(folded, [])
+        keys = self._keys.get(folded, [])
         return min(
-            found,
+            keys,
             key=lambda key: (
                 "/" in folded and _normalized(key.rpartition(".")[0]) != folded,
                 key.rpartition("/")[0] != folder,

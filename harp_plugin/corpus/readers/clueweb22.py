@@ -14,7 +14,7 @@ for ClueWeb22):
 
 The key of a page is its ClueWeb22-ID. The records hold only the words of an anchor. Each anchor
 becomes a sentence that is a link as a whole. For each two linked pages, these sentences stand on a
-page of their own, which is no document and has the registrable domain of the page that links.
+page of their own, which is not a document and has the registrable domain of the page that links.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ MIN_WORDS = 50
 
 
 def looks_like_html(head: bytes) -> bool:
-    """Tell whether data start as HTML does, by the tags that the MIME sniffing standard names."""
+    """Return whether data start as HTML does, by the tags that the MIME sniffing standard names."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             head = head.decode(encoding, "replace").encode()
@@ -95,7 +95,7 @@ class HtmlReader:
     """
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether the source starts as HTML does."""
+        """Return whether the source starts as HTML does."""
         return looks_like_html(source.head)
 
     def records(self, source: Source) -> Iterator[_File | Dropped]:

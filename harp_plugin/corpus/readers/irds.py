@@ -4,7 +4,7 @@ A document becomes a page whose key is the id of the document. A collection of a
 ``irds:msmarco-document/anchor-text``, can therefore be built together with its documents, such as
 ``irds:msmarco-document``. Of an anchor text, the collection holds only the target. Each anchor
 text becomes a sentence that is a link as a whole. All anchor texts of one document stand on one
-page, which is no document and counts as one source of links.
+page, which is not a document and counts as one source of links.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class IrDatasetsReader(JsonLinesReader):
     record_name = "document with text"
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether the source is a collection and not a file."""
+        """Return whether the source is a collection and not a file."""
         return source.collection is not None
 
     def records(self, source: Source) -> Iterator[Record | Dropped]:

@@ -76,7 +76,7 @@ class JsonLinesReader:
     record_name: ClassVar[str]
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether the first line is a JSON object with the fields of the format."""
+        """Return whether the first line is a JSON object with the fields of the format."""
         line = source.head.lstrip().partition(b"\n")[0]
         return line.startswith(b"{") and all(name in line for name in self.field_names)
 
@@ -132,7 +132,7 @@ def malformed_record(place: str, record_name: str) -> Iterator[None]:
         raise HarpError(f"{place}: nested too deeply: take it out") from error
     except (ValueError, KeyError, TypeError) as error:
         raise HarpError(
-            f"{place}: no {record_name} ({folded(repr(error))}): mend it or take it out"
+            f"{place}: no {record_name} ({folded(repr(error))}): fix it or take it out"
         ) from error
 
 

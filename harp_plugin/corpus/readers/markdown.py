@@ -64,7 +64,7 @@ class MarkdownReader:
         self._roots = site_roots(options.site_root)
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether the name of the source is that of a Markdown file, and it holds text."""
+        """Return whether the name of the source is that of a Markdown file, and it holds text."""
         return _is_markdown(source.name) and _BINARY.search(source.head) is None
 
     def records(self, source: Source) -> Iterator[_File | Dropped]:
@@ -84,8 +84,8 @@ class MarkdownReader:
             text = with_includes(source.name, text, folder.read, drops)
             data = text.encode()
             yield from map(Dropped, drops.elements())
-        found = ((name, folder.pages.find(name, source.name)) for name in linked_names(text))
-        names = tuple((name, key) for name, key in found if key)
+        linked = ((name, folder.pages.find(name, source.name)) for name in linked_names(text))
+        names = tuple((name, key) for name, key in linked if key)
         yield _File(source.name, data, dict(self._roots), names)
 
     def parse(self, record: _File) -> Iterable[Item]:

@@ -48,11 +48,11 @@ class MediaWikiReader:
     """Reads XML dumps of MediaWiki, and parses their wikitext with mwparserfromhell.
 
     One process cuts the XML into pages, and many processes parse them. Of a multistream dump that
-    has its index beside it, one process reads the index only, and many decompress the streams.
+    has its index next to it, one process reads the index only, and many decompress the streams.
     """
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether the root of the XML is ``<mediawiki>``."""
+        """Return whether the root of the XML is ``<mediawiki>``."""
         return b"<mediawiki" in source.head[:4096]
 
     def records(self, source: Source) -> Iterator[_Pages | Dropped]:
@@ -96,7 +96,7 @@ def _dump_site(source: Source) -> Site:
         root = fromstring(head[start:] + _END)
     except ParseError as error:
         raise HarpError(
-            f"{source.name} is no MediaWiki dump ({folded(error)}): name another source"
+            f"{source.name} is not a MediaWiki dump ({folded(error)}): name another source"
         ) from error
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
@@ -157,7 +157,7 @@ def _page_elements(file: IO[bytes], name: str) -> Iterator[bytes | None]:
 
 
 def multistream_index(source: Source) -> Path | None:
-    """Return the index beside a multistream dump, by the names that Wikimedia gives both."""
+    """Return the index next to a multistream dump, by the names that Wikimedia gives both."""
     if source.path is None or "-multistream" not in source.path.name:
         return None
     name = source.path.name.replace("-multistream", "-multistream-index", 1)
@@ -175,7 +175,7 @@ def _streams(source: Source, site: Site, index: Path) -> Iterator[_Pages]:
         streams = [(offset, sum(1 for _ in pages)) for offset, pages in groupby(offsets)]
     except ValueError as error:
         raise HarpError(
-            f"{index} is no index of a multistream dump ({folded(error)}): fetch it again"
+            f"{index} is not the index of a multistream dump ({folded(error)}): fetch it again"
         ) from error
     if not streams:
         raise HarpError(f"{index} is empty: fetch it again, or remove it")

@@ -36,7 +36,7 @@ class Reader(Protocol):
     """
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether a source has this format, by its ``head`` or its ``collection``."""
+        """Return whether a source has this format, by its ``head`` or its ``collection``."""
 
     def records(self, source: Source) -> Iterator[Any]:
         """Stream picklable records of at most 64 MiB each; records of type Dropped are counted.

@@ -54,7 +54,7 @@ class WarcReader:
     """Reads the HTML pages and redirects of WARC files; the key of a page is its canonical URL."""
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether the source starts with a WARC record."""
+        """Return whether the source starts with a WARC record."""
         return source.head.startswith(b"WARC/")
 
     def records(self, source: Source) -> Iterator[_Response | _Moved | Dropped]:

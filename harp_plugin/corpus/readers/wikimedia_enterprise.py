@@ -35,7 +35,7 @@ class WikimediaEnterpriseReader(JsonLinesReader):
     record_name = "article of Wikimedia Enterprise"
 
     def recognizes(self, source: Source) -> bool:
-        """Tell whether the first line, in an archive or not, has the fields of an article."""
+        """Return whether the first line, in an archive or not, has the fields of an article."""
         head = source.head
         fields = (b'"article_body"', b'"is_part_of"')
         starts = _is_archive(source) or head.startswith(b"{")

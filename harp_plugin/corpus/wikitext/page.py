@@ -255,7 +255,7 @@ class _Writer:
             self.walk(shown.nodes)
 
     def _names_wiki(self, prefix: str, name: str) -> bool:
-        """Tell whether the prefix of a link names another wiki.
+        """Return whether the prefix of a link names another wiki.
 
         The prefixes of titles such as ``CSI: Miami`` and ``Re:Zero`` do not.
         """
