@@ -132,7 +132,7 @@ class Collection:
         Args:
             files: the files of the table.
             texts: the number of texts.
-            cache: the path of the memory map, as in `MappedTable.of`.
+            cache: the path of the memory map, as in `MappedTable.from_files`.
 
         Raises:
             HarpError: a file is damaged.

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...sampling import stable_id
 from ...work.parquet import ShardFile
-from ...work.records import describe_files, read_record, write_record
+from ...work.records import read_record, write_record
 from ...work.writing import write_text
 from ..datasets import DOCUMENTS, QRELS, QUERIES, SPLITS
 from .queries import NamedPage, Query
@@ -74,7 +74,7 @@ def write_record_of(
     audit: Mapping[str, int],
     drops: Mapping[str, int],
 ) -> ShardFile:
-    """Write ``collection.json``: what the collection is made of, its counts and its hashes.
+    """Write ``collection.json``: what the collection is made of, and its counts.
 
     Args:
         folder: of the collection, whose other files are written.
@@ -90,7 +90,6 @@ def write_record_of(
         "queries": _counts(splits),
         "audit": audit,
         "drops": drops,
-        "files": describe_files(folder, [name for name in FILES if name not in (RECORD, CARD)]),
     }
     write_record(folder / RECORD, record)
     return ShardFile.from_path(folder / RECORD, 1)
