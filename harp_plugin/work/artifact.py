@@ -182,7 +182,7 @@ class Artifact:
         record = self.check()
         if record is None or "files" not in record:
             return False
-        damage = changed_file(self._folder, record["files"], whole=False)
+        damage = changed_file(self._folder, record["files"], whole=self.is_shared)
         if damage is None:
             return True
         if not damage.endswith("missing") and not self.rules.overwrite:

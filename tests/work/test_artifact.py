@@ -386,6 +386,8 @@ class TestShared:
         self.work(tmp_path).write({"results.json": "{}"})
         (tmp_path / "results.json").write_text("[]")
         with pytest.raises(HarpError, match="has changed since it was written"):
+            self.work(tmp_path).is_finished()  # before anything is computed
+        with pytest.raises(HarpError, match="has changed since it was written"):
             self.work(tmp_path).write({"results.json": "{}"})
         self.work(tmp_path, rules=OVERWRITE).write({"results.json": "{}"})
         assert (tmp_path / "results.json").read_text() == "{}"
