@@ -185,11 +185,8 @@ class Artifact:
         damage = changed_file(self._folder, record["files"], whole=self.is_shared)
         if damage is None:
             return True
-        if not damage.endswith("missing") and not self.rules.overwrite:
-            raise HarpError(
-                f"{damage}: move it away, name another {self.rules.output}, or give --overwrite "
-                "to make it again"
-            )
+        if not damage.endswith("missing"):
+            self._refuse_damage(damage)
         logger.warning("%s: %s is made again", damage, self.path)
         return False
 
@@ -280,7 +277,8 @@ class Artifact:
         for name, content in contents.items():
             path, data = self.path / name, _as_bytes(content)
             if name in files and path.exists():
-                self._refuse_changed(path, files[name])
+                if damage := changed_file(self.path, {name: files[name]}):
+                    self._refuse_damage(damage)
                 path.unlink()
             elif path.exists() or path.is_symlink():
                 raise HarpError(f"{path} {NOT_WRITTEN_BY_HARP}: name another {self.rules.output}")
@@ -366,8 +364,8 @@ class Artifact:
             ):
                 raise HarpError(f"{path} is a {_kind_of(path)}: name another {self.rules.output}")
 
-    def _refuse_changed(self, path: Path, entry: Mapping[str, Any]) -> None:
-        if not self.rules.overwrite and (damage := changed_file(path.parent, {path.name: entry})):
+    def _refuse_damage(self, damage: str) -> None:
+        if not self.rules.overwrite:
             raise HarpError(
                 f"{damage}: move it away, name another {self.rules.output}, or give --overwrite "
                 "to make it again"
