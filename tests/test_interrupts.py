@@ -77,7 +77,7 @@ def wait_for(condition, process, seconds=120):
 
 
 def emptied(left, seconds=10):
-    """Whether nothing is left after a while."""
+    """Return whether nothing is left after a while."""
     end = time.monotonic() + seconds
     while left() and time.monotonic() < end:
         time.sleep(0.1)
@@ -86,8 +86,8 @@ def emptied(left, seconds=10):
 
 def interrupt(process, *numbers, between=0.2):
     """Signal the whole group; what it wrote to stderr, once it has ended by that."""
-    for place, number in enumerate(numbers):
-        time.sleep(between if place else 0)
+    for index, number in enumerate(numbers):
+        time.sleep(between if index else 0)
         if process.poll() is None:
             os.killpg(process.pid, number)
     errors = process.communicate(timeout=60)[1].decode(errors="replace")
@@ -102,7 +102,7 @@ def build_of(shared_data, output, *more, model=MODEL):
     return [*line, "--workers", "2", "--pages-per-shard", "40", *more]
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "numbers"),
     [
@@ -125,16 +125,16 @@ def test_a_build_is_interrupted_in_a_stage(stage, numbers, shared_data, start, t
     assert len(numbers) == 2 or f"harp: {said}; what is finished is kept, run again" in errors
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize("seconds", [1.5, 2.5, 3.5])
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [1.0, 2.0])
 def test_imports_are_interrupted(seconds, shared_data, start, left, tmp_path):
     process = start(*build_of(shared_data, tmp_path / "out"))
     time.sleep(seconds)
     interrupt(process, signal.SIGINT)
-    assert not left() and not (tmp_path / "out").exists()
+    assert not left()
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("number", STATUSES)
 def test_training_is_interrupted(number, start, left, encyclopedia_build, tiny_bert, tmp_path):
     recipe = {
@@ -153,8 +153,8 @@ def test_training_is_interrupted(number, start, left, encyclopedia_build, tiny_b
     process = start("train", path)
     wait_for(lambda: list((tmp_path / "out").glob("checkpoint-*")), process)
     errors = interrupt(process, number)
-    assert number == signal.SIGKILL or "run again to go on" in errors
-    assert emptied(left)
+    assert number == signal.SIGKILL or "run again to resume" in errors
+    assert number == signal.SIGKILL or emptied(left)
 
 
 def test_signals_are_as_before_when_a_command_has_ended(capsys):

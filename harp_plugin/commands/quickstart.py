@@ -6,12 +6,14 @@ import json
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..options import Count, Overwriting, Progress, Workers, option
-from ..options_parser import ABOUT, Command, read_recipe
-from ..work.provenance import OverwriteRules
-from .steps import output_folder, say, training_arguments
+from ..options_parser import Command, options_from, read_recipe
+from .steps import output_folder, say
+
+if TYPE_CHECKING:
+    from ..evaluation import Results
 
 __all__ = ["RECIPES", "QuickstartOptions", "quickstart"]
 
@@ -36,54 +38,52 @@ def quickstart(options: QuickstartOptions) -> None:
             holds something that may not be replaced.
     """
     output = Path(options.output_dir)
+    training, evaluation = (_located(read_recipe(name), options) for name in RECIPES)
     with output_folder(output):
-        _quickstart(output, options)
-
-
-def _quickstart(output: Path, options: QuickstartOptions) -> None:
-    recipe = {name: _located(read_recipe(name), output) for name in RECIPES}
-    build_dir, model = _build(recipe["quickstart"], options)
-    say("inspect", "sample pairs of each task")
-    report = _inspect(build_dir, options)
-    say("train", f"{model} on anchor texts and the pages that they lead to")
-    _train(recipe["quickstart"], output, options)
-    say("evaluate", "56 judged queries: BM25, cosine, the trained model, and their fusions")
-    results = _evaluate(recipe["evaluate-quickstart"], options)
+        _build(training, options)
+        say("inspect", "sample pairs of each task")
+        report = _inspect(training["build_dir"], options)
+        say("train", f"{training['model']} on anchor texts and the pages that they lead to")
+        _train(training, options)
+        say("evaluate", "56 judged queries: BM25, cosine, the trained model, and their fusions")
+        results = _evaluate(evaluation)
     print(results)
     print(f"report of the ranking: {results.path.with_name('report.html')}")
     print(f"report of the pairs: {report}")
 
 
-def _located(recipe: dict[str, Any], output: Path) -> dict[str, Any]:
-    """Put a recipe's paths under the output folder."""
-    text = json.dumps(recipe).replace("harp-output/quickstart", json.dumps(str(output))[1:-1])
-    return json.loads(text)
+def _located(recipe: dict[str, Any], options: QuickstartOptions) -> dict[str, Any]:
+    """Put a recipe's paths under the output folder, and add the options that each step has."""
+    output = json.dumps(options.output_dir)[1:-1]
+    text = json.dumps(recipe).replace("harp-output/quickstart", output)
+    return json.loads(text) | _common(options)
 
 
-def _build(recipe: dict[str, Any], options: QuickstartOptions) -> tuple[Path, str]:
+def _common(options: QuickstartOptions) -> dict[str, Any]:
+    names = ("overwrite", "accept_other_versions", "quiet")
+    return {name: getattr(options, name) for name in names}
+
+
+def _build(recipe: dict[str, Any], options: QuickstartOptions) -> None:
     from ..corpus.options import CorpusOptions
     from ..tasks.registry import HARP_TASKS
     from ..weights.options import WeightOptions
     from .build import BuildOptions, build, summary
 
-    model = recipe["model"]
-    say("build", f"pages, links, term weights by {model}, examples")
+    say("build", f"pages, links, term weights by {recipe['model']}, examples")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     building = BuildOptions(
         output_dir=recipe["build_dir"],
         tasks=[*HARP_TASKS, *recipe["tasks"]],
         negatives=["bm25"],
         workers=options.workers,
-        overwrite=options.overwrite,
-        accept_other_versions=options.accept_other_versions,
-        quiet=options.quiet,
+        **_common(options),
     )
-    corpus = CorpusOptions(pages_per_shard=40)
-    print(summary(build([source], building, corpus, weights=WeightOptions(model=model))))
-    return Path(recipe["build_dir"]), model
+    corpus, weights = CorpusOptions(pages_per_shard=40), WeightOptions(model=recipe["model"])
+    print(summary(build([source], building, corpus, weights=weights)))
 
 
-def _inspect(build_dir: Path, options: QuickstartOptions) -> Path:
+def _inspect(build_dir: str, options: QuickstartOptions) -> Path:
     from ..inspection import InspectOptions, inspect
     from ..tasks import DrawOptions
 
@@ -93,27 +93,19 @@ def _inspect(build_dir: Path, options: QuickstartOptions) -> Path:
     return report.path
 
 
-def _train(recipe: dict[str, Any], output: Path, options: QuickstartOptions) -> None:
+def _train(recipe: dict[str, Any], options: QuickstartOptions) -> None:
     from ..evaluation.training import train
     from ..training.arguments import PRETRAINING
 
-    rules = OverwriteRules(options.overwrite, options.accept_other_versions)
-    flags = [] if options.max_steps is None else ["--max-steps", str(options.max_steps)]
-    flags += ["--quiet"] if options.quiet else []
-    path = output / "quickstart.json"
-    print(f"checkpoint: {train(*training_arguments(PRETRAINING, path, recipe, rules, flags))}")
+    steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
+    print(f"checkpoint: {train(*options_from(recipe | steps, PRETRAINING, 'quickstart'))}")
 
 
-def _evaluate(recipe: dict[str, Any], options: QuickstartOptions):
+def _evaluate(recipe: dict[str, Any]) -> Results:
     from ..evaluation import EvaluationOptions, evaluate
 
-    recipe.pop(ABOUT, None)
-    recipe |= {
-        "overwrite": options.overwrite,
-        "keep": options.accept_other_versions,
-        "quiet": options.quiet,
-    }
-    return evaluate(EvaluationOptions(**recipe))
+    recipe["keep"] = recipe.pop("accept_other_versions")
+    return evaluate(*options_from(recipe, [EvaluationOptions], "evaluate-quickstart"))
 
 
 @Command("", QuickstartOptions, trains=True)

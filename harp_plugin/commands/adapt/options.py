@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from ...errors import HarpError
 from ...options import (
@@ -17,7 +17,6 @@ from ...options import (
     Workers,
     option,
 )
-from ...work.provenance import OverwriteRules
 from .budget import seconds_in
 
 __all__ = ["SIGNALS", "AdaptOptions"]
@@ -64,9 +63,10 @@ class AdaptOptions(Workers, Progress, Overwriting):
             raise HarpError(f"--learn-from is empty: give one or both of {', '.join(SIGNALS)}")
 
     @property
-    def rules(self) -> OverwriteRules:
-        """What may be replaced in the output folder."""
-        return OverwriteRules(self.overwrite, self.accept_other_versions)
+    def common(self) -> dict[str, Any]:
+        """The options that each step has too."""
+        names = ("overwrite", "accept_other_versions", "quiet")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def folder(self) -> Path:

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...errors import HarpError
 from ...models.loading import COSINE
-from ...options_parser import read_recipe
-from ..steps import say, training_arguments
+from ...options_parser import options_from, read_recipe
+from ..steps import say
 from .options import AdaptOptions
 
 __all__ = ["DEPTH", "Learner", "cross_encoder", "encoder", "train"]
@@ -95,8 +95,8 @@ def _train_on_links(learner: Learner, options: AdaptOptions, steps: int) -> None
 
     recipe, name = learner.recipe, learner.folders["links"]
     say("train", f"the {learner.name} {recipe['model']} on {', '.join(recipe['tasks'])}")
-    recipe = recipe | {"max_steps": steps, "output_dir": str(options.folder / name)}
-    print(f"checkpoint: {train(*_arguments(options, PRETRAINING, name, recipe))}")
+    arguments = _arguments(options, PRETRAINING, name, recipe | {"max_steps": steps})
+    print(f"checkpoint: {train(*arguments)}")
 
 
 def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> None:
@@ -117,7 +117,6 @@ def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> No
         "depth": DEPTH,
         **learner.finetuning,
         "max_steps": steps,
-        "output_dir": str(options.folder / name),
     }
     print(f"checkpoint: {finetune(*_arguments(options, FINETUNING, name, arguments))}")
 
@@ -155,6 +154,5 @@ def _candidates(options: AdaptOptions) -> Path:
 def _arguments(
     options: AdaptOptions, dataclasses: tuple[type, ...], name: str, recipe: dict[str, Any]
 ) -> tuple[Any, ...]:
-    path = options.folder / f"{name}.json"
-    flags = ["--quiet"] if options.quiet else []
-    return training_arguments(dataclasses, path, recipe, options.rules, flags)
+    recipe = recipe | {"output_dir": str(options.folder / name), **options.common}
+    return options_from(recipe, dataclasses, f"the training of {name}")

@@ -107,7 +107,7 @@ class HarpRetriever(LazyTransformer):
         """Return whether the index has all these documents."""
         with self._lock:
             names = self._open()[0].docnos()
-        return bool((np.asarray(names.inv[np.array(docnos, dtype=object)]) >= 0).all())
+        return bool((_numbers(names, docnos) >= 0).all())
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Make one transformer of ``self % k``."""
@@ -127,7 +127,7 @@ class HarpRetriever(LazyTransformer):
     def _scores(self, flex: Any, queries: np.ndarray, docnos: np.ndarray) -> np.ndarray:
         """(rows,) the score of each row, by the vectors of its query and its document."""
         names, vectors, _ = flex.payload()
-        numbers = np.asarray(names.inv[docnos])
+        numbers = _numbers(names, docnos)
         if (numbers < 0).any():
             raise HarpError(f"{self.index} has no document {docnos[numbers < 0][0]}")
         return row_scores(queries, vectors[numbers])
@@ -159,3 +159,8 @@ class HarpRetriever(LazyTransformer):
     def _comparison_key(self) -> tuple[Any, ...]:
         names = "index", "model", "algorithm", "num_results", "device"
         return *(getattr(self, name) for name in names), tuple(sorted((self.options or {}).items()))
+
+
+def _numbers(names: Any, docnos: Iterable[str]) -> np.ndarray:
+    """(docnos,) the row of each document in an index, -1 where it has none."""
+    return np.asarray(names.inv[np.array([docno.encode() for docno in docnos], dtype="S")])
