@@ -41,7 +41,6 @@ import torch
 
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation import EvaluationOptions
-from harp_plugin.evaluation.first_stage import FirstStage
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import frame_text, read_run
 from harp_plugin.ranking.fusion import fuse
@@ -227,12 +226,12 @@ def _measure(folder: Path, first_stage: str, options: argparse.Namespace) -> Non
         dataset=test,
         depth=100,
         first_stage=first_stage,
-        tune_on=dev if first_stage == "fielded-bm25" else None,
+        tuning_dataset=dev if first_stage == "fielded-bm25" else None,
         index_dir=str(options.folder / "bm25-index"),
         output_dir=str(folder / "evaluation"),
         quiet=True,
     )
-    stage = FirstStage(evaluation, JudgedDataset(test))
+    stage = first_stage(evaluation, JudgedDataset(test))
     for split, dataset in (("test", test), ("dev", dev)):
         run = stage.on(JudgedDataset(dataset)).retrieve()
         write_text(folder / f"{split}.run", frame_text(run, folder.name))

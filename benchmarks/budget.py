@@ -76,7 +76,7 @@ def _row(folder: Path) -> Row:
     collection = f"harp:{folder / 'collection'}"
     test, dev = (JudgedDataset(f"{collection}/{split}") for split in ("test", "dev"))
     on_test = folder / "evaluation" / "runs"
-    on_dev = next((folder / "evaluation" / "learn-on").glob("*/runs"))
+    on_dev = next((folder / "evaluation" / "train-datasets").glob("*/runs"))
     files = {system: f"{system.replace(' ', '-').lower()}.run" for system in SYSTEMS}
     there = [system for system in SYSTEMS if (on_test / files[system]).is_file()]
     runs, learnt_from = (

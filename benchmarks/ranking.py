@@ -217,7 +217,7 @@ def _first_stage(
     """The rows to rerank, with texts, and the judgments."""
     from harp_plugin.collections.dataset import JudgedDataset
     from harp_plugin.evaluation import EvaluationOptions
-    from harp_plugin.evaluation.first_stage import FirstStage
+    from harp_plugin.evaluation.first_stage import first_stage
 
     evaluation = EvaluationOptions(
         dataset=dataset,
@@ -227,7 +227,7 @@ def _first_stage(
         quiet=True,
     )
     collection = JudgedDataset(dataset)
-    run = FirstStage(evaluation, collection).retrieve()
+    run = first_stage(evaluation, collection).retrieve()
     if options.pairs:
         run = run[run["qid"].isin(run["qid"][: options.pairs].unique())][: options.pairs]
     return collection.with_texts(run).reset_index(drop=True), collection.qrels

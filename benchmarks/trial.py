@@ -48,11 +48,10 @@ import torch
 
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation import EvaluationOptions
-from harp_plugin.evaluation.first_stage import FirstStage
+from harp_plugin.evaluation.first_stage import first_stage
 from harp_plugin.evaluation.folds import draw_parts
-from harp_plugin.evaluation.rerankers import rerank
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
-from harp_plugin.evaluation.runs import frame_text, ranked
+from harp_plugin.evaluation.runs import frame_text, ranked, rerank
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.options_parser import OptionsParser, read_recipe, recipe_names
 from harp_plugin.ranking import HarpReranker
@@ -240,12 +239,12 @@ def _first_stage(corpus: Path, dataset: str, options: argparse.Namespace) -> pd.
         dataset=dataset,
         depth=options.depth,
         first_stage="fielded-bm25" if own else "bm25",
-        tune_on=f"harp:{corpus / 'collection'}/dev" if own else None,
+        tuning_dataset=f"harp:{corpus / 'collection'}/dev" if own else None,
         index_dir=str((corpus if own else options.folder) / "index"),
         output_dir=str(corpus / "first-stage"),
         quiet=True,
     )
-    return FirstStage(evaluation, JudgedDataset(dataset)).retrieve()
+    return first_stage(evaluation, JudgedDataset(dataset)).retrieve()
 
 
 def _ranker(cell: Cell, measured: str, options: argparse.Namespace) -> pt.Transformer:

@@ -9,7 +9,7 @@ from harp_plugin.cli import main
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
-from harp_plugin.evaluation.reranking.options import RerankOptions
+from harp_plugin.evaluation.options import RerankOptions
 from harp_plugin.limits import MOST, Limits, check_limits
 from harp_plugin.options import flag
 from harp_plugin.options_parser import OptionsParser

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..errors import show
-from ..evaluation.reranking.options import RerankOptions
-from ..evaluation.reranking.service import rerank
+from ..evaluation.options import RerankOptions
+from ..evaluation.reranking import rerank
 from ..options_parser import Command
 
 __all__ = ["command"]

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..collections.dataset import JudgedDataset
-from ..work.lock import one_writer
-from ..work.records import write_record
-from ..work.with_record import FolderWithRecord
-from ..work.writing import remove_temporary
-from .first_stage import first_stages
-from .fused_runs import add_fusions, fusions_of
-from .fusions import notes
-from .learn_on import judged_runs, learning_datasets
-from .options import EvaluationOptions
-from .report import render
-from .rerankers import fingerprints
-from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
-from .results_record import check_results, results_settings, versions, written_options
-from .single_runs import single_runs
+import pandas as pd
+import pyterrier as pt
 
-__all__ = ["evaluate"]
+from ..collections.dataset import JudgedDataset
+from ..work.artifact import Artifact, Provenance
+from ..work.lock import one_writer
+from ..work.versions import package_versions, scoring_versions
+from ..work.writing import remove_temporary
+from .first_stage import FirstStage, dense_cosine, first_stages
+from .fusions import Judged, Learning, by_folds, fused_run, notes
+from .options import COSINE, EvaluationOptions, ExperimentOptions, file_stem, is_cosine
+from .report import render
+from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
+from .runs import fingerprints, make_reranker, rerank, stored_run
+
+__all__ = ["evaluate", "results_artifact", "results_text"]
+
+_PACKAGES = [
+    *("python", "harp-plugin", "ir-datasets", "ir-measures", "numpy", "pyterrier"),
+    *("pyterrier-pisa", "scipy", "tokenizers", "torch", "transformers"),
+]
+_FILES = r"results\.json|report\.html|table\.(txt|tex)|plot\.(png|svg)"
+"""Files of results, as paths in their folder."""
+_Models = Mapping[str, str | list[str]]
 
 
 def evaluate(options: EvaluationOptions) -> Results:
@@ -37,61 +48,197 @@ def evaluate(options: EvaluationOptions) -> Results:
     """
     folder = Path(options.output_dir)
     with one_writer(folder):
-        for place in (folder, folder / "runs", *folder.glob("learn-on/*/runs")):
-            remove_temporary(place)
-        return _evaluate(options, folder / "results.json")
+        for path in (folder, folder / "runs", *folder.glob("train-datasets/*/runs")):
+            remove_temporary(path)
+        return _evaluate(options, folder)
 
 
-def _evaluate(options: EvaluationOptions, path: Path) -> Results:
+def _evaluate(options: EvaluationOptions, folder: Path) -> Results:
     measures = parse_measures(options.measures)
     collection = JudgedDataset(options.dataset, options.fields)
     models = {row: fingerprints(system["model"]) for row, system in options.systems.items()}
     stages = first_stages(options, collection)
-    learn_on = learning_datasets(options, collection)
-    made_from = results_settings(options, collection, stages, models)
-    if learn_on:
-        made_from["learn_on"] = {name: other.identity for name, other in learn_on.items()}
-    check_results(path, made_from, options)
-    runs = single_runs(options, collection, stages, models)
+    named = dict.fromkeys(fusion.train_dataset for fusion in options.fused_rows.values())
+    others = {name: collection.other_queries("train_dataset", name) for name in named if name}
+    more = {name: other.identity for name, other in others.items()}
+    files = results_artifact(options, collection, stages, models, train_datasets=more)
+    runs = _single_runs(options, collection, stages, models)
     learnt_from = {
-        name: judged_runs(options, collection, other, stages, models)
-        for name, other in learn_on.items()
+        name: _runs_to_learn_from(options, collection, other, stages, models)
+        for name, other in others.items()
     }
-    fusions = add_fusions(options, collection, runs, learnt_from)
+    fusions = _add_fusions(options, collection, runs, learnt_from)
     per_query = measure_runs(runs, collection.topics, collection.qrels, measures)
     results = Results(
         title=f"{options.dataset}, {len(collection.topics)} queries, top {options.depth}",
-        path=path,
+        path=folder / "results.json",
         baseline=options.reference,
         per_query=per_query,
         means=averages(per_query),
         p_values=corrected(paired_tests(per_query, options.reference), options.correction),
         correction=options.correction,
-        notes=tuple(notes(fusions, fusions_of(options))),
+        notes=tuple(notes(fusions, options)),
     )
-    record = _record(options, results, models, made_from)
     chosen = next((stage.chosen for stage in stages.values() if stage.chosen is not None), None)
-    write_record(path, {**record, "first_stage": chosen, "fusions": fusions})
+    contents = {
+        "results.json": results_text(
+            options,
+            results,
+            models=models,
+            queries=len(collection.topics),
+            first_stage=chosen,
+            fusions=fusions,
+        )
+    }
     if options.report:
-        page = render(results, runs, collection)
-        FolderWithRecord(path.parent, options.rules).write(path.with_name("report.html"), page)
+        contents["report.html"] = render(results, runs, collection)
+    files.write(contents)
     return results
 
 
-def _record(
-    options: EvaluationOptions,
-    results: Results,
-    models: dict[str, str | list[str]],
-    made_from: dict[str, Any],
-) -> dict[str, Any]:
-    return {
-        "options": written_options(options),
-        "made_from": made_from,
-        "versions": versions(),
-        "models": models,
-        "queries": len(next(iter(next(iter(results.per_query.values())).values()))),
-        "baseline": results.baseline,
-        "means": results.means,
-        "p_values": results.p_values,
-        "per_query": results.per_query,
+def results_artifact(
+    options: ExperimentOptions,
+    collection: JudgedDataset,
+    stages: Mapping[str, FirstStage],
+    models: _Models,
+    **more: Any,
+) -> Artifact:
+    """Return the files of results, and check before anything is computed that they may be written.
+
+    Args:
+        options: of the experiment.
+        collection: that is evaluated.
+        stages: the first stages, by row.
+        models: fingerprints of the models, by row.
+        more: what the results are made from besides; what is empty does not count.
+
+    Raises:
+        HarpError: they were made from something else, or harp did not write them.
+    """
+    settings = {
+        **collection.identity,
+        **options.settings,
+        "first_stages_content": [dict(stage.settings) for stage in stages.values()],
+        "models": dict(models),
+        **{name: value for name, value in more.items() if value},
     }
+    provenance = Provenance(settings, package_versions(*_PACKAGES))
+    folder = Path(options.output_dir)
+    files = Artifact(folder, "results", provenance, options.rules, own=_FILES, is_shared=True)
+    files.is_finished()
+    return files
+
+
+def results_text(options: ExperimentOptions, results: Any, **more: Any) -> str:
+    """Write the content of ``results.json``.
+
+    Args:
+        options: of the experiment.
+        results: `Results` or `CrossValidation`.
+        more: further entries.
+    """
+    names = ("baseline", "means", "p_values", "per_query")
+    values = {name: getattr(results, name) for name in names}
+    record = {
+        "options": options.recorded,
+        "versions": package_versions(*_PACKAGES),
+        **more,
+        **values,
+    }
+    return json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _single_runs(
+    options: EvaluationOptions,
+    collection: JudgedDataset,
+    stages: Mapping[str, FirstStage],
+    models: _Models,
+) -> dict[str, pd.DataFrame]:
+    """Read or make the runs of first stages and rerankers, by row."""
+    paths = options.run_paths
+    for stage in stages.values():
+        stage.refuse_outputs(list(paths.values()))
+    runs = {row: stage.stored(paths[row]) for row, stage in stages.items()}
+    stage, first = stages[options.rows[0]], runs[options.rows[0]]
+    for name, arguments in options.systems.items():
+        runs[name] = stored_run(
+            paths[name],
+            {**stage.run_settings, "reranker": arguments, "model": models[name]},
+            partial(_reranked, first, collection, name, options),
+            versions={**stage.versions, **scoring_versions()},
+            rules=options.rules,
+        )
+    return runs
+
+
+def _reranked(
+    first: pd.DataFrame, collection: JudgedDataset, name: str, options: EvaluationOptions
+) -> pd.DataFrame:
+    """Rerank a run by the reranker of a row."""
+    arguments = options.systems[name]
+    if is_cosine(arguments["model"]):
+        encoder = arguments["model"].removeprefix(COSINE)
+        reranker: pt.Transformer = dense_cosine(encoder, options, collection)
+    else:
+        reranker = make_reranker(
+            device=options.device, batch_tokens=options.batch_tokens, **arguments
+        )
+    return rerank(first, collection, reranker, name, options.quiet)
+
+
+def _runs_to_learn_from(
+    options: EvaluationOptions,
+    evaluated: JudgedDataset,
+    collection: JudgedDataset,
+    stages: Mapping[str, FirstStage],
+    models: _Models,
+) -> Judged:
+    """Read or make the runs that are fused, for the queries of a dataset to learn from."""
+    fusions = options.fused_rows.values()
+    needed = {row for fusion in fusions if fusion.train_dataset for row in fusion.of}
+    own = copy(options)
+    own.dataset, own.fusions = collection.name, {}
+    own.rerankers = {row: value for row, value in options.systems.items() if row in needed}
+    further = options.further_first_stages
+    own.first_stages = {row: value for row, value in further.items() if row in needed}
+    own.index_dir = str(options.index_folder)
+    own.output_dir = str(Path(options.output_dir) / "train-datasets" / file_stem(collection.name))
+    if evaluated.documents_identity == collection.documents_identity:
+        stages = {row: stage.on(collection) for row, stage in stages.items()}
+    else:
+        stages = first_stages(own, collection)
+    chosen = {row: stages[row] for row in stages if row in own.rows}
+    return Judged(_single_runs(own, collection, chosen, models), collection.qrels)
+
+
+def _add_fusions(
+    options: EvaluationOptions,
+    collection: JudgedDataset,
+    runs: dict[str, pd.DataFrame],
+    learnt_from: Mapping[str, Judged],
+) -> dict[str, Any]:
+    """Add the runs of fusions to the others.
+
+    Returns:
+        What the record holds of each fusion's weights, by row.
+    """
+    paths, records = options.run_paths, {}
+    queries = collection.topics["qid"].tolist()
+    judged = Judged(dict(runs), collection.qrels)
+    for row, fusion in options.fused_rows.items():
+        learnings = []
+        if fusion.is_learnt and fusion.train_dataset is None:
+            learnings = by_folds(queries, options.seed)
+        elif fusion.train_dataset is not None:
+            other = learnt_from[fusion.train_dataset]
+            learnings = [Learning(other.qrels["qid"].unique().tolist(), queries, other)]
+        runs[row], records[row] = fused_run(
+            paths[row],
+            fusion,
+            judged,
+            learnings,
+            paths=paths,
+            options=options,
+            seed=options.seed,
+        )
+    return records

@@ -1,11 +1,16 @@
-"""The first stage: BM25, with fields or without, a cosine, a run, or a user's transformer."""
+"""First stages: BM25, with fields or without, a cosine, an index, a run, or a user's function."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
+import json
 import re
+from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,70 +21,51 @@ from ..collections.dataset import JudgedDataset
 from ..errors import HarpError
 from ..ranking.bm25 import Bm25
 from ..ranking.dense import DenseCosine, HarpRetriever
+from ..ranking.fielded import FieldedBm25, FieldedIndex, FieldSettings, Tuning, tune
+from ..ranking.ranking_measures import parse_measure
+from ..work.artifact import Artifact, Provenance, record_path
 from ..work.hashes import file_hash
-from .fielded import FieldedFirstStage
-from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions
-from .runs import COLUMNS, ranked, read_run
+from ..work.output_paths import refuse_input
+from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions, read_mapping
+from .runs import COLUMNS, ranked, read_run, stored_run
 
-__all__ = ["FirstStage", "dense_cosine", "first_stages"]
+__all__ = ["TUNING_FILE", "FirstStage", "dense_cosine", "first_stage", "first_stages"]
+
+TUNING_FILE = "fielded-bm25.json"
+"""File name in the output folder of the settings that were chosen and of all that were tried."""
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
+@dataclass(frozen=True)
 class FirstStage:
-    """Gives each topic its best ``depth`` results.
+    """Gives each topic its best results.
 
     Attributes:
+        options: of the experiment, among them the depth.
+        collection: whose topics are ranked.
         settings: what the results depend on, apart from the collection and the depth.
         versions: of the packages that they depend on.
+        make: makes the transformer that retrieves.
         file: the run on disk; None for another first stage.
-
-    Raises:
-        HarpError: ``options.first_stage`` is unknown, its function cannot be imported or returns no
-            transformer, or the options of BM25 over fields are unfit.
+        fielded: BM25 over fields, if it is that.
     """
 
-    def __init__(self, options: ExperimentOptions, collection: JudgedDataset) -> None:
-        self._collection = collection
-        self._depth = options.depth
-        first_stage = options.first_stage
-        self.file: Path | None = None
-        self.versions: dict[str, str] = {}
-        self._transformer: pt.Transformer | None = None
-        if first_stage == "bm25":
-            bm25 = self._transformer = _bm25(options, collection)
-            self.settings, self.versions = bm25.settings, bm25.versions
-        elif first_stage == FIELDED_BM25:
-            fielded = self._transformer = FieldedFirstStage(options, collection)
-            self.settings, self.versions = fielded.settings, fielded.versions
-        elif options.cosine_model is not None:
-            cosine = self._transformer = dense_cosine(options.cosine_model, options, collection)
-            self.settings, self.versions = cosine.encoder.settings, cosine.encoder.versions
-        elif first_stage.startswith(DENSE):
-            dense = self._transformer = HarpRetriever(
-                first_stage.removeprefix(DENSE), num_results=options.depth, device=options.device
-            )
-            self.settings = dense.settings
-        elif Path(first_stage).is_file():
-            self.file = Path(first_stage)
-            self.settings = {"run": file_hash(self.file)}
-        elif re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", first_stage):
-            self._transformer, self.settings = _call(first_stage, options)
-        else:
-            raise HarpError(
-                f"unknown first stage {first_stage!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, "
-                f"{DENSE}FOLDER, a run that exists, or module:function"
-            )
+    options: ExperimentOptions
+    collection: JudgedDataset
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    make: Callable[[], pt.Transformer] | None = None
+    file: Path | None = None
+    fielded: _Fielded | None = None
 
     @property
     def chosen(self) -> dict[str, Any] | None:
         """The weights, k1 and b of fielded BM25, chosen or named; None for another first stage."""
-        stage = self._transformer
-        return stage.chosen if isinstance(stage, FieldedFirstStage) else None
+        return None if self.fielded is None else self.fielded.chosen
 
     def on(self, collection: JudgedDataset) -> FirstStage:
         """Take this first stage, as it is, for other queries on the same documents."""
-        other = copy(self)
-        other._collection = collection
-        return other
+        return replace(self, collection=collection)
 
     def retrieve(self) -> pd.DataFrame:
         """Retrieve for the topics: columns qid, docno, score, rank.
@@ -87,45 +73,88 @@ class FirstStage:
         Raises:
             HarpError: nothing was retrieved for any topic.
         """
-        topics = self._collection.topics
+        topics = self.collection.topics
         run = self._transform(topics) if self.file is None else read_run(self.file)
-        run = run[run["qid"].isin(topics["qid"]) & (run["rank"] < self._depth)]
+        run = run[run["qid"].isin(topics["qid"]) & (run["rank"] < self.options.depth)]
         if run.empty:
             raise HarpError(
                 f"the first stage retrieved nothing for the {len(topics)} queries of"
-                f" {self._collection.name}: check that both are of one collection and one language"
+                f" {self.collection.name}: check that both are of one collection and one language"
             )
         return run
 
+    @property
+    def run_settings(self) -> dict[str, Any]:
+        """What the run depends on."""
+        depth = {"depth": self.options.depth}
+        return {**self.collection.identity, **depth, "first stage": dict(self.settings)}
+
+    def stored(self, path: Path) -> pd.DataFrame:
+        """Read or make the run, as `stored_run` does."""
+        return stored_run(
+            path,
+            self.run_settings,
+            self.retrieve,
+            versions=self.versions,
+            rules=self.options.rules,
+        )
+
+    def refuse_outputs(self, outputs: list[Path]) -> None:
+        """Refuse to write over the run on disk.
+
+        Raises:
+            HarpError: the run is an output, or the record of an output.
+        """
+        if self.file is not None:
+            for path in outputs:
+                for output in (path, record_path(path)):
+                    refuse_input(output, {"the first stage": self.file}, "--output-dir")
+
     def _transform(self, topics: pd.DataFrame) -> pd.DataFrame:
-        assert self._transformer is not None
-        results = self._transformer.transform(topics)
+        assert self.make is not None
+        results = self.make().transform(topics)
         missing = [column for column in COLUMNS[:3] if column not in results.columns]
         if missing:
             raise HarpError(f"the first stage gives no column {missing[0]}: return ranked results")
         return ranked(results.astype({"qid": str, "docno": str, "score": float}))
 
 
-def first_stages(options: ExperimentOptions, collection: JudgedDataset) -> dict[str, FirstStage]:
-    """Make every first stage, by row; that which is reranked stands at the head."""
-    stages = {options.rows[0]: FirstStage(options, collection)}
-    assert isinstance(options.first_stages, dict)
-    for row, first_stage in options.first_stages.items():
-        own = copy(options)
-        own.first_stage = first_stage
-        stages[row] = FirstStage(own, collection)
-    return stages
+def first_stage(
+    options: ExperimentOptions, collection: JudgedDataset, name: str | None = None
+) -> FirstStage:
+    """Make a first stage.
 
+    Args:
+        options: of the experiment.
+        collection: whose topics are ranked.
+        name: as the option ``first_stage`` has it, which is the default.
 
-def _bm25(options: ExperimentOptions, collection: JudgedDataset) -> Bm25:
-    return Bm25(
-        collection,
-        options.index_folder,
-        k1=options.bm25_k1,
-        b=options.bm25_b,
-        depth=options.depth,
-        quiet=options.quiet,
+    Raises:
+        HarpError: the name is unknown, its function cannot be imported or returns no transformer,
+            or the options of BM25 over fields are unfit.
+    """
+    if name not in (None, options.first_stage):
+        options = copy(options)
+        options.first_stage = name
+    name = options.first_stage
+    kind, _, argument = name.partition(":")
+    make = _FIRST_STAGES.get(name) or _FIRST_STAGES.get(f"{kind}:")
+    if make is not None:
+        return make(options, collection, argument)
+    if Path(name).is_file():
+        return FirstStage(options, collection, {"run": file_hash(Path(name))}, file=Path(name))
+    if _FUNCTION.fullmatch(name):
+        return _call(options, collection, name)
+    raise HarpError(
+        f"unknown first stage {name!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, {DENSE}FOLDER, a "
+        "run that exists, or module:function"
     )
+
+
+def first_stages(options: ExperimentOptions, collection: JudgedDataset) -> dict[str, FirstStage]:
+    """Make every first stage, by row, at the head the one that is reranked."""
+    names = {options.rows[0]: options.first_stage, **options.further_first_stages}
+    return {row: first_stage(options, collection, name) for row, name in names.items()}
 
 
 def dense_cosine(model: str, options: ExperimentOptions, collection: JudgedDataset) -> DenseCosine:
@@ -142,7 +171,31 @@ def dense_cosine(model: str, options: ExperimentOptions, collection: JudgedDatas
     )
 
 
-def _call(name: str, options: ExperimentOptions) -> tuple[pt.Transformer, dict[str, Any]]:
+def _bm25(options: ExperimentOptions, collection: JudgedDataset, _: str) -> FirstStage:
+    bm25 = Bm25(
+        collection,
+        options.index_folder,
+        k1=options.bm25_k1,
+        b=options.bm25_b,
+        depth=options.depth,
+        quiet=options.quiet,
+    )
+    return FirstStage(options, collection, bm25.settings, bm25.versions, lambda: bm25)
+
+
+def _cosine(options: ExperimentOptions, collection: JudgedDataset, model: str) -> FirstStage:
+    cosine = dense_cosine(model, options, collection)
+    return FirstStage(
+        options, collection, cosine.encoder.settings, cosine.encoder.versions, lambda: cosine
+    )
+
+
+def _dense(options: ExperimentOptions, collection: JudgedDataset, folder: str) -> FirstStage:
+    dense = HarpRetriever(folder, num_results=options.depth, device=options.device)
+    return FirstStage(options, collection, dense.settings, make=lambda: dense)
+
+
+def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> FirstStage:
     module_name, function_name = name.split(":")
     try:
         function = getattr(importlib.import_module(module_name), function_name)
@@ -152,4 +205,94 @@ def _call(name: str, options: ExperimentOptions) -> tuple[pt.Transformer, dict[s
     if not isinstance(transformer, pt.Transformer):
         raise HarpError(f"first stage {name} returns {type(transformer)}: return a transformer")
     source = file_hash(Path(inspect.getfile(function)))
-    return transformer, {"function": name, "source": source}
+    return FirstStage(
+        options, collection, {"function": name, "source": source}, make=lambda: transformer
+    )
+
+
+class _Fielded:
+    """BM25 over fields, with settings that are named or chosen by other queries.
+
+    Settings are chosen when they are first needed, and kept in the output folder.
+
+    Raises:
+        HarpError: the documents lack a field, or the queries to choose by are unfit.
+    """
+
+    def __init__(self, options: ExperimentOptions, collection: JudgedDataset) -> None:
+        self._options = options
+        self._collection = collection
+        weights = read_mapping("field_weights", options.field_weights)
+        fields = [*weights] or options.fields
+        self._index = FieldedIndex(collection, options.index_folder, fields, quiet=options.quiet)
+        self._start = FieldSettings.from_arguments(
+            self._index.fields, weights or None, options.bm25_k1, options.bm25_b
+        )
+        self._queries: JudgedDataset | None = None
+        if options.tuning_dataset:
+            self._queries = collection.other_queries("tuning_dataset", options.tuning_dataset)
+        self.settings = {**self._index.settings, **self._start.arguments, **self._tuning_inputs()}
+        self.versions = self._index.versions
+
+    def transformer(self) -> pt.Transformer:
+        """Make the transformer that retrieves."""
+        arguments = {name: self.chosen[name] for name in ("weights", "k1", "b")}
+        return FieldedBm25(self._index, **arguments, num_results=self._options.depth)
+
+    @cached_property
+    def chosen(self) -> dict[str, Any]:
+        """The weights, k1 and b; where they were tuned, the measure and its value as well."""
+        if self._queries is None:
+            return self._start.arguments
+        path = Path(self._options.output_dir) / TUNING_FILE
+        settings = {**self._collection.documents_identity, **self.settings}
+        made_from = Provenance(settings, self.versions)
+        file = Artifact(path, "tuning", made_from, self._options.rules, is_file=True)
+        if not file.is_finished():
+            tuning = self._tune(self._queries)
+            tried = tuning.tried.to_dict("records")
+            content = {"measure": tuning.measure, "value": tuning.value, "tried": tried}
+            with file.writing() as temporary:
+                text = json.dumps({**tuning.arguments, **content}, indent=2)
+                temporary.write_text(text + "\n", encoding="utf-8")
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return {name: value for name, value in stored.items() if name != "tried"}
+
+    def _tuning_inputs(self) -> dict[str, Any]:
+        if self._queries is None:
+            return {}
+        qrels = self._queries.qrels.to_csv(index=False).encode("utf-8", "surrogatepass")
+        return {
+            "tuned on": self._queries.identity,
+            "judgments": hashlib.sha256(qrels).hexdigest(),
+            "measure": self._options.measures[0],
+        }
+
+    def _tune(self, queries: JudgedDataset) -> Tuning:
+        measure = parse_measure(self._options.measures[0])
+        quiet = self._options.quiet
+        tuning = tune(
+            self._index, queries.topics, queries.qrels, measure, start=self._start, quiet=quiet
+        )
+        if tuning.value == 0:
+            raise HarpError(
+                f"{measure} is 0 for all queries of tuning_dataset {queries.name}, whatever the "
+                f"weights: name queries that are judged on the documents of {self._collection.name}"
+            )
+        return tuning
+
+
+def _fielded(options: ExperimentOptions, collection: JudgedDataset, _: str) -> FirstStage:
+    fielded = _Fielded(options, collection)
+    return FirstStage(
+        options,
+        collection,
+        fielded.settings,
+        fielded.versions,
+        fielded.transformer,
+        fielded=fielded,
+    )
+
+
+_FIRST_STAGES = {"bm25": _bm25, FIELDED_BM25: _fielded, COSINE: _cosine, DENSE: _dense}
+"""How each first stage is made, by its name or by what its name begins with."""

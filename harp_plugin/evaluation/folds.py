@@ -28,6 +28,11 @@ class Fold:
     validation: tuple[str, ...]
     test: tuple[str, ...]
 
+    @property
+    def train_file(self) -> str:
+        """Name of the file of the training queries' ids."""
+        return f"fold-{self.number}.train.txt"
+
 
 def draw_parts(ids: Sequence[str], count: int, seed: int) -> list[tuple[str, ...]]:
     """Deal the ids, in an order drawn by the seed, to parts whose sizes differ by one at most.
@@ -38,7 +43,7 @@ def draw_parts(ids: Sequence[str], count: int, seed: int) -> list[tuple[str, ...
     if count > len(ids):
         raise HarpError(f"{count} folds of {len(ids)} queries: ask for at most {len(ids)}")
     in_order = sorted(ids)
-    order = [in_order[place] for place in generator(seed, "folds").permutation(len(ids))]
+    order = [in_order[index] for index in generator(seed, "folds").permutation(len(ids))]
     return [tuple(sorted(order[part::count])) for part in range(count)]
 
 
@@ -72,9 +77,9 @@ def folds_of(parts: Sequence[tuple[str, ...]], *, validate: bool) -> list[Fold]:
         validate: whether the part after the held-out one is for validation.
     """
     folds = []
-    for place, test in enumerate(parts):
-        validation = parts[(place + 1) % len(parts)] if validate else ()
+    for index, test in enumerate(parts):
+        validation = parts[(index + 1) % len(parts)] if validate else ()
         not_learnt = {*test, *validation}
         train = sorted(query for part in parts for query in part if query not in not_learnt)
-        folds.append(Fold(place + 1, tuple(train), validation, test))
+        folds.append(Fold(index + 1, tuple(train), validation, test))
     return folds

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ..errors import HarpError
 from ..ranking.fusion import fuse
-from ..ranking.fusion_weights import LearntWeights, learn_weights
+from ..ranking.fusion_weights import learn_weights
+from ..work.hashes import file_hash
+from ..work.versions import package_versions
 from .folds import draw_parts
-from .fusion_options import LEARN
-from .runs import ranked
+from .options import ExperimentOptions, Fusion
+from .runs import ranked, stored_run
 
-__all__ = ["Fusion", "Judged", "Learning", "by_folds", "notes"]
+__all__ = ["Judged", "Learning", "by_folds", "fused_run", "notes"]
 
 _FOLDS = 5
 
@@ -33,8 +36,8 @@ class Judged:
     runs: Mapping[str, pd.DataFrame]
     qrels: pd.DataFrame
 
-    def of(self, rows: Sequence[str], queries: Sequence[str]) -> Judged:
-        """Take some rows and some queries."""
+    def part(self, rows: Sequence[str], queries: Sequence[str]) -> Judged:
+        """Take a part of the rows and of the queries."""
         runs = {row: self.runs[row] for row in rows}
         parts = {row: run[run["qid"].isin(queries)] for row, run in runs.items()}
         return Judged(parts, self.qrels[self.qrels["qid"].isin(queries)])
@@ -47,7 +50,7 @@ class Learning:
     Attributes:
         train: ids of the queries that weights are learnt from.
         test: ids of the queries that are ranked with them.
-        judged: where the training queries stand; None for where the ranked ones do.
+        judged: the runs and judgments of the training queries; None for those of the ranked ones.
     """
 
     train: Sequence[str]
@@ -62,92 +65,87 @@ def by_folds(queries: Sequence[str], seed: int) -> list[Learning]:
         HarpError: there are fewer than two queries.
     """
     if len(queries) < 2:
-        raise HarpError("weights cannot be learnt from other queries than the one: name learn_on")
+        raise HarpError("weights cannot be learnt from one query: name a train_dataset")
     parts = draw_parts(queries, min(_FOLDS, len(queries)), seed)
     return [Learning([query for query in queries if query not in part], part) for part in parts]
 
 
-class Fusion:
-    """Makes the run of one fusion.
+def fused_run(
+    path: Path,
+    fusion: Fusion,
+    judged: Judged,
+    learnings: Sequence[Learning],
+    *,
+    paths: Mapping[str, Path],
+    options: ExperimentOptions,
+    seed: int,
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read or make the run of a fusion.
 
     Args:
-        fusion: as `check_fusions` gives it.
+        path: of the run.
+        fusion: what is fused, and how.
         judged: the rows' runs of the queries that are ranked.
-        learnings: the queries to learn from, for each part of those that are ranked.
-        measure: what learnt weights are good at, unless the fusion names a measure.
+        learnings: the queries to learn from, for each part of those that are ranked; none where
+            the fusion names its weights.
+        paths: of the runs that are fused, by row.
+        options: of the experiment; by its first measure weights are learnt, unless the fusion names
+            another.
         seed: draws the folds that learning holds out.
-        depth: how many results of a query are kept.
 
-    Attributes:
-        record: the weights, for the record of results; JSON types.
+    Returns:
+        The run, with columns qid, docno, score, rank; and what a record holds of its weights.
     """
+    arguments: dict[str, Any] = {
+        "normalization": fusion.normalization,
+        "candidates": fusion.candidates,
+    }
+    weights: list[tuple[Sequence[str], Mapping[str, float]]] = []
+    if isinstance(fusion.weights, dict):
+        weights = [(judged.runs[fusion.of[0]]["qid"].unique().tolist(), fusion.weights)]
+        record: dict[str, Any] = {**arguments, "weights": fusion.weights}
+    else:
+        measure = fusion.measure or options.measures[0]
+        record = {**arguments, "measure": measure, "learnt": []}
+        for learning in learnings:
+            part = (learning.judged or judged).part(fusion.of, learning.train)
+            learnt = learn_weights(part.runs, part.qrels, measure=measure, seed=seed, **arguments)
+            weights.append((learning.test, learnt.weights))
+            said = {k: value for k, value in learnt.record.items() if k not in record}
+            record["learnt"].append(said)
 
-    def __init__(
-        self,
-        fusion: Mapping[str, Any],
-        judged: Judged,
-        learnings: Sequence[Learning],
-        *,
-        measure: str,
-        seed: int,
-        depth: int,
-    ) -> None:
-        self._fusion = fusion
-        self._judged = judged
-        self._depth = depth
-        self._of: list[str] = fusion["of"]
-        self._options = {name: fusion[name] for name in ("normalization", "candidates")}
-        self._weights: list[tuple[Sequence[str], Mapping[str, float]]]
-        if fusion["weights"] != LEARN:
-            queries = judged.runs[self._of[0]]["qid"].unique().tolist()
-            self._weights = [(queries, fusion["weights"])]
-            self.record: dict[str, Any] = {**self._options, "weights": fusion["weights"]}
-            return
-        learn = self._learner(fusion["measure"] or measure, seed)
-        parts = [(learning, learn(learning)) for learning in learnings]
-        self._weights = [(learning.test, learnt.weights) for learning, learnt in parts]
-        self.record = {
-            **self._options,
-            "measure": fusion["measure"] or measure,
-            "learnt": [_without(learnt.record, (*self._options, "measure")) for _, learnt in parts],
-        }
+    def fuse_parts() -> pd.DataFrame:
+        parts = [
+            fuse(judged.part(fusion.of, queries).runs, values, **arguments)
+            for queries, values in weights
+        ]
+        fused = pd.concat(parts, ignore_index=True)
+        return ranked(fused[fused["rank"] < options.depth])
 
-    def run(self) -> pd.DataFrame:
-        """Rank the queries: columns qid, docno, score, rank."""
-        parts = []
-        for queries, weights in self._weights:
-            runs = self._judged.of(self._of, queries).runs
-            fused = fuse(runs, weights, **self._options)
-            parts.append(fused[fused["rank"] < self._depth])
-        return ranked(pd.concat(parts, ignore_index=True))
-
-    def _learner(self, measure: str, seed: int) -> Callable[[Learning], LearntWeights]:
-        def learn(learning: Learning) -> LearntWeights:
-            judged = (learning.judged or self._judged).of(self._of, learning.train)
-            return learn_weights(
-                judged.runs, judged.qrels, measure=measure, seed=seed, **self._options
-            )
-
-        return learn
+    settings = {
+        "fusion": fusion.record,
+        "weights": record,
+        "depth": options.depth,
+        "runs": {row: file_hash(paths[row]) for row in fusion.of},
+    }
+    versions = package_versions("harp_plugin", "numpy", "pandas")
+    run = stored_run(path, settings, fuse_parts, versions=versions, rules=options.rules)
+    return run, record
 
 
-def notes(records: Mapping[str, Any], fusions: Mapping[str, Any]) -> list[str]:
+def notes(records: Mapping[str, Any], options: ExperimentOptions) -> list[str]:
     """Say of each fusion with learnt weights how often its first row ranks alone.
 
     Args:
         records: of the fusions, by row.
-        fusions: as `check_fusions` gives them, by row.
+        options: of the experiment.
     """
     lines = []
     for row, record in records.items():
         learnt = record.get("learnt", [])
         alone = Counter(part["first_alone"] for part in learnt)[True]
         if alone:
-            first = fusions[row]["of"][0]
+            first = options.fused_rows[row].of[0]
             often = f" for {alone} of {len(learnt)} parts of the queries" if len(learnt) > 1 else ""
             lines.append(f"{row}: {first} ranks alone{often}, as no gain was sure")
     return lines
-
-
-def _without(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}

@@ -1,20 +1,36 @@
-"""TREC runs as data frames: read from disk, written whole, and reused when nothing has changed."""
+"""Runs as data frames: read from disk, made whole, reused where nothing has changed, reranked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyterrier as pt
+from tqdm.auto import tqdm
 
+from ..collections.dataset import JudgedDataset
 from ..collections.run import Result, Run, run_lines, run_text
-from ..work.provenance import MadeFrom, OverwriteRules
-from ..work.with_record import FileWithRecord
+from ..errors import one_line
+from ..models.loading import model_fingerprint
+from ..ranking import HarpReranker
+from ..work.artifact import Artifact, OverwriteRules, Provenance
+from .options import COSINE
 
-__all__ = ["COLUMNS", "frame_text", "ranked", "read_run", "stored_run"]
+__all__ = [
+    "COLUMNS",
+    "fingerprints",
+    "frame_text",
+    "make_reranker",
+    "ranked",
+    "read_run",
+    "rerank",
+    "stored_run",
+]
 
 COLUMNS = ["qid", "docno", "score", "rank"]
+_PAIRS_AT_ONCE = 1000
 
 
 def read_run(path: Path) -> pd.DataFrame:
@@ -23,17 +39,16 @@ def read_run(path: Path) -> pd.DataFrame:
     Results are ordered by score as evaluation tools do; equal scores keep the order of the file.
 
     Raises:
-        HarpError: a line is malformed, a document stands twice for a query, or there are no lines.
+        HarpError: a line is malformed, a document is listed twice for a query, or there are no
+            lines.
     """
     run = Run(run_lines(path), f"run {path}")
-    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-    for query in run:
-        scores = run.scores(query)
-        columns["qid"] += [query] * len(scores)
-        columns["docno"] += scores.keys()
-        columns["score"] += scores.values()
-        columns["rank"] += range(len(scores))
-    return pd.DataFrame(columns)
+    rows = [
+        (query, document, score, rank)
+        for query in run
+        for rank, (document, score) in enumerate(run.scores(query).items())
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def ranked(run: pd.DataFrame) -> pd.DataFrame:
@@ -41,11 +56,11 @@ def ranked(run: pd.DataFrame) -> pd.DataFrame:
 
     Queries keep the order of their first rows, and equal scores the order of their rows.
     """
-    place = run["qid"].map({qid: place for place, qid in enumerate(run["qid"].unique())})
-    run = run.assign(place=place).sort_values(
-        ["place", "score"], ascending=[True, False], kind="stable", ignore_index=True
+    number = run["qid"].map({qid: number for number, qid in enumerate(run["qid"].unique())})
+    run = run.assign(number=number).sort_values(
+        ["number", "score"], ascending=[True, False], kind="stable", ignore_index=True
     )
-    return run.assign(rank=run.groupby("place").cumcount())[COLUMNS]
+    return run.assign(rank=run.groupby("number").cumcount())[COLUMNS]
 
 
 def frame_text(run: pd.DataFrame, tag: str) -> str:
@@ -65,7 +80,7 @@ def stored_run(
     """Read the run at ``path`` if it was made from these settings and is whole, else make it.
 
     Args:
-        path: of the run; its note lies beside it in ``<path>.json``.
+        path: of the run; its record is next to it in ``<path>.json``.
         settings: what the run is made from.
         make: computes the run.
         versions: of the packages that make it.
@@ -74,10 +89,43 @@ def stored_run(
     Raises:
         HarpError: the file was not written by harp, or may not be replaced.
     """
-    made_from = MadeFrom(settings, versions or {})
-    file = FileWithRecord(path, made_from, rules or OverwriteRules())
+    file = Artifact(path, "run", Provenance(settings, versions or {}), rules, is_file=True)
     if not file.is_finished():
         text = frame_text(make(), tag=path.stem)
         with file.writing() as temporary:
             temporary.write_text(text, encoding="utf-8")
     return read_run(path)
+
+
+def make_reranker(model: str | list[str], **arguments: Any) -> pt.Transformer:
+    """Make the reranker of a model, or the ensemble of several."""
+    if isinstance(model, list):
+        return HarpReranker.ensemble(model, **arguments)
+    return HarpReranker(model, **arguments)
+
+
+def fingerprints(model: str | list[str]) -> str | list[str]:
+    """Compute the fingerprint of a model or an encoder, or of each model in a list."""
+    if isinstance(model, list):
+        return list(map(model_fingerprint, model))
+    return model_fingerprint(model.removeprefix(COSINE))
+
+
+def rerank(
+    first: pd.DataFrame, collection: JudgedDataset, reranker: pt.Transformer, name: str, quiet: bool
+) -> pd.DataFrame:
+    """Rerank a run a few queries at a time, so that few texts are in memory at once."""
+    parts = []
+    with tqdm(total=len(first), desc=one_line(name), unit="pair", disable=quiet) as bar:
+        for part in _few_queries(first):
+            parts.append(ranked(reranker.transform(collection.with_texts(part))))
+            bar.update(len(part))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _few_queries(run: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Cut a run, in which the results of a query follow each other, between queries."""
+    sizes = run.groupby("qid", sort=False).size()
+    part = sizes.cumsum().sub(1) // _PAIRS_AT_ONCE
+    for _, rows in run.groupby(run["qid"].map(part), sort=False):
+        yield rows.reset_index(drop=True)

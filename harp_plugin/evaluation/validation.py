@@ -18,7 +18,7 @@ from ..ranking import Scorer
 from ..ranking.dense.vectors import TextVectors
 from ..ranking.tokens import distinct
 from ..training.validation import ValidationOptions
-from .first_stage import FirstStage
+from .first_stage import first_stage
 from .options import EvaluationOptions
 from .results import averages, measure_runs, parse_measures
 from .runs import ranked
@@ -154,4 +154,4 @@ def _candidates(
         index_dir=str(index_dir),
         quiet=quiet,
     )
-    return FirstStage(settings, collection).retrieve().reset_index(drop=True)
+    return first_stage(settings, collection).retrieve().reset_index(drop=True)

@@ -10,10 +10,11 @@ import pandas as pd
 import pyterrier as pt
 
 from ..errors import HarpError
+from ..options import checked
 from .base import ComparedTransformer
 from .candidates import SCALES
 from .frames import rerank_frame
-from .options import check_scoring_options
+from .options import ScoreNormalization
 from .rows import Reranker, score_rows
 
 __all__ = ["HarpEnsemble", "HarpFeatures"]
@@ -70,7 +71,7 @@ class HarpEnsemble(_Combined):
             raise HarpError(f"{len(self.weights)} weights for {count} models: give one for each")
         if self.weights is not None and not (min(self.weights) >= 0 and sum(self.weights) > 0):
             raise HarpError(f"weights are {list(self.weights)}: none may be negative, not all zero")
-        check_scoring_options({"score_normalization": score_normalization})
+        checked("score_normalization", ScoreNormalization | None, score_normalization)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and rank each row's document for its query, as `HarpReranker.transform` does."""

@@ -18,10 +18,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import HarpError
 from ..models.loading import choose_device, load_tokenizer
 from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenize
+from ..options import Count, Seed, checked
 from .batches import scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
-from .options import check_scoring_options, default_of, dtype_name
+from .options import Dtype, dtype_name
 from .tokens import LazyTokens, distinct, distinct_pairs, prefetch, tokenizer_key
 from .workers import Workers
 
@@ -73,15 +74,17 @@ class Scorer:
         model: str | PathLike[str],
         *,
         device: str | Sequence[str] | None = None,
-        dtype: str = default_of("dtype"),
+        dtype: str = "float32",
         batch_tokens: int | None = None,
         max_length: int | None = None,
-        allow_untrained: bool = default_of("allow_untrained"),
-        seed: int = default_of("seed"),
+        allow_untrained: bool = False,
+        seed: int = 42,
     ) -> None:
         # What max_length may be depends on the model, and is checked in `limit`.
         dtype = dtype_name(dtype)
-        check_scoring_options({"dtype": dtype, "batch_tokens": batch_tokens, "seed": seed})
+        checked("dtype", Dtype, dtype)
+        checked("batch_tokens", Count | None, batch_tokens)
+        checked("seed", Seed, seed)
         self.model = fspath(model)
         self.device = device if device is None or isinstance(device, str) else tuple(device)
         if self.device is not None and not self.device:

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from ..limits import COUNT, check_limits
+from ..options import Count, checked
 from .base import ModelTransformer
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
-from .options import default_of, dtype_name, names_of_part
+from .options import dtype_name
 from .rows import score_rows
 from .scorer import Scorer
 from .windows import DocumentWindows
@@ -73,17 +73,17 @@ class HarpReranker(ModelTransformer):
         *,
         text_field: str | Sequence[str] | None = None,
         dataset: Any = None,
-        passages: str = default_of("passages"),
+        passages: str = "first",
         passage_length: int | None = None,
         passage_stride: int | None = None,
         device: str | Sequence[str] | None = None,
-        dtype: str = default_of("dtype"),
+        dtype: str = "float32",
         batch_tokens: int | None = None,
         batch_size: int | None = None,
         max_length: int | None = None,
         verbose: bool = False,
-        allow_untrained: bool = default_of("allow_untrained"),
-        seed: int = default_of("seed"),
+        allow_untrained: bool = False,
+        seed: int = 42,
     ) -> None:
         super().__init__(model, text_field=text_field, dataset=dataset)
         self.passages = passages
@@ -91,7 +91,7 @@ class HarpReranker(ModelTransformer):
         self.passage_stride = passage_stride
         self.device = device if isinstance(device, str | None) else tuple(device)
         self.dtype = dtype_name(dtype)
-        check_limits({"batch_size": batch_size}, {"batch_size": COUNT})
+        checked("batch_size", Count | None, batch_size)
         if batch_size is not None and batch_tokens is None:
             batch_tokens = batch_size * (max_length or _TOKENS_OF_A_PAIR)
         self.batch_tokens = batch_tokens
@@ -174,7 +174,15 @@ class HarpReranker(ModelTransformer):
         return DocumentWindows(self.passages, self.passage_length, self.passage_stride)
 
     def _scorer_options(self) -> tuple[tuple[str, Any], ...]:
-        names = ("model", *names_of_part("scorer"))
+        names = (
+            "model",
+            "device",
+            "dtype",
+            "batch_tokens",
+            "max_length",
+            "allow_untrained",
+            "seed",
+        )
         return tuple((name, getattr(self, name)) for name in names)
 
     def _comparison_key(self) -> tuple[Any, ...]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import HarpError
-from .options import check_scoring_options, default_of
+from ..options import Count, checked
+from .options import Passages
 
 __all__ = ["DocumentWindows"]
 
@@ -29,18 +30,14 @@ class DocumentWindows:
         HarpError: an argument makes no sense.
     """
 
-    passages: str = default_of("passages")
+    passages: str = "first"
     length: int | None = None
     stride: int | None = None
 
     def __post_init__(self) -> None:
-        check_scoring_options(
-            {
-                "passages": self.passages,
-                "passage_length": self.length,
-                "passage_stride": self.stride,
-            }
-        )
+        checked("passages", Passages, self.passages)
+        checked("passage_length", Count | None, self.length)
+        checked("passage_stride", Count | None, self.stride)
         if self.passages == "matching" and (self.length or self.stride):
             raise HarpError(
                 "passage_length and passage_stride change nothing beside passages matching, whose "

@@ -18,7 +18,7 @@ from harp_plugin.collections.dataset import Dataset, JudgedDataset
 from harp_plugin.collections.datasets import UnknownCollection
 from harp_plugin.collections.documents import INDEX, make_index
 from harp_plugin.errors import HarpError
-from harp_plugin.evaluation.first_stage import FirstStage
+from harp_plugin.evaluation.first_stage import first_stage
 from harp_plugin.evaluation.options import ExperimentOptions
 
 ROOT = Path(__file__).parents[2]
@@ -219,7 +219,7 @@ def search(folder, index):
     options = ExperimentOptions(
         dataset=name, output_dir=str(index), index_dir=str(index), quiet=True
     )
-    found = FirstStage(options, JudgedDataset(name)).retrieve()
+    found = first_stage(options, JudgedDataset(name)).retrieve()
     return {qid: list(run["docno"]) for qid, run in found.groupby("qid")}
 
 

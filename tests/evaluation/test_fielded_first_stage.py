@@ -7,10 +7,9 @@ import pytest
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
-from harp_plugin.evaluation.fielded import TUNING_FILE
+from harp_plugin.evaluation.first_stage import TUNING_FILE
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex, tune
-from harp_plugin.work.records import read_record
 
 FRUITS = ["apple", "pear", "plum", "quince", "cherry", "fig"]
 
@@ -61,17 +60,17 @@ def test_named_weights(options, tmp_path):
     assert list(run["docno"]) == list(expected["docno"])
     assert run["score"].tolist() == pytest.approx(expected["score"].tolist(), rel=1e-6)
     assert list(results.means) == ["fielded BM25"]
-    first_stage = read_record(results.path)["first_stage"]
+    first_stage = json.loads(results.path.read_text())["first_stage"]
     assert first_stage["weights"] == {"title": 2, "text": 1} and first_stage["k1"] == 1.5
 
 
 def test_weights_chosen_by_other_queries(options, collection, tmp_path):
     untuned = evaluate(options(output_dir=str(tmp_path / "untuned"), field_weights=None))
-    results = evaluate(options(tune_on=f"irds:{collection}/dev"))
+    results = evaluate(options(tuning_dataset=f"irds:{collection}/dev"))
     assert untuned.means["fielded BM25"]["RR@10"] < results.means["fielded BM25"]["RR@10"] == 1
     dev = JudgedDataset(f"{collection}/dev")
     tuned = tune(FieldedIndex(options().dataset, tmp_path / "other"), dev.topics, dev.qrels)
-    first_stage = read_record(results.path)["first_stage"]
+    first_stage = json.loads(results.path.read_text())["first_stage"]
     assert first_stage == tuned.arguments | {"measure": "RR@10", "value": 1}
     stored = json.loads((tmp_path / "out" / TUNING_FILE).read_text())
     assert stored["tried"] == tuned.tried.to_dict("records")
@@ -79,32 +78,32 @@ def test_weights_chosen_by_other_queries(options, collection, tmp_path):
 
 def test_a_further_first_stage_is_tuned_as_well(options, collection):
     further = {"first_stage": "bm25", "first_stages": {"fields": "fielded-bm25"}}
-    results = evaluate(options(**further, tune_on=f"{collection}/dev"))
+    results = evaluate(options(**further, tuning_dataset=f"{collection}/dev"))
     assert results.means["fields"]["RR@10"] == 1 > results.means["BM25"]["RR@10"]
-    assert read_record(results.path)["first_stage"]["value"] == 1
+    assert json.loads(results.path.read_text())["first_stage"]["value"] == 1
 
 
 def test_nothing_is_chosen_twice(options, collection, tmp_path, tiny_bert, monkeypatch):
-    tuned = {"tune_on": f"{collection}/dev"}
+    tuned = {"tuning_dataset": f"{collection}/dev"}
     first = evaluate(options(**tuned))
-    before = read_record(first.path)["first_stage"]
+    before = json.loads(first.path.read_text())["first_stage"]
 
     def fail(*arguments, **options):
         raise AssertionError("chosen again")
 
-    monkeypatch.setattr("harp_plugin.evaluation.fielded.tune", fail)
+    monkeypatch.setattr("harp_plugin.evaluation.first_stage.tune", fail)
     again = evaluate(options(**tuned, rerankers={"tiny": str(tiny_bert)}, overwrite=True))
     assert list(again.means) == ["fielded BM25", "tiny"]
-    assert read_record(again.path)["first_stage"] == before
+    assert json.loads(again.path.read_text())["first_stage"] == before
 
 
 def test_other_judgments_choose_anew_only_if_they_may(options, collection, tmp_path):
-    evaluate(options(tune_on=f"{collection}/dev"))
+    evaluate(options(tuning_dataset=f"{collection}/dev"))
     qrels = tmp_path / "collection" / "dev" / "qrels.txt"
     qrels.write_text(qrels.read_text().replace(" 1\n", " 2\n"))
     with pytest.raises(HarpError, match="was made from other settings"):
-        evaluate(options(tune_on=f"{collection}/dev"))
-    evaluate(options(tune_on=f"{collection}/dev", overwrite=True))
+        evaluate(options(tuning_dataset=f"{collection}/dev"))
+    evaluate(options(tuning_dataset=f"{collection}/dev", overwrite=True))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_other_judgments_choose_anew_only_if_they_may(options, collection, tmp_p
         ({"field_weights": {"title": "much"}}, "weights of title is 'much': it must be a number"),
         ({"field_weights": {"title": 0}}, "the weights of all fields are 0"),
         ({"fields": ["body"]}, "have no text field 'body'"),
-        ({"tune_on": "no-such-set"}, "unknown dataset 'no-such-set'"),
+        ({"tuning_dataset": "no-such-set"}, "unknown dataset 'no-such-set'"),
     ],
 )
 def test_what_makes_no_sense(options, changes, message):
@@ -123,7 +122,9 @@ def test_what_makes_no_sense(options, changes, message):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"field_weights": {"text": 1}}, {"tune_on": "vaswani"}], ids=["weights", "tuning"]
+    "changes",
+    [{"field_weights": {"text": 1}}, {"tuning_dataset": "vaswani"}],
+    ids=["weights", "tuning"],
 )
 def test_other_first_stages_have_no_weights(changes):
     with pytest.raises(HarpError, match=r"^--\w+-\w+ needs --first-stage fielded-bm25"):
@@ -131,12 +132,14 @@ def test_other_first_stages_have_no_weights(changes):
 
 
 def test_queries_are_not_tuned_on_and_evaluated(options):
-    with pytest.raises(HarpError, match=r"6 queries of tune_on .* are evaluated as well, such as"):
-        evaluate(options(tune_on=options().dataset))
+    with pytest.raises(
+        HarpError, match=r"6 queries of tuning_dataset .* are evaluated as well, such as"
+    ):
+        evaluate(options(tuning_dataset=options().dataset))
 
 
 def test_judgments_of_other_documents(options, collection, tmp_path):
     qrels = tmp_path / "collection" / "dev" / "qrels.txt"
     qrels.write_text("d0 0 elsewhere 1\n")
-    with pytest.raises(HarpError, match=r"RR@10 is 0 for all queries of tune_on"):
-        evaluate(options(tune_on=f"{collection}/dev"))
+    with pytest.raises(HarpError, match=r"RR@10 is 0 for all queries of tuning_dataset"):
+        evaluate(options(tuning_dataset=f"{collection}/dev"))

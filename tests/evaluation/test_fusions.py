@@ -134,20 +134,22 @@ def test_weights_from_another_dataset(experiment, judged, tmp_path):
         more = write_run(tmp_path / "more.trec", rng, qids, strength)
         path = tmp_path / f"{name}.trec"
         path.write_text(path.read_text() + Path(more).read_text())
-    fusions = {"fused": {"of": ["first stage", "good"], "learn_on": other, "measure": "nDCG@10"}}
+    fusions = {
+        "fused": {"of": ["first stage", "good"], "train_dataset": other, "measure": "nDCG@10"}
+    }
     results = evaluate(experiment(fusions=fusions))
     written = json.loads(results.path.read_text())["fusions"]["fused"]
     assert written["measure"] == "nDCG@10" and [part["queries"] for part in written["learnt"]] == [
         40
     ]
-    folder = tmp_path / "out" / "learn-on" / other / "runs"
+    folder = tmp_path / "out" / "train-datasets" / other / "runs"
     assert sorted(path.stem for path in folder.glob("*.run")) == ["first-stage", "good"]
     singles = {row: run_of(folder, row) for row in ("first stage", "good")}
     expected = learn_weights(singles, qrels_of(qids), measure="nDCG@10")
     assert written["learnt"][0]["weights"] == expected.weights
 
 
-def test_two_runs_give_the_same_bytes_and_what_changed_is_made_anew(experiment, tmp_path):
+def test_two_runs_give_the_same_bytes_and_what_changed_is_made_again(experiment, tmp_path):
     def everything():
         files = [*(tmp_path / "out").glob("runs/*.run"), tmp_path / "out" / "results.json"]
         return {file.name: file.read_bytes() for file in files}
@@ -168,8 +170,8 @@ def test_two_runs_give_the_same_bytes_and_what_changed_is_made_anew(experiment, 
 
 def test_the_evaluated_queries_are_not_learnt_from(experiment):
     options = experiment()
-    fusions = {"fused": {"of": ["first stage", "good"], "learn_on": options.dataset}}
-    with pytest.raises(HarpError, match=r"has the query q0 of .*on which the weights are tested"):
+    fusions = {"fused": {"of": ["first stage", "good"], "train_dataset": options.dataset}}
+    with pytest.raises(HarpError, match=r"queries of train_dataset .* are evaluated as well"):
         evaluate(experiment(fusions=fusions))
 
 
@@ -180,19 +182,28 @@ OF = ["BM25", "other"]
     ("fusion", "message"),
     [
         (3, "fusion 'f' is 3: list the rows that it is made of"),
-        ({"weights": "rrf"}, "list the rows that it is made of, in `of`"),
+        ({"weights": "rrf"}, "fusion 'f' is of nothing: name two or more rows once"),
         (["BM25"], "fusion 'f' is of BM25: name two or more rows once"),
         (["BM25", "BM25"], "name two or more rows once"),
-        (["BM25", "x"], "'x' is no row: choose of BM25, other"),
-        (["BM25", "f"], "'f' is no row: choose of BM25, other"),
+        (["BM25", "x"], "'x' is not a row: choose of BM25, other"),
+        (["BM25", "f"], "'f' is not a row: choose of BM25, other"),
         ({"of": OF, "weight": 1}, "has unknown weight: known are of, weights,"),
-        ({"of": OF, "weights": "most"}, "weights are 'most': say learn or rrf"),
-        ({"of": OF, "weights": {"BM25": True, "other": 1}}, "say learn or rrf, or give each row"),
+        (
+            {"of": OF, "weights": "most"},
+            "weights is 'most': it must be one of learn",
+        ),
+        (
+            {"of": OF, "weights": {"BM25": True, "other": 1}},
+            "one of learn, rrf or an object",
+        ),
         ({"of": OF, "weights": {"BM25": 1}}, "fusion 'f': system 'other' has no weight"),
-        ({"of": OF, "normalization": "softmax"}, "choose one of zscore, minmax, rrf"),
-        ({"of": OF, "candidates": "all"}, "choose one of first, union"),
+        ({"of": OF, "normalization": "softmax"}, "must be one of zscore, minmax, rrf"),
+        ({"of": OF, "candidates": "all"}, "must be one of first, union"),
         ({"of": OF, "weights": "rrf", "normalization": "zscore"}, "rrf need no normalization"),
-        ({"of": OF, "weights": "rrf", "learn_on": "x"}, "learn_on is for weights that are learnt"),
+        (
+            {"of": OF, "weights": "rrf", "train_dataset": "x"},
+            "train_dataset is for weights that are learnt",
+        ),
         ({"of": OF, "measure": 3}, "measure is 3: it must be a text"),
     ],
 )
@@ -202,7 +213,7 @@ def test_options_that_make_no_sense_are_refused(fusion, message):
 
 
 def test_first_stages_are_checked():
-    with pytest.raises(HarpError, match="first stage 'a' is 3: name bm25, a run"):
+    with pytest.raises(HarpError, match=r"first_stages is {'a': 3}: it must be an object"):
         EvaluationOptions(dataset="d", first_stages={"a": 3})
     with pytest.raises(HarpError, match="two rows would share a file name"):
         EvaluationOptions(dataset="d", first_stages={"BM25": "bm25"})
@@ -211,7 +222,7 @@ def test_first_stages_are_checked():
 
 
 def test_a_cross_validation_learns_on_its_folds():
-    fusion = {"of": ["BM25", "model"], "learn_on": "vaswani"}
+    fusion = {"of": ["BM25", "model"], "train_dataset": "vaswani"}
     with pytest.raises(HarpError, match="a cross-validation learns weights on the training folds"):
         CrossValidationOptions(dataset="d", systems={"model": "m"}, fusions={"f": fusion})
 

@@ -130,7 +130,7 @@ def test_a_kill_at_any_moment_is_made_good(run, tmp_path, monkeypatch, moment):
     def kill(*_arguments, **_options):
         raise Killed
 
-    place = {"note": "harp_plugin.work.with_record.write_record", "name": "pathlib.Path.replace"}
+    place = {"note": "harp_plugin.work.artifact.write_record", "name": "pathlib.Path.replace"}
     if moment != "make":
         monkeypatch.setattr(place[moment], kill)
     with pytest.raises(Killed):

@@ -245,7 +245,7 @@ def test_a_masked_token_names_its_query(losses, recipe, tiny_bert, tmp_path, cap
     assert NAMED.format(number) in error_of(capsys, "finetune", path)
 
 
-def finetune_one_of_two(rank, port, path, folder):
+def finetuning_datasete_of_two(rank, port, path, folder):
     """Keeps what is written to stderr, and fails unless the command ends with status 2."""
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
@@ -269,7 +269,7 @@ def test_one_processs_example_stops_both(place, recipe, tiny_bert, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     model = damaged(tiny_bert, tmp_path / "model", without_a_word(tokenizer, "mountain"))
     path = of_lines(recipe, tmp_path, words, model=model, losses={"lce": 1})
-    spawn(finetune_one_of_two, args=(free_port(), path, str(tmp_path)), nprocs=2)
+    spawn(finetuning_datasete_of_two, args=(free_port(), path, str(tmp_path)), nprocs=2)
     for rank in range(2):
         lines = (tmp_path / f"errors-{rank}").read_text().splitlines()
         (line,) = [line for line in lines if line.startswith("harp: error:")]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import HarpError
 from ...ranking import Scorer
+from ...ranking.options import Dtype
 from ...sampling import generator
 from ...tasks import DrawOptions, PreTrainingData
 
@@ -70,7 +71,7 @@ def training_data(recipe: dict[str, Any]) -> PreTrainingData:
     return PreTrainingData(recipe["build_dir"], recipe["tasks"], seed=recipe["seed"], draw=draw)
 
 
-def ranking_dtype() -> str:
+def ranking_dtype() -> Dtype:
     """Return the type of numbers that ranks fastest on this machine without other results."""
     from ...training.arguments import multiplies_in_bf16
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from ...work.records import read_record
 from ..steps import say
 from .budget import ranking_dtype
 from .options import AdaptOptions
@@ -50,10 +50,10 @@ def rank(options: AdaptOptions, reranker: str | None, dense: str) -> Results:
         EvaluationOptions(
             dataset=options.dataset("test"),
             first_stage="fielded-bm25",
-            tune_on=dev,
+            tuning_dataset=dev,
             first_stages={"BM25": "bm25", _DENSE: f"cosine:{dense}"},
             rerankers=rerankers,
-            fusions=_fusions(reranker is not None, {"learn_on": dev, "measure": _LEARNT_BY}),
+            fusions=_fusions(reranker is not None, {"train_dataset": dev, "measure": _LEARNT_BY}),
             depth=DEPTH,
             max_length=_MAX_LENGTH,
             dtype=ranking_dtype(),
@@ -64,7 +64,7 @@ def rank(options: AdaptOptions, reranker: str | None, dense: str) -> Results:
             output_dir=str(folder / "evaluation"),
             index_dir=str(folder / "index"),
             overwrite=options.overwrite,
-            keep=options.accept_other_versions,
+            accept_other_versions=options.accept_other_versions,
             quiet=options.quiet,
         )
     )
@@ -98,7 +98,7 @@ def save_pipeline(options: AdaptOptions, reranker: str | None, dense: str) -> No
     from ...ranking.fielded import FieldedBm25, FieldedIndex
 
     folder = options.folder
-    record = read_record(folder / "evaluation" / "results.json")
+    record = json.loads((folder / "evaluation" / "results.json").read_text(encoding="utf-8"))
     index, dataset, dtype = folder / "index", options.dataset("test"), ranking_dtype()
     chosen = {name: record["first_stage"][name] for name in ("weights", "k1", "b")}
     bm25 = FieldedBm25(FieldedIndex(dataset, index), **chosen, num_results=DEPTH)

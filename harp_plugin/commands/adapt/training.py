@@ -138,13 +138,13 @@ def _candidates(options: AdaptOptions) -> Path:
         EvaluationOptions(
             dataset=options.dataset("train"),
             first_stage="fielded-bm25",
-            tune_on=options.dataset("dev"),
+            tuning_dataset=options.dataset("dev"),
             depth=DEPTH,
             measures=["RR@10"],
             output_dir=str(folder),
             index_dir=str(options.folder / "index"),
             overwrite=options.overwrite,
-            keep=options.accept_other_versions,
+            accept_other_versions=options.accept_other_versions,
             quiet=options.quiet,
         )
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +11,22 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ...collections.dataset import JudgedDataset
+from ...collections.judged_queries import few_shot_order
 from ...models.loading import model_fingerprint
+from ...work.artifact import Artifact, Provenance
 from ...work.lock import one_writer
 from ...work.output_paths import refuse_input
-from ...work.records import write_record
-from ...work.with_record import FolderWithRecord
 from ...work.writing import remove_temporary
-from ..first_stage import FirstStage, first_stages
+from ..experiment import results_artifact, results_text
+from ..first_stage import FirstStage, first_stage, first_stages
 from ..folds import Fold, draw_parts, folds_of, read_parts
-from ..fused_runs import fusions_of
-from ..options import file_stem
+from ..fusions import Judged, Learning, fused_run
 from ..results import averages, corrected, measure_runs, paired_tests, parse_measures
-from ..results_record import check_results, results_settings, versions, written_options
 from ..runs import stored_run
-from ..single_runs import refuse_first_stage, retrieve
-from .conditions import Condition
+from .finetuning import Condition, Finetuning, TrainingQueries
 from .fold_runs import FirstStageRun, FoldRuns
-from .fused_runs import FusedRuns
 from .options import CrossValidationOptions, count_label
 from .plot import draw
-from .pooling import Pooling
-from .recipes import Recipes, TrainingQueries, check_finetuning
 from .results import CrossValidation, mean_and_deviation, over_seeds
 
 __all__ = ["cross_validate"]
@@ -46,10 +40,10 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
 
     The folds' held-out rankings of a system make up one run over all queries (PROP, 4.4.3), at
     each number of training queries (HARP, Figure 4). Writes into ``options.output_dir``: ``runs``
-    (TREC format), ``finetuning`` (recipe, log and manifest of each fine-tuning), ``results.json``,
-    ``table.txt``, ``table.tex``, ``plot.png`` and ``plot.svg``. What is there already and was made
-    with the same options, models and queries is not made again. What was made from something else
-    is replaced only with ``options.overwrite``.
+    (TREC format), ``folds`` (the ids of training queries), ``finetuning`` (log and manifest of each
+    fine-tuning), ``results.json``, ``table.txt``, ``table.tex``, ``plot.png`` and ``plot.svg``.
+    What is there already and was made with the same options, models and queries is not made again.
+    What was made from something else is replaced only with ``options.overwrite``.
 
     Raises:
         HarpError: the dataset, a measure, the first stage, a model, the folds or an option of
@@ -58,45 +52,41 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
     """
     folder = Path(options.output_dir)
     with one_writer(folder):
-        for place in (folder, *(folder / name for name in _FOLDERS)):
-            remove_temporary(place)
+        for path in (folder, *(folder / name for name in _FOLDERS)):
+            remove_temporary(path)
         return _cross_validate(options)
 
 
 def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     measures = parse_measures(options.measures)
-    check_finetuning(options)
+    finetuning = Finetuning(options)
+    finetuning.check()
     collection = JudgedDataset(options.dataset, options.fields)
     folds = _folds(options, collection)
     fingerprints = {
         system: [model_fingerprint(model) for model in options.models(system)]
         for system in options.model_rows
     }
-    folder = Path(options.output_dir)
-    stage = FirstStage(replace(options, depth=options.first_stage_depth), collection)
+    stage = first_stage(replace(options, depth=options.first_stage_depth), collection)
     stages = first_stages(options, collection) | {options.rows[0]: stage}
     _refuse_inputs(options, stages)
-    made_from = {
-        **results_settings(options, collection, stages, fingerprints),
-        "fold_contents": [fold.test for fold in folds],
-    }
-    check_results(folder / "results.json", made_from, options)
-    files = FolderWithRecord(folder, options.rules)
-    first_stage = _first_stage(options, collection, stage)
-    recipes = Recipes(options, first_stage.negatives, files)
-    fold_runs = FoldRuns(options, collection, first_stage, fingerprints, recipes)
-    training_queries = recipes.check_training_queries(folds)
+    contents = [fold.test for fold in folds]
+    files = results_artifact(options, collection, stages, fingerprints, fold_contents=contents)
+    first = _first_stage(options, collection, stage, finetuning.negatives)
+    _write_folds(options, folds)
+    fold_runs = FoldRuns(options, collection, folds, first, fingerprints, finetuning)
+    training_queries = finetuning.check_training_queries(folds)
     fold_runs.check_models()
 
-    pooling = Pooling(fold_runs, folds, len(options.candidates), collection, measures[0])
-    runs, candidates = _runs(options, fold_runs, pooling)
-    further = {row: stages[row] for row in options.rows if row in _first_stages(options)}
-    paths = {row: folder / "runs" / f"{file_stem(row)}.run" for row in further}
-    single = {options.rows[0]: first_stage.run, **retrieve(options, collection, further, paths)}
-    fused_runs = FusedRuns(options, collection, folds, single, dict(runs))
+    runs, chosen = _runs(options, fold_runs)
+    paths = options.run_paths
+    further = {row: stages[row].stored(paths[row]) for row in options.further_first_stages}
+    single = {options.rows[0]: first.run, **further}
     fusions = {}
-    for condition in _conditions(options, fusions_of(options)):
-        runs[condition.name], fusions[condition.name] = fused_runs.run(condition)
+    judged = Judged({**single, **runs}, collection.qrels)
+    for condition in _conditions(options, options.fused_rows):
+        fused = _fused_run(options, condition, folds, judged)
+        runs[condition.name], fusions[condition.name] = fused
     per_query = measure_runs(
         {**{_key(row): run for row, run in single.items()}, **runs},
         collection.topics,
@@ -108,90 +98,118 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
         f" {options.depth}"
     )
     results = _results(options, title, training_queries, per_query)
-    inputs = {
-        "made_from": made_from,
-        "models": fingerprints,
-        "first_stage": stage.chosen,
-        "fusions": fusions,
-        "folds": [fold.test for fold in folds],
+    record = results_text(
+        options,
+        results,
+        models=fingerprints,
+        first_stage=stage.chosen,
+        fusions=fusions,
+        folds=contents,
+        chosen=chosen,
+        deviations=results.deviations,
         **_record_of(training_queries),
-        "chosen": {
-            condition: [options.candidates[place] for place in places]
-            for condition, places in candidates.items()
-        },
-    }
-    _write(options, results, inputs, files)
+    )
+    plots = {f"plot.{kind}": draw(results, kind) for kind in ("png", "svg")}
+    tables = {"table.txt": f"{results.table}\n", "table.tex": results.latex}
+    files.write({"results.json": record, **tables, **plots})
     return results
 
 
 def _runs(
-    options: CrossValidationOptions, fold_runs: FoldRuns, pooling: Pooling
-) -> tuple[dict[str, pd.DataFrame], dict[str, list[int]]]:
+    options: CrossValidationOptions, fold_runs: FoldRuns
+) -> tuple[dict[str, pd.DataFrame], dict[str, list[dict[str, Any]]]]:
     """Read or make the run of each condition.
 
     Returns:
-        The runs, and the place of the candidate that was taken for each fold, where there is a
-        grid; both by the names of conditions.
+        The runs, and the candidate that was taken for each fold, where there is a grid; both by the
+        names of conditions.
     """
     runs: dict[str, pd.DataFrame] = {}
-    candidates: dict[str, list[int]] = {}
+    chosen: dict[str, list[dict[str, Any]]] = {}
     conditions = _conditions(options, options.model_rows)
-    total = sum(pooling.steps if condition.query_count != 0 else 1 for condition in conditions)
+    total = sum(map(fold_runs.steps, conditions))
     with tqdm(total=total, desc="cross-validate", unit="run", disable=options.quiet) as bar:
         for condition in conditions:
-            path = Path(options.output_dir) / "runs" / f"{condition.name}.run"
-            if condition.query_count == 0:
-                bar.set_postfix_str(f"{condition.system}, not fine-tuned")
-                runs[condition.name] = fold_runs.run_without_training(condition, path)
-                bar.update()
-                continue
-            pooled = pooling.pool(condition, bar)
-            if options.grid:
-                candidates[condition.name] = pooled.candidates
-            runs[condition.name] = fold_runs.pooled_run(
-                path,
-                {"parts": pooled.hashes, "chosen": pooled.candidates},
-                partial(_same, pooled.run),
-            )
-    return runs, candidates
+            runs[condition.name], candidates = fold_runs.run(condition, bar)
+            if options.grid and candidates:
+                chosen[condition.name] = [options.candidates[index] for index in candidates]
+    return runs, chosen
+
+
+def _fused_run(
+    options: CrossValidationOptions, condition: Condition, folds: Sequence[Fold], judged: Judged
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read or make the run of a fusion under a condition.
+
+    A fold's weights are learnt on as many of its training queries as the models learn from. The
+    scores of these queries are those of their own folds' models, which have not seen them. Without
+    a query to learn from, the first row ranks alone.
+
+    Args:
+        options: of the cross-validation.
+        condition: whose system is the fusion.
+        folds: each is held out once.
+        judged: the runs of first stages by row, and those of models' conditions by their names.
+
+    Returns:
+        The run, and what the record holds of its weights.
+    """
+    fusion, count = options.fused_rows[condition.system], condition.query_count
+    if fusion.is_learnt and count == 0:
+        alone = {row: float(row == fusion.of[0]) for row in fusion.of}
+        fusion = replace(fusion, weights=alone, measure=None)
+    models = {row: replace(condition, system=row).name for row in options.model_rows}
+    runs = {row: judged.runs[models.get(row, row)] for row in options.rows if row in fusion.of}
+    learnings = [
+        Learning(few_shot_order(fold.train, condition.seed)[:count], fold.test) for fold in folds
+    ]
+    folder = Path(options.output_dir) / "runs"
+    return fused_run(
+        folder / f"{condition.name}.run",
+        fusion,
+        Judged(runs, judged.qrels),
+        learnings,
+        paths=options.run_paths | {row: folder / f"{name}.run" for row, name in models.items()},
+        options=options,
+        seed=condition.seed,
+    )
 
 
 def _refuse_inputs(options: CrossValidationOptions, stages: Mapping[str, FirstStage]) -> None:
     """Refuse to write over the runs of first stages or the files of folds."""
     folder = Path(options.output_dir)
-    conditions = _conditions(options, [*options.model_rows, *fusions_of(options)])
-    names = [file_stem(row) for row in stages] + [condition.name for condition in conditions]
-    runs = [folder / "runs" / f"{name}.run" for name in names]
+    conditions = _conditions(options, [*options.model_rows, *options.fused_rows])
+    runs = [options.run_paths[row] for row in stages]
+    runs += [folder / "runs" / f"{condition.name}.run" for condition in conditions]
     for stage in stages.values():
-        refuse_first_stage(stage, [*runs, folder / "finetuning" / "first-stage.run"])
+        stage.refuse_outputs([*runs, folder / "finetuning" / "first-stage.run"])
     for number in range(1, len(options.fold_files or ()) + 1):
+        path = folder / "folds" / Fold(number, (), (), ()).train_file
         for file in options.fold_files or ():
-            path = folder / "folds" / f"fold-{number}.train.txt"
             refuse_input(path, {"a file of a fold": file}, "--output-dir")
 
 
 def _first_stage(
-    options: CrossValidationOptions, collection: JudgedDataset, stage: FirstStage
+    options: CrossValidationOptions, collection: JudgedDataset, stage: FirstStage, path: Path
 ) -> FirstStageRun:
-    """Read or make the first stage's run, as deep as negatives are drawn, and cut it."""
-    folder = Path(options.output_dir)
-    settings = {**collection.identity, "first stage": stage.settings}
-    path = folder / "finetuning" / "first-stage.run"
-    depth = options.first_stage_depth
-    rules: dict[str, Any] = {"versions": stage.versions, "rules": options.rules}
-    run = stored_run(path, {**settings, "depth": depth}, stage.retrieve, **rules)
-    settings |= {"depth": options.depth}
+    """Read or make the first stage's run, as deep as negatives are drawn, and cut it.
+
+    Args:
+        options: of the cross-validation.
+        collection: what is ranked.
+        stage: as deep as negatives are drawn.
+        path: of its run.
+    """
+    run = stage.stored(path)
+    settings = {**stage.run_settings, "depth": options.depth}
     first = stored_run(
-        folder / "runs" / f"{file_stem(options.rows[0])}.run",
-        {**settings, "from depth": depth},
+        options.run_paths[options.rows[0]],
+        {**settings, "from depth": stage.options.depth},
         lambda: run[run["rank"] < options.depth],
-        **rules,
+        versions=stage.versions,
+        rules=options.rules,
     )
-    return FirstStageRun(first, settings, stage.versions, path)
-
-
-def _same(run: pd.DataFrame) -> pd.DataFrame:
-    return run
+    return FirstStageRun(first, settings, dict(stage.versions))
 
 
 def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[Fold]:
@@ -203,14 +221,22 @@ def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[F
     return folds_of(parts, validate=bool(options.grid))
 
 
-def _first_stages(options: CrossValidationOptions) -> dict[str, str]:
-    assert isinstance(options.first_stages, dict)
-    return options.first_stages
+def _write_folds(options: CrossValidationOptions, folds: Sequence[Fold]) -> None:
+    """Write the ids of each fold's training queries, which fine-tuning reads."""
+    path = Path(options.output_dir) / "folds"
+    made_from = Provenance({"train": [fold.train for fold in folds]})
+
+    def fill(temporary: Path) -> None:
+        for fold in folds:
+            text = "".join(f"{query}\n" for query in fold.train)
+            (temporary / fold.train_file).write_text(text, encoding="utf-8")
+
+    Artifact(path, "folds", made_from, options.rules).make(fill)
 
 
-def _key(first_stage: str) -> str:
+def _key(row: str) -> str:
     """The key of a first stage's measures; no name of a condition has a slash."""
-    return f"/{first_stage}"
+    return f"/{row}"
 
 
 def _conditions(options: CrossValidationOptions, rows: Iterable[str]) -> list[Condition]:
@@ -239,9 +265,9 @@ def _results(
     per_query: dict[str, dict[str, PerQuery]] = {}
     deviations: dict[str, dict[str, dict[str, float]]] = {}
     for count in options.query_counts:
-        stages = (options.rows[0], *_first_stages(options))
+        stages = (options.rows[0], *options.further_first_stages)
         rows = per_query[count_label(count)] = {row: measured[_key(row)] for row in stages}
-        for system in (*options.model_rows, *fusions_of(options)):
+        for system in (*options.model_rows, *options.fused_rows):
             by_seed = [measured[Condition(system, count, seed).name] for seed in options.seeds]
             rows[system] = over_seeds(by_seed)
             if len(by_seed) > 1:
@@ -272,7 +298,7 @@ def _learnt(
     options: CrossValidationOptions, training_queries: dict[str, list[TrainingQueries]]
 ) -> dict[str, str]:
     """How many queries each number of training queries stands for, such as 74 for all."""
-    counts = sorted({queries.count for folds in training_queries.values() for queries in folds})
+    counts = sorted({queries.number for folds in training_queries.values() for queries in folds})
     everything = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
     return {
         count_label(count): everything if count is None else count_label(count)
@@ -283,7 +309,7 @@ def _learnt(
 def _record_of(training_queries: dict[str, list[TrainingQueries]]) -> dict[str, Any]:
     return {
         "usable": {
-            system: [queries.count for queries in folds]
+            system: [queries.number for queries in folds]
             for system, folds in training_queries.items()
         },
         "shortages": {
@@ -291,27 +317,3 @@ def _record_of(training_queries: dict[str, list[TrainingQueries]]) -> dict[str, 
             for system, folds in training_queries.items()
         },
     }
-
-
-def _write(
-    options: CrossValidationOptions,
-    results: CrossValidation,
-    inputs: dict[str, Any],
-    files: FolderWithRecord,
-) -> None:
-    """Write the results first: they say what the table and the plot are made from."""
-    record = {
-        "options": written_options(options),
-        "versions": versions(),
-        **inputs,
-        "baseline": results.baseline,
-        "means": results.means,
-        "deviations": results.deviations,
-        "p_values": results.p_values,
-        "per_query": results.per_query,
-    }
-    write_record(results.path / "results.json", record)
-    files.write(results.path / "table.txt", results.table + "\n")
-    files.write(results.path / "table.tex", results.latex)
-    for kind in ("png", "svg"):
-        files.write(results.path / f"plot.{kind}", draw(results, kind))

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tqdm.auto import tqdm
 
 from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
-from ...ranking.options import names_of_part
+from ...options import option_types
+from ...ranking.options import EnsembleOptions
 from ...training.finetune import FinetuneDataArguments
-from ...training.recipe import OPTIONS_WITHOUT_EFFECT
 from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST
 from ...work.hashes import file_hash
 from ...work.versions import scoring_versions
-from ..rerankers import make_reranker, rerank
-from ..runs import stored_run
+from ..folds import Fold
+from ..results import averages, measure_runs, parse_measures
+from ..runs import make_reranker, ranked, rerank, stored_run
 from ..training import finetune
-from .conditions import Condition, FoldRun
+from .finetuning import Condition, Finetuning, FinetuningArguments, FoldRun
 from .options import CrossValidationOptions
-from .recipes import Recipe, Recipes, read_finetuning
 
 __all__ = ["FirstStageRun", "FoldRuns"]
 
@@ -38,40 +39,42 @@ class FirstStageRun:
         run: what is reranked.
         settings: what it depends on.
         versions: of the packages that made it.
-        negatives: file of the run from which negatives are drawn.
     """
 
     run: pd.DataFrame
     settings: dict[str, Any]
     versions: dict[str, str]
-    negatives: Path
 
 
 class FoldRuns:
-    """Makes the runs of folds in a folder, where those of earlier starts are used again.
+    """Makes the runs of conditions from those of folds; those of earlier starts are used again.
 
     Args:
         options: of the cross-validation.
         collection: what is ranked.
+        folds: each is held out once.
         first_stage: the run that is reranked.
         fingerprints: of each system's models.
-        recipes: of the fine-tunings.
+        finetuning: makes the arguments of fine-tunings.
     """
 
     def __init__(
         self,
         options: CrossValidationOptions,
         collection: JudgedDataset,
+        folds: Sequence[Fold],
         first_stage: FirstStageRun,
         fingerprints: dict[str, list[str]],
-        recipes: Recipes,
+        finetuning: Finetuning,
     ) -> None:
         self._options = options
         self._collection = collection
+        self._folds = folds
         self._first_stage = first_stage
         self._fingerprints = fingerprints
-        self._recipes = recipes
-        self._folder = Path(options.output_dir) / "finetuning"
+        self._finetuning = finetuning
+        self._measures = parse_measures(options.measures[:1])
+        self._folder = Path(options.output_dir)
 
     def check_models(self) -> None:
         """Score one pair by every model, before anything is trained.
@@ -85,12 +88,72 @@ class FoldRuns:
             arguments = self._ranking(condition, self._options.finetuning_of(system))
             if 0 not in self._options.query_counts:
                 arguments["allow_untrained"] = True
-            for name in names_of_part("ensemble"):
+            for name in option_types(EnsembleOptions):
                 arguments.pop(name, None)
             for model in self._options.models(system):
                 make_reranker(model, device=self._options.device, **arguments).transform(pair)
 
-    def fold_run(self, fold_run: FoldRun) -> pd.DataFrame:
+    def steps(self, condition: Condition) -> int:
+        """Return how many runs make up the run of a condition."""
+        if condition.query_count == 0:
+            return 1
+        return len(self._folds) * len(self._options.candidates)
+
+    def run(self, condition: Condition, bar: tqdm) -> tuple[pd.DataFrame, list[int]]:
+        """Read or make the run of a condition over all queries.
+
+        Each query is ranked by a model that has not seen it.
+
+        Args:
+            condition: the condition.
+            bar: shows the progress; it is moved by `steps`.
+
+        Returns:
+            The run, and the index of the grid's candidate that was taken for each fold.
+        """
+        path = self._folder / "runs" / f"{condition.name}.run"
+        if condition.query_count == 0:
+            bar.set_postfix_str(f"{condition.system}, not fine-tuned")
+            run = self._run_without_training(condition, path)
+            bar.update()
+            return run, []
+        parts, hashes, chosen = [], [], []
+        for fold in self._folds:
+            runs = []
+            for candidate in range(len(self._options.candidates)):
+                fold_run = FoldRun(condition, fold, candidate)
+                bar.set_postfix_str(str(fold_run))
+                runs.append(self._fold_run(fold_run))
+                file = self._path(fold_run)  # there is none where no held-out query has results
+                hashes.append(file_hash(file) if file.is_file() else "")
+                bar.update()
+            chosen.append(self._best(runs, fold))
+            run = runs[chosen[-1]]
+            parts.append(run[run["qid"].isin(fold.test)])
+        settings = {"settings": self._first_stage.settings, "parts": hashes, "chosen": chosen}
+        return self._stored(path, settings, lambda: self._pooled(parts)), chosen
+
+    def _pooled(self, parts: list[pd.DataFrame]) -> pd.DataFrame:
+        order = {qid: index for index, qid in enumerate(self._collection.topics["qid"])}
+        pooled = pd.concat(parts, ignore_index=True)
+        return ranked(pooled.sort_values("qid", key=lambda qid: qid.map(order), kind="stable"))
+
+    def _best(self, runs: list[pd.DataFrame], fold: Fold) -> int:
+        """Return the index of the run that is best on the queries for validation."""
+        values = [self._validate(run, fold) for run in runs] if fold.validation else [0.0]
+        return values.index(max(values))
+
+    def _validate(self, run: pd.DataFrame, fold: Fold) -> float:
+        if run.empty:
+            return 0.0
+        topics, qrels = (
+            frame[frame["qid"].isin(fold.validation)]
+            for frame in (self._collection.topics, self._collection.qrels)
+        )
+        per_query = measure_runs({"run": run}, topics, qrels, self._measures)
+        return averages(per_query)["run"][str(self._measures[0])]
+
+    def _fold_run(self, fold_run: FoldRun) -> pd.DataFrame:
         """Read or make the run of a fold's held-out queries, those for validation among them.
 
         The fine-tuned checkpoints are removed once the run is written, unless they shall be kept.
@@ -100,24 +163,30 @@ class FoldRuns:
         first = first[first["qid"].isin(queries)].reset_index(drop=True)
         if first.empty:
             return first
-        recipes = self._recipes.recipes(fold_run)
+        condition = fold_run.condition
+        members = range(len(self._options.models(condition.system)))
+        arguments = [self._finetuning.arguments(fold_run, member) for member in members]
+        deciding = arguments[0].deciding
+        settings = {
+            **self._first_stage.settings,
+            "models": self._fingerprints[condition.system],
+            "ranking": self._ranking(condition, deciding),
+            "finetuning": deciding,
+            "negatives": file_hash(self._negatives(arguments[0])),
+            "train": fold_run.fold.train,
+        }
 
         def make() -> pd.DataFrame:
-            checkpoints = [str(self._checkpoint(fold_run, recipe)) for recipe in recipes]
-            return self._rerank(first, fold_run.condition, checkpoints, recipes[0])
+            checkpoints = [str(_finetune(fold_run, member)) for member in arguments]
+            return self._rerank(first, condition, checkpoints, deciding)
 
-        run = self._stored_run(self._path(fold_run), self._settings(fold_run, recipes[0]), make)
+        run = self._stored(self._path(fold_run), settings, make)
         if not self._options.keep_checkpoints:
-            for recipe in recipes:
-                remove_weights(Path(recipe["output_dir"]))
+            for member in arguments:
+                remove_weights(Path(str(member.training.output_dir)))
         return run
 
-    def hash_of(self, fold_run: FoldRun) -> str:
-        """The hash of a fold's run; empty where no held-out query has results."""
-        path = self._path(fold_run)
-        return file_hash(path) if path.is_file() else ""
-
-    def run_without_training(self, condition: Condition, path: Path) -> pd.DataFrame:
+    def _run_without_training(self, condition: Condition, path: Path) -> pd.DataFrame:
         """Read or make the run of all queries by a system that is not fine-tuned."""
         finetuning = self._options.finetuning_of(condition.system)
         models = self._options.models(condition.system)
@@ -127,39 +196,25 @@ class FoldRuns:
             "ranking": self._ranking(condition, finetuning),
         }
         first = self._first_stage.run
-        return self._stored_run(
+        return self._stored(
             path, settings, lambda: self._rerank(first, condition, models, finetuning)
         )
 
-    def pooled_run(
-        self, path: Path, settings: dict[str, Any], make: Callable[[], pd.DataFrame]
-    ) -> pd.DataFrame:
-        """Read or make the run that is put together from those of folds."""
-        return self._stored_run(path, {"settings": self._first_stage.settings, **settings}, make)
-
-    def _stored_run(
+    def _stored(
         self, path: Path, settings: dict[str, Any], make: Callable[[], pd.DataFrame]
     ) -> pd.DataFrame:
         versions = {**self._first_stage.versions, **scoring_versions()}
         return stored_run(path, settings, make, versions=versions, rules=self._options.rules)
 
     def _path(self, fold_run: FoldRun) -> Path:
-        return self._folder / fold_run.condition.name / f"{fold_run.name}.run"
+        return self._folder / "finetuning" / fold_run.condition.name / f"{fold_run.name}.run"
 
-    def _settings(self, fold_run: FoldRun, recipe: Recipe) -> dict[str, Any]:
-        without_effect = ("query_ids", "negatives_run", "model", *OPTIONS_WITHOUT_EFFECT)
-        kept = {k: value for k, value in recipe.items() if not k.startswith(without_effect)}
-        return {
-            **self._first_stage.settings,
-            "models": self._fingerprints[fold_run.condition.system],
-            "ranking": self._ranking(fold_run.condition, kept),
-            "recipe": kept,
-            "negatives": file_hash(Path(recipe["negatives_run"])),
-            "train": fold_run.fold.train,
-        }
+    @staticmethod
+    def _negatives(arguments: FinetuningArguments) -> Path:
+        return Path(str(arguments.data.negatives_run))
 
     def _ranking(self, condition: Condition, finetuning: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a system's reranker."""
+        """Return the arguments of a system's reranker."""
         return {
             "max_length": finetuning.get("max_length", FinetuneDataArguments.max_length),
             "dtype": self._options.dtype,
@@ -182,16 +237,16 @@ class FoldRuns:
         )
         return rerank(first, self._collection, reranker, condition.system, quiet=True)
 
-    def _checkpoint(self, fold_run: FoldRun, recipe: Recipe) -> Path:
-        folder = Path(recipe["output_dir"])
-        if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
-            (folder / MANIFEST).unlink()  # its weights were removed
-        self._recipes.write(recipe)
-        with _only_errors("harp_plugin.training"):
-            try:
-                return finetune(*read_finetuning(recipe))
-            except HarpError as error:
-                raise HarpError(f"{fold_run}: {error}") from error
+
+def _finetune(fold_run: FoldRun, arguments: FinetuningArguments) -> Path:
+    folder = Path(str(arguments.training.output_dir))
+    if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
+        (folder / MANIFEST).unlink()  # its weights were removed
+    with _only_errors("harp_plugin.training"):
+        try:
+            return finetune(arguments.model, arguments.data, arguments.training)
+        except HarpError as error:
+            raise HarpError(f"{fold_run}: {error}") from error
 
 
 @contextlib.contextmanager

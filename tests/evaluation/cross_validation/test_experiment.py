@@ -62,8 +62,9 @@ def test_what_is_learnt_from_is_never_held_out(done, written, judged):
         assert train == queries - fold
         for cell in CELLS.values():
             folder = done.path / "finetuning" / cell
-            recipe = json.loads((folder / f"fold-{number}.json").read_text())
-            assert Path(recipe["query_ids"]).name == f"fold-{number}.train.txt"
+            manifest = json.loads((folder / f"fold-{number}" / "harp_manifest.json").read_text())
+            query_ids = Path(manifest["recipe"]["query_ids"])
+            assert query_ids == done.path / "folds" / f"fold-{number}.train.txt"
             assert {line.split()[0] for line in (folder / f"fold-{number}.run").open()} == fold
 
 
@@ -207,9 +208,7 @@ def count_trainings(monkeypatch):
     return install
 
 
-def test_it_goes_on_where_it_stopped_and_gives_the_same_bytes(
-    make, done, tmp_path, count_trainings
-):
+def test_it_resumes_and_gives_the_same_bytes(make, done, tmp_path, count_trainings):
     for stop, after in ((3, False), (2, True)):
         count_trainings(stop, after)
         with pytest.raises(Stopped):
@@ -348,7 +347,7 @@ def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_
         ({"train_queries": [9]}, r"train_queries has 9, but fold 1 has \d queries to learn from"),
         ({"folds": 13}, "13 folds of 12 queries"),
         ({"systems": {"x": "./nowhere"}}, "no model at ./nowhere"),
-        ({"finetuning": {"learning_rat": 1}}, "finetuning: .*did you mean --learning.rate"),
+        ({"finetuning": {"learning_rat": 1}}, "finetuning: .*did you mean learning.rate"),
         ({"finetuning": {"learning_rate": "fast"}}, "finetuning: .*learning.rate"),
         ({"finetuning": {**FINETUNING, "max_length": 4096}}, "max_length is 4096"),
         ({"finetuning": {**FINETUNING, "losses": {"lcee": 1}}}, "lcee"),
@@ -406,7 +405,7 @@ def test_the_command(make, tmp_path, capsys, tiny_bert, judged):
     assert "cross-validate" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["results.json", "table.txt", "plot.svg", "harp_files.json"])
+@pytest.mark.parametrize("name", ["results.json", "table.txt", "plot.svg", "manifest.json"])
 @pytest.mark.parametrize("kind", ["a stranger's", "changed"])
 def test_what_is_not_as_we_wrote_it_is_left(make, done, tmp_path, count_trainings, name, kind):
     if kind == "changed":

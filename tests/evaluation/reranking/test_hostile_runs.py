@@ -10,8 +10,8 @@ import pyterrier as pt
 import pytest
 
 from harp_plugin.errors import HarpError, one_line
-from harp_plugin.evaluation.reranking.options import RerankOptions
-from harp_plugin.evaluation.reranking.service import rerank
+from harp_plugin.evaluation.options import RerankOptions
+from harp_plugin.evaluation.reranking import rerank
 from harp_plugin.evaluation.runs import read_run
 
 pytestmark = pytest.mark.integration

@@ -1,1 +1,0 @@
-"""TREC runs of any engine, reranked: the command ``harp rerank``."""
