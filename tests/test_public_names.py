@@ -160,9 +160,10 @@ PUBLIC = {
         "LossInputs",
         "ModelDescription",
         "PairBatches",
-        "TrainableBase",
         "TrainableModel",
         "group_scores",
+        "load_with_new_weights",
+        "tied_names",
     ],
     "harp_plugin.models.pairs": [
         "PackedPairs",

@@ -15,12 +15,6 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
-from .checkpoint_weights import (
-    load_with_new_weights,
-    read_weights,
-    tied_names,
-    write_weights,
-)
 from .in_batch import in_batch_documents
 from .loading import load_pretrained, resolve_model
 from .masking import TokenMasker
@@ -29,12 +23,17 @@ from .packing.encoder import with_filler
 from .pairs import TextTemplate, tokenize
 from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles
-from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
+from .trainable import (
+    Batch,
+    LossInputs,
+    ModelDescription,
+    TrainableModel,
+    group_scores,
+    load_with_new_weights,
+    tied_names,
+)
 
 __all__ = ["BiEncoderBatches", "BiEncoderOutput", "TrainableBiEncoder"]
-
-_ENCODER = "encoder."
-"""How the names of the weights of the encoder begin."""
 
 
 @dataclass
@@ -102,7 +101,7 @@ class BiEncoderBatches:
         return [self._template.around(part) for part in cut], [places[text] for text in texts]
 
 
-class TrainableBiEncoder(TrainableBase):
+class TrainableBiEncoder(TrainableModel):
     """One encoder for queries and documents, as sentence-transformers has it.
 
     Besides the scores of each group's own pairs, losses can read those of a group's query with the
@@ -121,6 +120,8 @@ class TrainableBiEncoder(TrainableBase):
         texts_at_once: most texts whose activations are in memory in training; None for all.
     """
 
+    files: SentenceEncoderFiles
+    part = "encoder"
     options: ClassVar[tuple[str, ...]] = ("pooling", "normalize", "texts_at_once")
     cannot: ClassVar[Mapping[str, str]] = {
         "mlm_logits": "a bi-encoder predicts no masked tokens: leave out mlm"
@@ -263,24 +264,9 @@ class TrainableBiEncoder(TrainableBase):
             state_dict: the gathered weights of this model, if processes shard it.
             leave_out: names of weights that are not written.
         """
-        write_weights(Path(folder), state_dict or self.state_dict(), leave_out, self._tied)
-        self.config.architectures = [type(self.encoder).__name__]
-        self.config.save_pretrained(folder)
+        super().save(folder, state_dict, leave_out)
         self.files.write(Path(folder), width=self.config.hidden_size, longest=self.max_length)
 
-    def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
-        """Read the weights of a checkpoint that `save` wrote; those that it left out stay.
-
-        Raises:
-            HarpError: the file is missing, damaged, or of another model.
-        """
-        read_weights(self, Path(folder), self.state_dict(), left_out, self._tied)
-
-    def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the encoder (see `TrainableModel`)."""
-        if weights is None:
-            return self.encoder
-        kind = encoder_class(self.config, self.files.pooling)
-        copy = kind.from_config(self.config, dtype=torch.float32)
-        copy.load_state_dict({name.removeprefix(_ENCODER): weights[name] for name in weights})
-        return copy
+    def ranking_class(self) -> Any:
+        """Return the class of the encoder (see `TrainableModel`)."""
+        return encoder_class(self.config, self.files.pooling)

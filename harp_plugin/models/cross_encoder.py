@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,26 +19,27 @@ from transformers import (
 from transformers.utils import ModelOutput
 
 from ..errors import HarpError
-from .checkpoint_weights import (
-    load_with_new_weights,
-    read_weights,
-    tied_names,
-    write_weights,
-)
 from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder
 from .packing.classifier import outside_autocast, with_exact_head
 from .packing.encoder import with_filler
 from .pairs import PackedPairs, PairEncoder, TokenPairs
 from .pooling import padded_inputs
-from .trainable import Batch, LossInputs, ModelDescription, TrainableBase, group_scores
+from .trainable import (
+    Batch,
+    LossInputs,
+    ModelDescription,
+    TrainableModel,
+    group_scores,
+    load_with_new_weights,
+    tied_names,
+)
 
 __all__ = ["CrossEncoderBatches", "CrossEncoderOutput", "TrainableCrossEncoder"]
 
 logger = logging.getLogger(__name__)
 
 _RAW_SCORES = {"activation_fn": "torch.nn.modules.linear.Identity"}
-_SCORER = "scorer."
 
 
 @dataclass
@@ -131,12 +131,14 @@ def _mask_documents(
     }
 
 
-class TrainableCrossEncoder(TrainableBase):
+class TrainableCrossEncoder(TrainableModel):
     """A cross-encoder and a masked language model that share all weights except their heads.
 
     It works for every architecture that has both a sequence-classification and a
-    masked-language-model class in transformers. The language model's own base is removed: its head
-    reads the cross-encoder's last hidden states, at the masked tokens only.
+    masked-language-model class in transformers. One checkpoint holds the encoder and both heads:
+    ``AutoModelForSequenceClassification`` and sentence-transformers' ``CrossEncoder`` load the
+    scorer from it, and ``AutoModelForMaskedLM`` the language model. The language model's own base
+    is removed: its head reads the cross-encoder's last hidden states, at the masked tokens only.
 
     Args:
         scorer: model for sequence classification with one label.
@@ -145,8 +147,8 @@ class TrainableCrossEncoder(TrainableBase):
             them.
     """
 
-    files = None
     options: ClassVar[tuple[str, ...]] = ()
+    part = "scorer"
     cannot: ClassVar[Mapping[str, str]] = {
         "batch_scores": "a cross-encoder does not score the documents of other groups: set "
         "model_kind to bi-encoder, or take lce"
@@ -295,50 +297,9 @@ class TrainableCrossEncoder(TrainableBase):
         }
         return tuple(name for name in self.new_weights if name not in trained)
 
-    def save(
-        self,
-        folder: str | Path,
-        state_dict: dict[str, Tensor] | None = None,
-        leave_out: Collection[str] = (),
-    ) -> None:
-        """Write one plain Hugging Face checkpoint that holds the encoder and both heads.
-
-        ``AutoModelForSequenceClassification`` and sentence-transformers' ``CrossEncoder`` load the
-        scorer from it, and ``AutoModelForMaskedLM`` loads the language model, each with its trained
-        head.
-
-        Args:
-            folder: where to write ``config.json`` and ``model.safetensors``.
-            state_dict: the gathered weights of this model, if processes shard it.
-            leave_out: names of weights that are not written, such as those of an untrained head, so
-                that a program that loads the checkpoint can see that it lacks them.
-        """
-        weights = state_dict or self.state_dict()
-        write_weights(Path(folder), weights, leave_out, self._tied)
-        self.config.architectures = [type(self.scorer).__name__]
-        self.config.save_pretrained(folder)
-
-    def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
-        """Read the weights of a checkpoint that `save` wrote; those that it left out stay.
-
-        Raises:
-            HarpError: the file is missing, damaged, or of another model.
-        """
-        read_weights(self, Path(folder), self.state_dict(), left_out, self._tied)
-
-    def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the model for sequence classification (see `TrainableModel`)."""
-        if weights is None:
-            return self.scorer
-        copy = AutoModelForSequenceClassification.from_config(self.config, dtype=torch.float32)
-        copy.load_state_dict(
-            {
-                name.removeprefix(_SCORER): weight
-                for name, weight in weights.items()
-                if name.startswith(_SCORER)
-            }
-        )
-        return copy
+    def ranking_class(self) -> Any:
+        """Return the class for sequence classification (see `TrainableModel`)."""
+        return AutoModelForSequenceClassification
 
 
 def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> None:

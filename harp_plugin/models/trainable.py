@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from .loading import longest_input
+from ..errors import HarpError
+from .loading import WEIGHTS, load_pretrained, longest_input, without_notices
 from .masking import TokenMasker
 from .packing import can_pack
 from .pooling import pad_to_mask
@@ -24,9 +27,10 @@ __all__ = [
     "LossInputs",
     "ModelDescription",
     "PairBatches",
-    "TrainableBase",
     "TrainableModel",
     "group_scores",
+    "load_with_new_weights",
+    "tied_names",
 ]
 
 Batch = dict[str, Any]
@@ -79,27 +83,16 @@ class LossInputs:
     batch_mask: Tensor | None = None
 
 
-class PairBatches(Protocol):
-    """Makes the part of a batch that the model reads."""
+PairBatches = Callable[
+    [Sequence[tuple[str, str]], Sequence[int | None], Sequence[tuple[int, ...]] | None], Batch
+]
+"""Turns texts into the part of a batch that the model reads.
 
-    def __call__(
-        self,
-        pairs: Sequence[tuple[str, str]],
-        query_limits: Sequence[int | None],
-        mask_keys: Sequence[tuple[int, ...]] | None,
-    ) -> Batch:
-        """Turn texts into model inputs.
-
-        Args:
-            pairs: query and document of each pair.
-            query_limits: most tokens of each query; None sets no limit except the pair's.
-            mask_keys: numbers that the masks of each pair depend on; None lets them depend on the
-                pair's tokens.
-
-        Returns:
-            The model's inputs by name. If tokens are masked, also ``mlm_labels``, their ids before
-            masking, and ``masked_pairs``, the pair of each masked token, both (masked,).
-        """
+It takes query and document of each pair; the most tokens of each query, None for no limit except
+the pair's; and numbers that the masks of each pair depend on, None to let them depend on the pair's
+tokens. It returns the model's inputs by name. If tokens are masked, also ``mlm_labels``, their ids
+before masking, and ``masked_pairs``, the pair of each masked token, both (masked,).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +114,17 @@ class ModelDescription:
     finetuned_title: str
 
 
-class TrainableModel(Protocol):
-    """A `torch.nn.Module` that `harp_plugin.training` can train.
+class TrainableModel(nn.Module):
+    """A model that `harp_plugin.training` can train.
 
     Each kind of model is one class in one file. The class decides how its batches are made, which
     values its losses read, how it is saved and what its card says. The trainer, losses, meters,
-    cards and validation use this protocol only.
+    cards and validation know this class only.
+
+    Args:
+        ranking: the model of transformers that ranks.
+        new_weights: names of the weights that were drawn at random because the checkpoint lacks
+            them.
 
     Attributes:
         description: what the model card says about this kind of model.
@@ -134,25 +132,25 @@ class TrainableModel(Protocol):
         cannot: fields of `LossInputs` that this kind of model does not have, each with the reason
             and what a recipe should do instead.
         inputs: names of the entries of a batch that `forward` takes.
-        is_packed: whether pairs follow each other in a forward pass, without padding.
-        new_weights: names of the weights that were drawn at random because the checkpoint lacks
-            them.
+        part: name of the attribute that holds the model that ranks.
+        files: how an encoder makes vectors of texts; None for a model that reads pairs.
+        is_packed: whether texts follow each other in a forward pass, without padding. At first it
+            is True if the architecture allows it (see `harp_plugin.models.packing.PACKED`).
     """
 
     description: ClassVar[ModelDescription]
     options: ClassVar[tuple[str, ...]]
     cannot: ClassVar[Mapping[str, str]]
     inputs: ClassVar[tuple[str, ...]]
-    is_packed: bool
-    new_weights: tuple[str, ...]
+    part: ClassVar[str]
+    _tied: frozenset[str]
+    files: SentenceEncoderFiles | None = None
+    main_input_name = "input_ids"
 
-    @property
-    def max_length(self) -> int | None:
-        """The most tokens that the model reads; None if it sets no limit."""
-
-    @property
-    def files(self) -> SentenceEncoderFiles | None:
-        """How an encoder makes vectors of texts; None for a model that reads pairs."""
+    def __init__(self, ranking: PreTrainedModel, new_weights: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.new_weights = new_weights
+        self.is_packed = can_pack(ranking.config)
 
     def batches(
         self,
@@ -168,6 +166,7 @@ class TrainableModel(Protocol):
             max_length: most tokens of a pair, special tokens included.
             masker: draws the masks of the documents' tokens; None masks nothing.
         """
+        raise NotImplementedError
 
     def loss_inputs(self, output: Any, batch: Mapping[str, Any]) -> LossInputs:
         """Return the values that losses read, from the output of `forward` and from the batch.
@@ -176,6 +175,7 @@ class TrainableModel(Protocol):
         group, (groups,); ``keys``, a `GroupKeys`; and, if the data have them, ``teacher_scores``,
         (pairs,).
         """
+        raise NotImplementedError
 
     def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
         """Return the names of the new weights that no loss trains.
@@ -184,6 +184,25 @@ class TrainableModel(Protocol):
             scored: whether a loss reads relevance scores.
             masked: whether a loss reads predictions at masked tokens.
         """
+        raise NotImplementedError
+
+    def ranking_class(self) -> Any:
+        """Return the class of transformers whose ``from_config`` makes the model that ranks."""
+        raise NotImplementedError
+
+    def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
+        """Return the part of the model that ranks.
+
+        Args:
+            weights: the gathered weights, if processes shard the model; the part is then a copy.
+        """
+        if weights is None:
+            return getattr(self, self.part)
+        prefix = f"{self.part}."
+        copy = self.ranking_class().from_config(self.config, dtype=torch.float32)
+        names = [name for name in weights if name.startswith(prefix)]
+        copy.load_state_dict({name.removeprefix(prefix): weights[name] for name in names})
+        return copy
 
     def save(
         self,
@@ -194,52 +213,50 @@ class TrainableModel(Protocol):
         """Write a plain Hugging Face checkpoint.
 
         Args:
-            folder: where to write.
+            folder: where to write ``config.json`` and ``model.safetensors``.
             state_dict: the gathered weights of this model, if processes shard it.
-            leave_out: names of weights that are not written.
+            leave_out: names of weights that are not written, such as those of an untrained head, so
+                that a program that loads the checkpoint can see that it lacks them.
         """
+        weights = state_dict or self.state_dict()
+        written = {
+            file_name: weights[name].detach().contiguous()
+            for name, file_name in self._names_in_file(weights, leave_out)
+        }
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        save_file(written, Path(folder) / WEIGHTS, metadata={"format": "pt"})
+        self.config.architectures = [type(self.ranking_model()).__name__]
+        self.config.save_pretrained(folder)
 
     def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
-        """Read the weights of a checkpoint that `save` wrote for a model of the same shape.
+        """Read the weights of a checkpoint that `save` wrote; those that it left out stay.
 
-        Args:
-            folder: the checkpoint.
-            left_out: names of the weights that `save` left out; they stay as they are.
+        Raises:
+            HarpError: the file is missing, damaged, or of another model.
         """
+        path = Path(folder) / WEIGHTS
+        try:
+            stored = load_file(path)
+            names = self._names_in_file(self.state_dict(), left_out)
+            self.load_state_dict({name: stored[each] for name, each in names}, strict=False)
+        except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise HarpError(f"{path} cannot be loaded: {reason}") from error
 
-    def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the part of the model that ranks.
+    def _names_in_file(
+        self, weights: Iterable[str], left_out: Collection[str]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield names of weights, each with its name in a file, where no part comes before it.
 
-        Args:
-            weights: the gathered weights, if processes shard the model; the part is then a copy.
+        A weight that has two names is in the file under the first one.
         """
-
-
-class TrainableBase(nn.Module):
-    """What models of all kinds have in common.
-
-    Args:
-        new_weights: names of the weights that were drawn at random because the checkpoint lacks
-            them.
-
-    Attributes:
-        is_packed: whether texts follow each other in a forward pass, without padding. At first it
-            is True if the architecture allows it (see `harp_plugin.models.packing.PACKED`).
-    """
-
-    main_input_name = "input_ids"
-
-    def __init__(self, ranking: PreTrainedModel, new_weights: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.new_weights = new_weights
-        self.is_packed = can_pack(ranking.config)
-
-    def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
-        """Return the model of transformers that ranks (see `TrainableModel`)."""
-        raise NotImplementedError
+        for name in weights:
+            file_name = name.partition(".")[2]
+            if name not in self._tied and file_name not in left_out:
+                yield name, file_name
 
     @property
-    def config(self):
+    def config(self) -> Any:
         """The configuration of the model that ranks, as it is saved."""
         return self.ranking_model().config
 
@@ -255,6 +272,52 @@ class TrainableBase(nn.Module):
     def gradient_checkpointing_enable(self, **options: Any) -> None:
         """Do the same as `activation_checkpointing_enable`, under its older name."""
         self.ranking_model().gradient_checkpointing_enable(**options)
+
+
+def load_with_new_weights(
+    auto_class, name: str, seed: int, **options: Any
+) -> tuple[PreTrainedModel, set[str]]:
+    """Load a model in fp32, and return also the names of the weights that were drawn at random.
+
+    Args:
+        auto_class: a class of transformers such as ``AutoModel``.
+        name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
+        seed: seed of the weights that the checkpoint lacks.
+        options: further arguments of ``from_pretrained``.
+
+    Raises:
+        HarpError: the model cannot be loaded, or weights of its base are missing.
+    """
+    with torch.random.fork_rng(), without_notices():
+        torch.manual_seed(seed)
+        model, info = load_pretrained(
+            auto_class,
+            name,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **options,
+        )
+    new_weights = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
+    is_base = model.base_model is model
+    base = "" if is_base else f"{model.base_model_prefix}."
+    lacking = sorted(key for key in new_weights if key.startswith(base) and "pooler" not in key)
+    if lacking:
+        raise HarpError(
+            f"model {name} lacks {len(lacking)} weights of its base, such as {lacking[0]}: "
+            "name a complete checkpoint"
+        )
+    return model, new_weights
+
+
+def tied_names(model: nn.Module) -> frozenset[str]:
+    """Return the names of weights that a module also has under an earlier name."""
+    seen: set[int] = set()
+    tied: set[str] = set()
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        tied.update({name} if id(weight) in seen else ())
+        seen.add(id(weight))
+    return frozenset(tied)
 
 
 def group_scores(scores: Tensor, batch: Mapping[str, Any]) -> LossInputs:

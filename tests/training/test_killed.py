@@ -69,7 +69,7 @@ def finish(process):
     assert process.returncode == 0, errors
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_killed_twice_at_random_moments(start, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     finish(start(whole))

@@ -85,7 +85,7 @@ def validate_on_the_first(rank: int, port: int, recipe: dict, watched: dict) -> 
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "killed"),
     [
@@ -138,7 +138,7 @@ def log_of(folder):
     return json.loads((folder / "training_log.json").read_text())
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_fifty_steps_on_two_processes_see_the_pairs_of_one_and_none_twice(
     options, still_bert, tmp_path
 ):
@@ -172,7 +172,7 @@ def test_fifty_steps_on_two_processes_see_the_pairs_of_one_and_none_twice(
     assert len(losses[0]) == 50 and losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_first_process_validates_and_training_goes_on_unmoved(tiny_bert, tmp_path):
     recipe = {
         "model": str(tiny_bert),

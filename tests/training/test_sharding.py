@@ -57,7 +57,7 @@ def train_as_one_of_two(rank: int, port: int, recipe: dict) -> None:
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_sharded_training_is_unsharded_training_and_resumes(still_bert, tmp_path):
     def train(name, **changes):
         recipe = {

@@ -192,7 +192,7 @@ def short_recipe(model: Path, folder: Path) -> dict:
     }
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_two_processes_evaluate_what_one_evaluates(options, tiny_bert, tmp_path):
     recipe = short_recipe(tiny_bert, tmp_path / "two") | {"per_device_eval_batch_size": 2}
     arguments = (free_port(), recipe, str(tmp_path))

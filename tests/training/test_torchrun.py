@@ -14,7 +14,7 @@ from .test_processes import free_port
 STEPS = 4
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_two_nodes_train_what_one_process_trains(encyclopedia_build, still_bert, tmp_path):
     recipe = {
         "model": still_bert,

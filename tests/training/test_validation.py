@@ -191,8 +191,8 @@ def test_validation_that_nobody_measures(options):
         ({"eval_strategy": "steps"}, "nothing to evaluate: name a validation_dataset"),
         ({"validation_dataset": "vaswani"}, "validation_dataset has no effect: set eval_strategy"),
         ({"early_stopping_patience": 2}, "early_stopping_patience has no effect"),
-        (WATCHED | {"early_stopping_patience": 0}, "early_stopping_patience is 0"),
-        (WATCHED | {"validation_depth": 0}, "validation_depth is 0"),
+        (WATCHED | {"early_stopping_patience": 0}, "--early-stopping-patience is 0"),
+        (WATCHED | {"validation_depth": 0}, "--validation-depth is 0"),
         (WATCHED | {"validation_measures": []}, "validation_measures is empty"),
         (
             WATCHED | {"load_best_model_at_end": True, "metric_for_best_model": "AP"},

@@ -261,6 +261,7 @@ def finetuning_datasete_of_two(rank, port, path, folder):
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [4, 6])
 def test_one_processs_example_stops_both(place, recipe, tiny_bert, tmp_path):
     """Of 12 groups in batches of 2, places 4 and 5 are the first process's, 6 and 7 the other's."""
