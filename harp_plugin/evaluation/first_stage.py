@@ -24,8 +24,8 @@ from ..ranking.dense import DenseCosine, HarpRetriever
 from ..ranking.fielded import FieldedBm25, FieldedIndex, FieldSettings, Tuning, tune
 from ..ranking.ranking_measures import parse_measure
 from ..work.artifact import Artifact, Provenance, record_path
-from ..work.hashes import file_hash
-from ..work.output_paths import refuse_input
+from ..work.records import file_hash
+from ..work.writing import refuse_input
 from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions, read_mapping
 from .runs import COLUMNS, ranked, read_run, stored_run
 

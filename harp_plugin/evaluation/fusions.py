@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import HarpError
 from ..ranking.fusion import fuse
 from ..ranking.fusion_weights import learn_weights
-from ..work.hashes import file_hash
+from ..work.records import file_hash
 from ..work.versions import package_versions
 from .folds import draw_parts
 from .options import ExperimentOptions, Fusion

@@ -30,11 +30,10 @@ from ..errors import HarpError
 from ..models.loading import choose_device, model_fingerprint
 from ..ranking import HarpReranker
 from ..work.artifact import Artifact, OverwriteRules, Provenance
-from ..work.hashes import file_hash
 from ..work.lock import one_writer
-from ..work.output_paths import refuse_input
+from ..work.records import file_hash
 from ..work.versions import scoring_versions
-from ..work.writing import remove_temporary_of, temporary_path
+from ..work.writing import refuse_input, remove_temporary_of, temporary_path
 from .options import RerankOptions
 from .runs import frame_text, ranked
 

@@ -21,8 +21,7 @@ from ..tasks.source import BuildSource
 from ..tasks.terms import stop_words
 from ..weights.options import WeightOptions
 from ..work.manifest import read_manifest
-from ..work.output_paths import refuse_special
-from ..work.writing import write_text
+from ..work.writing import refuse_special, write_text
 from .audit import TaskAudit, audit, audit_path
 from .groups import AuditedGroups, Observation, observe, page_units
 from .measurements import bm25_of

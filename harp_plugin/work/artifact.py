@@ -70,7 +70,7 @@ from .records import (
     read_record,
     write_record,
 )
-from .writing import TEMPORARY, remove_temporary_of, whole_file, whole_folder
+from .writing import TEMPORARY, kind_of, remove_temporary_of, whole_file, whole_folder
 
 __all__ = [
     "MANIFEST",
@@ -362,7 +362,7 @@ class Artifact:
             if path.is_symlink() or (
                 path.exists() and not (path.is_file() if is_file else path.is_dir())
             ):
-                raise HarpError(f"{path} is a {_kind_of(path)}: name another {self.rules.output}")
+                raise HarpError(f"{path} is a {kind_of(path)}: name another {self.rules.output}")
 
     def _refuse_damage(self, damage: str) -> None:
         if not self.rules.overwrite:
@@ -470,12 +470,6 @@ def _remove_empty(folder: Path) -> None:
     for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
         if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
             path.rmdir()
-
-
-def _kind_of(path: Path) -> str:
-    if path.is_symlink():
-        return "link"
-    return "folder" if path.is_dir() else "file" if path.is_file() else "device or the like"
 
 
 def _as_bytes(content: str | bytes) -> bytes:

@@ -11,14 +11,7 @@ from typing import Any
 
 from ..errors import HarpError
 
-__all__ = [
-    "MadeFrom",
-    "OverwriteRules",
-    "Provenance",
-    "keep_option",
-    "overwrite_option",
-    "refuse_changed",
-]
+__all__ = ["OverwriteRules", "Provenance"]
 
 _MOST_SHOWN = 3
 
@@ -108,39 +101,6 @@ class Provenance:
         raise HarpError(
             f"{path} was made by other package versions ({difference}): give "
             "--accept-other-versions to use it as it is, or --overwrite to make it again"
-        )
-
-    def can_use(self, path: Path, stored: Provenance, rules: OverwriteRules) -> bool:
-        """Decide what is done with earlier work: use it (True), or replace it (False)."""
-        self.refuse_replacing(path, stored, rules)
-        return self.agrees_with(stored, rules)
-
-
-MadeFrom = Provenance  # until all its users have an artifact
-
-
-def overwrite_option(work: str = "earlier work of harp") -> Any:
-    """Make the field of a command's options that lets it replace other work."""
-    text = f"Replace {work} that was made from something else or was changed since."
-    return field(default=False, metadata={"help": text})
-
-
-def keep_option() -> Any:
-    """Make the field of a command's options that lets it use work of other package versions."""
-    text = "Use work that other package versions have made as it is."
-    return field(default=False, metadata={"help": text})
-
-
-def refuse_changed(path: Path, rules: OverwriteRules) -> None:
-    """Refuse to replace a file that was changed after harp wrote it.
-
-    Raises:
-        HarpError: the rules do not allow to replace it.
-    """
-    if not rules.overwrite:
-        raise HarpError(
-            f"{path} has changed since it was written: move it away, name another "
-            f"{rules.output}, or give --overwrite to make it again"
         )
 
 

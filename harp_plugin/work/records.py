@@ -52,15 +52,12 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def read_own_record(
-    path: Path, output: str, *, together_with: Path | None = None
-) -> dict[str, Any]:
+def read_own_record(path: Path, output: str) -> dict[str, Any]:
     """Read a record where another program's file may lie.
 
     Args:
         path: the record.
         output: the option that names another path, for errors.
-        together_with: the file that the record describes, for errors.
 
     Raises:
         HarpError: the record is damaged, or harp did not write it.
@@ -68,9 +65,8 @@ def read_own_record(
     try:
         return read_record(path)
     except HarpError as error:
-        files = "it" if together_with is None else f"it with {together_with.name}"
         raise HarpError(
-            f"{error}, or {NOT_WRITTEN_BY_HARP}: move {files} away, or name another {output}"
+            f"{error}, or {NOT_WRITTEN_BY_HARP}: move it away, or name another {output}"
         ) from error
 
 

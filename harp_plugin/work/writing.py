@@ -7,13 +7,18 @@ import platform
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
 
+from ..errors import HarpError
+
 __all__ = [
     "TEMPORARY",
+    "kind_of",
+    "refuse_input",
+    "refuse_special",
     "remove_temporary",
     "remove_temporary_of",
     "sync",
@@ -75,6 +80,45 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync(path.parent)
+
+
+def refuse_special(path: Path, output: str) -> None:
+    """Refuse to write where something lies that is not a plain file.
+
+    Args:
+        path: where a file is to be written.
+        output: the option that names another path, for errors.
+
+    Raises:
+        HarpError: there is a folder, a link, a device or the like.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise HarpError(f"{path} is a {kind_of(path)}: name another {output}")
+
+
+def refuse_input(output: Path, inputs: Mapping[str, str | Path], option: str) -> None:
+    """Refuse to write to a file that is read.
+
+    Args:
+        output: a file to be written.
+        inputs: paths that are read, by what they are called.
+        option: the option that names another path, for errors.
+
+    Raises:
+        HarpError: the output is one of the inputs.
+    """
+    for name, path in inputs.items():
+        if output.resolve() == Path(path).resolve() or (
+            output.exists() and Path(path).exists() and output.samefile(path)
+        ):
+            raise HarpError(f"{output} is {name}: name another {option}")
+
+
+def kind_of(path: Path) -> str:
+    """Return what lies at a path, in a word."""
+    if path.is_symlink():
+        return "link"
+    return "folder" if path.is_dir() else "file" if path.is_file() else "device or the like"
 
 
 def temporary_path(path: Path) -> Path:

@@ -15,8 +15,7 @@ from ...collections.judged_queries import few_shot_order
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.lock import one_writer
-from ...work.output_paths import refuse_input
-from ...work.writing import remove_temporary
+from ...work.writing import refuse_input, remove_temporary
 from ..experiment import results_artifact, results_text
 from ..first_stage import FirstStage, first_stage, first_stages
 from ..folds import Fold, draw_parts, folds_of, read_parts

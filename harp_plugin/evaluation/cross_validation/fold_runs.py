@@ -19,7 +19,7 @@ from ...ranking.options import EnsembleOptions
 from ...training.finetune import FinetuneDataArguments
 from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST
-from ...work.hashes import file_hash
+from ...work.records import file_hash
 from ...work.versions import scoring_versions
 from ..folds import Fold
 from ..results import averages, measure_runs, parse_measures
