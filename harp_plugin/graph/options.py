@@ -62,7 +62,6 @@ class GraphOptions(Options):
 
     @property
     def deciding(self) -> dict[str, Any]:
-        """The options that decide the tables: some only where they are not at their default."""
-        without_effect = set() if self.held_out_links else {*_HELD_OUT}
-        without_effect |= {"same_site_links"} if self.same_site_links == "keep" else set()
-        return {n: v for n, v in asdict(self).items() if n not in without_effect}
+        """The options that decide the tables: those of held-out links only where links are."""
+        without_effect = () if self.held_out_links else _HELD_OUT
+        return {name: value for name, value in asdict(self).items() if name not in without_effect}

@@ -67,12 +67,14 @@ class _Shard(NamedTuple):
 
 
 def _check(request: BuildRequest) -> None:
-    """Check that hosts do not share what counts the words of all pages first."""
-    weighting = request.of(WeightOptions).weighting
-    if request.world > 1 and weighting != "attention":
+    """Check that the device is there, and that hosts do not share what counts words first."""
+    options = request.of(WeightOptions)
+    if options.needs_model:
+        choose_device(request.worker_device)
+    if request.world > 1 and options.weighting != "attention":
         raise HarpError(
-            f"--weighting {weighting} counts the words of all pages first: let one host do it, "
-            "without --rank and --world"
+            f"--weighting {options.weighting} counts the words of all pages first: let one host do "
+            "it, without --rank and --world"
         )
 
 

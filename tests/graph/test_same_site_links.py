@@ -55,8 +55,3 @@ def test_a_corpus_of_one_site_keeps_its_links_and_says_so(crawl, caplog):
     assert "link between two pages of one site" not in manifest["drops"]
     assert len(read_table(folder / "graph" / "anchors")) == 2
     assert "--same-site-links drop drops nothing: all pages are of one site" in caplog.text
-
-
-def test_a_graph_of_before_the_filter_is_still_of_the_same_settings():
-    assert "same_site_links" not in GraphOptions().deciding
-    assert GraphOptions(same_site_links="drop").deciding["same_site_links"] == "drop"
