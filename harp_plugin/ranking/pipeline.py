@@ -125,7 +125,7 @@ class HarpPipeline(ComparedTransformer):
         """Load a pipeline that `save` wrote. Other versions of packages are told in the log.
 
         Args:
-            folder: where the file lies; a path, or a URL in an object store.
+            folder: where the file lies; a path or a URL.
 
         Raises:
             HarpError: there is none, it is damaged or of a later release, a model or an index is

@@ -183,7 +183,7 @@ def finetune(
             `harp_plugin.evaluation.training` makes it.
 
     Returns:
-        The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
+        The output folder: the trained checkpoint, ``manifest.json`` and ``training_log.json``.
 
     Raises:
         HarpError: the recipe, the model or the data have an error, or ``output_dir`` holds the work

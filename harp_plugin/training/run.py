@@ -55,7 +55,7 @@ def train(
         teacher: scores the pairs; needed if ``teacher`` is named.
 
     Returns:
-        The output folder: the trained checkpoint, ``harp_manifest.json`` and ``training_log.json``.
+        The output folder: the trained checkpoint, ``manifest.json`` and ``training_log.json``.
 
     Raises:
         HarpError: the recipe, the model or the build has an error, or ``output_dir`` holds the work

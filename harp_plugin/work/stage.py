@@ -23,17 +23,13 @@ from .records import changed_file, read_record, write_record
 from .versions import package_versions
 from .writing import remove_temporary
 
-__all__ = ["SHARDS", "EmptyStageError", "Stage"]
+__all__ = ["SHARDS", "Stage"]
 
 SHARDS = "shards"
 """Name of the folder with a record of each finished shard."""
 _OWN = rf"{SHARDS}/[^/]*\.json|[^/]+/(part|train|from)-[^/]*\.(parquet|jsonl)"
 
 logger = logging.getLogger(__name__)
-
-
-class EmptyStageError(HarpError):
-    """A stage has written no row at all, or none of a table that must not be empty."""
 
 
 class Stage:
@@ -190,11 +186,11 @@ class Stage:
             more: further entries of the manifest.
 
         Raises:
-            EmptyStageError: the stage has written no row at all, or none of the needed table.
+            HarpError: the stage has written no row at all, or none of the needed table.
         """
         rows, drops = self.counts()
         if not (rows[needed] if needed else any(rows.values())):
-            raise EmptyStageError(self._nothing_written(drops))
+            raise HarpError(self._nothing_written(drops))
         files = {
             name: entry
             for name, entry in self._files().items()

@@ -70,9 +70,7 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     assert all(f"\n{row} " in output for row in rows)
     assert str(folder / "evaluation" / "report.html") in output
     assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
-    manifests = [
-        json.loads((folder / name / "harp_manifest.json").read_text()) for name in MODELS[:2]
-    ]
+    manifests = [json.loads((folder / name / "manifest.json").read_text()) for name in MODELS[:2]]
     links, queries = (manifest["recipe"] for manifest in manifests)
     assert links["teacher"] == f"cosine:{links['model']}"
     assert queries["losses"] == {"lce": 1} and "teacher" not in queries
