@@ -29,7 +29,7 @@ STAGES = {
     "corpus": "corpus.build:build_corpus",
     "graph": "graph.build:build_graph",
     "examples": "tasks.build:build_examples",
-    "words": "weights.words_stage:build_words",
+    "words": "weights.collection:build_words",
     "weights": "weights.build:build_weights",
     **{f"{kind}_negatives": f"negatives.{kind}:build_{kind}_negatives" for kind in HARD_NEGATIVES},
     "query_likeness": "negatives.query_likeness:build_query_likeness",

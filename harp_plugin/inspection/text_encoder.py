@@ -11,9 +11,9 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
+from ..models.devices import one_thread
 from ..models.loading import load_tokenizer, without_notices
 from ..weights.encoders import load_encoder
-from ..weights.workers import one_thread
 
 __all__ = ["MOST_TOKENS", "TextEncoder"]
 

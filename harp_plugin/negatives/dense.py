@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import HarpError
+from ..models.devices import default_dtype
 from ..models.loading import choose_device
 from ..ranking.dense.encoder import Encoder
 from ..ranking.dense.index import DenseIndex
-from ..weights.attention import default_dtype
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.stage import Stage
 from .mining import Ranker, Ranking, mine, rank, recorded_options

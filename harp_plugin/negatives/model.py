@@ -9,11 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import HarpError
+from ..models.devices import (
+    default_dtype,
+    device_queue,
+    one_thread,
+    own_device,
+    take_device,
+    worker_devices,
+)
 from ..models.loading import choose_device, model_fingerprint
 from ..ranking.scorer import Scorer
-from ..weights.attention import default_dtype
 from ..weights.options import DTYPES
-from ..weights.workers import device_queue, one_thread, own_device, take_device, worker_devices
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.manifest import read_manifest, table_files
 from ..work.parquet import read_batches

@@ -13,8 +13,8 @@ from ..corpus.sentences import split_sentences
 from ..corpus.tree import Tree, section_tree
 from ..errors import HarpError
 from ..text import normalize_anchor, query_passage
+from ..weights.collection import open_words
 from ..weights.language_model import LanguageModel
-from ..weights.words_stage import open_words
 from ..work.artifact import MANIFEST
 from ..work.manifest import read_manifest
 from ..work.mapped import MappedTable, open_table

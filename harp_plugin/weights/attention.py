@@ -15,13 +15,14 @@ import numpy as np
 import torch
 
 from ..errors import HarpError
+from ..models.devices import default_dtype
 from ..models.loading import choose_device, load_tokenizer, longest_input
 from .encoders import load_encoder
 from .tokens import TokenizedTexts, Tokenizer
 from .weighed_texts import WeighedTexts
 from .words import Span, ragged
 
-__all__ = ["AttentionWeigher", "default_dtype"]
+__all__ = ["AttentionWeigher"]
 
 _NO_LIMIT = 8192
 _TRIM_EVERY = 4
@@ -53,8 +54,8 @@ class AttentionWeigher:
         UserWarning: the model's architecture has no fast path.
 
     Raises:
-        HarpError: the device cannot be used, the model cannot be loaded, or it is no encoder whose
-            tokenizer begins a text with [CLS] and tells character offsets.
+        HarpError: the device cannot be used, the model cannot be loaded, or it is not an encoder
+            whose tokenizer begins a text with [CLS] and tells character offsets.
     """
 
     def __init__(
@@ -114,10 +115,10 @@ class AttentionWeigher:
     def _batches(self, lengths: np.ndarray) -> Iterator[np.ndarray]:
         order = np.argsort(lengths, kind="stable")
         first = tokens = 0
-        for place, length in enumerate(lengths[order].tolist()):
+        for index, length in enumerate(lengths[order].tolist()):
             if tokens and tokens + length > self.batch_tokens:
-                yield order[first:place]
-                first, tokens = place, 0
+                yield order[first:index]
+                first, tokens = index, 0
             tokens += length
         if first < len(order):
             yield order[first:]
@@ -147,18 +148,12 @@ def _needed_rows(
     counts = texts.piece_starts[anchor_starts[batch + 1]] - first
     rows = np.zeros((len(batch), 1 + int(counts.max(initial=0))), dtype=np.int64)
     text = np.repeat(np.arange(len(batch)), counts)
-    place = 1 + ragged(np.zeros_like(counts), counts)
-    rows[text, place] = texts.pieces[ragged(first, counts)]
-    return rows, (text, place)
+    row = 1 + ragged(np.zeros_like(counts), counts)
+    rows[text, row] = texts.pieces[ragged(first, counts)]
+    return rows, (text, row)
 
 
 def _give_back_memory() -> None:
     """Return freed memory to the system: glibc keeps the memory of tensors of changing sizes."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)
-
-
-def default_dtype(device: torch.device) -> str:
-    """Return bfloat16 for a GPU that has it, else float32, which is the same on every machine."""
-    has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bfloat16" if has_bfloat16 else "float32"

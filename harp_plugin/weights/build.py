@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,41 +14,38 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..errors import HarpError
+from ..models.devices import (
+    default_dtype,
+    device_queue,
+    one_thread,
+    own_device,
+    take_device,
+    worker_devices,
+)
 from ..models.loading import choose_device, model_fingerprint
-from ..work.build_stage import BuildRequest, BuildStage, StageOptions
-from ..work.manifest import read_manifest, table_files
-from ..work.map_shards import map_shards
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
+from ..work.manifest import table_files
 from ..work.parquet import ShardFile, read_batches, write_table
 from ..work.sql.steps import PACKAGES
 from ..work.stage import Stage
-from .attention import AttentionWeigher, default_dtype
+from .attention import AttentionWeigher
 from .chunks import Chunk, Weigher, graph_tables, lead_chunks, sentence_chunks, weigh_chunks
 from .collection import COLLECTION, COUNTED, Collection, WordCounts, add_up_counts, count_words
 from .contrast import Contrast, attention_to_words, saturated, shares_in_texts
+from .encoders import NO_FAST_PATH
 from .language_model import LanguageModelWeigher
-from .options import DTYPES, SATURATION, WeightOptions
-from .tables import (
+from .options import DTYPES, WeightOptions
+from .weighed_texts import (
     PAGE_ATTENTION,
     TABLES,
+    WeighedTexts,
     anchor_batch,
     attention_batch,
     beyond_storage,
     read_attention,
     text_batch,
 )
-from .weighed_texts import WeighedTexts
 from .words import LONGEST, find_distinct_words
-from .workers import (
-    count_texts,
-    counted_in,
-    device_queue,
-    load_weigher,
-    one_thread,
-    own_device,
-    share_count,
-    take_device,
-    worker_devices,
-)
 
 __all__ = ["build_weights"]
 
@@ -63,6 +61,7 @@ class _Shard(NamedTuple):
     options: WeightOptions
     device: str | None
     stage: Stage
+    quiet: bool
     collection: Collection | None = None
 
 
@@ -106,22 +105,23 @@ def _weigh(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
     the model's number of attention heads.
     """
     directory, device = request.directory, request.worker_device
-    options = replace(request.of(WeightOptions), dtype=stage.options.get("dtype"))
+    options = replace(request.of(WeightOptions), **stage.options)
     heads, devices = LanguageModelWeigher.heads, ["cpu"] * request.workers
     if options.needs_model:
-        weigher = load_weigher(options, device)
+        weigher = _load_weigher(options, device)
         heads, devices = weigher.heads, worker_devices(weigher.device, request.workers)
     graph_tables(directory)
     files = zip(
         *(table_files(directory / "corpus", t) for t in ("pages", "sentences")), strict=True
     )
     shards = [
-        _Shard(pages.path.stem, pages, sentences, directory, options, device, stage)
+        _Shard(pages.path.stem, pages, sentences, directory, options, device, stage, request.quiet)
         for pages, sentences in files
     ]
     more: dict[str, Any] = {"heads": heads}
+    over_shards = partial(_over_shards, stage, request, devices)
     if options.weighting != "attention":
-        _over_shards(_count_shard, shards, devices, "words", request)
+        over_shards(_count_shard, {_counted(shard): shard for shard in shards})
         texts = add_up_counts(stage, request.engine, request.workers)
         cache = directory / "mapped" / "weights-collection"
         collection = Collection.open(stage.table(COLLECTION), texts, cache)
@@ -129,8 +129,8 @@ def _weigh(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
         more["collection"] = {"texts": collection.texts, "words": collection.sums["occurrences"]}
         if options.weighting == "language-model":
             more["collection"]["dirichlet_mu"] = _mu(options, collection)
-    _over_shards(_write_shard, shards, devices, "weights", request)
-    return more if all(stage.shard_done(shard.name) for shard in shards) else None
+    are_finished = over_shards(_write_shard, {shard.name: shard for shard in shards})
+    return more if are_finished else None
 
 
 def _with_dtypes(options: WeightOptions, device: str | None) -> list[WeightOptions]:
@@ -142,45 +142,56 @@ def _with_dtypes(options: WeightOptions, device: str | None) -> list[WeightOptio
 
 
 def _over_shards(
-    fn: Callable[[_Shard], None],
-    shards: list[_Shard],
-    devices: list[str],
-    what: str,
+    stage: Stage,
     request: BuildRequest,
-) -> None:
-    """Apply ``fn`` to the shards of this host that it has not finished."""
-    stage, directory, engine = shards[0].stage, shards[0].directory, request.engine
-    shards = shards[request.rank :: request.world]
-    unfinished = [shard for shard in shards if not stage.shard_done(_mark(what, shard))]
-    texts = _texts(directory, what) // request.world
-    bar = tqdm(
-        total=texts,
-        initial=texts * (len(shards) - len(unfinished)) // max(1, len(shards)),
-        unit="text",
-        desc=what,
-        disable=request.quiet,
+    devices: list[str],
+    fn: Callable[[_Shard], None],
+    shards: dict[str, _Shard],
+) -> bool:
+    """Apply ``fn`` to the shards that are not finished, each worker with a device of its own."""
+    return finish_shards(
+        stage,
+        request,
+        fn,
+        shards,
+        workers=len(devices),
+        engine=request.engine,
+        begin=_begin,
+        arguments=(device_queue(devices),),
     )
-    with bar, counted_in(bar) as count:
-        begin = (_begin, device_queue(devices), count)
-        for _ in map_shards(fn, unfinished, engine, min(len(devices), len(unfinished)), *begin):
-            if engine.is_spark:
-                count_texts(texts // len(shards))
 
 
-def _begin(free_devices: Any, count: Any) -> None:
-    take_device(free_devices)
-    share_count(count)
+def _begin(devices: Any) -> None:
+    """Begin a worker, which leaves warnings to the main process."""
+    take_device(devices)
+    warnings.filterwarnings("ignore", f".*{NO_FAST_PATH}", UserWarning)
 
 
-def _texts(directory: Path, what: str) -> int:
-    """Return how many texts are weighed, or a few more: pages without in-links are left out."""
-    rows = read_manifest(directory / "graph")["rows"]
-    return rows["documents"] + (rows["sentence_anchors"] if what == "weights" else 0)
+def _counted(shard: _Shard) -> str:
+    """Return the name under which a stage notes a shard whose words are counted."""
+    return f"words-{shard.name}"
 
 
-def _mark(what: str, shard: _Shard) -> str:
-    """Return the name under which a stage notes a finished shard."""
-    return shard.name if what == "weights" else f"{what}-{shard.name}"
+@lru_cache(maxsize=1)
+def _loaded(**options: Any) -> AttentionWeigher:
+    return AttentionWeigher(**options)
+
+
+def _load_weigher(options: WeightOptions, device: str | None) -> AttentionWeigher:
+    """Return the model that weighs. It is loaded once in a process."""
+    names = ("model", "batch_tokens", "unit", "anchor_row", "dtype")
+    return _loaded(device=device, **{name: getattr(options, name) for name in names})
+
+
+def _weighed(
+    shard: _Shard, weigher: Weigher, chunks: Iterable[Chunk]
+) -> Iterator[tuple[Chunk, WeighedTexts]]:
+    """Weigh chunks, with a bar of texts where this process is not one of several."""
+    is_silent = shard.quiet or bool(own_device)
+    with tqdm(desc=shard.name, unit="text", leave=False, disable=is_silent) as bar:
+        for chunk, weighed in weigh_chunks(weigher, chunks):
+            yield chunk, weighed
+            bar.update(len(chunk.texts))
 
 
 def _mu(options: WeightOptions, collection: Collection) -> float:
@@ -188,7 +199,7 @@ def _mu(options: WeightOptions, collection: Collection) -> float:
 
 
 def _attention(shard: _Shard) -> AttentionWeigher:
-    return load_weigher(shard.options, own_device[0] if own_device else shard.device)
+    return _load_weigher(shard.options, own_device[0] if own_device else shard.device)
 
 
 def _weigher(shard: _Shard) -> Weigher:
@@ -196,9 +207,9 @@ def _weigher(shard: _Shard) -> Weigher:
     if collection is None:
         return _attention(shard)
     if options.weighting == "language-model":
-        background = partial(collection.background, counted=options.background or "occurrences")
+        background = partial(collection.background, counted=options.background)
         return LanguageModelWeigher(_mu(options, collection), background)
-    return Contrast(_attention(shard), options.saturation or SATURATION, collection.surprise)
+    return Contrast(_attention(shard), options.saturation, collection.surprise)
 
 
 @one_thread()
@@ -211,7 +222,7 @@ def _count_shard(shard: _Shard) -> None:
         files = [count_words((chunk.texts for chunk in leads), counted)]
     else:
         files = _count_attention(shard, leads, counted, drops)
-    shard.stage.finish_shard(_mark("words", shard), {}, +drops, files)
+    shard.stage.finish_shard(_counted(shard), {}, +drops, files)
 
 
 def _count_attention(
@@ -220,15 +231,14 @@ def _count_attention(
     """Count the words of leads with the probability of each by attention (B-PROP)."""
     options = shard.options
     counts, batches = WordCounts(), []
-    for chunk, weighed in weigh_chunks(_attention(shard), leads):
+    for chunk, weighed in _weighed(shard, _attention(shard), leads):
         words = find_distinct_words(chunk.texts, weighed.words)
         attention = attention_to_words(weighed.cls, words)
-        mass = saturated(attention, options.saturation or SATURATION)
+        mass = saturated(attention, options.saturation)
         if options.random_distribution != "pooled":
             mass = shares_in_texts(mass, words)
         counts.add(len(weighed), words, mass)
         batches.append(attention_batch(chunk.ids, weighed))
-        count_texts(len(chunk.texts))
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
     kept = shard.stage.folder / _PAGE_ATTENTION / counted.name
     return [write_table(kept, PAGE_ATTENTION, batches), counts.write(counted)]
@@ -242,7 +252,7 @@ def _write_shard(shard: _Shard) -> None:
     limit = "the model's limit" if shard.options.needs_model else f"{LONGEST:,} characters"
     drops: Counter[str] = Counter()
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
-    for chunk, weighed in weigh_chunks(weigher, sentence_chunks(shard.sentences, tables)):
+    for chunk, weighed in _weighed(shard, weigher, sentence_chunks(shard.sentences, tables)):
         words = weighed.words
         drops[f"sentence cut at {limit}"] += int(words.cut.sum())
         drops[f"sentence {_BEYOND}"] += int(beyond_storage(weighed).sum())
@@ -251,18 +261,16 @@ def _write_shard(shard: _Shard) -> None:
         drops["anchor without a token"] += int((outside & ~in_cut).sum())
         batches["sentence_weights"].append(text_batch(chunk.ids, weighed))
         batches["anchor_weights"].append(anchor_batch(chunk.anchors, weighed))
-        count_texts(len(chunk.texts))
     leads = lead_chunks(shard.pages, tables)
     pages = (
         _contrasted(weigher, leads, shard.stage.folder / _PAGE_ATTENTION / file)
         if isinstance(weigher, Contrast)
-        else weigh_chunks(weigher, leads)
+        else _weighed(shard, weigher, leads)
     )
     for chunk, weighed in pages:
         drops[f"page cut at {limit}"] += int(weighed.words.cut.sum())
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
-        count_texts(len(chunk.texts))
     files = {
         name: write_table(shard.stage.folder / name / file, schema, batches[name])
         for name, schema in TABLES.items()

@@ -1,20 +1,26 @@
-"""How often each word occurs in a collection of texts: counted by shards, added up, looked up."""
+"""How often each word occurs in a collection of texts: counted by shards, added up, looked up.
+
+The stage ``words`` counts the words of all documents; PROP draws from them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..sampling import stable_id
-from ..work.mapped import MappedTable
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
+from ..work.manifest import read_manifest, table_files
+from ..work.mapped import MappedTable, open_table
 from ..work.parquet import ShardFile, read_batches, read_schema, write_table
 from ..work.sql.engine import EngineOptions
-from ..work.sql.steps import Step, run_steps
+from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
 from .words import DistinctWords, find_distinct_words, find_words
 
@@ -23,13 +29,27 @@ if TYPE_CHECKING:
 
     from ..work.sql.steps import Tables
 
-__all__ = ["COLLECTION", "COUNTED", "Collection", "WordCounts", "add_up_counts", "count_words"]
+__all__ = [
+    "COLLECTION",
+    "COUNTED",
+    "DOCUMENTS_PER_SHARD",
+    "Collection",
+    "WordCounts",
+    "add_up_counts",
+    "build_words",
+    "count_words",
+    "open_words",
+]
 
 COUNTED = "counted"
 """The temporary table that holds the counts of each shard."""
 COLLECTION = "collection"
 """The table that holds their sums."""
 
+DOCUMENTS_PER_SHARD = 20_000
+"""The most documents of a shard."""
+_BATCH = 512
+_COLUMNS = ["id", "title", "lead"]
 _TEXTS = b"texts"
 _SUMS = ("occurrences", "documents", "mass")
 _COUNTS = pa.schema(
@@ -66,8 +86,8 @@ class WordCounts:
         rows = zip(*(column.tolist() for column in columns), strict=True)
         for word, values in zip(words.vocabulary, rows, strict=True):
             sums = self._sums.setdefault(word, [0, 0, 0])
-            for place, value in enumerate(values):
-                sums[place] += value
+            for index, value in enumerate(values):
+                sums[index] += value
 
     def write(self, path: Path) -> ShardFile:
         """Write the sums as a table, and the number of texts into its schema.
@@ -164,7 +184,7 @@ class Collection:
         return self._values(words, counted) / max(1, self.sums[counted])
 
     def surprise(self, words: Sequence[str]) -> np.ndarray:
-        """Return -log2 of each word's share of the mass; without any, a word counts as rarest."""
+        """Return -log2 of each word's fraction of the mass; a word without any counts as rarest."""
         masses = np.maximum(self._values(words, "mass"), self.least_mass)
         return np.log2(max(1, self.sums["mass"])) - np.log2(masses)
 
@@ -175,3 +195,60 @@ class Collection:
         if in_table.any():
             values[in_table] = self.table.take(rows[in_table], column).to_numpy()
         return values
+
+
+def _options(request: BuildRequest) -> StageOptions:
+    return StageOptions({"documents_per_shard": DOCUMENTS_PER_SHARD}, packages=PACKAGES)
+
+
+def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
+    """Count the words of all documents, lower-cased, shard by shard.
+
+    It writes the table ``collection`` as `WordCounts.write` does.
+    PROP's collection is all documents, each once. The weights stage counts words too, but only
+    those of documents that links lead to, for it weighs no others; so its counts differ. The
+    manifest's ``texts`` is the number of documents.
+    """
+    directory, size = request.directory, DOCUMENTS_PER_SHARD
+    open_table(directory, "corpus", "pages", _COLUMNS)  # verifies it once for all workers
+    documents = open_table(directory, "graph", "documents")
+    parts = (documents.ids[first : first + size] for first in range(0, len(documents), size))
+    finish_shards(
+        stage,
+        request,
+        partial(_count_shard, directory=directory, stage=stage),
+        {_name(part): part for part in parts},
+        workers=request.workers,
+        engine=request.engine,
+    )
+    return {"needed": COLLECTION, "texts": add_up_counts(stage, request.engine, request.workers)}
+
+
+def open_words(directory: Path) -> Collection:
+    """Open the words of all documents of a build.
+
+    Args:
+        directory: the folder of the build.
+
+    Raises:
+        HarpError: the stage is unfinished or damaged.
+    """
+    folder = directory / "words"
+    texts = read_manifest(folder)["texts"]
+    files = table_files(folder, COLLECTION)
+    return Collection.open(files, texts, directory / "mapped" / "words-collection")
+
+
+def _name(documents: np.ndarray) -> str:
+    return f"from-{documents[0]:019d}"
+
+
+def _count_shard(documents: np.ndarray, *, directory: Path, stage: Stage) -> None:
+    pages = open_table(directory, "corpus", "pages", _COLUMNS)
+    parts = (documents[first : first + _BATCH] for first in range(0, len(documents), _BATCH))
+    leads = (pages.take(pages.rows(part), "lead").to_pylist() for part in parts)
+    file = count_words(leads, stage.folder / COUNTED / f"{_name(documents)}.parquet")
+    stage.finish_shard(_name(documents), {}, {}, [file])
+
+
+build_words = BuildStage("words", ("corpus", "graph"), _options, _count_words, temporary=(COUNTED,))

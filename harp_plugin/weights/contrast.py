@@ -19,8 +19,8 @@ def attention_to_words(attention: np.ndarray, words: DistinctWords) -> np.ndarra
     """Sum attention over the repeats of each word.
 
     Args:
-        attention: to each place of a word, of shape (words,).
-        words: the words at these places.
+        attention: to each occurrence of a word, of shape (words,).
+        words: the words that occur there.
 
     Returns:
         float64 of shape (distinct,).
@@ -44,12 +44,12 @@ class Contrast:
 
     The attention a of [CLS], summed over equal words, is saturated to a / (a + k) and normalized:
     P(w|D). The random distribution P(w|R) is the expectation of P(w|D) over the collection. The
-    weight of w is -P(w|D) log2 P(w|R), shared among its places by their attention, so that repeats
-    sum up to it. From these weights B-PROP draws by a softmax of temperature 1.
+    weight of w is -P(w|D) log2 P(w|R), divided among its occurrences by their attention, so that
+    repeats sum up to it. From these weights B-PROP draws by a softmax of temperature 1.
 
     This follows the authors' released code (github.com/Albert-Ma/PROP, folder bprop, k = 0.01, its
     default method ``entropy``) and its description; the paper's own equations could not be
-    consulted. Four things differ. Special tokens are no words here; there [CLS] and [SEP] are part
+    consulted. Four things differ. Special tokens are not words here; there [CLS] and [SEP] are part
     of both distributions. A word's attention is the sum over its wordpieces; there the first's.
     The expectation is over normalized distributions, as the description says; there over saturated
     attention, normalized afterwards (``random_distribution="pooled"``). A word that the collection

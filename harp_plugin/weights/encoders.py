@@ -64,7 +64,7 @@ def load_encoder(model: str, device: torch.device, dtype: torch.dtype) -> Encode
         UserWarning: it cannot pack; weights come from ``output_attentions``, slowly.
 
     Raises:
-        HarpError: the model cannot be loaded, or is no encoder.
+        HarpError: the model cannot be loaded, or is not an encoder.
     """
     config = load_pretrained(AutoConfig, model)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
@@ -164,21 +164,21 @@ class _LastLayer(Exception):
             part = slice(first, first + step)
             lengths, starts = packing.lengths[part, None], packing.starts[part, None]
             width = int(lengths[-1, 0])
-            places = np.arange(width)
-            keys = self._gather(self.key, starts + np.minimum(places, lengths - 1))
+            indexes = np.arange(width)
+            keys = self._gather(self.key, starts + np.minimum(indexes, lengths - 1))
             queries = self._gather(self.query, starts + rows[part])
             scores = queries @ keys.transpose(-1, -2) * self.scale
-            hidden = places[None, None] >= lengths[..., None]
+            hidden = indexes[None, None] >= lengths[..., None]
             if self.window is not None:
-                hidden = hidden | (abs(places - rows[part, :, None]) >= self.window)
+                hidden = hidden | (abs(indexes - rows[part, :, None]) >= self.window)
             unseen = torch.from_numpy(hidden).to(scores.device)[:, None]
             attention = scores.masked_fill_(unseen, float("-inf")).softmax(-1).mean(1)
             out[part, :, :width] = attention.cpu().numpy()
         return out
 
-    def _gather(self, states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
-        """Return states at these places, of shape (texts, heads, places, width)."""
-        index = torch.from_numpy(places).to(states.device)
+    def _gather(self, states: torch.Tensor, indexes: np.ndarray) -> torch.Tensor:
+        """Return states at these indexes, of shape (texts, heads, indexes, width)."""
+        index = torch.from_numpy(indexes).to(states.device)
         return states[index].transpose(1, 2).float()
 
 

@@ -50,20 +50,20 @@ class LanguageModel:
 
     The vocabulary V is the words of the collection without rare words and without those of a stop
     list. Only words of V are counted in |D|, P(w|C) and μ. A word is drawn by P(w|D) times the
-    chance that subsampling keeps it, min(1, √(t / f)) with f its share of all occurrences
+    chance that subsampling keeps it, min(1, √(t / f)) with f its fraction of all occurrences
     (word2vec), as the authors' code does by rejection.
 
     Args:
         collection: the words of all documents.
         mu: μ; None takes the mean number of words of a document.
-        background: whether P(w|C) is a word's share of the ``occurrences`` or of the ``documents``.
+        background: P(w|C) is a word's fraction of the ``occurrences`` or of the ``documents``.
         least: a word with fewer occurrences is not in V.
         left_out: these words are not in V.
         subsampling: the threshold t; 0 subsamples nothing.
         is_uniform: draw every word of V alike (the ablation ``random`` of PROP).
 
     Attributes:
-        words: the vocabulary; the number of a word is its place in this list.
+        words: the vocabulary; the number of a word is its index in this list.
         background: P(w|C) of each word, float64 of shape (words,).
         keep: the chance that subsampling keeps each word, float64 of shape (words,).
         cumulative: the running sum of ``background * keep``, float64 of shape (words,).
@@ -134,13 +134,13 @@ class DocumentModel:
         mass = own_mass + model.mu * background[-1]
         if not mass:
             return None
-        place = rng.random(size) * mass
-        inside = np.searchsorted(self._cumulative, place, side="right")
-        beyond = (place - own_mass) / (model.mu or 1.0)
+        at = rng.random(size) * mass
+        inside = np.searchsorted(self._cumulative, at, side="right")
+        beyond = (at - own_mass) / (model.mu or 1.0)
         outside = np.searchsorted(background, beyond, side="right")
         last = np.minimum(inside, len(self._numbers) - 1)
         own = self._numbers[last] if self.length else 0
-        return np.where(place < own_mass, own, np.minimum(outside, len(background) - 1))
+        return np.where(at < own_mass, own, np.minimum(outside, len(background) - 1))
 
     def log_likelihood(self, drawn: np.ndarray) -> float:
         """Return log P(S|D) of drawn words (PROP, eq. 2 and 3); -inf where P(S|D) is 0.
@@ -161,8 +161,8 @@ class DocumentModel:
 class LanguageModelWeigher:
     """Weighs words by P(w|D) with Dirichlet smoothing (PROP, eq. 3).
 
-    A document D holds the word w tf times. The weight of each of these places is P(w|D) / tf, so
-    that repeats sum up to P(w|D). The weights of a text are then scaled to a sum of 1, so that
+    A document D holds the word w tf times. The weight of each occurrence is P(w|D) / tf, so that
+    repeats sum up to P(w|D). The weights of a text are then scaled to a sum of 1, so that
     float16 holds them; no draw by plain normalization is changed by that. A sentence is a document
     of its own. An anchor has no weights of its own: its row is its sentence's weights.
 
@@ -180,12 +180,6 @@ class LanguageModelWeigher:
     def __init__(self, mu: float, background: Callable[[Sequence[str]], np.ndarray]) -> None:
         self.mu = mu
         self.background = background
-
-    def weigh(
-        self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> WeighedTexts:
-        """Weigh texts, as `harp_plugin.weights.attention.AttentionWeigher.weigh` does."""
-        return self.weigh_tokenized(self.tokenize(texts, anchors))
 
     def tokenize(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None

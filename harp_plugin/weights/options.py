@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from ..errors import HarpError
 from ..options import Count, Interval, Options, flag, option
 
-__all__ = ["DTYPES", "SATURATION", "WeightOptions"]
+__all__ = ["DTYPES", "WeightOptions"]
 
-SATURATION = 0.01
-_Dtype = Literal["float32", "bfloat16"]
-DTYPES: tuple[_Dtype, ...] = get_args(_Dtype)
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "language-model": {"dirichlet_mu": None, "background": "occurrences"},
-    "contrastive": {"saturation": SATURATION, "random_distribution": "mean"},
+Dtype: TypeAlias = Literal["float32", "bfloat16"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+_WEIGHTINGS = {
+    "dirichlet_mu": "language-model",
+    "background": "language-model",
+    "saturation": "contrastive",
+    "random_distribution": "contrastive",
 }
-"""Options that belong to one weighting, with their defaults."""
-_OPTIONS_OF_MODELS = ("model", "unit", "anchor_row", "batch_tokens", "dtype")
+_OPTIONS_OF_MODELS = {"model", "unit", "anchor_row", "batch_tokens", "dtype"}
 
 
 @dataclass(kw_only=True)
@@ -49,7 +49,7 @@ class WeightOptions(Options):
     batch_tokens: Count | None = option(
         None, "How many tokens a forward pass has (default: 2048 on a CPU, 65536 on a GPU)."
     )
-    dtype: _Dtype | None = option(
+    dtype: Dtype | None = option(
         None,
         "Type of the numbers that the encoder computes with (default: bfloat16 on a GPU, float32 "
         "on a CPU).",
@@ -59,43 +59,42 @@ class WeightOptions(Options):
         "language-model: the parameter μ of Dirichlet smoothing (default: the mean length of a "
         "lead).",
     )
-    background: Literal["occurrences", "documents"] | None = option(
-        None,
-        "language-model: P(w|C) counts the occurrences of a word, or the documents that have it "
-        "(default: occurrences).",
+    background: Literal["occurrences", "documents"] = option(
+        "occurrences",
+        "language-model: P(w|C) counts the occurrences of a word, or the documents that have it.",
     )
-    saturation: Annotated[float, Interval(gt=0)] | None = option(
-        None,
-        "contrastive: the parameter k of the saturated attention a / (a + k) (default: 0.01).",
+    saturation: Annotated[float, Interval(gt=0)] = option(
+        0.01, "contrastive: the parameter k of the saturated attention a / (a + k)."
     )
-    random_distribution: Literal["mean", "pooled"] | None = option(
-        None,
+    random_distribution: Literal["mean", "pooled"] = option(
+        "mean",
         "contrastive: the random distribution is the mean of the documents' distributions, or is "
-        "that of their attention added up (default: mean).",
+        "that of their attention added up.",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for weighting, defaults in _DEFAULTS.items():
-            for name, default in defaults.items():
-                if self.weighting == weighting and getattr(self, name) is None:
-                    setattr(self, name, default)
-                elif self.weighting != weighting and getattr(self, name) is not None:
-                    raise HarpError(
-                        f"{flag(name)} belongs to --weighting {weighting}, not to "
-                        f"{self.weighting}: leave it out"
-                    )
-        if not self.needs_model and self.unit != "word":
+        for name in self._unused():
+            weighting = _WEIGHTINGS.get(name)
+            if weighting and getattr(self, name) != getattr(WeightOptions, name):
+                raise HarpError(
+                    f"{flag(name)} belongs to --weighting {weighting}, not to {self.weighting}: "
+                    "leave it out"
+                )
+        if self.weighting == "language-model" and self.unit != "word":
             raise HarpError(f"--unit {self.unit}: the language model is one of words: leave it out")
 
     @property
     def needs_model(self) -> bool:
-        """Whether an encoder is needed to weigh."""
+        """Return whether an encoder is needed to weigh."""
         return self.weighting != "language-model"
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that change the result."""
-        unused = {n for key in _DEFAULTS.keys() - {self.weighting} for n in _DEFAULTS[key]}
-        if not self.needs_model:
-            unused.update(_OPTIONS_OF_MODELS)
+        unused = self._unused()
         return {name: value for name, value in asdict(self).items() if name not in unused}
+
+    def _unused(self) -> set[str]:
+        """Return the options that this way of weighing does not read."""
+        others = {name for name, kind in _WEIGHTINGS.items() if kind != self.weighting}
+        return others if self.needs_model else others | _OPTIONS_OF_MODELS

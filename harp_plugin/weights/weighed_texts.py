@@ -1,42 +1,52 @@
-"""Weights of many texts' words, as flat arrays."""
+"""Weights of many texts' words, as flat arrays and as the tables of the weights stage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
+import pyarrow as pa
 
-from .words import TextWords, ragged, starts_of
+from .words import LONGEST, TextWords, ragged, starts_of
 
-__all__ = ["TextWeights", "WeighedTexts"]
+__all__ = [
+    "PAGE_ATTENTION",
+    "TABLES",
+    "TEXT_WEIGHTS",
+    "WeighedTexts",
+    "anchor_batch",
+    "attention_batch",
+    "beyond_storage",
+    "read_attention",
+    "text_batch",
+]
+
+_OFFSETS = pa.list_(pa.uint16())
+_WEIGHTS = pa.list_(pa.float16())
+TEXT_WEIGHTS = pa.schema(
+    [("id", pa.int64()), ("starts", _OFFSETS), ("ends", _OFFSETS), ("weights", _WEIGHTS)]
+)
+TABLES = {
+    "sentence_weights": TEXT_WEIGHTS,
+    "page_weights": TEXT_WEIGHTS,
+    "anchor_weights": pa.schema(
+        [("id", pa.int64()), ("weights", _WEIGHTS), ("layer_before", pa.float16())]
+    ),
+}
+PAGE_ATTENTION = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("starts", _OFFSETS),
+        ("ends", _OFFSETS),
+        ("weights", pa.list_(pa.float32())),
+        ("cut", pa.bool_()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TextWeights:
-    """Weights of one text's words.
-
-    Attributes:
-        spans: character offsets of the words, int of shape (words, 2).
-        cls: attention of [CLS] to each word, float32 of shape (words,).
-        anchors: attention of each anchor to each word, float32 of shape (anchors, words); a row of
-            NaN where the anchor lies beyond the model's limit.
-        layer_before: attention of [CLS] to the words in the span of each anchor, added up, by the
-            layer before the last, float32 of shape (anchors,); NaN where it was not computed.
-        cut: whether the text was longer than the model's limit.
-    """
-
-    spans: np.ndarray
-    cls: np.ndarray
-    anchors: np.ndarray
-    layer_before: np.ndarray
-    cut: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WeighedTexts(Sequence[TextWeights]):
-    """Weights of texts, one text after the other; an item is the `TextWeights` of one.
+class WeighedTexts:
+    """Weights of texts, one text after the other.
 
     Attributes:
         words: where the words and anchors of the texts stand.
@@ -72,27 +82,6 @@ class WeighedTexts(Sequence[TextWeights]):
 
     def __len__(self) -> int:
         return len(self.words)
-
-    @overload
-    def __getitem__(self, index: int) -> TextWeights: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[TextWeights]: ...
-    def __getitem__(self, index: int | slice) -> TextWeights | Sequence[TextWeights]:
-        """Return the weights of one text, as views."""
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
-        words = slice(*self.words.starts[index : index + 2])
-        first, after = self.words.anchor_starts[index : index + 2]
-        rows = self.rows[self.row_starts[first] : self.row_starts[after]]
-        shape = (int(after - first), int(words.stop - words.start))
-        return TextWeights(
-            self.words.spans[words],
-            self.cls[words],
-            rows.reshape(shape),
-            self.layer_before[first:after],
-            bool(self.words.cut[index]),
-        )
 
     def add_cls(self, texts: np.ndarray, owner: np.ndarray, attention: np.ndarray) -> None:
         """Add rows of [CLS] to their words.
@@ -145,5 +134,74 @@ class WeighedTexts(Sequence[TextWeights]):
         first = np.cumsum(pieces) - pieces
         means = np.add.reduceat(attention, first, axis=0) / pieces[:, None].astype(np.float32)
         owned = owner[text] >= 0
-        places = self.row_starts[anchors, None] + owner[text]
-        np.add.at(self.rows, places[owned], means[owned])
+        indexes = self.row_starts[anchors, None] + owner[text]
+        np.add.at(self.rows, indexes[owned], means[owned])
+
+
+def text_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
+    """Make rows of `TEXT_WEIGHTS` of texts: the weights of [CLS]."""
+    columns = _text_columns(weighed, np.float16)
+    return pa.RecordBatch.from_arrays([pa.array(ids), *columns], schema=TEXT_WEIGHTS)
+
+
+def beyond_storage(weighed: WeighedTexts) -> np.ndarray:
+    """Find which texts have words that `text_batch` leaves out, bool of shape (texts,)."""
+    beyond = np.zeros(len(weighed), dtype=bool)
+    words = weighed.words
+    beyond[words.word_texts[words.spans[:, 1] > LONGEST]] = True
+    return beyond
+
+
+def attention_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
+    """Make rows of `PAGE_ATTENTION` of texts: the same, not rounded."""
+    columns = [pa.array(ids), *_text_columns(weighed, np.float32), pa.array(weighed.words.cut)]
+    return pa.RecordBatch.from_arrays(columns, schema=PAGE_ATTENTION)
+
+
+def read_attention(rows: pa.Table) -> WeighedTexts:
+    """Make weighed texts of the rows that `attention_batch` made."""
+    starts, ends, weights = (
+        rows.column(name).combine_chunks() for name in ("starts", "ends", "weights")
+    )
+    spans = np.stack([starts.flatten().to_numpy(), ends.flatten().to_numpy()], axis=1)
+    words = TextWords(
+        spans.astype(np.int64),
+        starts_of(starts.value_lengths().to_numpy()),
+        np.zeros((0, 2), dtype=np.int64),
+        np.zeros(rows.num_rows + 1, dtype=np.int64),
+        np.zeros(0, dtype=bool),
+        rows.column("cut").to_numpy(),
+    )
+    row_starts, no_rows = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.float32)
+    return WeighedTexts(words, weights.flatten().to_numpy(), row_starts, no_rows, no_rows)
+
+
+def _text_columns(weighed: WeighedTexts, kind: type) -> list[pa.Array]:
+    spans = weighed.words.spans
+    fits = spans[:, 1] <= LONGEST
+    offsets = _lists(weighed.words.starts, fits)
+    lists = ((spans[:, 0], np.uint16), (spans[:, 1], np.uint16), (weighed.cls, kind))
+    return [
+        pa.ListArray.from_arrays(offsets, pa.array(values[fits].astype(kind)))
+        for values, kind in lists
+    ]
+
+
+def anchor_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
+    """Make rows of the anchors inside their texts, over the words that `text_batch` keeps."""
+    inside = weighed.words.anchor_inside
+    widths = np.diff(weighed.row_starts)
+    kept = np.repeat(inside, widths) & (weighed.words.spans[weighed.row_words, 1] <= LONGEST)
+    offsets = pa.array(_lists(weighed.row_starts, kept).to_numpy()[np.append(inside, True)])
+    values = pa.array(weighed.rows[kept].astype(np.float16))
+    column = pa.ListArray.from_arrays(offsets, values)
+    before = weighed.layer_before[inside].astype(np.float16)
+    layer_before = pa.array(before, mask=np.isnan(before))
+    columns = [pa.array(ids[inside]), column, layer_before]
+    return pa.RecordBatch.from_arrays(columns, schema=TABLES["anchor_weights"])
+
+
+def _lists(starts: np.ndarray, kept: np.ndarray) -> pa.Array:
+    """Return the offsets of lists of which only the kept elements remain."""
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return pa.array(before[starts].astype(np.int32))

@@ -89,7 +89,7 @@ class DistinctWords(NamedTuple):
     Attributes:
         vocabulary: the distinct words of all the texts together.
         text: the text of each distinct word, int64 of shape (distinct,).
-        number: its place in ``vocabulary``, int64 of shape (distinct,).
+        number: its index in ``vocabulary``, int64 of shape (distinct,).
         frequency: how often it stands in its text, int64 of shape (distinct,).
         at: for every word, in the order of the texts, which of the distinct words it is; int64 of
             shape (words,).
@@ -107,7 +107,7 @@ class DistinctWords(NamedTuple):
 
         Args:
             vocabulary: the distinct words of all texts.
-            number: the place of each word in ``vocabulary``, int64 of shape (words,).
+            number: the index of each word in ``vocabulary``, int64 of shape (words,).
             text: the text of each word, int64 of shape (words,).
         """
         size = max(1, len(vocabulary))
@@ -147,9 +147,9 @@ def find_distinct_words(texts: Sequence[str], words: TextWords) -> DistinctWords
     """
     numbers: dict[str, int] = {}
     text = words.word_texts
-    places = zip(text.tolist(), words.spans.tolist(), strict=True)
+    spans = zip(text.tolist(), words.spans.tolist(), strict=True)
     number = [
-        numbers.setdefault(texts[i][start:end].lower(), len(numbers)) for i, (start, end) in places
+        numbers.setdefault(texts[i][start:end].lower(), len(numbers)) for i, (start, end) in spans
     ]
     return DistinctWords.merged(list(numbers), np.array(number, dtype=np.int64), text)
 

@@ -17,7 +17,7 @@ from harp_plugin.corpus.tables import TABLES as CORPUS
 from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.tasks.source import BuildSource
-from harp_plugin.weights.tables import TABLES as WEIGHTS
+from harp_plugin.weights.weighed_texts import TABLES as WEIGHTS
 from harp_plugin.work.parquet import write_table
 from harp_plugin.work.stage import Stage
 

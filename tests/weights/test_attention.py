@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from by_text import weigh
 from eager import agree, reference, spans_of
 from random_models import save_encoder
 from transformers import AutoModel, AutoTokenizer
@@ -36,7 +37,7 @@ def weigher(folder, **options):
 @pytest.mark.parametrize("anchor_row", ["span", "first_piece"])
 def test_agrees_with_output_attentions(encoder, unit, anchor_row):
     spans = [spans_of(text, anchors) for text, anchors in TEXTS.items()]
-    found = weigher(encoder, unit=unit, anchor_row=anchor_row).weigh(list(TEXTS), spans)
+    found = weigh(weigher(encoder, unit=unit, anchor_row=anchor_row), list(TEXTS), spans)
     for text, asked, weighed in zip(TEXTS, spans, found, strict=True):
         agree(weighed, reference(encoder, text, asked, unit, anchor_row))
         assert not weighed.cut
@@ -46,7 +47,7 @@ def test_odd_anchors(encoder):
     """Empty, overlapping, within a word, over the whole text, and beyond its end."""
     text = "The old encyclopedia"
     asked = [(0, 0), (10, 10), (4, 12), (0, 20), (0, 20), (11, 13), (20, 20), (18, 40), (30, 40)]
-    (weighed,) = weigher(encoder).weigh([text], [asked])
+    (weighed,) = weigh(weigher(encoder), [text], [asked])
     agree(weighed, reference(encoder, text, asked))
     assert np.isnan(weighed.anchors[[0, 6, 8]]).all() and np.isfinite(weighed.anchors[2]).all()
 
@@ -74,7 +75,7 @@ def test_a_text_that_spells_the_padding_token(tmp_path, byte_level):
 
 def test_text_beyond_the_limit(encoder):
     near, far = spans_of(LONG, ["apple1 tree", "apple89"])
-    (weighed,) = weigher(encoder).weigh([LONG], [[near, far]])
+    (weighed,) = weigh(weigher(encoder), [LONG], [[near, far]])
     agree(weighed, reference(encoder, LONG, [near, far]))
     assert weighed.cut
     assert np.isfinite(weighed.anchors[0]).all() and np.isnan(weighed.anchors[1]).all()
@@ -82,19 +83,22 @@ def test_text_beyond_the_limit(encoder):
 
 
 def test_a_text_that_just_fits_is_not_cut(bert):
-    (weighed,) = weigher(bert).weigh([" ".join(["tree"] * 64) + " \n"])
+    (weighed,) = weigh(weigher(bert), [" ".join(["tree"] * 64) + " \n"])
     assert len(weighed.spans) == 64 and not weighed.cut
-    (weighed,) = weigher(bert).weigh([" ".join(["tree"] * 65)])
+    (weighed,) = weigh(weigher(bert), [" ".join(["tree"] * 65)])
     assert len(weighed.spans) == 64 and weighed.cut
 
 
 def test_independent_of_the_batch(encoder):
     texts = [*TEXTS, LONG, "a", ""]
     spans = [spans_of(text, anchors) for text, anchors in TEXTS.items()] + [[], [], []]
-    together = weigher(encoder).weigh(texts, spans)
+    together = weigh(weigher(encoder), texts, spans)
     narrow = weigher(encoder, batch_tokens=1)
     for text, asked, one in zip(texts, spans, together, strict=True):
-        for other in (weigher(encoder).weigh([text], [asked])[0], narrow.weigh([text], [asked])[0]):
+        for other in (
+            weigh(weigher(encoder), [text], [asked])[0],
+            weigh(narrow, [text], [asked])[0],
+        ):
             assert one.spans.tolist() == other.spans.tolist() and one.cut == other.cut
             np.testing.assert_allclose(one.cls, other.cls, atol=1e-6)
             np.testing.assert_allclose(one.anchors, other.anchors, atol=1e-6)
@@ -120,7 +124,7 @@ def test_equation_1_from_the_matrices(bert):
         scores = query[:, part] @ key[:, part].T / np.sqrt(32 / 4)
         weights = np.exp(scores)
         alpha += weights / weights.sum(axis=1, keepdims=True) / 4
-    (weighed,) = weigher(bert).weigh([text], [[(8, 18), (4, 7)]])
+    (weighed,) = weigh(weigher(bert), [text], [[(8, 18), (4, 7)]])
     np.testing.assert_allclose(weighed.cls, alpha[0, 1:5], atol=1e-5)
     np.testing.assert_allclose(weighed.anchors[0], alpha[[3, 4], 1:5].mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(weighed.anchors[1], alpha[2, 1:5], atol=1e-5)
@@ -130,14 +134,14 @@ def test_equation_1_from_the_matrices(bert):
 def test_no_fast_path_is_said_once(albert):
     with pytest.warns(UserWarning, match="albert: no fast path") as caught:
         slow = AttentionWeigher(str(albert), device="cpu")
-        slow.weigh(["an apple", "a tree"])
-        slow.weigh(["an apple"])
+        weigh(slow, ["an apple", "a tree"])
+        weigh(slow, ["an apple"])
     assert len([warning for warning in caught if "no fast path" in str(warning.message)]) == 1
 
 
 def test_no_text_and_no_word(bert):
-    assert list(weigher(bert).weigh([])) == []
-    (weighed,) = weigher(bert).weigh([""], [[]])
+    assert list(weigh(weigher(bert), [])) == []
+    (weighed,) = weigh(weigher(bert), [""], [[]])
     assert weighed.spans.shape == (0, 2) and weighed.anchors.shape == (0, 0)
 
 
@@ -158,5 +162,5 @@ def test_batches_are_filled_by_tokens(bert, monkeypatch):
         return attention(ids, lengths, rows, before=before)
 
     monkeypatch.setattr(narrow.encoder, "attention", noted)
-    narrow.weigh([" ".join(["tree"] * n) for n in (4, 30, 1, 9, 4, 2, 3, 1)])
+    weigh(narrow, [" ".join(["tree"] * n) for n in (4, 30, 1, 9, 4, 2, 3, 1)])
     assert taken == [[3, 3, 4, 5], [6, 6], [11], [32]]

@@ -1,15 +1,13 @@
 """What is tokenized ahead."""
 
-import multiprocessing
-
 import numpy as np
 import pytest
 import torch
 from eager import spans_of
 
+from harp_plugin.models.devices import device_queue, own_device, take_device, worker_devices
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.chunks import Chunk, weigh_chunks
-from harp_plugin.weights.workers import own_device, take_device, worker_devices
 from harp_plugin.work.map_shards import map_shards
 
 TEXTS = [f"The old tree {number} bears fruit" for number in range(40)]
@@ -38,9 +36,7 @@ def used_device(_):
 
 @pytest.mark.integration
 def test_every_worker_has_a_device_of_its_own():
-    free = multiprocessing.get_context("spawn").SimpleQueue()
-    for name in ("cuda:0", "cuda:1"):
-        free.put(name)
+    free = device_queue(["cuda:0", "cuda:1"])
     used = list(map_shards(used_device, range(20), None, 2, take_device, free))
     assert {tuple(devices) for devices in used} <= {("cuda:0",), ("cuda:1",)}
     assert not own_device

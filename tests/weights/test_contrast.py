@@ -4,6 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from by_text import weigh
 
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.contrast import (
@@ -47,8 +48,8 @@ def test_sentences_and_anchors(bert, saturation):
     )
     texts = ["The apple tree: an Apple bears the fruit", "", "Tree", "a " * 90]
     spans = [[(4, 14), (19, 24)], [], [(0, 4)], [(0, 1), (170, 171)]]
-    plain = attention.weigh(texts, spans)
-    found = contrast.weigh_tokenized(contrast.tokenize(texts, spans))
+    plain = weigh(attention, texts, spans)
+    found = weigh(contrast, texts, spans)
     assert contrast.heads == 4 and found.words.anchor_inside.tolist() == [True] * 4 + [False]
     for text, before, after in zip(texts, plain, found, strict=True):
         assert before.spans.tolist() == after.spans.tolist()

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from by_text import weigh
 
-from harp_plugin.errors import HarpError
 from harp_plugin.sampling import linear
 from harp_plugin.tasks.terms import merge_repeats
 from harp_plugin.text import words as words_of
 from harp_plugin.weights.language_model import LanguageModelWeigher
-from harp_plugin.weights.options import WeightOptions
 
 
 def model(mu, counts):
@@ -27,7 +26,7 @@ def by_loops(text, mu, counts):
 
 def test_equation_3_by_hand():
     # P(a|C) = 0.4, P(b|C) = 0.4. P(a|D) = (2 + 2.5 * 0.4) / (3 + 2.5) = 3 / 5.5, P(b|D) = 2 / 5.5.
-    (weighed,) = model(2.5, {"a": 2, "b": 2, "c": 1}).weigh(["A b, a!"])
+    (weighed,) = weigh(model(2.5, {"a": 2, "b": 2, "c": 1}), ["A b, a!"])
     assert weighed.spans.tolist() == [[0, 1], [2, 3], [5, 6]]
     np.testing.assert_allclose(weighed.cls, [0.6 / 2, 0.4, 0.6 / 2], rtol=1e-6)
     assert not weighed.cut
@@ -35,12 +34,12 @@ def test_equation_3_by_hand():
 
 def test_a_word_that_the_collection_lacks():
     # P(x|D) = (1 + 0) / (2 + 3), P(a|D) = (1 + 3 * 1) / (2 + 3).
-    (weighed,) = model(3, {"a": 7}).weigh(["x a"])
+    (weighed,) = weigh(model(3, {"a": 7}), ["x a"])
     np.testing.assert_allclose(weighed.cls, [0.2, 0.8], rtol=1e-6)
 
 
 def test_without_smoothing_it_is_the_share_of_a_word():
-    (weighed,) = model(0, {"a": 7}).weigh(["x a x x"])
+    (weighed,) = weigh(model(0, {"a": 7}), ["x a x x"])
     np.testing.assert_allclose(weighed.cls, [0.25] * 4, rtol=1e-6)
 
 
@@ -56,8 +55,8 @@ def test_drawn_by_plain_normalization_it_is_the_model(mu):
         for size in (1, 7, 40, 300)
     ]
     weigher = model(mu, counts)
-    for text, weighed in zip(texts, weigher.weigh(texts), strict=True):
-        assert weighed.cls.tolist() == weigher.weigh([text])[0].cls.tolist()
+    for text, weighed in zip(texts, weigh(weigher, texts), strict=True):
+        assert weighed.cls.tolist() == weigh(weigher, [text])[0].cls.tolist()
         words = [text[start:end] for start, end in weighed.spans]
         stored = weighed.cls.astype(np.float16).astype(np.float64)
         terms = merge_repeats(words, stored, frozenset())
@@ -69,13 +68,13 @@ def test_drawn_by_plain_normalization_it_is_the_model(mu):
 
 def test_rows_of_anchors_are_the_sentence():
     texts = ["a b a", "", "c a"]
-    found = model(1, {"a": 3, "c": 1}).weigh(texts, [[(0, 1), (2, 5)], [], [(0, 3)]])
+    found = weigh(model(1, {"a": 3, "c": 1}), texts, [[(0, 1), (2, 5)], [], [(0, 3)]])
     for weighed, anchors in zip(found, (2, 0, 1), strict=True):
         assert weighed.anchors.shape == (anchors, len(weighed.spans))
         for row in weighed.anchors:
             assert row.tolist() == weighed.cls.tolist()
     assert found.words.anchor_inside.tolist() == [True] * 3
-    assert len(model(1, {"a": 3}).weigh([])) == 0
+    assert len(weigh(model(1, {"a": 3}), [])) == 0
 
 
 def test_small_weights_do_not_vanish():
@@ -85,7 +84,7 @@ def test_small_weights_do_not_vanish():
     for mu in (2_000, 1e12):
         for size in (10_000, 2):
             text = " ".join(words[-size:] if size > 2 else ["the", "w1"])
-            (weighed,) = model(mu, counts).weigh([text])
+            (weighed,) = weigh(model(mu, counts), [text])
             stored = weighed.cls.astype(np.float16)
             assert (stored > 0).all()
             if mu == 2_000:
@@ -99,42 +98,7 @@ def test_small_weights_do_not_vanish():
 
 def test_a_text_too_long_to_store_is_cut():
     text = "a " * 40_000
-    (weighed,) = model(1, {"a": 1}).weigh([text], [[(0, 1), (70_000, 70_001)]])
+    (weighed,) = weigh(model(1, {"a": 1}), [text], [[(0, 1), (70_000, 70_001)]])
     assert weighed.cut and weighed.spans[-1].tolist() == [65_534, 65_535]
-    weighed = model(1, {"a": 1}).weigh([text], [[(0, 1), (70_000, 70_001)]])
+    weighed = weigh(model(1, {"a": 1}), [text], [[(0, 1), (70_000, 70_001)]])
     assert weighed.words.anchor_inside.tolist() == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"weighting": "bm25"},
-            "--weighting is 'bm25': it must be one of attention, language-model",
-        ),
-        ({"dirichlet_mu": 3.0}, "--dirichlet-mu belongs to --weighting language-model, not to a"),
-        (
-            {"weighting": "language-model", "saturation": 0.1},
-            "--saturation belongs to --weighting c",
-        ),
-        ({"weighting": "language-model", "dirichlet_mu": -1.0}, "--dirichlet-mu is -1"),
-        ({"weighting": "language-model", "dirichlet_mu": float("nan")}, "--dirichlet-mu is nan"),
-        ({"weighting": "language-model", "unit": "wordpiece"}, "--unit wordpiece"),
-        ({"weighting": "contrastive", "saturation": 0.0}, "--saturation is 0"),
-    ],
-)
-def test_options_that_cannot_be(options, message):
-    with pytest.raises(HarpError, match=message):
-        WeightOptions(**options)
-
-
-def test_only_options_of_the_weighting_are_recorded():
-    assert WeightOptions(weighting="language-model").recorded() == {
-        "weighting": "language-model",
-        "dirichlet_mu": None,
-        "background": "occurrences",
-    }
-    contrastive = WeightOptions(weighting="contrastive").recorded()
-    assert (contrastive["unit"], contrastive["random_distribution"]) == ("word", "mean")
-    assert contrastive["saturation"] == 0.01 and "background" not in contrastive
-    assert "saturation" not in WeightOptions().recorded()

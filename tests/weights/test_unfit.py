@@ -10,7 +10,6 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from harp_plugin.errors import HarpError
 from harp_plugin.weights.attention import AttentionWeigher
-from harp_plugin.weights.options import WeightOptions
 
 
 def refused(folder, message, device="cpu"):
@@ -89,19 +88,3 @@ def test_no_such_device(bert, device):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu(bert):
     refused(bert, "device 'cuda' cannot be used", "cuda")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"dtype": "float64"}, "unknown dtype 'float64': known are float32, bfloat16"),
-        ({"unit": "words"}, "unknown unit 'words': known are word, wordpiece"),
-        ({"anchor_row": "first"}, "unknown anchor_row 'first'"),
-        ({"weighting": "language-model", "background": "words"}, "unknown background 'words'"),
-        ({"batch_tokens": 0}, "--batch-tokens 0: give a number of 1 or more"),
-        ({"batch_tokens": -1}, "--batch-tokens -1"),
-    ],
-)
-def test_options_that_cannot_be(options, message):
-    with pytest.raises(HarpError, match=message):
-        WeightOptions(**options)

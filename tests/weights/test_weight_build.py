@@ -17,7 +17,7 @@ from harp_plugin.models.loading import model_fingerprint
 from harp_plugin.weights.attention import AttentionWeigher
 from harp_plugin.weights.build import build_weights
 from harp_plugin.weights.options import WeightOptions
-from harp_plugin.weights.tables import anchor_batch, beyond_storage, text_batch
+from harp_plugin.weights.weighed_texts import anchor_batch, beyond_storage, text_batch
 from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.mapped import open_table
 from harp_plugin.work.provenance import OverwriteRules

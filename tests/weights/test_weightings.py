@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from by_text import weigh
 from test_contrast import contrast_by_loops
 
 from harp_plugin.commands.build import BuildOptions, build
@@ -89,7 +90,7 @@ def test_language_model_by_loops(linked, tmp_path, background, mu):
     directory = copied(linked, tmp_path)
     # No model is needed, and none is looked for.
     options = WeightOptions(
-        "/nowhere/model", weighting="language-model", background=background, dirichlet_mu=mu
+        model="/nowhere/model", weighting="language-model", background=background, dirichlet_mu=mu
     )
     manifest = build_weights(directory, options, quiet=True)
     leads = collection_of(directory)
@@ -161,7 +162,7 @@ def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
 def test_contrast_by_loops(linked, tmp_path, tiny_bert, random_distribution):
     directory = copied(linked, tmp_path)
     options = WeightOptions(
-        str(tiny_bert), weighting="contrastive", random_distribution=random_distribution
+        model=str(tiny_bert), weighting="contrastive", random_distribution=random_distribution
     )
     manifest = build_weights(directory, options, device="cpu", quiet=True)
     assert manifest["heads"] == 2 and manifest["settings"]["saturation"] == 0.01
@@ -169,10 +170,10 @@ def test_contrast_by_loops(linked, tmp_path, tiny_bert, random_distribution):
     leads = collection_of(directory)
     mass = defaultdict(float)
     for lead in leads.values():
-        saturated = contrast_by_loops(split(lead), attention.weigh([lead])[0].cls, lambda w: 1.0)
+        saturated = contrast_by_loops(split(lead), weigh(attention, [lead])[0].cls, lambda w: 1.0)
         if random_distribution == "pooled":
             summed = defaultdict(float)
-            for word, value in zip(split(lead), attention.weigh([lead])[0].cls, strict=True):
+            for word, value in zip(split(lead), weigh(attention, [lead])[0].cls, strict=True):
                 summed[word] += value
             saturated = {word: value / (value + 0.01) for word, value in summed.items()}
         for word, value in saturated.items():
@@ -186,7 +187,7 @@ def test_contrast_by_loops(linked, tmp_path, tiny_bert, random_distribution):
         return -np.log2(mass.get(word, rarest) / total)
 
     for _, _, text, found in texts_and_rows(directory):
-        weighed = attention.weigh([text])[0]
+        weighed = weigh(attention, [text])[0]
         expected = contrast_by_loops(split(text), weighed.cls, bits)
         assert found == pytest.approx(expected, rel=2e-3)
     rows, anchors, sentences, texts = (
@@ -202,7 +203,7 @@ def test_contrast_by_loops(linked, tmp_path, tiny_bert, random_distribution):
         sentence = anchors.get(id, "sentence")
         text = sentences.get(sentence, "text")
         span = anchors.get(id, "start"), anchors.get(id, "end")
-        row = attention.weigh([text], [[span]])[0].anchors[0]
+        row = weigh(attention, [text], [[span]])[0].anchors[0]
         places = [texts.array(sentence, name) for name in ("starts", "ends")]
         found = merged(text, *places, rows.array(id, "weights"))
         assert found == pytest.approx(contrast_by_loops(split(text), row, bits), rel=2e-3)

@@ -17,8 +17,8 @@ from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.sampling import stable_id
 from harp_plugin.tasks.registry import HARP_TASKS, TASKS, needed_stages
 from harp_plugin.text import words as words_of
-from harp_plugin.weights import words_stage
-from harp_plugin.weights.words_stage import build_words
+from harp_plugin.weights import collection
+from harp_plugin.weights.collection import build_words
 from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.provenance import OverwriteRules
 from harp_plugin.work.stage import Stage
@@ -102,7 +102,7 @@ def test_a_real_wiki(shared_data, tmp_path):
 
 def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypatch):
     """The same bytes as undisturbed, and no shard done twice."""
-    monkeypatch.setattr(words_stage, "DOCUMENTS_PER_SHARD", 2)
+    monkeypatch.setattr(collection, "DOCUMENTS_PER_SHARD", 2)
     twice = shutil.copytree(directory, tmp_path / "twice")
     broken = shutil.copytree(directory, tmp_path / "broken")
     manifest = build_words(directory)

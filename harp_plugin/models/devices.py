@@ -1,0 +1,61 @@
+"""The device, the number type and the threads that a worker process computes with."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+__all__ = [
+    "default_dtype",
+    "device_queue",
+    "one_thread",
+    "own_device",
+    "take_device",
+    "worker_devices",
+]
+
+own_device: list[str] = []
+"""The device of this worker process; empty in any other process."""
+
+
+def default_dtype(device: torch.device) -> str:
+    """Return bfloat16 for a GPU that has it, else float32, which is the same on every machine."""
+    has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if has_bfloat16 else "float32"
+
+
+def worker_devices(device: torch.device, workers: int) -> list[str]:
+    """Return the device of each worker process: every GPU once, the CPU ``workers`` times."""
+    if device.type != "cuda":
+        return [str(device)] * workers
+    if device.index is not None:
+        return [str(device)]
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+
+
+def device_queue(devices: list[str]) -> Any:
+    """Return a queue from which each worker process takes its device by `take_device`."""
+    queue = multiprocessing.get_context("spawn").SimpleQueue()
+    for name in devices:
+        queue.put(name)
+    return queue
+
+
+def take_device(free) -> None:
+    """Give this worker process a device of its own, from a `device_queue`."""
+    own_device.append(free.get())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread, as every worker does, and restore their number afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
