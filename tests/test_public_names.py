@@ -55,8 +55,7 @@ PUBLIC = {
         "CrossValidationOptions",
         "cross_validate",
     ],
-    "harp_plugin.evaluation.reranking.service": ["PAIRS_AT_ONCE", "rerank"],
-    "harp_plugin.evaluation.reranking.options": ["RerankOptions"],
+    "harp_plugin.evaluation.reranking": ["PAIRS_AT_ONCE", "rerank"],
     "harp_plugin.ranking.dense": ["DenseCosine", "HarpRetriever"],
     "harp_plugin.ranking.fielded": [
         "FieldSettings",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..collections.known_items.collection import build_collection
-from ..collections.known_items.folder import summary
-from ..collections.known_items.options import QueryOptions
+from ..collections.known_items.collection import build_collection, summary
+from ..collections.known_items.queries import QueryOptions
 from ..errors import show
 from ..options import Overwriting, Progress, Workers, option
 from ..options_parser import BUILD, Command

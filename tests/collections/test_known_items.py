@@ -6,8 +6,13 @@ from collections import Counter, defaultdict
 import pytest
 
 from harp_plugin.collections.known_items.documents import DocumentIds
-from harp_plugin.collections.known_items.options import QueryOptions
-from harp_plugin.collections.known_items.queries import NamedPage, Query, Term, judged_queries
+from harp_plugin.collections.known_items.queries import (
+    NamedPage,
+    Query,
+    QueryOptions,
+    Term,
+    judged_queries,
+)
 from harp_plugin.collections.known_items.splits import (
     drawn_queries,
     shared_by_splits,
@@ -220,7 +225,7 @@ def random_queries(seed, count, pages, most):
 @pytest.mark.parametrize("most", [1, 4])
 def test_splits(seed, most):
     given, drops = random_queries(seed, 400, 300, most), Counter()
-    options = QueryOptions(seed=seed, train_share=0.25, dev_share=0.25)
+    options = QueryOptions(seed=seed, train_fraction=0.25, dev_fraction=0.25)
     splits = split_queries(given, options, drops)
     kept = [query for queries in splits.values() for query in queries]
     assert sorted(kept, key=given.index) == [query for query in given if query in kept]
@@ -237,7 +242,7 @@ def test_splits(seed, most):
     for split, share in (("train", 0.25), ("dev", 0.25), ("test", 0.5)):
         assert abs(len(splits[split]) / len(kept) - share) < 0.05
     assert split_queries(given[::-1], options, Counter()) == splits
-    other = QueryOptions(seed=seed + 1, train_share=0.25, dev_share=0.25)
+    other = QueryOptions(seed=seed + 1, train_fraction=0.25, dev_fraction=0.25)
     assert split_queries(given, other, Counter()) != splits
 
 
@@ -291,16 +296,16 @@ def test_document_ids():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"kinds": []}, "--kinds: give one or more of index, redirect, link"),
-        ({"kinds": ["links"]}, "--kinds links: give one or more"),
-        ({"max_queries": 0}, "--max-queries 0: give 1 or more"),
-        ({"max_train_queries": 0}, "--max-train-queries 0: give 1 or more"),
-        ({"max_relevant": 0}, "--max-relevant 0: give 1 or more"),
-        ({"min_train_queries": -1}, "--min-train-queries -1: give 0 or more"),
-        ({"train_share": -0.1}, "--train-share -0.1: give a share"),
-        ({"dev_share": float("nan")}, "--dev-share nan: give a share"),
-        ({"train_share": 0.5, "dev_share": 0.5}, "leave no queries to test"),
-        ({"titles": "no"}, "--titles no: give one of keep, drop"),
+        ({"kinds": []}, "--kinds is empty: give one or more of index, redirect, link"),
+        ({"kinds": ["links"]}, "--kinds is 'links': it must be one of index, redirect, link"),
+        ({"max_queries": 0}, "--max-queries is 0: it must be at least 1"),
+        ({"max_train_queries": 0}, "--max-train-queries is 0"),
+        ({"max_relevant": 0}, "--max-relevant is 0"),
+        ({"min_train_queries": -1}, "--min-train-queries is -1"),
+        ({"train_fraction": -0.1}, "--train-fraction is -0.1"),
+        ({"dev_fraction": float("nan")}, "--dev-fraction is nan"),
+        ({"train_fraction": 0.5, "dev_fraction": 0.5}, "leave no queries to test"),
+        ({"titles": "no"}, "--titles is 'no': it must be one of keep, drop"),
     ],
 )
 def test_bad_values(options, said):

@@ -11,7 +11,7 @@ from harp_plugin.cli import main
 from harp_plugin.collections.dataset import Dataset
 from harp_plugin.collections.datasets import SPLITS
 from harp_plugin.collections.known_items import collection as known_items
-from harp_plugin.collections.known_items.options import QueryOptions
+from harp_plugin.collections.known_items.queries import QueryOptions
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.commands.check import check
 from harp_plugin.commands.collect import CollectOptions, collect, summary

@@ -1,22 +1,69 @@
-"""Terms become judged queries: what is no good query is dropped and counted."""
+"""Terms become judged queries: what is not a good query is dropped and counted."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from ...errors import HarpError
 from ...graph.functional import FUNCTIONAL_ANCHORS
+from ...options import Count, Fraction, Number, Options, Seed, option
 from ...sampling import stable_id
 from ...text import normalize_anchor
-from .options import QueryOptions
 from .tables import KINDS
 from .texts import is_address, is_natural, near_form, same_form, title_forms, without_qualifier
 
-__all__ = ["NamedPage", "Query", "Term", "judged_queries"]
+__all__ = ["NamedPage", "Query", "QueryOptions", "Term", "judged_queries"]
 
+_KeepOrDrop = Literal["keep", "drop"]
 _NAMES = {"index": "index term", "redirect": "redirect", "link": "held-out anchor text"}
+
+
+@dataclass(kw_only=True)
+class QueryOptions(Options):
+    """Which queries are made, and how they are split.
+
+    Raises:
+        HarpError: a number is out of its range, or a choice is unknown.
+    """
+
+    kinds: list[str] = option(
+        list(KINDS),
+        "Where queries come from: terms of an index that people wrote (index), titles of redirects "
+        "(redirect), links that `harp build --held-out-links` holds out (link).",
+        choices=KINDS,
+    )
+    max_queries: Count | None = option(1000, "The most queries of each kind in dev and in test.")
+    max_train_queries: Count | None = option(1000, "The most queries of each kind in train.")
+    min_train_queries: Number = option(
+        0, "With fewer queries in train, there is no train, and dev takes them."
+    )
+    train_fraction: Fraction = option(0.2, "Fraction of the queries in train.")
+    dev_fraction: Fraction = option(0.2, "Fraction of the queries in dev; the rest is test.")
+    max_relevant: Count = option(
+        10, "Queries with more relevant pages are dropped: they ask for a subject."
+    )
+    identifiers: _KeepOrDrop = option(
+        "drop", "Keep or drop queries with a word that is not natural language, such as C4996."
+    )
+    titles: _KeepOrDrop = option(
+        "drop", "Keep or drop queries that are the title of a relevant page."
+    )
+    anchors: _KeepOrDrop = option(
+        "drop", "Keep or drop queries that are an anchor text of a relevant page in training."
+    )
+    seed: Seed = option(42, "Seed of the splits and of the draw.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.kinds:
+            raise HarpError(f"--kinds is empty: give one or more of {', '.join(KINDS)}")
+        if not self.train_fraction + self.dev_fraction < 1:
+            raise HarpError(
+                "--train-fraction and --dev-fraction leave no queries to test: give less"
+            )
 
 
 class Term(NamedTuple):

@@ -9,8 +9,7 @@ from scipy.cluster.hierarchy import DisjointSet
 
 from ...sampling import stable_id
 from ..datasets import SPLITS
-from .options import QueryOptions
-from .queries import Query
+from .queries import Query, QueryOptions
 
 __all__ = ["drawn_queries", "shared_by_splits", "split_queries"]
 
@@ -28,7 +27,7 @@ def split_queries(
 
     Args:
         queries: to be split.
-        options: shares, the fewest queries of train, and seed.
+        options: fractions, the fewest queries of train, and seed.
         drops: counts what is left out, by reason.
 
     Returns:
@@ -41,7 +40,7 @@ def split_queries(
     first_pages = {group: min(groups.subset(group)) for group in by_group}
     order = sorted(by_group, key=lambda group: stable_id(options.seed, "split", first_pages[group]))
     splits: dict[str, list[Query]] = {split: [] for split in SPLITS}
-    ends = (options.train_share, options.train_share + options.dev_share)
+    ends = (options.train_fraction, options.train_fraction + options.dev_fraction)
     before = 0
     for group in order:
         middle = (before + len(by_group[group]) / 2) / len(kept)

@@ -94,7 +94,7 @@ def _build(
 
 
 def _collect(options: AdaptOptions, budget: float) -> None:
-    from ...collections.known_items.options import QueryOptions
+    from ...collections.known_items.queries import QueryOptions
     from ..collect import CollectOptions, collect, summary
 
     say("collect", "judged queries of the corpus itself, split by page")
@@ -109,7 +109,7 @@ def _collect(options: AdaptOptions, budget: float) -> None:
     queries = QueryOptions(
         max_queries=round(min(max(budget / _SECONDS_OF_A_QUERY, 100), 500)),
         max_train_queries=_MOST_TRAIN_QUERIES,
-        train_share=0.4,
+        train_fraction=0.4,
         min_train_queries=FEWEST_TRAIN_QUERIES if "links" in options.learn_from else 0,
         seed=options.seed,
     )
