@@ -17,7 +17,7 @@ __all__ = ["LOCK", "one_writer"]
 
 LOCK = ".harp.lock"
 """Name of the lock file in a folder; it stays there when the lock is released."""
-_UNNAMED = "ranks, or it has not written its name yet"
+_UNNAMED = "ranks, or a process that has just begun"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from builds import tree
 
 from harp_plugin.cli import main
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
