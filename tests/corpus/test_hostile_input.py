@@ -357,7 +357,7 @@ def zstandard(data: bytes) -> bytes:
     return pa.Codec("zstd").compress(data, asbytes=True)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reader", "compress"),
     [
@@ -376,7 +376,7 @@ def test_a_line_of_a_gigabyte(tmp_path, reader, compress):
     assert peak < MOST_MEMORY
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress, zstandard])
 def test_a_dump_with_a_page_of_a_gigabyte(tmp_path, compress):
     dump = dump_xml({"A": "[[B]]", "Bomb": "CUT", "C": "[[A]]"}).encode()
@@ -385,7 +385,7 @@ def test_a_dump_with_a_page_of_a_gigabyte(tmp_path, compress):
     assert counts == {"pages": 2, "page over 64 MiB": 1} and peak < MOST_MEMORY
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_stream_of_a_multistream_dump_that_inflates(tmp_path):
     path = tmp_path / "a-multistream.xml.bz2"
     head, page = dump_xml({}).encode().partition(b"</mediawiki>")[0], page_xml("A", "CUT").encode()
@@ -397,7 +397,7 @@ def test_a_stream_of_a_multistream_dump_that_inflates(tmp_path):
     assert "a stream is over 64 MiB" in message and peak < MOST_MEMORY
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_many_streams_in_one_place_of_an_index(tmp_path):
     path = tmp_path / "a-multistream.xml.bz2"
     packed = bz2.compress(dump_xml({}).encode().partition(b"</mediawiki>")[0])
@@ -408,14 +408,14 @@ def test_many_streams_in_one_place_of_an_index(tmp_path):
     assert read_elsewhere("mediawiki", path)[0] == {"pages": 1}
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_wikitext_of_sixty_megabytes(tmp_path):
     path = write_dump(tmp_path / "x.xml", {"A": "[[a]] " * 10**7, "B": "[[A]]"})
     counts, peak = read_elsewhere("mediawiki", path)
     assert counts == {"pages": 1, TOO_LONG.reason: 1} and peak < MOST_MEMORY
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_responses_that_inflate(tmp_path):
     def response(body: bytes, codings: str) -> bytes:
         http = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: {codings}\r\n\r\n"
@@ -433,21 +433,21 @@ def test_responses_that_inflate(tmp_path):
     assert peak < MOST_MEMORY
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("head", [b"WARC/1.0\r\nWARC-Type: ", b"WARC/1.0\r\n"])
 def test_a_header_of_a_record_of_a_gigabyte(tmp_path, head):
     path = inflating(tmp_path / "x.warc.gz", gzip.compress, head, b"\r\n\r\n")
     assert read_elsewhere("warc", path)[1] < MOST_MEMORY
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_file_of_html_of_a_gigabyte(tmp_path):
     path = inflating(tmp_path / "x.html.gz", gzip.compress, b"<p>", b"</p>")
     counts, peak = read_elsewhere("html", path)
     assert counts == {"pages": 0, "page over 8 MiB": 1} and peak < MOST_MEMORY
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
 def test_a_member_of_an_archive_of_a_gigabyte(tmp_path, kind):
     big = tarfile.TarInfo("big.ndjson")
@@ -464,7 +464,7 @@ def test_a_member_of_an_archive_of_a_gigabyte(tmp_path, kind):
         assert "over 1 MiB" in counts
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_a_sentence_of_ten_megabytes_and_many_links(tmp_path):
     (line,) = SEEDS["harp-anchors"]
     fields = json.loads(line)
