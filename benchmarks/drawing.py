@@ -37,7 +37,7 @@ def main() -> None:
     tokenizer = load_tokenizer(options.model)
     model = TrainableCrossEncoder.load(options.model).to(device).train()
     tasks = options.tasks or read_manifest(options.directory / "examples")["settings"]["tasks"]
-    masker = TokenMasker.of(tokenizer)
+    masker = TokenMasker.from_tokenizer(tokenizer)
     collator = GroupCollator(
         model.batches(tokenizer, max_length=options.max_length, masker=masker), tasks
     )

@@ -188,7 +188,7 @@ class Bench:
             lengths = self.lengths[batch]
             pieces = [self.tokenized.ids[starts[text] : starts[text + 1]] for text in batch]
             ids = torch.from_numpy(np.concatenate(pieces)).to(self.device)
-            encode(encoder.model, Packing.of(lengths, self.device), ids)
+            encode(encoder.model, Packing.from_lengths(lengths, self.device), ids)
 
     def ours(self) -> None:
         """From strings to weights of words."""

@@ -53,7 +53,7 @@ class BiEncoderBatches:
     Args:
         tokenizer: a fast tokenizer.
         max_length: most tokens of a text, special tokens included.
-        prompts: what stands before each query, and before each document.
+        prompts: texts before each query, and before each document.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class BiEncoderBatches:
         self._tokenizer = tokenizer
         self._max_length = max_length
         self._prompts = prompts
-        self._template = TextTemplate.of(tokenizer)
+        self._template = TextTemplate.from_tokenizer(tokenizer)
 
     def __call__(
         self,
@@ -93,12 +93,12 @@ class BiEncoderBatches:
     def _distinct(
         self, texts: Sequence[tuple[str, int | None]], prompt: str
     ) -> tuple[list[np.ndarray], list[int]]:
-        """Return the token ids of each distinct text, and the place of each text among them."""
-        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        """Return the token ids of each distinct text, and the index of each text among them."""
+        indices = {text: index for index, text in enumerate(dict.fromkeys(texts))}
         most = self._max_length - self._template.length
-        ids = tokenize([prompt + text for text, _ in places], self._tokenizer, most)
-        cut = (part[:limit] for part, (_, limit) in zip(ids, places, strict=True))
-        return [self._template.around(part) for part in cut], [places[text] for text in texts]
+        ids = tokenize([prompt + text for text, _ in indices], self._tokenizer, most)
+        cut = (part[:limit] for part, (_, limit) in zip(ids, indices, strict=True))
+        return [self._template.around(part) for part in cut], [indices[text] for text in texts]
 
 
 class TrainableBiEncoder(TrainableModel):

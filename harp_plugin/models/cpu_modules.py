@@ -87,7 +87,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         gradient = gradients[0]
-        if gradient is None:  # the output has no share in the loss
+        if gradient is None:  # the loss does not read the output
             return None, None, None
         inputs, weight = ctx.saved_tensors
         gradient = gradient.contiguous()

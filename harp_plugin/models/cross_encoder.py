@@ -218,7 +218,7 @@ class TrainableCrossEncoder(TrainableModel):
 
     @property
     def has_token_types(self) -> bool:
-        """Whether the model distinguishes query and document by token types."""
+        """Return whether the model distinguishes query and document by token types."""
         return getattr(self.config, "type_vocab_size", 0) > 1
 
     def batches(

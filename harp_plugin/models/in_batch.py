@@ -18,7 +18,7 @@ __all__ = ["in_batch_documents", "in_batch_negatives"]
 def in_batch_negatives(
     sizes: Sequence[int], every: Sequence[GroupKeys], process: int = 0
 ) -> np.ndarray:
-    """Find the documents that are negatives of each group beside its own members.
+    """Find the documents that are negatives of each group, next to its own members.
 
     A document is none where its text, or the page that it is from, may be relevant to the same
     query in any group of the whole batch. Equal texts count once.
@@ -26,7 +26,7 @@ def in_batch_negatives(
     Args:
         sizes: number of members of each of the process's groups.
         every: the keys of the batches of all processes.
-        process: the place of the process among them.
+        process: the index of the process among them.
 
     Returns:
         bool, (the process's groups, documents of all processes).

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 COSINE = "cosine:"
-"""What stands before the name of an encoder whose cosines score pairs."""
+"""How the name begins of an encoder whose cosines score pairs."""
 PACKAGE_PREFIX = "package:"
 """How the name of a model in a Python package begins."""
 PIPELINE = "harp_pipeline.json"

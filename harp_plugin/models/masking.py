@@ -31,7 +31,7 @@ class TokenMasker:
         mask_token: id of ``[MASK]``.
         ordinary: True for each id that is neither special nor reserved, bool, (vocabulary,). Only
             these ids are masked, and only these are drawn.
-        probability: share of the ordinary tokens that is chosen.
+        probability: fraction of the ordinary tokens that is chosen.
         seed: seed of all draws.
     """
 
@@ -41,7 +41,7 @@ class TokenMasker:
     seed: int = 42
 
     @classmethod
-    def of(
+    def from_tokenizer(
         cls, tokenizer: PreTrainedTokenizerBase, *, probability: float = 0.15, seed: int = 42
     ) -> TokenMasker:
         """Make a masker for a tokenizer's vocabulary.

@@ -88,7 +88,7 @@ class PairTemplate:
     types: tuple[int, int]
 
     @classmethod
-    def of(cls, tokenizer: PreTrainedTokenizerBase) -> PairTemplate:
+    def from_tokenizer(cls, tokenizer: PreTrainedTokenizerBase) -> PairTemplate:
         """Read the template from the tokenizer's own encoding of a pair.
 
         Raises:
@@ -140,7 +140,7 @@ class TextTemplate:
     after: np.ndarray
 
     @classmethod
-    def of(cls, tokenizer: PreTrainedTokenizerBase) -> TextTemplate:
+    def from_tokenizer(cls, tokenizer: PreTrainedTokenizerBase) -> TextTemplate:
         """Read the template from the tokenizer's own encoding of a text.
 
         Raises:
@@ -150,7 +150,7 @@ class TextTemplate:
             name = type(tokenizer).__name__
             raise HarpError(f"{name} is not a fast tokenizer: choose a model that has one")
         encoding = tokenizer(["a"]).encodings[0]
-        text = [place for place, side in enumerate(encoding.sequence_ids) if side == 0]
+        text = [index for index, side in enumerate(encoding.sequence_ids) if side == 0]
         ids = np.array(encoding.ids, dtype=np.int64)
         return cls(ids[: text[0]], ids[text[-1] + 1 :])
 
@@ -314,7 +314,7 @@ class PairEncoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self.template = PairTemplate.of(tokenizer)
+        self.template = PairTemplate.from_tokenizer(tokenizer)
 
     def encode(
         self,
@@ -340,7 +340,7 @@ class PairEncoder:
         return TokenPairs(queries, documents, self.template, self.max_length)
 
     def most_document_tokens(self, query_tokens: int) -> int:
-        """Return how many tokens of a long document fit beside a query of ``query_tokens``."""
+        """Return how many tokens of a long document fit next to a query of ``query_tokens``."""
         available = self.max_length - self.template.length
         query, _ = cut_sizes(np.array([query_tokens]), np.array([available]), available)
         return available - int(query[0])

@@ -98,7 +98,7 @@ def padded_inputs(
         padding_id: id of a padding token.
 
     Returns:
-        The model's inputs by name, each (texts, longest), and the place of each token in the
+        The model's inputs by name, each (texts, longest), and the index of each token in the
         flattened ``input_ids``, (tokens,).
     """
     sizes = torch.as_tensor(lengths, device=ids.device)

@@ -29,12 +29,12 @@ _USUAL: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class SentenceEncoderFiles:
-    """What the folder of an encoder says beside its weights.
+    """What the folder of an encoder says about its vectors.
 
     Attributes:
         pooling: ``cls``, ``mean``, ``last``, or ``decoder``, which sentence-transformers lacks.
         normalize: whether vectors have the length 1.
-        prompts: what stands before each query, and before each document.
+        prompts: texts before each query, and before each document.
         longest: most tokens of a text, special tokens included; None if the folder says nothing.
         is_plain: whether nothing else in the folder changes vectors, such as prompts that are left
             out of the pooling, or a text that is put into lower case before its tokens are found.

@@ -224,7 +224,7 @@ class Scorer:
     def template(self) -> PairTemplate:
         """The special tokens around a pair."""
         with self._lock:
-            return PairTemplate.of(self._tokenizer)
+            return PairTemplate.from_tokenizer(self._tokenizer)
 
     @cached_property
     def limit(self) -> int:

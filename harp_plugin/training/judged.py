@@ -30,7 +30,7 @@ class JudgedGroups:
         source: the judged queries.
         negatives_per_group: most negatives of a group; a query with fewer gives all that it has.
         seed: the seed of all draws.
-        redraw_each_epoch: whether each epoch draws anew; else every epoch has the same groups.
+        redraw_each_epoch: whether each epoch draws again; else every epoch has the same groups.
         passages: ``first`` for whole texts, of which the model reads the beginning; ``matching``
             for what `query_passage` finds in them.
     """
@@ -60,7 +60,7 @@ class JudgedGroups:
 
     @property
     def has_teacher_scores(self) -> bool:
-        """Whether each member of a group has a teacher's score."""
+        """Return whether each member of a group has a teacher's score."""
         return self.source.has_teacher_scores
 
     @property
@@ -81,7 +81,7 @@ class JudgedGroups:
         return [f"left out: {line}" for line in lines]
 
     def label(self, index: int) -> str:
-        """Name the query whose group stands at an index."""
+        """Name the query of the group at an index."""
         return f"query {self.source.judged(index).id}"
 
     def group(self, epoch: int, index: int) -> PairGroup:

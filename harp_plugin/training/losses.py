@@ -2,7 +2,7 @@
 
 A loss is a function. Its positional parameters name fields of
 `harp_plugin.models.trainable.LossInputs`; its keyword-only parameters are numbers that a recipe may
-set: ``{"hinge": {"weight": 1, "margin": 0.5}}`` beside ``{"hinge": 1}``.
+set: ``{"hinge": {"weight": 1, "margin": 0.5}}`` next to ``{"hinge": 1}``.
 """
 
 from __future__ import annotations
@@ -224,12 +224,12 @@ class WeightedSum:
 
     @property
     def needs_mlm(self) -> bool:
-        """Whether a loss reads the predictions at masked tokens."""
+        """Return whether a loss reads the predictions at masked tokens."""
         return bool(self.reading("mlm_logits"))
 
     @property
     def needs_scores(self) -> bool:
-        """Whether a loss reads the relevance scores."""
+        """Return whether a loss reads the relevance scores."""
         return any(self.is_pair_loss(name) for name in self.weights)
 
     def reading(self, field: str) -> list[str]:

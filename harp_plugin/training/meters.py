@@ -18,8 +18,8 @@ class Meters:
     """Adds up losses and correct pairs on the device, so that only a log line waits for the device.
 
     It gives ``loss/NAME``, the mean of each loss; ``TASK/loss``, the mean of the weighted pair
-    losses of each task; ``TASK/accuracy``, the share of a task's negatives that score below their
-    positive; and ``accuracy``, the same share for all tasks.
+    losses of each task; ``TASK/accuracy``, the fraction of a task's negatives that score below
+    their positive; and ``accuracy``, the same fraction for all tasks.
 
     Args:
         losses: names of the losses.
@@ -59,7 +59,7 @@ class Meters:
         self._task_sums.index_add_(0, tasks, rows.to(self._task_sums.dtype))
 
     def drain(self, accelerator: Accelerator) -> dict[str, float]:
-        """Return the means over all processes since the last call, and start anew."""
+        """Return the means over all processes since the last call, and set all sums to 0."""
         losses = accelerator.reduce(self._loss_sums, "sum").tolist()
         tasks = accelerator.reduce(self._task_sums, "sum").tolist()
         self._loss_sums.zero_()

@@ -17,31 +17,12 @@ from .arguments import HarpModelArguments, HarpTrainingArguments, PairOptions
 __all__ = ["OPTIONS_WITHOUT_EFFECT", "check_output_dir", "fingerprints", "recipe"]
 
 OPTIONS_WITHOUT_EFFECT = (
-    "accelerator_config",
-    "accept_other_versions",
-    "dataloader_multiprocessing_context",
-    "dataloader_num_workers",
-    "dataloader_persistent_workers",
-    "dataloader_pin_memory",
-    "dataloader_prefetch_factor",
-    "ddp_timeout",
-    "disable_tqdm",
-    "enable_jit_checkpoint",
-    "hub_",
-    "local_rank",
-    "log_",
-    "logging_",
-    "output_dir",
-    "overwrite",
-    "project",
-    "push_to_hub",
-    "quiet",
-    "report_to",
-    "resume_from_checkpoint",
-    "run_name",
-    "save_",
-    "skip_memory_metrics",
-    "trackio_",
+    *("output_dir", "overwrite", "accept_other_versions", "resume_from_checkpoint", "save_"),
+    *("quiet", "disable_tqdm", "log_", "logging_", "report_to", "run_name", "project", "trackio_"),
+    *("hub_", "push_to_hub", "skip_memory_metrics", "local_rank", "ddp_timeout"),
+    *("accelerator_config", "enable_jit_checkpoint"),
+    *("dataloader_multiprocessing_context", "dataloader_num_workers", "dataloader_pin_memory"),
+    *("dataloader_persistent_workers", "dataloader_prefetch_factor"),
 )
 """How the names begin of options that say where and how a run is written, watched and fed."""
 

@@ -217,7 +217,9 @@ def build_trainer(
         )
     masker = None
     if loss.needs_mlm:
-        masker = TokenMasker.of(tokenizer, probability=data_args.mlm_probability, seed=seed)
+        masker = TokenMasker.from_tokenizer(
+            tokenizer, probability=data_args.mlm_probability, seed=seed
+        )
     collator = GroupCollator(
         model.batches(tokenizer, max_length=data_args.max_length, masker=masker),
         tasks,

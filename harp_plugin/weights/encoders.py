@@ -106,7 +106,7 @@ class PackedEncoder:
         self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray, *, before: bool = False
     ) -> Attention:
         """See `Encoder`."""
-        packing = _UpToLastLayer.of(
+        packing = _UpToLastLayer.from_lengths(
             lengths, self.device, layers=self.layers, first_rows=rows[:, :1] if before else None
         )
         try:

@@ -63,7 +63,7 @@ def test_a_draw_depends_on_its_key_alone(masker):
 
 
 def test_vocabulary_of_a_real_tokenizer(tokenizer):
-    masker = TokenMasker.of(tokenizer)
+    masker = TokenMasker.from_tokenizer(tokenizer)
     tokens = tokenizer.convert_ids_to_tokens(masker.replacements.tolist())
     assert len(tokens) == 30522 - 5 - 994
     assert not any(token.startswith("[unused") for token in tokens)
@@ -73,10 +73,10 @@ def test_vocabulary_of_a_real_tokenizer(tokenizer):
 def test_no_mask_token(tokenizer):
     tokenizer.mask_token = None
     with pytest.raises(HarpError, match="has no mask token"):
-        TokenMasker.of(tokenizer)
+        TokenMasker.from_tokenizer(tokenizer)
 
 
 @pytest.mark.parametrize("probability", [0, 1, -0.1])
 def test_probability_out_of_range(tokenizer, probability):
     with pytest.raises(HarpError, match="mlm_probability"):
-        TokenMasker.of(tokenizer, probability=probability)
+        TokenMasker.from_tokenizer(tokenizer, probability=probability)

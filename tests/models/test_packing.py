@@ -40,7 +40,7 @@ def states():
 
 @pytest.fixture
 def packing():
-    return Packing.of(LENGTHS, CPU)
+    return Packing.from_lengths(LENGTHS, CPU)
 
 
 def gradients(found, states):
@@ -89,7 +89,7 @@ def test_queries_of_first_tokens_alone(window, states, packing):
 def test_on_a_device_without_kernels_of_its_own(first, dtype):
     """Such as Apple's; here one that computes nothing but shapes."""
     device = torch.device("meta")
-    packing = Packing.of(LENGTHS, device)
+    packing = Packing.from_lengths(LENGTHS, device)
     key = torch.empty(int(LENGTHS.sum()), 2, 4, dtype=dtype, device=device)
     query = key[: len(LENGTHS)] if first else key
     with torch.inference_mode():
@@ -159,6 +159,6 @@ def test_torchs_kernel_has_the_arguments_that_it_is_given():
 
 
 def test_places():
-    packing = Packing.of(np.array([1, 3]), CPU)
+    packing = Packing.from_lengths(np.array([1, 3]), CPU)
     assert packing.positions.tolist() == [0, 0, 1, 2] and packing.text.tolist() == [0, 1, 1, 1]
     assert packing.bounds.tolist() == [0, 1, 4] and packing.starts.tolist() == [0, 1]

@@ -71,7 +71,7 @@ def test_where_it_is_used(monkeypatch):
         return attend_by_products(*given)
 
     monkeypatch.setattr("harp_plugin.models.packing.attention.attend_by_products", counted)
-    packing = Packing.of(LENGTHS, torch.device("cpu"))
+    packing = Packing.from_lengths(LENGTHS, torch.device("cpu"))
     states = drawn()
 
     def used(states=states, window=None, dropout=0.0):

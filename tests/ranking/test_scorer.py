@@ -92,7 +92,7 @@ def test_equal_pairs_have_equal_scores_wherever_they_stand(tiny_bert):
 
 def test_an_overlong_query_leaves_half_of_the_room_to_the_document(wordpiece):
     sides = (list(tokenize([text * 90], wordpiece, 43)) for text in ("q ", "d "))
-    pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), 43)
+    pairs = TokenPairs(*sides, PairTemplate.from_tokenizer(wordpiece), 43)
     ids = pairs.packed(np.array([0])).ids
     assert wordpiece.decode(ids).split() == ["[CLS]", *"q" * 20, "[SEP]", *"d" * 20, "[SEP]"]
 
@@ -104,7 +104,7 @@ def test_an_overlong_query_without_document_is_scored(reranker):
 
 def test_no_batch_is_over_the_budget_and_every_pair_is_in_one(wordpiece):
     sides = (list(tokenize(texts, wordpiece, MAX_LENGTH)) for texts in every_pair())
-    pairs = TokenPairs(*sides, PairTemplate.of(wordpiece), MAX_LENGTH)
+    pairs = TokenPairs(*sides, PairTemplate.from_tokenizer(wordpiece), MAX_LENGTH)
     seen = []
     for places in pairs.batches(200):
         batch = pairs.packed(places)
@@ -119,7 +119,7 @@ def test_no_batch_is_over_the_budget_and_every_pair_is_in_one(wordpiece):
 def test_padded_batches_are_the_tokenizers(wordpiece, side):
     queries, documents = every_pair()
     tokens = (list(tokenize(texts, wordpiece, MAX_LENGTH)) for texts in (queries, documents))
-    pairs = TokenPairs(*tokens, PairTemplate.of(wordpiece), MAX_LENGTH)
+    pairs = TokenPairs(*tokens, PairTemplate.from_tokenizer(wordpiece), MAX_LENGTH)
     for places in pairs.batches(300):
         expected = wordpiece(
             [queries[place] for place in places],

@@ -23,7 +23,7 @@ TASKS = ("rqp", "qdm")
 
 
 def collator(tokenizer, mask=True, max_length=512, max_query_length=None, new_masks=True):
-    masker = TokenMasker.of(tokenizer, seed=5) if mask else None
+    masker = TokenMasker.from_tokenizer(tokenizer, seed=5) if mask else None
     batches = CrossEncoderBatches(tokenizer, max_length, token_types=True, masker=masker)
     limits = query_limits(max_query_length, TASKS, max_length)
     return GroupCollator(batches, TASKS, query_limits=limits, new_masks=new_masks)

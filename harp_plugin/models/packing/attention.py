@@ -57,7 +57,7 @@ class Packing:
 
     @classmethod
     @torch.compiler.disable
-    def of(cls, lengths: np.ndarray, device: torch.device, **attributes: Any) -> Packing:
+    def from_lengths(cls, lengths: np.ndarray, device: torch.device, **attributes: Any) -> Packing:
         """Return the packing of texts of these lengths, which must ascend."""
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         text = np.repeat(np.arange(len(lengths)), lengths)
@@ -187,7 +187,7 @@ class Packing:
         return output.to(value.dtype)
 
     def _is_first_tokens(self, query: Tensor) -> bool:
-        """Whether ``query`` has the first token of each text only."""
+        """Return whether ``query`` has the first token of each text only."""
         return len(query) < len(self.text)
 
     @property
@@ -251,7 +251,7 @@ def kernels() -> list[Kernel]:
 
 @cache
 def _is_recent(device: torch.device) -> bool:
-    """Whether flash attention runs on this GPU, that is from the Ampere generation on."""
+    """Return whether flash attention runs on this GPU, that is from the Ampere generation on."""
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
 

@@ -78,7 +78,7 @@ class PackedClassifier:
             ValueError: the lengths do not add up to the tokens, or there is an empty text.
         """
         device = self.model.device
-        order = PackedOrder.of(ids, lengths, device)
+        order = PackedOrder.from_lengths(ids, lengths, device)
         packing, source = order.packing, order.source
         types = None if token_types is None else token_types.to(device)[source]
         states = self._states(packing, ids.to(device)[source], types)
@@ -173,7 +173,7 @@ class _Exact(nn.Module):
 def with_exact_head(model: PreTrainedModel) -> PreTrainedModel:
     """Return a model with the same weights, whose parts behind the encoder ignore autocast.
 
-    These are the parts of the model beside its base, and the pooler of the base.
+    These are the parts of the model next to its base, and the pooler of the base.
     """
     base, result = copy(model.base_model), copy(model)
     if pooler := base._modules.get("pooler"):

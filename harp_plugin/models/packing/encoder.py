@@ -95,7 +95,7 @@ def packed_states(
         ValueError: the lengths do not add up to the tokens, or there is an empty text.
     """
     prepare(encoder)
-    order = PackedOrder.of(ids, lengths, encoder.device)
+    order = PackedOrder.from_lengths(ids, lengths, encoder.device)
     return encode(encoder, order.packing, ids.to(encoder.device)[order.source])[order.moved]
 
 
@@ -134,7 +134,7 @@ class PackedOrder(NamedTuple):
     Attributes:
         packing: of the texts in this order.
         source: where each token was before, (tokens,).
-        rank: the place of each text, (texts,).
+        rank: the index of each text, (texts,).
     """
 
     packing: Packing
@@ -142,7 +142,7 @@ class PackedOrder(NamedTuple):
     rank: Tensor
 
     @classmethod
-    def of(
+    def from_lengths(
         cls, ids: Tensor, lengths: np.ndarray | Sequence[int] | Tensor, device: torch.device
     ) -> PackedOrder:
         """Put texts in this order.
@@ -161,16 +161,16 @@ class PackedOrder(NamedTuple):
                 f"{len(sizes)} texts of {sizes.sum()} tokens, but there are {len(ids)} token ids"
             )
         order = np.argsort(sizes, kind="stable")
-        packing = Packing.of(sizes[order], device)
+        packing = Packing.from_lengths(sizes[order], device)
         first = torch.from_numpy((np.cumsum(sizes) - sizes)[order]).to(device)
         source = first[packing.text] + packing.positions
         return cls(packing, source, torch.from_numpy(np.argsort(order)).to(device))
 
     @property
     def moved(self) -> Tensor:
-        """The place of each token in this order, (tokens,)."""
-        places = torch.arange(len(self.source), device=self.source.device)
-        return torch.empty_like(self.source).scatter_(0, self.source, places)
+        """The index of each token in this order, (tokens,)."""
+        indices = torch.arange(len(self.source), device=self.source.device)
+        return torch.empty_like(self.source).scatter_(0, self.source, indices)
 
 
 _LARGE_BATCH_TOKENS = 512

@@ -59,7 +59,7 @@ class TextVectors(BatchRunner):
         self._tokenizer = tokenizer
         self._longest = _longest(encoder, tokenizer, files.longest, max_length)
         self._files = files
-        self._template = TextTemplate.of(tokenizer)
+        self._template = TextTemplate.from_tokenizer(tokenizer)
 
     @classmethod
     def load(
@@ -136,7 +136,7 @@ class TextVectors(BatchRunner):
         return vectors[: len(batch.lengths)].cpu().numpy()
 
     def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        order = PackedOrder.of(ids, lengths, self.model.device)
+        order = PackedOrder.from_lengths(ids, lengths, self.model.device)
         states = encode(self.model, order.packing, ids[order.source])
         return pooled(states.float(), order.packing.lengths, self._files.pooling)[order.rank]
 
