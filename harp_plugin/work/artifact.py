@@ -70,7 +70,14 @@ from .records import (
     read_record,
     write_record,
 )
-from .writing import TEMPORARY, kind_of, remove_temporary_of, whole_file, whole_folder
+from .writing import (
+    TEMPORARY,
+    kind_of,
+    refuse_url,
+    remove_temporary_of,
+    whole_file,
+    whole_folder,
+)
 
 __all__ = [
     "MANIFEST",
@@ -357,6 +364,7 @@ class Artifact:
 
     def _refuse_special(self) -> None:
         """Refuse links, and a folder in place of a file or a file in place of a folder."""
+        refuse_url(self.path)
         paths = {self.path: self.is_file, **dict.fromkeys(self._records, True)}
         for path, is_file in paths.items():
             if path.is_symlink() or (

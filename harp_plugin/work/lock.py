@@ -12,6 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ..errors import HarpError
+from .writing import refuse_url
 
 __all__ = ["LOCK", "one_writer"]
 
@@ -37,6 +38,7 @@ def one_writer(
         HarpError: another process is writing there; the message names it.
     """
     folder = Path(folder)
+    refuse_url(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / (LOCK if file is None else f".{file}.lock")
     if with_ranks:

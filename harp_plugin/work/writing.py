@@ -19,6 +19,7 @@ __all__ = [
     "kind_of",
     "refuse_input",
     "refuse_special",
+    "refuse_url",
     "remove_temporary",
     "remove_temporary_of",
     "sync",
@@ -30,6 +31,7 @@ __all__ = [
 
 TEMPORARY = ".harp-tmp"
 """How the name of each temporary file and folder ends."""
+_URL = re.compile(r"[a-z][a-z0-9+]+:/")
 
 
 @contextmanager
@@ -80,6 +82,19 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync(path.parent)
+
+
+def refuse_url(path: Path) -> None:
+    """Refuse to write to a URL, of which a path would make a folder such as ``s3:``.
+
+    Raises:
+        HarpError: the path was made of a URL.
+    """
+    if _URL.match(str(path)):
+        raise HarpError(
+            f"{path} is a URL: write to a folder, and copy it by the store's own tools, such as "
+            "`aws s3 sync`"
+        )
 
 
 def refuse_special(path: Path, output: str) -> None:

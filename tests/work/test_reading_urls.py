@@ -8,6 +8,8 @@ import pytest
 from harp_plugin.corpus.readers.source import sources
 from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import resolve_model
+from harp_plugin.work.artifact import Artifact, Provenance
+from harp_plugin.work.lock import one_writer
 from harp_plugin.work.urls import is_url, local_path
 
 
@@ -64,3 +66,15 @@ def test_errors_are_one_line(store, url, message):
         with pytest.raises(HarpError, match=message) as caught:
             read(url)
         assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
+
+
+def test_nothing_is_written_to_a_url(tmp_path, monkeypatch):
+    """A path would make a folder ``s3:`` of it."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("s3://bucket/build")
+    refused = pytest.raises(HarpError, match=r"is a URL: write to a folder")
+    with refused, one_writer(path):
+        pass
+    with refused:
+        Artifact(path, "index", Provenance({})).is_finished()
+    assert not list(tmp_path.iterdir())
