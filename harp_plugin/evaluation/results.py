@@ -94,7 +94,7 @@ def text_blocks(
 
 
 def starred(p_value: float | None) -> bool:
-    """Whether a p-value is marked by a star, because it is significant."""
+    """Return whether a p-value is marked by a star, because it is significant."""
     return p_value is not None and p_value < _SIGNIFICANT
 
 

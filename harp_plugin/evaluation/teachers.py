@@ -38,8 +38,8 @@ def make_teacher(
     encoder = Encoder(model.removeprefix(COSINE), device=device, dtype=dtype)
 
     def cosines(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
-        places = {query: place for place, query in enumerate(dict.fromkeys(queries))}
-        vectors = encoder.queries(list(places))[[places[query] for query in queries]]
+        indices = {query: index for index, query in enumerate(dict.fromkeys(queries))}
+        vectors = encoder.queries(list(indices))[[indices[query] for query in queries]]
         return COSINE_SCALE * (vectors * encoder.documents(documents)).sum(axis=1)
 
     return cosines

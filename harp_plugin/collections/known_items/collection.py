@@ -33,7 +33,7 @@ CARD = "README.md"
 RECORD = "collection.json"
 _QUERY_FILES = tuple(f"{split}/{name}" for split in SPLITS for name in (QUERIES, QRELS))
 FILES = (DOCUMENTS, "documents.index.npy", *_QUERY_FILES, RECORD, CARD)
-"""What is written, beside the records of the stage."""
+"""What is written, next to the records of the stage."""
 _SAMPLES = 10
 _HELD_OUT = {
     "": "No link was held out.",

@@ -165,7 +165,7 @@ def _good_terms(
 
 
 def _term_reason(term: Term, page: NamedPage, options: QueryOptions) -> str | None:
-    """Tell why a term is no query, if it is none."""
+    """Return why a term is not a query, if it is not one."""
     if not same_form(term.text):
         return "without a letter or digit"
     if term.kind == "redirect" and is_address(term.text):
@@ -192,7 +192,7 @@ def _query(form: str, group: list[Term]) -> Query:
 def _reason(
     query: Query, group: list[Term], pages: Mapping[int, NamedPage], options: QueryOptions
 ) -> str | None:
-    """Tell why a query is left out, if it is."""
+    """Return why a query is left out, if it is."""
     relevant = [pages[page] for page in query.pages]
     if len(relevant) > options.max_relevant:
         return f"of more than {options.max_relevant} pages"

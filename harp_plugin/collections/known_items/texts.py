@@ -1,4 +1,4 @@
-"""Forms of short texts: what is compared, and what is no natural language."""
+"""Forms of short texts: what is compared, and what is not natural language."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def without_qualifier(text: str) -> str:
 
 
 def is_natural(text: str) -> bool:
-    """Tell whether a text is natural language: no word of it looks like an identifier.
+    """Return whether a text is natural language: no word of it looks like an identifier.
 
-    A word does if it has a capital letter inside it, a digit beside a letter, a full stop before
+    A word does if it has a capital letter inside it, a digit next to a letter, a full stop before
     letters, a sign other than ``'.&/+#-``, or starts with a sign: ``CString``, ``C4996``,
     ``stdio.h``, ``std::vector``, ``_CrtDbgReport``, ``/clr``. So ``files, closing``, ``C++``,
     ``NATO`` and ``DLLs, linking`` are natural, ``CWnd, GetProperty`` and ``C2065`` are not.
@@ -61,7 +61,7 @@ def is_natural(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Tell whether the name of a page is an address or a path, not a title."""
+    """Return whether the name of a page is an address or a path, not a title."""
     return " " not in text and ("/" in text or regex.search(r"\.\p{Ll}{2,4}$", text) is not None)
 
 
@@ -78,8 +78,8 @@ def near_form(text: str) -> str:
     plain = "".join(
         char for char in unicodedata.normalize("NFKD", text) if unicodedata.category(char) != "Mn"
     )
-    found = _words(plain)
-    content = [word for word in found if word not in _stop_words()] or found
+    every = _words(plain)
+    content = [word for word in every if word not in _stop_words()] or every
     return " ".join(sorted(map(_singular, content)))
 
 

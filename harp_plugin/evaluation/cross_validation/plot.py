@@ -60,14 +60,14 @@ def draw(results: CrossValidation, kind: str) -> bytes:
 def _panel(panel, results: CrossValidation, measure: str) -> None:
     first, *systems = results.rows
     means, tests = results.by_count(measure), results.tests(measure)
-    places = range(len(results.counts))
+    positions = range(len(results.counts))
     panel.axhline(means[first][results.counts[0]], color="0.4", linestyle="--", label=first)
     for number, row in enumerate(systems):
         color = _COLOURS[number % len(_COLOURS)]
         heights = list(means[row].values())
         bars = [results.deviations.get(c, {}).get(row, {}).get(measure) for c in results.counts]
         panel.errorbar(
-            places,
+            positions,
             heights,
             yerr=bars if any(bars) else None,
             capsize=3,
@@ -75,20 +75,20 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
             marker=_MARKERS[number % len(_MARKERS)],
             label=row,
         )
-        for place, height, p_value in zip(
-            places, heights, tests.get(row, {}).values(), strict=False
+        for position, height, p_value in zip(
+            positions, heights, tests.get(row, {}).values(), strict=False
         ):
             if starred(p_value):
                 panel.annotate(
                     "*",
-                    (place, height),
+                    (position, height),
                     (0, 2),
                     textcoords="offset points",
                     ha="center",
                     fontsize=12,
                     color=color,
                 )
-    panel.set_xticks(list(places), [_tick(results, count) for count in results.counts])
+    panel.set_xticks(list(positions), [_tick(results, count) for count in results.counts])
     panel.set_xlabel("training queries")
     panel.set_ylabel(measure)
     panel.margins(x=0.08, y=0.12)

@@ -1,4 +1,4 @@
-"""The page, which needs nothing beside itself."""
+"""The page, which needs no other file."""
 
 from __future__ import annotations
 

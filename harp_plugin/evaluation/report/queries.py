@@ -80,36 +80,27 @@ def changed_queries(
     order = sorted(before, key=lambda qid: (before[qid] - after[qid], qid))
     won = [qid for qid in order if after[qid] > before[qid]][:most]
     lost = [qid for qid in reversed(order) if after[qid] < before[qid]][:most]
-    shown = _Shower(runs, collection, depth)
+    queries = collection.topics.set_index("qid")["query"]
+    judged = collection.qrels[collection.qrels["label"] > 0]
+    relevant = set(zip(judged["qid"], judged["docno"], strict=True))
+
+    def shown(name: str, qid: str) -> list[Shown]:
+        run = runs[name]
+        best = run[(run["qid"] == qid) & (run["rank"] < depth)].sort_values("rank")
+        docnos = best["docno"].tolist()
+        texts = collection.texts(docnos)
+        return [
+            Shown(docno, _shortened(queries[qid], texts[docno]), (qid, docno) in relevant)
+            for docno in docnos
+        ]
 
     def changed(qid: str) -> ChangedQuery:
         first, second = (shown(name, qid) for name in (results.baseline, system))
-        return ChangedQuery(qid, shown.queries[qid], before[qid], after[qid], first, second)
+        return ChangedQuery(qid, queries[qid], before[qid], after[qid], first, second)
 
     return list(map(changed, won)), list(map(changed, lost))
 
 
-class _Shower:
-    """Looks up the best documents of a row for a query."""
-
-    def __init__(
-        self, runs: dict[str, pd.DataFrame], collection: JudgedDataset, depth: int
-    ) -> None:
-        self.queries = dict(zip(*collection.topics[["qid", "query"]].T.values, strict=True))
-        self._collection = collection
-        self._best = {name: run[run["rank"] < depth] for name, run in runs.items()}
-        qrels = collection.qrels[collection.qrels["label"] > 0]
-        self._relevant = set(zip(qrels["qid"], qrels["docno"], strict=True))
-
-    def __call__(self, name: str, qid: str) -> list[Shown]:
-        run = self._best[name]
-        docnos = run[run["qid"] == qid].sort_values("rank")["docno"].tolist()
-        texts = self._collection.texts(docnos)
-        return [
-            Shown(docno, self._shortened(qid, texts[docno]), (qid, docno) in self._relevant)
-            for docno in docnos
-        ]
-
-    def _shortened(self, qid: str, text: str) -> str:
-        passage = " ".join(query_passage(self.queries[qid], text).split())
-        return passage if len(passage) <= _MOST_CHARACTERS else f"{passage[:_MOST_CHARACTERS]} …"
+def _shortened(query: str, text: str) -> str:
+    passage = " ".join(query_passage(query, text).split())
+    return passage if len(passage) <= _MOST_CHARACTERS else f"{passage[:_MOST_CHARACTERS]} …"
