@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain, islice
 from typing import Any
@@ -22,6 +21,7 @@ from ..models.loading import longest_input
 from ..models.packing import can_pack, prepare
 from ..models.packing.encoder import filler_tokens
 from ..models.pairs import PackedPairs
+from .tokens import in_order
 
 __all__ = ["BatchRunner", "scoring_lock"]
 
@@ -93,16 +93,13 @@ class BatchRunner(ABC):
         self, batches: Iterable[tuple[np.ndarray, PackedPairs]], threads: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Run one batch in each thread, which is faster than all threads for one batch."""
-        waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
         pool = ThreadPoolExecutor(threads, "score", torch.set_num_threads, (1,))
+
+        def run(item: tuple[np.ndarray, PackedPairs]) -> tuple[np.ndarray, np.ndarray]:
+            return item[0], self.outputs(item[1])
+
         try:
-            for indices, batch in batches:
-                waiting.append((indices, pool.submit(self.outputs, batch)))
-                if len(waiting) > 2 * threads:
-                    indices, outputs = waiting.popleft()
-                    yield indices, outputs.result()
-            for indices, outputs in waiting:
-                yield indices, outputs.result()
+            yield from in_order(lambda item: pool.submit(run, item), batches, 2 * threads)
         finally:
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)

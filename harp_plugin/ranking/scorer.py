@@ -143,32 +143,24 @@ class Scorer:
                 cannot be loaded, or a score is not a finite number.
         """
         _check_texts(queries, documents)
-        with self._lock:
-            return self._score(queries, documents, progress, verbose)
-
-    def _score(
-        self,
-        queries: Sequence[str],
-        documents: Sequence[str],
-        progress: Callable[..., Any],
-        verbose: bool,
-    ) -> np.ndarray:
         query_indices, distinct_queries = distinct(queries)
         document_indices, distinct_documents = distinct(documents)
         pairs, inverse = distinct_pairs(np.stack([query_indices, document_indices], axis=1))
         if not len(pairs):
             return np.zeros(0, dtype=np.float32)
         uses = np.bincount(pairs[:, 0]), np.bincount(pairs[:, 1])
-        sides = (
-            LazyTokens(distinct_queries, uses[0], self._tokenizer, self.limit).read,
-            LazyTokens(distinct_documents, uses[1], self._tokenizer, self.limit).read,
-        )
 
         def texts_of(pair: int) -> tuple[str, str]:
             query, document = pairs[pair]
             return distinct_queries[query], distinct_documents[document]
 
-        return self._scores(*sides, pairs, texts_of, progress, verbose)[inverse]
+        with self._lock:
+            lazy = partial(LazyTokens, tokenizer=self._tokenizer, max_length=self.limit)
+            read_queries = lazy(distinct_queries, uses[0]).read
+            read_documents = lazy(distinct_documents, uses[1]).read
+            return self._scores(read_queries, read_documents, pairs, texts_of, progress, verbose)[
+                inverse
+            ]
 
     def tokenize(self, texts: Sequence[str], *, max_length: int | None = None) -> list[np.ndarray]:
         """Return the token ids of each text, (length,) int32, without special tokens.

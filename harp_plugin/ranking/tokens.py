@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import repeat, takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,8 +15,9 @@ from transformers import PreTrainedTokenizerBase
 
 from ..models.pairs import tokenize
 
-__all__ = ["LazyTokens", "distinct", "distinct_pairs", "prefetch", "tokenizer_key"]
+__all__ = ["LazyTokens", "distinct", "distinct_pairs", "in_order", "prefetch", "tokenizer_key"]
 
+_Given = TypeVar("_Given")
 _Item = TypeVar("_Item")
 
 
@@ -63,17 +65,37 @@ def tokenizer_key(tokenizer: PreTrainedTokenizerBase) -> str:
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
 
+def in_order(
+    submit: Callable[[_Given], Future[_Item]], items: Iterable[_Given], most: int
+) -> Generator[_Item, None, None]:
+    """Yield the results for items in their order; at most so many of them wait for their turn.
+
+    Args:
+        submit: begins the work on an item.
+        items: are read as they are needed.
+        most: results that wait while another one is used.
+    """
+    waiting: deque[Future[_Item]] = deque()
+    try:
+        for item in items:
+            waiting.append(submit(item))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
 def prefetch(items: Iterable[_Item], count: int) -> Generator[_Item, None, None]:
     """Yield the same items; another thread makes up to ``count`` of them in advance."""
     end: Any = object()
     source = iter(items)
     thread = ThreadPoolExecutor(1, "prefetch")
     try:
-        waiting: deque[Future[_Item]] = deque()
-        waiting.extend(thread.submit(next, source, end) for _ in range(count))
-        while (item := waiting.popleft().result()) is not end:
-            waiting.append(thread.submit(next, source, end))
-            yield item
+        made = in_order(lambda _: thread.submit(next, source, end), repeat(None), count - 1)
+        yield from takewhile(lambda item: item is not end, made)
     finally:
         thread.shutdown(cancel_futures=True)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from multiprocessing import get_context
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..errors import HarpError
 from ..models.pairs import PackedPairs
 from ..work.processes import start_worker
 from .forward import Forward
+from .tokens import in_order
 
 __all__ = ["Workers"]
 
@@ -79,20 +79,12 @@ class Workers:
         Raises:
             HarpError: a process ended, or one pair alone does not fit into its memory.
         """
-        waiting: deque[tuple[np.ndarray, Future[np.ndarray]]] = deque()
-        try:
-            with self._clear_errors():
-                for indices, batch in batches:
-                    waiting.append((indices, self._pool.submit(_scores, batch)))
-                    if len(waiting) > _WAITING_PER_WORKER * self._count:
-                        indices, scores = waiting.popleft()
-                        yield indices, scores.result()
-                while waiting:
-                    indices, scores = waiting.popleft()
-                    yield indices, scores.result()
-        finally:
-            for _, scores in waiting:
-                scores.cancel()
+        most = _WAITING_PER_WORKER * self._count
+        with (
+            self._clear_errors(),
+            closing(in_order(lambda item: self._pool.submit(_scores, *item), batches, most)) as all,
+        ):
+            yield from all
 
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:
@@ -127,7 +119,6 @@ def _limits() -> tuple[int | None, int]:
     return _forward().max_length, _forward().batch_tokens
 
 
-def _scores(batch: PackedPairs) -> np.ndarray:
-    forward = _forward()
-    [(_, scores)] = forward.run([(np.zeros(0), batch)])
+def _scores(indices: np.ndarray, batch: PackedPairs) -> tuple[np.ndarray, np.ndarray]:
+    [scores] = _forward().run([(indices, batch)])
     return scores

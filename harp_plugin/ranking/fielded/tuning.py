@@ -83,17 +83,30 @@ def tune(
     judged = topics[topics["qid"].isin(qrels["qid"])]
     if judged.empty:
         raise HarpError(f"none of the {len(topics)} queries to tune on has a judgment: name others")
-    rankings = _Rankings(index, judged)
-    values = _Values(rankings, qrels[qrels["qid"].isin(judged["qid"])], measure, quiet)
+    rankings, measure = _Rankings(index, judged), parse_measure(measure)
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    judgments = qrels[qrels["qid"].isin(judged["qid"])].rename(columns=names)
+    evaluator = ir_measures.evaluator([measure], judgments)
+    values: dict[FieldSettings, float] = {}
     settings = start or FieldSettings.from_arguments(index.fields, **_START)
-    for _ in range(_MOST_ROUNDS):
-        before = settings
-        for parameter in _parameters(len(index.fields)):
-            settings = max([settings, *_varied(settings, *parameter)], key=values.of)
-        if settings == before:
-            break
-    values.close()
-    return Tuning(settings, str(values.measure), values.of(settings), values.table())
+    with tqdm(desc="tune", unit="setting", disable=quiet) as bar:
+
+        def value(settings: FieldSettings) -> float:
+            if settings not in values:
+                run = rankings.rank(settings, measure.params.get("cutoff") or _DEPTH)
+                values[settings] = float(evaluator.calc_aggregate(run)[measure])
+                bar.update()
+                bar.set_postfix({str(measure): f"{max(values.values()):.4f}"})
+            return values[settings]
+
+        for _ in range(_MOST_ROUNDS):
+            before = settings
+            for parameter in _parameters(len(index.fields)):
+                settings = max([settings, *_varied(settings, *parameter)], key=value)
+            if settings == before:
+                break
+    tried = pd.json_normalize([{**s.arguments, str(measure): v} for s, v in values.items()])
+    return Tuning(settings, str(measure), values[settings], tried)
 
 
 def _parameters(fields: int) -> Iterator[tuple[str, int]]:
@@ -189,35 +202,3 @@ class _Rankings:
             weights = [term_weight(number, int(frequency)) for frequency in frequencies]
             self._weights[active] = np.repeat(weights, self._terms)
         return self._weights[active]
-
-
-class _Values:
-    """Values of a measure, each settings' computed once."""
-
-    def __init__(self, rankings: _Rankings, qrels: pd.DataFrame, measure: Any, quiet: bool) -> None:
-        self.measure = parse_measure(measure)
-        self._rankings = rankings
-        self._depth = self.measure.params.get("cutoff") or _DEPTH
-        names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
-        self._evaluator = ir_measures.evaluator([self.measure], qrels.rename(columns=names))
-        self._values: dict[FieldSettings, float] = {}
-        self._bar = tqdm(desc="tune", unit="setting", disable=quiet)
-
-    def of(self, settings: FieldSettings) -> float:
-        """The mean of the measure over the queries."""
-        if settings not in self._values:
-            run = self._rankings.rank(settings, self._depth)
-            self._values[settings] = float(self._evaluator.calc_aggregate(run)[self.measure])
-            self._bar.update()
-            self._bar.set_postfix({str(self.measure): f"{max(self._values.values()):.4f}"})
-        return self._values[settings]
-
-    def close(self) -> None:
-        """End the progress bar."""
-        self._bar.close()
-
-    def table(self) -> pd.DataFrame:
-        """Return a row for each settings."""
-        return pd.json_normalize(
-            [{**s.arguments, str(self.measure): value} for s, value in self._values.items()]
-        )
