@@ -105,7 +105,7 @@ class RankingValidation:
             files: how an encoder makes vectors of texts; None for a model that reads pairs.
         """
         if files is None:
-            scorer = Scorer.of(model, tokenizer, max_length=self.max_length)
+            scorer = Scorer.from_model(model, tokenizer, max_length=self.max_length)
             scores = scorer.score(*self._pairs, verbose=not self.quiet, progress=_bar)
         else:
             encoder = TextVectors(model, tokenizer, files)

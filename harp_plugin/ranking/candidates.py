@@ -58,7 +58,7 @@ class Candidates:
 
     @property
     def starts(self) -> np.ndarray:
-        """(queries,) the place of each query's first document."""
+        """(queries,) the index of each query's first document."""
         return np.flatnonzero(np.diff(self.query_of, prepend=-1))
 
 
@@ -78,8 +78,8 @@ def read_candidates(
         candidates: ``first`` for the documents of the first system, ``union`` for those of all.
 
     Raises:
-        HarpError: a run lacks a column, has a score that is no finite number, or lists a document
-            twice for a query; the message names the system, the qid and the docno.
+        HarpError: a run lacks a column, has a score that is not a finite number, or lists a
+            document twice for a query; the message names the system, the qid and the docno.
     """
     for name, run in runs.items():
         _check(name, run)
@@ -88,14 +88,16 @@ def read_candidates(
     document_of, docnos = pd.factorize(every["docno"])
     pair_of, _ = pd.factorize(query_of * np.int64(len(docnos)) + document_of)
     _, first_lines = np.unique(pair_of, return_index=True)
-    system_of, given = every["system"].to_numpy(), every["score"].to_numpy(dtype=np.float64)
+    system_of, stated = every["system"].to_numpy(), every["score"].to_numpy(dtype=np.float64)
     if normalization == "rrf":
-        given = 1 / (RRF_K + 1 + every.groupby(["system", "qid"], sort=False).cumcount().to_numpy())
+        stated = 1 / (
+            RRF_K + 1 + every.groupby(["system", "qid"], sort=False).cumcount().to_numpy()
+        )
         missing = np.zeros((len(runs), len(qids)))
     else:
-        missing = _least(given, system_of, query_of, (len(runs), len(qids)))
+        missing = _least(stated, system_of, query_of, (len(runs), len(qids)))
     scores = missing[:, query_of[first_lines]]
-    scores[system_of, pair_of] = given
+    scores[system_of, pair_of] = stated
 
     lines = first_lines if candidates == "union" else first_lines[system_of[first_lines] == 0]
     lines = lines[np.argsort(query_of[lines], kind="stable")]
@@ -114,7 +116,7 @@ def read_candidates(
 
 
 def _check(name: str, run: pd.DataFrame) -> None:
-    """Check the columns and the scores of a run, and that no document stands twice for a query."""
+    """Check the columns and the scores of a run, and that no query has a document twice."""
     missing = [column for column in ("qid", "docno", "score") if column not in run.columns]
     if missing:
         raise HarpError(f"system {name!r} gives no column {missing[0]}: name one that ranks")
@@ -136,11 +138,11 @@ def _check(name: str, run: pd.DataFrame) -> None:
 def _joined(runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Put the runs one behind the other, the results of each query best first, with their rows."""
     parts, start = [], 0
-    for place, run in enumerate(runs.values()):
+    for number, run in enumerate(runs.values()):
         order = first_stage_order(run)
         order = order[np.argsort(pd.factorize(run["qid"])[0][order], kind="stable")]
         part = run[["qid", "docno", "score"]].iloc[order]
-        parts.append(part.assign(system=place, row=start + order))
+        parts.append(part.assign(system=number, row=start + order))
         start += len(run)
     return pd.concat(parts, ignore_index=True)
 
@@ -192,7 +194,7 @@ def min_max(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
     Args:
         scores: (systems, documents), finite; the documents of a query stand together.
-        starts: (queries,) the place of each query's first document.
+        starts: (queries,) the index of each query's first document.
 
     Returns:
         (systems, documents) float64.

@@ -37,7 +37,7 @@ def rerank_frame(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
 
 
 def first_stage_order(frame: pd.DataFrame) -> np.ndarray:
-    """(rows,) the places of a frame's rows, those of a query best first."""
+    """(rows,) the indices of a frame's rows, those of a query best first."""
     if "rank" in frame.columns:
         return np.argsort(frame["rank"].to_numpy(), kind="stable")
     if "score" in frame.columns:
@@ -49,7 +49,7 @@ def query_texts(frame: pd.DataFrame) -> list[str]:
     """Read the queries of a frame.
 
     Raises:
-        HarpError: a query is no string; the message names its qid.
+        HarpError: a query is not a string; the message names its qid.
     """
     for qid, query in zip(frame["qid"], frame["query"], strict=True):
         if not isinstance(query, str):
@@ -72,7 +72,7 @@ def result_frame(
     sizes = [len(docnos) for docnos, _ in results]
     kept = queries.drop(columns=["docno", "score", "rank"], errors="ignore")
     frame = kept.iloc[np.repeat(np.arange(len(kept)), sizes)].reset_index(drop=True)
-    docnos = [docno for found, _ in results for docno in found]
+    docnos = [docno for of_query, _ in results for docno in of_query]
     scores = [np.zeros(0), *(scores for _, scores in results)]
     return frame.assign(
         docno=pd.Series(docnos, dtype=object),
@@ -93,12 +93,12 @@ def with_cutoff(transformer: Any, count: int) -> pt.Transformer:
     return pt.inspect.transformer_apply_attributes(transformer, num_results=count)
 
 
-def best(scores: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
+def best(scores: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
     """Find the best results, best first.
 
     Args:
         scores: (results,).
-        places: (results,) distinct numbers; of equal scores, the one with the smallest is first.
+        ids: (results,) distinct numbers; of equal scores, the one with the smallest is first.
         count: the most results that are returned.
 
     Returns:
@@ -108,4 +108,4 @@ def best(scores: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
     if 0 < count < len(scores):
         cut = len(scores) - count
         chosen = np.flatnonzero(scores >= np.partition(scores, cut)[cut])
-    return chosen[np.lexsort((places[chosen], -scores[chosen]))[:count]]
+    return chosen[np.lexsort((ids[chosen], -scores[chosen]))[:count]]

@@ -136,7 +136,7 @@ class HarpFusion(ComparedTransformer):
             The columns that all systems return, with new ``score`` (float64) and ``rank`` (from 0).
 
         Raises:
-            HarpError: a score is no finite number, or a system returns a document twice; the
+            HarpError: a score is not a finite number, or a system returns a document twice; the
                 message names the system, the qid and the docno.
         """
         return _fused(self._run(inp), self.weights, self.normalization, self.candidates)
@@ -204,17 +204,17 @@ def _fused(
     first = next(iter(frames))
     if candidates == "union" and weights[first] == 0:
         frames = {name: frame for name, frame in frames.items() if name != first}
-    found = read_candidates(frames, normalization=normalization, candidates=candidates)
-    scores = [weights[name] for name in found.names] @ found.scores
+    fused = read_candidates(frames, normalization=normalization, candidates=candidates)
+    scores = [weights[name] for name in fused.names] @ fused.scores
     columns = [
         column
-        for column in frames[found.names[0]].columns
+        for column in frames[fused.names[0]].columns
         if column not in ("score", "rank") and all(column in frame for frame in frames.values())
     ]
     rows = pd.concat([frame[columns] for frame in frames.values()], ignore_index=True)
-    result = rows.iloc[found.rows].reset_index(drop=True).assign(score=scores)
-    place = result.groupby("qid", sort=False).ngroup()
-    order = np.lexsort((-result["score"], place))
+    result = rows.iloc[fused.rows].reset_index(drop=True).assign(score=scores)
+    query = result.groupby("qid", sort=False).ngroup()
+    order = np.lexsort((-result["score"], query))
     return pt.model.add_ranks(result.iloc[order].reset_index(drop=True))
 
 

@@ -20,7 +20,7 @@ from .ranking_measures import MeasuredRankings, parse_measure
 __all__ = ["FEWEST_QUERIES", "GRID", "LEVEL", "LearntWeights", "learn_weights"]
 
 GRID = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-"""The weights of a system that are tried, beside the weight 1 of the first system."""
+"""The weights of a system that are tried, next to the weight 1 of the first system."""
 LEVEL = 0.05
 """How often at most a fusion that gains nothing is taken for one that does."""
 FEWEST_QUERIES = 5
@@ -47,7 +47,7 @@ class LearntWeights:
         gain: the mean gain of learnt weights over the first system alone, on queries that they
             were not learnt from.
         standard_error: of that mean.
-        level: of the test whether there is a gain.
+        level: of the test of a gain.
     """
 
     weights: dict[str, float]
@@ -61,7 +61,7 @@ class LearntWeights:
 
     @property
     def first_alone(self) -> bool:
-        """Whether the first system ranks alone."""
+        """Return whether the first system ranks alone."""
         return not any(list(self.weights.values())[1:])
 
     @property
@@ -132,7 +132,7 @@ def learn_weights(
 
     Returns:
         The weights, for ``HarpFusion(systems, **learnt.arguments)``; ``first_alone`` and the text
-        of it say whether the first system ranks alone.
+        of it tell whether the first system ranks alone.
 
     Raises:
         HarpError: a run, the judgments, the measure or an option is at fault.
@@ -210,7 +210,7 @@ class _Search:
         """Return the mean of the weights that are best for resamples of some queries.
 
         Args:
-            queries: (n,) places of queries.
+            queries: (n,) indices of queries.
         """
         draws = generator(self._seed, "resamples").choice(queries, (_RESAMPLES, len(queries)))
         mean = np.mean([self.best(resample) for resample in draws], axis=0)
@@ -222,7 +222,7 @@ class _Search:
         One weight after another is changed.
 
         Args:
-            queries: (n,) places of queries; a place may stand twice.
+            queries: (n,) indices of queries; which may repeat.
         """
 
         @cache
@@ -243,8 +243,8 @@ class _Search:
         """Set each weight in turn to its best value, until none changes."""
         for _ in range(_MOST_ROUNDS):
             before = weights
-            for place in range(1, len(weights)):
-                choices = [(*weights[:place], value, *weights[place + 1 :]) for value in GRID]
+            for index in range(1, len(weights)):
+                choices = [(*weights[:index], value, *weights[index + 1 :]) for value in GRID]
                 weights = max(choices, key=worth)
             if weights == before:
                 break

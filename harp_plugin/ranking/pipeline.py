@@ -77,7 +77,7 @@ class HarpPipeline(ComparedTransformer):
         pipeline: a transformer, or several joined by ``>>`` and ``%``.
 
     Raises:
-        HarpError: this is no transformer.
+        HarpError: this is not a transformer.
     """
 
     schematic = {"label": "HarpPipeline", "help_url": None, "inner_pipelines_mode": "unlinked"}  # noqa: RUF012

@@ -98,7 +98,7 @@ class Scorer:
         self._lock = threading.RLock()
 
     @classmethod
-    def of(
+    def from_model(
         cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **options: Any
     ) -> Scorer:
         """Make a scorer from a model in memory, such as a model in training.
@@ -234,7 +234,7 @@ class Scorer:
         return self.max_length
 
     def most_document_tokens(self, query_tokens: int) -> int:
-        """Return how many tokens of a long document fit beside a query of ``query_tokens``."""
+        """Return how many tokens of a long document fit next to a query of ``query_tokens``."""
         return self._encoder.most_document_tokens(query_tokens)
 
     @cached_property

@@ -57,7 +57,7 @@ class FrameTexts:
             (rows,) the index of each row's text among the distinct ones, and these, which are keys.
 
         Raises:
-            HarpError: a text is no string; the message names its qid and docno.
+            HarpError: a text is not a string; the message names its qid and docno.
         """
         columns = [column_texts(frame, column) for column in self.columns]
         texts = columns[0] if len(columns) == 1 else list(map(" ".join, zip(*columns, strict=True)))
@@ -98,7 +98,7 @@ class DatasetTexts:
         """Find the distinct docnos, as `FrameTexts.documents` finds texts.
 
         Raises:
-            HarpError: a docno is no string.
+            HarpError: a docno is not a string.
         """
         return distinct(column_texts(frame, "docno"))
 
@@ -137,7 +137,7 @@ def column_texts(frame: pd.DataFrame, column: str) -> list[str]:
     """Read the texts in a column of a frame.
 
     Raises:
-        HarpError: a value is no string; the message names its qid and docno.
+        HarpError: a value is not a string; the message names its qid and docno.
     """
     texts = frame[column].tolist()
     for row, text in enumerate(texts):

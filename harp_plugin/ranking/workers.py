@@ -62,7 +62,7 @@ class Workers:
 
     @property
     def alive(self) -> bool:
-        """Whether the processes can score more batches."""
+        """Return whether the processes can score more batches."""
         return bool(self.close.alive)
 
     def run(

@@ -65,7 +65,7 @@ def test_training_and_ranking_read_the_same_tokens(tiny_bert, tokenizer, max_len
     trained = [row.tolist() for row in torch.split(batch["input_ids"], batch["lengths"].tolist())]
 
     read = []
-    scorer = Scorer.of(model.scorer, tokenizer, max_length=max_length)
+    scorer = Scorer.from_model(model.scorer, tokenizer, max_length=max_length)
     forward = scorer._forward
     monkeypatch.setattr(
         forward, "outputs", lambda batch: read.append(batch) or np.zeros(len(batch.lengths))

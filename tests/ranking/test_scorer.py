@@ -208,7 +208,7 @@ def test_scores_that_are_no_numbers_are_refused(tmp_path, tiny_bert, wordpiece):
     model = BertForSequenceClassification.from_pretrained(tiny_bert).eval()
     model.classifier.bias.data.fill_(float("nan"))
     with pytest.raises(HarpError, match=r"gives nan for 2 of 2 pairs.*'a'.*'b'"):
-        Scorer.of(model, wordpiece).score(["a", "c"], ["b", "d"])
+        Scorer.from_model(model, wordpiece).score(["a", "c"], ["b", "d"])
     model.save_pretrained(tmp_path)
     wordpiece.save_pretrained(tmp_path)
     with pytest.raises(HarpError, match="gives nan for 2 of 2 pairs"):

@@ -76,7 +76,7 @@ def test_many_ties_are_told(tiny_bert, tmp_path, caplog):
 
 def test_a_model_in_memory_is_read_anew_and_left_as_it_was(reranker):
     model = AutoModelForSequenceClassification.from_pretrained(reranker).train()
-    scorer = Scorer.of(model, AutoTokenizer.from_pretrained(reranker), max_length=48)
+    scorer = Scorer.from_model(model, AutoTokenizer.from_pretrained(reranker), max_length=48)
     before = model.config._attn_implementation
     queries, documents = some_pairs(8)
     first = scorer.score(queries, documents)

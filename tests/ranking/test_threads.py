@@ -221,7 +221,7 @@ def test_scoring_between_training_steps_changes_no_bit(telling_bert):
             optimizer.step()
             optimizer.zero_grad()
             if score:
-                Scorer.of(model, tokenizer, max_length=48).score(["web"], ["a page"])
+                Scorer.from_model(model, tokenizer, max_length=48).score(["web"], ["a page"])
         return [weight.detach() for weight in model.parameters()]
 
     for with_scores, without in zip(trained(True), trained(False), strict=True):

@@ -30,7 +30,9 @@ class ScoreOfAPair:
     dataset, queries, measures = "none", (), ("score",)
 
     def __call__(self, model, tokenizer, files):
-        return {"score": float(Scorer.of(model, tokenizer).score(["query"], ["document"])[0])}
+        return {
+            "score": float(Scorer.from_model(model, tokenizer).score(["query"], ["document"])[0])
+        }
 
 
 def allow_sharding_on_a_cpu() -> None:

@@ -167,7 +167,7 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _check_parts(folder: Path) -> None:
-    """Refuse modules with weights that are no safetensors."""
+    """Refuse modules with weights that are not safetensors."""
     safe, pickled = _WEIGHTS
     for part in _parts(folder):
         if (part / pickled).exists() and not (part / safe).exists():

@@ -86,7 +86,7 @@ class HarpRetriever(LazyTransformer):
             Results with ``score`` and ``rank`` (from 0).
 
         Raises:
-            HarpError: a query is no string, the index or the model cannot be read, FAISS is
+            HarpError: a query is not a string, the index or the model cannot be read, FAISS is
                 missing, or the index has no such document.
         """
         with pt.validate.any(inp, context=self) as v:
@@ -118,7 +118,7 @@ class HarpRetriever(LazyTransformer):
         """What results depend on, apart from the queries.
 
         Raises:
-            HarpError: the folder is no finished index.
+            HarpError: the folder is not a finished index.
         """
         record = read_index(Path(self.index))
         made_from = record["settings"] | record["inputs"]

@@ -95,7 +95,7 @@ class DenseCosine(ModelTransformer):
             Results with ``score`` (float64, the cosine) and ``rank`` (from 0).
 
         Raises:
-            HarpError: a query or a text is no string, or the dataset lacks a document.
+            HarpError: a query or a text is not a string, or the dataset lacks a document.
         """
         with pt.validate.any(inp, context=self) as v:
             v.result_frame(extra_columns=["query", *self.texts.columns], mode="rerank")

@@ -113,8 +113,8 @@ class TextVectors(BatchRunner):
         parts = tokenize([prompt + text for text in texts], self._tokenizer, most)
         ids = [self._template.around(part) for part in parts]
         vectors = np.empty((len(ids), self.model.config.hidden_size), np.float32)
-        for places, found in self.run(self._batches(ids)):
-            vectors[places] = found
+        for indices, outputs in self.run(self._batches(ids)):
+            vectors[indices] = outputs
         return vectors
 
     def _batches(self, ids: Sequence[np.ndarray]) -> list[tuple[np.ndarray, PackedPairs]]:
@@ -123,7 +123,7 @@ class TextVectors(BatchRunner):
         order = np.argsort(lengths, kind="stable")
         batch_of = (lengths[order].cumsum() - 1) // self.batch_tokens
         parts = np.split(order, np.flatnonzero(np.diff(batch_of)) + 1) if len(order) else []
-        return [(part, _packed([ids[place] for place in part])) for part in parts]
+        return [(part, _packed([ids[index] for index in part])) for part in parts]
 
     @torch.inference_mode()
     def _outputs(self, batch: PackedPairs) -> np.ndarray:

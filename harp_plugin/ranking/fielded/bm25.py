@@ -181,7 +181,7 @@ class FieldedBm25(ComparedTransformer):
             (from 0).
 
         Raises:
-            HarpError: a query is no string; the message names its qid.
+            HarpError: a query is not a string; the message names its qid.
         """
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         settings, queries = self.settings, query_texts(inp)
@@ -201,9 +201,9 @@ class FieldedBm25(ComparedTransformer):
             lengths = postings.relative_lengths[:, documents]
             weight = term_weight(len(scores), len(documents))
             scores[documents] += settings.scores(counts, lengths, weight)
-        found = np.flatnonzero(scores)
-        found = found[best(scores[found], found, self.num_results)]
-        return postings.docnos[found], scores[found]
+        matching = np.flatnonzero(scores)
+        matching = matching[best(scores[matching], matching, self.num_results)]
+        return postings.docnos[matching], scores[matching]
 
     def _comparison_key(self) -> tuple[Any, ...]:
         return self.index, self.settings, self.num_results

@@ -131,8 +131,8 @@ def _varied(settings: FieldSettings, name: str, field: int) -> Iterator[FieldSet
                 yield changed
 
 
-def _with(values: tuple[float, ...], place: int, value: float) -> tuple[float, ...]:
-    return (*values[:place], value, *values[place + 1 :])
+def _with(values: tuple[float, ...], index: int, value: float) -> tuple[float, ...]:
+    return (*values[:index], value, *values[index + 1 :])
 
 
 class _Rankings:
@@ -149,21 +149,21 @@ class _Rankings:
         counts, documents, results = [], [], []
         self._terms: list[int] = []
         self.qids: list[str] = []
-        self._ends, self._found = [0], []
+        self._ends, self._documents = [0], []
         for qid, query in zip(topics["qid"], query_texts(topics), strict=True):
             parts = [self._postings.of_term(term, self._fields) for term in query_terms(query)]
             parts = [(numbers, of_fields) for numbers, of_fields in parts if len(numbers)]
             if not parts:
                 continue
-            found = np.unique(np.concatenate([numbers for numbers, _ in parts]))
+            matching = np.unique(np.concatenate([numbers for numbers, _ in parts]))
             for numbers, of_fields in parts:
                 counts.append(of_fields.astype(np.float32))
                 documents.append(numbers)
-                results.append(self._ends[-1] + np.searchsorted(found, numbers))
+                results.append(self._ends[-1] + np.searchsorted(matching, numbers))
                 self._terms.append(len(numbers))
             self.qids.append(qid)
-            self._found.append(found)
-            self._ends.append(self._ends[-1] + len(found))
+            self._documents.append(matching)
+            self._ends.append(self._ends[-1] + len(matching))
         if not self.qids:
             raise HarpError(
                 "no document has a word of the queries to tune on: check that both are of one "
@@ -182,11 +182,11 @@ class _Rankings:
         totals = np.bincount(self._results, weights=scores, minlength=self._ends[-1])
         qids: list[str] = []
         numbers = []
-        for qid, found, start in zip(self.qids, self._found, self._ends, strict=False):
-            of_query = totals[start : start + len(found)]
-            chosen = best(of_query, found, depth)
+        for qid, matching, start in zip(self.qids, self._documents, self._ends, strict=False):
+            of_query = totals[start : start + len(matching)]
+            chosen = best(of_query, matching, depth)
             chosen = chosen[of_query[chosen] > 0]
-            numbers.append(found[chosen])
+            numbers.append(matching[chosen])
             qids += [qid] * len(chosen)
         docnos = self._postings.docnos[np.concatenate(numbers)]
         scores = -np.arange(len(docnos), dtype=np.float64)
