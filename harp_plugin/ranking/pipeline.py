@@ -142,7 +142,9 @@ class HarpPipeline(ComparedTransformer):
             )
         pipeline = _decoded(record["pipeline"], path.parent, {})
         _check_models(path, record["models"])
-        _tell_versions(path, record["versions"])
+        versions = Provenance({}, record["versions"])
+        if changed := Provenance({}, _versions()).version_difference(versions):
+            logger.warning("%s was saved with other packages (%s)", path, changed)
         return cls(pipeline)
 
     def _comparison_key(self) -> pt.Transformer:
@@ -161,12 +163,6 @@ def _check_models(path: Path, models: dict[str, Any]) -> None:
                 f"model {name} is not the one that {path} was saved with: put its files back, or "
                 "save the pipeline again"
             )
-
-
-def _tell_versions(path: Path, versions: dict[str, str]) -> None:
-    now = Provenance({}, _versions())
-    if changed := now.version_difference(Provenance({}, versions)):
-        logger.warning("%s was saved with other packages (%s)", path, changed)
 
 
 def _encoded(value: Any, folder: Path, models: dict[str, str]) -> Any:

@@ -21,6 +21,7 @@ from .windows import DocumentWindows
 __all__ = ["HarpReranker"]
 
 _TOKENS_OF_A_PAIR = 512
+_SCORER_OPTIONS = ("device", "dtype", "batch_tokens", "max_length", "allow_untrained", "seed")
 
 
 class HarpReranker(ModelTransformer):
@@ -46,7 +47,7 @@ class HarpReranker(ModelTransformer):
             beginning. ``max``, ``mean``: by the best or the mean of its windows' scores. ``top2``:
             by the mean of the two best. ``matching``: by its first words and the passage that
             shares most words with the query (`query_passage`), in one pair of texts.
-        passage_length: tokens of a window; by default, and at most, what fits beside the query.
+        passage_length: tokens of a window; by default, and at most, what fits next to the query.
         passage_stride: tokens from one window's start to the next one's; by default half a window.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
             several, each gets a process of its own.
@@ -112,8 +113,8 @@ class HarpReranker(ModelTransformer):
             The same rows in the same order with new ``score`` (float64) and ``rank`` (from 0).
 
         Raises:
-            HarpError: a query or a text is no string, or the dataset lacks a document; the message
-                names its qid and docno.
+            HarpError: a query or a text is not a string, or the dataset lacks a document; the
+                message names its qid and docno.
         """
         self.validate(inp)
         return rerank_frame(inp, score_rows([self], inp)[:, 0])
@@ -165,31 +166,15 @@ class HarpReranker(ModelTransformer):
     @property
     def scorer(self) -> Scorer:
         """The scorer of the present attributes; the same object until an attribute is changed."""
-        options = self._scorer_options()
-        return self._make_once("scorer", options, lambda: Scorer(self.model, **dict(options[1:])))
+        options: dict[str, Any] = {name: getattr(self, name) for name in _SCORER_OPTIONS}
+        key = self.model, *options.values()
+        return self._make_once("scorer", key, lambda: Scorer(self.model, **options))
 
     @property
     def windows(self) -> DocumentWindows:
         """How long documents are cut, by the present attributes."""
         return DocumentWindows(self.passages, self.passage_length, self.passage_stride)
 
-    def _scorer_options(self) -> tuple[tuple[str, Any], ...]:
-        names = (
-            "model",
-            "device",
-            "dtype",
-            "batch_tokens",
-            "max_length",
-            "allow_untrained",
-            "seed",
-        )
-        return tuple((name, getattr(self, name)) for name in names)
-
     def _comparison_key(self) -> tuple[Any, ...]:
-        return (
-            self.model,
-            self.texts.name,
-            self.texts.fields,
-            self.windows,
-            *(value for _, value in self._scorer_options()[1:]),
-        )
+        options = (getattr(self, name) for name in _SCORER_OPTIONS)
+        return self.model, self.texts.name, self.texts.fields, self.windows, *options

@@ -22,7 +22,7 @@ class DocumentWindows:
         passages: ``first``: by its first window. ``max``, ``mean``: by the best or the mean of the
             scores of its windows. ``top2``: by the mean of the two best, or by the only one.
             ``matching``: by what `query_passage` finds, without windows.
-        length: tokens of a window; None for as many as fit beside the query. No window is longer
+        length: tokens of a window; None for as many as fit next to the query. No window is longer
             than that.
         stride: tokens from one window's start to the next one's; None for half a window.
 
@@ -51,11 +51,11 @@ class DocumentWindows:
 
     @property
     def is_whole_input(self) -> bool:
-        """Whether a document is simply cut where the model's input ends."""
+        """Return whether a document is simply cut where the model's input ends."""
         return self.passages == "first" and self.length is None
 
     def length_beside(self, free_tokens: int) -> int:
-        """The tokens of a full window, where so many fit beside the query."""
+        """The tokens of a full window, where so many fit next to the query."""
         return max(min(self.length or free_tokens, free_tokens), 1)
 
     def slices(self, tokens: int, free_tokens: int) -> Iterator[slice]:
@@ -63,7 +63,7 @@ class DocumentWindows:
 
         Args:
             tokens: number of tokens of the document.
-            free_tokens: number of tokens that fit beside the query.
+            free_tokens: number of tokens that fit next to the query.
 
         Yields:
             The place of each window in the document.
@@ -79,7 +79,7 @@ class DocumentWindows:
 
         Args:
             scores: (windows,) those of a document together.
-            starts: (documents,) the place of each document's first window.
+            starts: (documents,) the index of each document's first window.
 
         Returns:
             (documents,) scores.

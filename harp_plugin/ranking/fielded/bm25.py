@@ -20,6 +20,8 @@ from .index import FieldedIndex
 __all__ = ["FieldSettings", "FieldedBm25", "term_weight"]
 
 _Number = Annotated[float, Interval(ge=0, le=1e6)]
+_Numbers = dict[str, _Number]
+_Fractions = dict[str, Fraction]
 
 
 @dataclass(frozen=True)
@@ -57,16 +59,15 @@ class FieldSettings:
         Raises:
             HarpError: a field is unknown, a number is out of its range, or all weights are 0.
         """
-        weights = dict.fromkeys(fields, 1.0) if weights is None else weights
-        b = b if isinstance(b, Mapping) else dict.fromkeys(fields, b)
-        for name, values, kind in (("weights", weights, _Number), ("b", b, Fraction)):
+        weights = dict.fromkeys(fields, 1.0) if weights is None else dict(weights)
+        b = dict(b) if isinstance(b, Mapping) else dict.fromkeys(fields, b)
+        for name, values, kind in (("weights", weights, _Numbers), ("b", b, _Fractions)):
             if unknown := [field for field in values if field not in fields]:
                 raise HarpError(
                     f"{name} name the field {unknown[0]!r}, which the index lacks: it has "
                     f"{', '.join(fields)}"
                 )
-            for field, value in values.items():
-                checked(f"{name} of {field}", kind, value)
+            checked(name, kind, values)
         checked("k1", _Number, k1)
         if not any(weights.values()):
             raise HarpError("the weights of all fields are 0: give one a weight above 0")
