@@ -31,8 +31,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise HarpError(
-            f"no finished stage in {folder}: run `harp build` to the end first, with --stages "
-            f"{folder.name} where its tasks do not need it"
+            f"no finished stage in {folder}: run `harp build` with the stage {folder.name} to the "
+            "end first"
         )
     try:
         manifest = read_record(path)
