@@ -117,7 +117,6 @@ PUBLIC = {
     "harp_plugin.graph": ["FUNCTIONAL_ANCHORS", "GraphOptions", "build_graph"],
     "harp_plugin.weights.options": [
         "DTYPES",
-        "PRESETS",
         "SATURATION",
         "WeightOptions",
     ],

@@ -63,7 +63,7 @@ def test_wrong_values_are_invalid(schema, command, recipe):
     [
         ("train", {"max_steps": 1e5, "bf16": "auto", "max_query_length": {"srr": 30}}),
         ("train", {"model_name_or_path": "bert-base-uncased", "tasks": {"rqp": 1}}),
-        ("train", {"query_like_share": None}),
+        ("train", {"stop_words": None, "temperature": "1/heads"}),
         ("build", {"tasks": ["rqp"], "site_root": ["/cpp/="]}),
         ("evaluate", {"rerankers": {"a": "m"}, "measures": ["AP"], "max_length": None}),
     ],
