@@ -104,7 +104,6 @@ def _train(recipe: dict[str, Any], options: QuickstartOptions) -> None:
 def _evaluate(recipe: dict[str, Any]) -> Results:
     from ..evaluation import EvaluationOptions, evaluate
 
-    recipe["keep"] = recipe.pop("accept_other_versions")
     return evaluate(*options_from(recipe, [EvaluationOptions], "evaluate-quickstart"))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
-from ...limits import MOST
+from ...options import MOST
 from ...models.loading import (
     load_pretrained,
     load_tokenizer,
