@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from harp_plugin.limits import MOST, Limits, check_limits
 from training.judged_data import register, write_run
 
 from harp_plugin.cli import main
@@ -10,7 +11,6 @@ from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
 from harp_plugin.evaluation.options import RerankOptions
-from harp_plugin.limits import MOST, Limits, check_limits
 from harp_plugin.options import flag
 from harp_plugin.options_parser import OptionsParser
 from harp_plugin.training.arguments import (

@@ -12,7 +12,6 @@ from torch import Tensor
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
-from ...options import MOST
 from ...models.loading import (
     load_pretrained,
     load_tokenizer,
@@ -25,6 +24,7 @@ from ...models.packing.encoder import PackedOrder
 from ...models.pairs import PackedPairs, TextTemplate, tokenize
 from ...models.pooling import DECODER, encoder_class, padded_vectors, pooled
 from ...models.sentence_encoder import SentenceEncoderFiles
+from ...options import MOST
 from ..batches import BatchRunner
 from ..loading import can_prepack, prepack
 
