@@ -124,7 +124,11 @@ def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
     """An anchor's row is its sentence's; drawing by plain normalization gives P(w|D)."""
     directory = copied(linked, tmp_path)
     output = BuildOptions(
-        str(directory), ["weights", "examples"], ["rqp", "rdp"], workers=1, quiet=True
+        output_dir=str(directory),
+        stages=["weights", "examples"],
+        tasks=["rqp", "rdp"],
+        workers=1,
+        quiet=True,
     )
     build([], output, weights=WeightOptions(model="/nowhere", weighting="language-model"))
     rows, anchors, sentences = (
