@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from harp_plugin.limits import MOST, Limits, check_limits
 from training.judged_data import register, write_run
 
 from harp_plugin.cli import main
@@ -173,13 +172,6 @@ def test_cross_validations(name, value):
 def test_reranking(name, value):
     with pytest.raises(HarpError, match=f"^{name} is "):
         RerankOptions(dataset="vaswani", model="m", **{name: value})
-
-
-def test_limits_in_words():
-    assert str(Limits(least=0, below=1)) == "at least 0 and below 1"
-    assert str(Limits(above=0, most=MOST)) == "above 0 and at most 1000000000"
-    with pytest.raises(HarpError, match=r"^n is 1e\+40: it must be at least 1 and at most 2$"):
-        check_limits({"n": 10**40}, {"n": Limits(least=1, most=2)})
 
 
 OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
