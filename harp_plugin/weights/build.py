@@ -121,7 +121,7 @@ def _weigh(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
     more: dict[str, Any] = {"heads": heads}
     over_shards = partial(_over_shards, stage, request, devices)
     if options.weighting != "attention":
-        over_shards(_count_shard, {_counted(shard): shard for shard in shards})
+        over_shards(_count_shard, {f"words-{shard.name}": shard for shard in shards})
         texts = add_up_counts(stage, request.engine, request.workers)
         cache = directory / "mapped" / "weights-collection"
         collection = Collection.open(stage.table(COLLECTION), texts, cache)
@@ -167,14 +167,7 @@ def _begin(devices: Any) -> None:
     warnings.filterwarnings("ignore", f".*{NO_FAST_PATH}", UserWarning)
 
 
-def _counted(shard: _Shard) -> str:
-    """Return the name under which a stage notes a shard whose words are counted."""
-    return f"words-{shard.name}"
-
-
-@lru_cache(maxsize=1)
-def _loaded(**options: Any) -> AttentionWeigher:
-    return AttentionWeigher(**options)
+_loaded = lru_cache(maxsize=1)(AttentionWeigher)
 
 
 def _load_weigher(options: WeightOptions, device: str | None) -> AttentionWeigher:
@@ -222,7 +215,7 @@ def _count_shard(shard: _Shard) -> None:
         files = [count_words((chunk.texts for chunk in leads), counted)]
     else:
         files = _count_attention(shard, leads, counted, drops)
-    shard.stage.finish_shard(_counted(shard), {}, +drops, files)
+    shard.stage.finish_shard(f"words-{shard.name}", {}, +drops, files)
 
 
 def _count_attention(
