@@ -11,7 +11,13 @@ from transformers import get_scheduler
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
-from harp_plugin.options_parser import ABOUT, OptionsParser, read_recipe, recipe_names
+from harp_plugin.options_parser import (
+    ABOUT,
+    OptionsParser,
+    options_from,
+    read_recipe,
+    recipe_names,
+)
 from harp_plugin.tasks import HARP_TASKS, TASKS
 from harp_plugin.training.arguments import (
     HarpDataArguments,
@@ -129,6 +135,16 @@ HARP = "harp-bert-base-wikipedia"
 WIKIFORMER = "wikiformer-bert-base-wikipedia"
 WIKIFORMER_TASKS = ("srr", "rwi", "ati", "ltm")
 TRAINING_OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
+
+
+@pytest.mark.parametrize("name", ["quickstart", "adapt"])
+def test_options_made_in_python_are_those_that_a_command_reads(name):
+    recipe = read_recipe(name) | {"bf16": False}
+    ours = options_from(recipe, TRAINING_OPTIONS, name)
+    for made, read in zip(ours, train_options(name), strict=True):
+        assert made == read
+    with pytest.raises(HarpError, match=r"^here: unknown key 'max_step': did you mean max_steps"):
+        options_from({"max_step": 1}, TRAINING_OPTIONS, "here")
 
 
 def train_options(name, *flags):
