@@ -175,7 +175,9 @@ def test_json_lines_without_scores_teach_nothing(recipe, tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 8)
     changes = {"dataset": None, "negatives_run": None, "train_file": [str(tmp_path / "a.jsonl")]}
     assert main(["finetune", recipe(**changes, losses={"kl": 1})]) == 2
-    expected = "no query to learn from: 8 queries without a positive passage that has a teacher's"
+    expected = (
+        "no query to learn from: 8 queries without a relevant document that has a teacher score"
+    )
     assert expected in capsys.readouterr().err
 
 
@@ -202,10 +204,10 @@ def test_learning_from_json_lines(recipe, tmp_path):
         ({"dataset": None, "negatives_run": None}, "name either a dataset or a train_file"),
         ({"train_file": ["x.jsonl"]}, "name either a dataset or a train_file"),
         ({"dataset": None, "train_file": ["x.jsonl"]}, "negatives_run needs a dataset"),
-        ({"negatives_per_group": 0}, "--negatives-per-group is 0: it must be at least 1"),
-        ({"queries": 0}, "--queries is 0: it must be at least 1"),
-        ({"depth": 0}, "--depth is 0: it must be at least 1"),
-        ({"skip_top": -1}, "--skip-top is -1: it must be at least 0"),
+        ({"negatives_per_group": 0}, "negatives_per_group is 0: it must be at least 1"),
+        ({"queries": 0}, "queries is 0: it must be at least 1"),
+        ({"depth": 0}, "depth is 0: it must be at least 1"),
+        ({"skip_top": -1}, "skip_top is -1: it must be at least 0"),
         ({"fields": []}, "fields is empty"),
         ({"negatives_run": "no.run"}, "negatives_run no.run: there is no such file"),
         ({"query_ids": "no.txt"}, "query_ids no.txt: there is no such file"),
@@ -217,7 +219,7 @@ def test_learning_from_json_lines(recipe, tmp_path):
         ({"negatives_run": None}, "has no scoreddocs: name a negatives_run"),
         ({"queries": 1000}, "of 1000 queries to learn from"),
         ({"losses": {"kl": 1}}, "losses: 'kl' reads a teacher's scores: give a teacher_run"),
-        ({"teacher_run": "t.run"}, "teacher_run is read by no loss: add margin_mse or kl"),
+        ({"teacher_run": "t.run"}, "teacher_run is read by no loss: add kl or margin_mse"),
         ({"teacher_run": "t.run", "losses": {"kl": 1}}, "teacher_run t.run: there is no such file"),
         (
             {

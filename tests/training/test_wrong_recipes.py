@@ -108,7 +108,7 @@ def without_a_word(tokenizer, *words):
         ({"tasks": {"rqp": -2}}, "tasks: 'rqp' has weight -2"),
         ({"tasks": {"rqp": 1, "srr": 1}}, "built without srr: run `harp build` again with"),
         ({"build_dir": "nothing-here"}, "nothing-here"),
-        ({"mlm_probability": 2, "losses": {"mlm": 1}}, "--mlm-probability is 2"),
+        ({"mlm_probability": 2, "losses": {"mlm": 1}}, "mlm_probability is 2"),
         ({"max_length": 600}, "reads at most 512 tokens: lower it"),
         ({"per_device_train_batch_size": 10**6}, "are fewer than one batch of 1000000"),
         ({"model": "no/such/folder"}, "no model at no/such/folder"),
