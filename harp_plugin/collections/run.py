@@ -74,6 +74,8 @@ def run_lines(
         where = f"run {path}, line {number}"
         if len(line) > LONGEST_LINE:
             raise HarpError(f"{where}: over {LONGEST_LINE} bytes long: this is not a run")
+        if b"\0" in line:
+            raise HarpError(f"{where}: it holds a NUL byte: a run is text in UTF-8")
         columns = _text(line, where).split()
         if not columns:
             continue
