@@ -41,14 +41,7 @@ PUBLIC = {
         "Scorer",
     ],
     "harp_plugin.evaluation": ["EvaluationOptions", "Results", "evaluate"],
-    "harp_plugin.evaluation.report": [
-        "ChangedQuery",
-        "Row",
-        "Shown",
-        "changed_queries",
-        "render",
-        "rows_of",
-    ],
+    "harp_plugin.evaluation.report": ["changed_queries", "render", "rows_of"],
     "harp_plugin.evaluation.training": ["finetune", "ranking_validation", "train"],
     "harp_plugin.evaluation.cross_validation": [
         "CrossValidation",

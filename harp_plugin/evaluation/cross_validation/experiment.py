@@ -23,7 +23,7 @@ from ..fusions import Judged, Learning, fused_run
 from ..results import averages, corrected, measure_runs, paired_tests, parse_measures
 from ..runs import stored_run
 from .finetuning import Condition, Finetuning, TrainingQueries
-from .fold_runs import FirstStageRun, FoldRuns
+from .fold_runs import FoldRuns
 from .options import CrossValidationOptions, count_label
 from .plot import draw
 from .results import CrossValidation, mean_and_deviation, over_seeds
@@ -71,16 +71,16 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     _refuse_inputs(options, stages)
     contents = [fold.test for fold in folds]
     files = results_artifact(options, collection, stages, fingerprints, fold_contents=contents)
-    first = _first_stage(options, collection, stage, finetuning.negatives)
+    stage, first = _first_stage(options, stage, finetuning.negatives)
     _write_folds(options, folds)
-    fold_runs = FoldRuns(options, collection, folds, first, fingerprints, finetuning)
+    fold_runs = FoldRuns(options, collection, folds, stage, first, fingerprints, finetuning)
     training_queries = finetuning.check_training_queries(folds)
     fold_runs.check_models()
 
     runs, chosen = _runs(options, fold_runs)
     paths = options.run_paths
     further = {row: stages[row].stored(paths[row]) for row in options.further_first_stages}
-    single = {options.rows[0]: first.run, **further}
+    single = {options.rows[0]: first, **further}
     fusions = {}
     judged = Judged({**single, **runs}, collection.qrels)
     for condition in _conditions(options, options.fused_rows):
@@ -189,26 +189,27 @@ def _refuse_inputs(options: CrossValidationOptions, stages: Mapping[str, FirstSt
 
 
 def _first_stage(
-    options: CrossValidationOptions, collection: JudgedDataset, stage: FirstStage, path: Path
-) -> FirstStageRun:
+    options: CrossValidationOptions, stage: FirstStage, path: Path
+) -> tuple[FirstStage, pd.DataFrame]:
     """Read or make the first stage's run, as deep as negatives are drawn, and cut it.
 
     Args:
         options: of the cross-validation.
-        collection: what is ranked.
         stage: as deep as negatives are drawn.
         path: of its run.
+
+    Returns:
+        The first stage as deep as the options say, and its run.
     """
-    run = stage.stored(path)
-    settings = {**stage.run_settings, "depth": options.depth}
+    run, shallow = stage.stored(path), replace(stage, options=options)
     first = stored_run(
         options.run_paths[options.rows[0]],
-        {**settings, "from depth": stage.options.depth},
+        {**shallow.run_settings, "from depth": stage.options.depth},
         lambda: run[run["rank"] < options.depth],
         versions=stage.versions,
         rules=options.rules,
     )
-    return FirstStageRun(first, settings, dict(stage.versions))
+    return shallow, first
 
 
 def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[Fold]:
@@ -297,7 +298,7 @@ def _learnt(
     options: CrossValidationOptions, training_queries: dict[str, list[TrainingQueries]]
 ) -> dict[str, str]:
     """How many queries each number of training queries stands for, such as 74 for all."""
-    counts = sorted({queries.number for folds in training_queries.values() for queries in folds})
+    counts = sorted({number for folds in training_queries.values() for number, _ in folds})
     everything = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
     return {
         count_label(count): everything if count is None else count_label(count)
@@ -308,11 +309,10 @@ def _learnt(
 def _record_of(training_queries: dict[str, list[TrainingQueries]]) -> dict[str, Any]:
     return {
         "usable": {
-            system: [queries.number for queries in folds]
-            for system, folds in training_queries.items()
+            system: [number for number, _ in folds] for system, folds in training_queries.items()
         },
         "shortages": {
-            system: [shortage for queries in folds for shortage in queries.shortages]
+            system: [shortage for _, shortages in folds for shortage in shortages]
             for system, folds in training_queries.items()
         },
     }

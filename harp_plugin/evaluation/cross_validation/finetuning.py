@@ -20,6 +20,9 @@ from .options import CrossValidationOptions, count_label
 
 __all__ = ["Condition", "Finetuning", "FinetuningArguments", "FoldRun", "TrainingQueries"]
 
+TrainingQueries = tuple[int, list[str]]
+"""How many queries of a fold can be learnt from, and why others cannot."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -83,18 +86,6 @@ class FinetuningArguments(NamedTuple):
     deciding: dict[str, Any]
 
 
-class TrainingQueries(NamedTuple):
-    """The queries of a fold that can be learnt from.
-
-    Attributes:
-        number: how many they are.
-        shortages: why others cannot be learnt from.
-    """
-
-    number: int
-    shortages: list[str]
-
-
 class Finetuning:
     """Makes the arguments of each fine-tuning.
 
@@ -141,7 +132,7 @@ class Finetuning:
         """Make the arguments for a model of a system."""
         model, data, training, deciding = self._read(fold_run, member)
         count = fold_run.condition.query_count
-        learnt = self._queries_of(fold_run).number if count is None else count
+        learnt = self._queries_of(fold_run)[0] if count is None else count
         batch = training.per_device_train_batch_size * training.gradient_accumulation_steps
         steps = math.ceil(learnt / batch) * training.num_train_epochs
         if training.max_steps <= 0 and steps < self._options.min_steps:
@@ -158,12 +149,12 @@ class Finetuning:
         most = max((count for count in self._options.query_counts if count), default=0)
         fold_runs = self._fold_runs(system, folds)
         for fold_run in fold_runs:
-            queries = self._queries_of(fold_run)
-            if most > queries.number:
-                why = f" ({'; '.join(queries.shortages)})" if queries.shortages else ""
+            number, shortages = self._queries_of(fold_run)
+            if most > number:
+                why = f" ({'; '.join(shortages)})" if shortages else ""
                 raise HarpError(
                     f"train_queries has {most}, but fold {fold_run.fold.number} has"
-                    f" {queries.number} queries to learn from{why}: ask for fewer, or for all"
+                    f" {number} queries to learn from{why}: ask for fewer, or for all"
                 )
         return [self._queries_of(fold_run) for fold_run in fold_runs[: len(folds)]]
 
@@ -207,5 +198,5 @@ class Finetuning:
         if key not in self._training_queries:
             data.check()
             groups = data.groups(training.seed)
-            self._training_queries[key] = TrainingQueries(len(groups), groups.shortages())
+            self._training_queries[key] = len(groups), groups.shortages()
         return self._training_queries[key]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST
 from ...work.records import file_hash
 from ...work.versions import scoring_versions
+from ..first_stage import FirstStage
 from ..folds import Fold
 from ..results import averages, measure_runs, parse_measures
 from ..runs import make_reranker, ranked, rerank, stored_run
@@ -28,22 +28,7 @@ from ..training import finetune
 from .finetuning import Condition, Finetuning, FinetuningArguments, FoldRun
 from .options import CrossValidationOptions
 
-__all__ = ["FirstStageRun", "FoldRuns"]
-
-
-@dataclass(frozen=True)
-class FirstStageRun:
-    """The first stage's run.
-
-    Attributes:
-        run: what is reranked.
-        settings: what it depends on.
-        versions: of the packages that made it.
-    """
-
-    run: pd.DataFrame
-    settings: dict[str, Any]
-    versions: dict[str, str]
+__all__ = ["FoldRuns"]
 
 
 class FoldRuns:
@@ -53,7 +38,8 @@ class FoldRuns:
         options: of the cross-validation.
         collection: what is ranked.
         folds: each is held out once.
-        first_stage: the run that is reranked.
+        stage: the first stage.
+        first: its run, which is reranked.
         fingerprints: of each system's models.
         finetuning: makes the arguments of fine-tunings.
     """
@@ -63,14 +49,16 @@ class FoldRuns:
         options: CrossValidationOptions,
         collection: JudgedDataset,
         folds: Sequence[Fold],
-        first_stage: FirstStageRun,
+        stage: FirstStage,
+        first: pd.DataFrame,
         fingerprints: dict[str, list[str]],
         finetuning: Finetuning,
     ) -> None:
         self._options = options
         self._collection = collection
         self._folds = folds
-        self._first_stage = first_stage
+        self._stage = stage
+        self._first = first
         self._fingerprints = fingerprints
         self._finetuning = finetuning
         self._measures = parse_measures(options.measures[:1])
@@ -130,7 +118,7 @@ class FoldRuns:
             chosen.append(self._best(runs, fold))
             run = runs[chosen[-1]]
             parts.append(run[run["qid"].isin(fold.test)])
-        settings = {"settings": self._first_stage.settings, "parts": hashes, "chosen": chosen}
+        settings = {"settings": self._stage.run_settings, "parts": hashes, "chosen": chosen}
         return self._stored(path, settings, lambda: self._pooled(parts)), chosen
 
     def _pooled(self, parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -159,8 +147,7 @@ class FoldRuns:
         The fine-tuned checkpoints are removed once the run is written, unless they shall be kept.
         """
         queries = {*fold_run.fold.test, *fold_run.fold.validation}
-        first = self._first_stage.run
-        first = first[first["qid"].isin(queries)].reset_index(drop=True)
+        first = self._first[self._first["qid"].isin(queries)].reset_index(drop=True)
         if first.empty:
             return first
         condition = fold_run.condition
@@ -168,11 +155,11 @@ class FoldRuns:
         arguments = [self._finetuning.arguments(fold_run, member) for member in members]
         deciding = arguments[0].deciding
         settings = {
-            **self._first_stage.settings,
+            **self._stage.run_settings,
             "models": self._fingerprints[condition.system],
             "ranking": self._ranking(condition, deciding),
             "finetuning": deciding,
-            "negatives": file_hash(self._negatives(arguments[0])),
+            "negatives": file_hash(Path(str(arguments[0].data.negatives_run))),
             "train": fold_run.fold.train,
         }
 
@@ -191,27 +178,22 @@ class FoldRuns:
         finetuning = self._options.finetuning_of(condition.system)
         models = self._options.models(condition.system)
         settings = {
-            **self._first_stage.settings,
+            **self._stage.run_settings,
             "models": self._fingerprints[condition.system],
             "ranking": self._ranking(condition, finetuning),
         }
-        first = self._first_stage.run
         return self._stored(
-            path, settings, lambda: self._rerank(first, condition, models, finetuning)
+            path, settings, lambda: self._rerank(self._first, condition, models, finetuning)
         )
 
     def _stored(
         self, path: Path, settings: dict[str, Any], make: Callable[[], pd.DataFrame]
     ) -> pd.DataFrame:
-        versions = {**self._first_stage.versions, **scoring_versions()}
+        versions = {**self._stage.versions, **scoring_versions()}
         return stored_run(path, settings, make, versions=versions, rules=self._options.rules)
 
     def _path(self, fold_run: FoldRun) -> Path:
         return self._folder / "finetuning" / fold_run.condition.name / f"{fold_run.name}.run"
-
-    @staticmethod
-    def _negatives(arguments: FinetuningArguments) -> Path:
-        return Path(str(arguments.data.negatives_run))
 
     def _ranking(self, condition: Condition, finetuning: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a system's reranker."""

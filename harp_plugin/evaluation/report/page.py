@@ -34,11 +34,11 @@ def render(
         notes: paragraphs that stand below the title.
     """
     rows = rows_of(results)
-    measures = list(rows[0].means)
+    measures = list(rows[0]["means"])
     measure = measure or measures[0]
-    others = [row for row in rows if row.name != results.baseline]
+    others = [row for row in rows if row["name"] != results.baseline]
     if system is None and others:
-        system = max(others, key=lambda row: row.means[measure]).name
+        system = max(others, key=lambda row: row["means"][measure])["name"]
     won, lost = changed_queries(results, runs, collection, system, measure) if system else ([], [])
     return render_page(
         __package__,
@@ -50,7 +50,8 @@ def render(
         system=system,
         star=star_note(results.baseline, results.correction),
         highest=max(
-            row.means[measure] + (row.differences[measure].half_width if row.differences else 0)
+            row["means"][measure]
+            + (row["differences"][measure]["half_width"] if row["differences"] else 0)
             for row in rows
         )
         or 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -10,45 +10,9 @@ from ...collections.dataset import JudgedDataset
 from ...text import query_passage
 from ..results import Results
 
-__all__ = ["ChangedQuery", "Shown", "changed_queries"]
+__all__ = ["changed_queries"]
 
 _MOST_CHARACTERS = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A document that a system ranks high for a query.
-
-    Attributes:
-        docno: of the document.
-        text: the part of it that shares most words with the query.
-        is_relevant: whether a judgment says that it is relevant.
-    """
-
-    docno: str
-    text: str
-    is_relevant: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedQuery:
-    """A query with the documents that both systems rank first.
-
-    Attributes:
-        qid: of the query.
-        text: of the query.
-        before: the measure of the baseline.
-        after: the measure of the system.
-        first: the best documents of the baseline.
-        second: the best documents of the system.
-    """
-
-    qid: str
-    text: str
-    before: float
-    after: float
-    first: list[Shown]
-    second: list[Shown]
 
 
 def changed_queries(
@@ -60,7 +24,7 @@ def changed_queries(
     *,
     most: int = 10,
     depth: int = 3,
-) -> tuple[list[ChangedQuery], list[ChangedQuery]]:
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Find the queries that a system wins and loses by most against the baseline.
 
     Args:
@@ -73,7 +37,10 @@ def changed_queries(
         depth: how many documents of each system are shown.
 
     Returns:
-        The queries won and the queries lost, the largest differences first.
+        The queries won and the queries lost, the largest differences first. Of each: ``qid`` and
+        ``text``; ``before`` and ``after``, the measure of the baseline and of the system; ``first``
+        and ``second``, their best documents, each with ``docno``, ``text`` (the part that has most
+        words of the query) and ``is_relevant``.
     """
     before = results.per_query[results.baseline][measure]
     after = results.per_query[system][measure]
@@ -84,19 +51,30 @@ def changed_queries(
     judged = collection.qrels[collection.qrels["label"] > 0]
     relevant = set(zip(judged["qid"], judged["docno"], strict=True))
 
-    def shown(name: str, qid: str) -> list[Shown]:
+    def shown(name: str, qid: str) -> list[dict[str, Any]]:
         run = runs[name]
         best = run[(run["qid"] == qid) & (run["rank"] < depth)].sort_values("rank")
         docnos = best["docno"].tolist()
         texts = collection.texts(docnos)
         return [
-            Shown(docno, _shortened(queries[qid], texts[docno]), (qid, docno) in relevant)
+            {
+                "docno": docno,
+                "text": _shortened(queries[qid], texts[docno]),
+                "is_relevant": (qid, docno) in relevant,
+            }
             for docno in docnos
         ]
 
-    def changed(qid: str) -> ChangedQuery:
+    def changed(qid: str) -> dict[str, Any]:
         first, second = (shown(name, qid) for name in (results.baseline, system))
-        return ChangedQuery(qid, queries[qid], before[qid], after[qid], first, second)
+        return {
+            "qid": qid,
+            "text": queries[qid],
+            "before": before[qid],
+            "after": after[qid],
+            "first": first,
+            "second": second,
+        }
 
     return list(map(changed, won)), list(map(changed, lost))
 

@@ -49,18 +49,19 @@ def evaluated(tmp_path_factory):
 def test_differences_and_their_intervals(evaluated):
     """Student's interval by its formula, with the 97.5 % quantile of 55 degrees of freedom."""
     baseline, shuffled, same = rows_of(evaluated.results)
-    assert baseline.differences is None
+    assert baseline["differences"] is None
     for measure in MEASURES:
         values = evaluated.results.per_query
         change = np.array(
             [values["at random"][measure][q] - v for q, v in values["BM25"][measure].items()]
         )
         assert len(change) == 56
-        found = shuffled.differences[measure]
-        assert found.mean == pytest.approx(change.mean())
-        assert found.half_width == pytest.approx(2.004045 * change.std(ddof=1) / math.sqrt(56))
-        assert found.is_significant
-        assert (same.differences[measure].mean, same.differences[measure].half_width) == (0, 0)
+        found = shuffled["differences"][measure]
+        assert found["mean"] == pytest.approx(change.mean())
+        assert found["half_width"] == pytest.approx(2.004045 * change.std(ddof=1) / math.sqrt(56))
+        assert found["is_significant"]
+        unchanged = same["differences"][measure]
+        assert (unchanged["mean"], unchanged["half_width"]) == (0, 0)
 
 
 def test_queries_won_and_lost(evaluated):
@@ -70,17 +71,17 @@ def test_queries_won_and_lost(evaluated):
     )
     values = results.per_query
     change = {q: values["at random"]["RR@10"][q] - v for q, v in values["BM25"]["RR@10"].items()}
-    assert [query.after - query.before for query in lost] == sorted(change.values())[:3]
-    assert all(query.after > query.before for query in won)
+    assert [query["after"] - query["before"] for query in lost] == sorted(change.values())[:3]
+    assert all(query["after"] > query["before"] for query in won)
     assert len(lost) == 3
     query = lost[0]
     run = evaluated.runs["BM25"]
-    first = run[run["qid"] == query.qid].sort_values("rank")["docno"].tolist()[:2]
-    assert [document.docno for document in query.first] == first
+    first = run[run["qid"] == query["qid"]].sort_values("rank")["docno"].tolist()[:2]
+    assert [document["docno"] for document in query["first"]] == first
     text = evaluated.collection.texts(first[:1])[first[0]]
-    passage = " ".join(query_passage(query.text, text).split())
-    assert query.first[0].text.removesuffix(" …") == passage[:400]
-    assert query.first[0].is_relevant == (query.before == 1)
+    passage = " ".join(query_passage(query["text"], text).split())
+    assert query["first"][0]["text"].removesuffix(" …") == passage[:400]
+    assert query["first"][0]["is_relevant"] == (query["before"] == 1)
 
 
 def test_a_system_against_itself_wins_and_loses_nothing(evaluated):
