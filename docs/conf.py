@@ -108,7 +108,7 @@ def _signature(app: object, what: str, name: str, thing: Any, *_: object) -> tup
 
 
 def setup(app: object) -> None:
-    """Make the generated pages, and mend links as pages are read."""
+    """Make the generated pages, and rewrite links as pages are read."""
     _write_pages()
     app.connect("autodoc-process-signature", _signature)  # type: ignore[attr-defined]
     app.connect("source-read", _mend_links)  # type: ignore[attr-defined]

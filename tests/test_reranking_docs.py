@@ -62,9 +62,9 @@ def test_the_page_on_fusion(here):
         else:
             Path("engine.run.gz").touch()
             options = EvaluationOptions(**json.loads(block))
-            assert options.rows[-3:] == ["learnt", "rrf", "by hand"]
+            assert options.rows[-3:] == ["learned", "rrf", "by hand"]
     assert len(names["in_a_pipeline"](names["topics"])) == 60
-    assert names["learnt"].queries == 6
+    assert names["learned"].queries == 6
 
 
 @pytest.mark.integration
