@@ -6,11 +6,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -45,24 +46,10 @@ _PACKAGES = (
 _SHARD_SIZE = 32 << 20
 
 
+_Shard = tuple[str, str, list[Any]]
+"""Records of one format that become one file of each table, after their name and their reader."""
 _Run = tuple[str, list[Source]]
 """The name of a reader, and consecutive sources of its format, which share shards."""
-
-
-class _Shard(NamedTuple):
-    """Records of one format that become one file of each table.
-
-    Attributes:
-        name: the name of the shard.
-        reader: the name of the reader.
-        records: the records.
-        stage: the stage that the shard belongs to.
-    """
-
-    name: str
-    reader: str
-    records: list[Any]
-    stage: Stage
 
 
 def _options(request: BuildRequest) -> StageOptions:
@@ -102,8 +89,8 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     with tqdm(
         total=total or None, unit="B", unit_scale=True, desc="corpus", disable=request.quiet
     ) as bar:
-        shards = _shards(runs, options, stage, bar)
-        for count in map_shards(_write_shard, shards, request.engine, request.workers):
+        shards, write = _shards(runs, options, stage, bar), partial(_write_shard, stage=stage)
+        for count in map_shards(write, shards, request.engine, request.workers):
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
     if _inputs(request.sources) != stage.inputs:
@@ -213,7 +200,7 @@ def _shards(
         for part, records in enumerate(_batches(reader, run, options, bar)):
             name = f"{number:03d}-{part:05d}"
             if not stage.shard_done(name):
-                yield _Shard(name, reader, records, stage)
+                yield name, reader, records
 
 
 def _batches(
@@ -244,17 +231,18 @@ def _record_size(record: Any) -> int:
     return sum(len(part) for part in parts if isinstance(part, str | bytes))
 
 
-def _write_shard(shard: _Shard) -> int:
+def _write_shard(shard: _Shard, *, stage: Stage) -> int:
     """Parse a shard's records, write its tables and return its number of pages."""
+    shard_name, reader, records = shard
     counts: Counter[str] = Counter()
     drops: Counter[str] = Counter()
     files: list[ShardFile] = []
-    for number, part in enumerate(table_rows(READERS[shard.reader](), shard.records)):
+    for number, part in enumerate(table_rows(READERS[reader](), records)):
         drops.update(part.drops)
         for name, schema in TABLES.items():
-            file = f"part-{shard.name}{f'-{number:03d}' if number else ''}.parquet"
+            file = f"part-{shard_name}{f'-{number:03d}' if number else ''}.parquet"
             batch = pa.RecordBatch.from_pylist(part.rows[name], schema=schema)
-            files.append(write_table(shard.stage.folder / name / file, schema, [batch]))
+            files.append(write_table(stage.folder / name / file, schema, [batch]))
             counts[name] += batch.num_rows
-    shard.stage.finish_shard(shard.name, counts, +drops, files)
+    stage.finish_shard(shard_name, counts, +drops, files)
     return counts["pages"]

@@ -15,7 +15,7 @@ import pyterrier as pt
 from ..collections.dataset import JudgedDataset
 from ..work.artifact import Artifact, Provenance
 from ..work.lock import one_writer
-from ..work.versions import package_versions, scoring_versions
+from ..work.provenance import package_versions, scoring_versions
 from ..work.writing import remove_temporary
 from .first_stage import FirstStage, dense_cosine, first_stages
 from .fusions import Judged, Learning, by_folds, fused_run, notes

@@ -13,8 +13,8 @@ import pandas as pd
 from ..errors import HarpError
 from ..ranking.fusion import fuse
 from ..ranking.fusion_weights import learn_weights
+from ..work.provenance import package_versions
 from ..work.records import file_hash
-from ..work.versions import package_versions
 from .folds import draw_parts
 from .options import ExperimentOptions, Fusion
 from .runs import ranked, stored_run

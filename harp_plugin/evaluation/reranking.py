@@ -31,8 +31,8 @@ from ..models.loading import choose_device, model_fingerprint
 from ..ranking import HarpReranker
 from ..work.artifact import Artifact, OverwriteRules, Provenance
 from ..work.lock import one_writer
+from ..work.provenance import scoring_versions
 from ..work.records import file_hash
-from ..work.versions import scoring_versions
 from ..work.writing import refuse_input, remove_temporary_of, temporary_path
 from .options import RerankOptions
 from .runs import frame_text, ranked

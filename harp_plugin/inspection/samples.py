@@ -160,9 +160,8 @@ class _SampleMaker:
 
     def _importance(self, sentence: int) -> dict[int, float]:
         """Return the weights of anchors seen from the whole sentence, which RDP compares."""
-        weighed = anchor_importance(sentence, self.source, self.options)
-        ids = (anchor.id for anchor in weighed.anchors)
-        return dict(zip(ids, weighed.weights.tolist(), strict=True))
+        anchors, weights, _ = anchor_importance(sentence, self.source, self.options)
+        return dict(zip((anchor.id for anchor in anchors), weights.tolist(), strict=True))
 
     def _mention(self, anchor: Anchor, weight: float | None) -> Mention:
         positive, *negatives = self.pages

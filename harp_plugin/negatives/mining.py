@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -51,14 +51,6 @@ class Miner(Protocol):
     def __hash__(self) -> int: ...
 
 
-class _Shard(NamedTuple):
-    miner: Miner
-    queries: str
-    ids: np.ndarray
-    directory: Path
-    stage: Stage
-
-
 def recorded_options(request: BuildRequest) -> dict[str, Any]:
     """Return the options that decide which queries are ranked, and how many pages are kept.
 
@@ -96,16 +88,16 @@ def mine(
     """
     options = options or stage.options
     texts = BuildTexts(request.directory)
-    shards: dict[str, _Shard] = {}
+    shards: dict[str, tuple[str, np.ndarray]] = {}
     for queries in options["queries"]:
         ids, size = texts.ids(queries), options["queries_per_shard"]
         texts.open(queries)  # verifies the tables once for all workers
         for first in range(0, max(1, len(ids)), size):
             part = ids[first : first + size]
-            shard = _Shard(miner, queries, part, request.directory, stage)
-            shards[f"{queries}-{part_name(part)}"] = shard
+            shards[f"{queries}-{part_name(part)}"] = queries, part
     try:
-        return finish_shards(stage, request, _mine_shard, shards, **machine)
+        fn = partial(_mine_shard, miner=miner, directory=request.directory, stage=stage)
+        return finish_shards(stage, request, fn, shards, **machine)
     finally:
         _open.cache_clear()
 
@@ -127,15 +119,17 @@ def _open(miner: Miner, directory: Path) -> tuple[Ranker, BuildTexts]:
     return miner.open(), BuildTexts(directory)
 
 
-def _mine_shard(shard: _Shard) -> None:
-    ranker, texts = _open(shard.miner, shard.directory)
-    rankings = ranker(texts, shard.queries, shard.ids)
-    name, table = part_name(shard.ids), shard.queries
+def _mine_shard(
+    shard: tuple[str, np.ndarray], *, miner: Miner, directory: Path, stage: Stage
+) -> None:
+    ranker, texts = _open(miner, directory)
+    table, ids = shard
+    rankings = ranker(texts, table, ids)
+    name = part_name(ids)
     empty = sum(not len(ranking.pages) for ranking in rankings)
     drops = {f"{QUERIES[table]} for which no page is retrieved": empty} if empty else {}
-    path = shard.stage.folder / table / f"{name}.parquet"
-    file = write_table(path, _SCHEMA, [_batch(shard.ids, rankings)])
-    shard.stage.finish_shard(f"{table}-{name}", {table: len(shard.ids)}, drops, [file])
+    file = write_table(stage.folder / table / f"{name}.parquet", _SCHEMA, [_batch(ids, rankings)])
+    stage.finish_shard(f"{table}-{name}", {table: len(ids)}, drops, [file])
 
 
 def _batch(ids: np.ndarray, rankings: Sequence[Ranking]) -> pa.RecordBatch:

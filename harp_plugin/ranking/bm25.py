@@ -19,7 +19,7 @@ from tqdm import tqdm
 from ..collections.dataset import Dataset
 from ..errors import HarpError
 from ..work.artifact import Artifact, OverwriteRules, Provenance
-from ..work.versions import package_versions
+from ..work.provenance import package_versions
 from .base import ComparedTransformer
 from .terms import READABLE, STEMMER, STOP_WORDS, plain
 from .texts import Documents

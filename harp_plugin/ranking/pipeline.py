@@ -18,10 +18,9 @@ import pyterrier as pt
 from ..errors import HarpError
 from ..models.loading import PIPELINE, model_fingerprint
 from ..registry import Registry
-from ..work.provenance import Provenance
+from ..work.provenance import Provenance, package_versions, scoring_versions
 from ..work.records import read_own_record, read_record, write_record
 from ..work.urls import local_path
-from ..work.versions import package_versions, scoring_versions
 from .base import ComparedTransformer
 
 __all__ = ["PIPELINE_PARTS", "HarpPipeline"]

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .options import DrawOptions
 from .source import Anchor, BuildSource
 from .terms import distribution
 
-__all__ = ["Importance", "anchor_importance", "draw_other_page", "draw_senses", "draw_two"]
+__all__ = ["anchor_importance", "draw_other_page", "draw_senses", "draw_two"]
 
 _TRIES_OF_PAIRS = 20
 _TRIES_OF_SENSES = 10
 
 
-class Importance(NamedTuple):
-    """Anchors of a sentence with their weights, seen from [CLS] (η of eq. 11).
-
-    Attributes:
-        anchors: the anchors.
-        weights: by the last layer, float64 of shape (anchors,).
-        layer_before: by the layer before the last, of the same shape; NaN where it is not asked
-            for, or where the words were not weighed by attention.
-    """
-
-    anchors: list[Anchor]
-    weights: np.ndarray
-    layer_before: np.ndarray
-
-
-def anchor_importance(sentence: int, source: BuildSource, options: DrawOptions) -> Importance:
+def anchor_importance(
+    sentence: int, source: BuildSource, options: DrawOptions
+) -> tuple[list[Anchor], np.ndarray, np.ndarray]:
     """Weigh the anchors of a sentence, seen from [CLS] (HARP, section 3.2.3, eq. 10 and 11's η).
 
     An anchor's weight is the sum over the words in its span; anchors of equal text are one, with
     their weights added up. The layer before the last is read where ``rdp_agreement`` needs it.
+
+    Returns:
+        The anchors; their weights by the last layer, float64 of shape (anchors,); and those by the
+        layer before, NaN where it is not asked for, or where words were not weighed by attention.
 
     Raises:
         HarpError: it is needed, but the build is older and lacks it.
@@ -53,7 +42,7 @@ def anchor_importance(sentence: int, source: BuildSource, options: DrawOptions) 
         merged[key] = (first, sums + np.array([weighed.weights[inside].sum(), before]))
     anchors = [anchor for anchor, _ in merged.values()]
     both = np.array([weights for _, weights in merged.values()]).reshape(-1, 2)
-    return Importance(anchors, both[:, 0], both[:, 1])
+    return anchors, both[:, 0], both[:, 1]
 
 
 def draw_two(
@@ -70,8 +59,7 @@ def draw_two(
     Returns:
         The heavier anchor and the lighter one, or None where no such pair was drawn.
     """
-    importance = anchor_importance(sentence, source, options)
-    anchors, weights, _ = importance
+    anchors, weights, before = anchor_importance(sentence, source, options)
     pages = np.array([anchor.page for anchor in anchors])
     if len(set(pages.tolist())) < 2:
         return None
@@ -84,24 +72,20 @@ def draw_two(
             continue
         second = rng.choice(len(anchors), p=rest / rest.sum())
         better, worse = sorted((first, second), key=lambda index: -weights[index])
-        if _may_pair(importance, better, worse, source, options):
+        if weights[better] == weights[worse] or before[better] <= before[worse]:
+            continue
+        if _may_pair(anchors[better].page, anchors[worse].page, source, options):
             return anchors[better], anchors[worse]
     return None
 
 
-def _may_pair(
-    importance: Importance, better: int, worse: int, source: BuildSource, options: DrawOptions
-) -> bool:
-    """Return whether the heavier and the lighter anchor at these indices may make a pair."""
-    anchors, weights, before = importance
-    pages = anchors[better].page, anchors[worse].page
-    if weights[better] == weights[worse] or before[better] <= before[worse]:
-        return False
-    if source.are_alike(*pages, options):
+def _may_pair(first: int, second: int, source: BuildSource, options: DrawOptions) -> bool:
+    """Return whether anchors to these two pages may make a pair."""
+    if source.are_alike(first, second, options):
         return False
     if not options.rdp_max_in_link_ratio:
         return True
-    fewer, more = sorted(map(source.in_links_to, pages))
+    fewer, more = sorted(map(source.in_links_to, (first, second)))
     return more <= options.rdp_max_in_link_ratio * fewer
 
 

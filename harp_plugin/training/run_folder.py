@@ -18,8 +18,8 @@ from ..errors import HarpError, one_line
 from ..models.loading import POOLING
 from ..models.trainable import ModelDescription
 from ..work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance
+from ..work.provenance import package_versions
 from ..work.records import changed_file, read_record, write_record
-from ..work.versions import package_versions
 from ..work.writing import TEMPORARY, remove_temporary, sync, write_text
 from .arguments import HarpTrainingArguments
 from .card import CARD, cited, model_card

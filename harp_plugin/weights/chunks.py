@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,8 @@ import pyarrow as pa
 from ..work.mapped import MappedTable, open_table
 from ..work.parquet import ShardFile, read_batches
 from .attention import AttentionWeigher
+from .contrast import Contrast
+from .language_model import LanguageModelWeigher
 from .tokens import Tokenizer, keep_tokenizer, tokenize_kept
 from .weighed_texts import WeighedTexts
 from .words import Span
@@ -25,17 +27,8 @@ __all__ = ["Chunk", "Weigher", "graph_tables", "lead_chunks", "sentence_chunks",
 
 _CHUNK = 512
 
-
-class Weigher(Protocol):
-    """Weighs texts, which can be tokenized ahead in another thread."""
-
-    heads: int
-
-    def tokenize(
-        self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> Any: ...
-
-    def weigh_tokenized(self, texts: Any) -> WeighedTexts: ...
+Weigher: TypeAlias = AttentionWeigher | Contrast | LanguageModelWeigher
+"""Weighs texts that it has tokenized."""
 
 
 class Chunk(NamedTuple):

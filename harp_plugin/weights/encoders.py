@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -14,50 +13,20 @@ from ..errors import HarpError
 from ..models.loading import load_pretrained
 from ..models.packing import Packing, can_pack, encode, prepare
 
-__all__ = ["NO_FAST_PATH", "Attention", "Encoder", "PackedEncoder", "PaddedEncoder", "load_encoder"]
+__all__ = ["NO_FAST_PATH", "PackedEncoder", "PaddedEncoder", "load_encoder"]
 
 NO_FAST_PATH = "no fast path, weights come from output_attentions"
 _MOST_SCORES = 1 << 26
 
-
-class Attention(NamedTuple):
-    """Rows of attention, averaged over heads; 0 beyond a text's end.
-
-    Attributes:
-        last: the chosen rows by the last layer, float32 of shape (texts, rows, longest).
-        before: the first chosen row by the layer before the last, float32 of shape (texts,
-            longest); None where it was not asked for, or where the model has one layer.
-    """
-
-    last: np.ndarray
-    before: np.ndarray | None
+_Attention = tuple[np.ndarray, np.ndarray | None]
+"""Rows of attention, averaged over heads, 0 beyond a text's end: the chosen rows by the last layer,
+float32 of shape (texts, rows, longest), and the first chosen row by the layer before the last,
+float32 of shape (texts, longest), or None where it was not asked for or the model has one layer."""
 
 
-class Encoder(Protocol):
-    """Gives rows of the last layers' attention.
-
-    Attributes:
-        model: the model of transformers.
-        heads: its number of attention heads.
-    """
-
-    model: PreTrainedModel
-    heads: int
-
-    def attention(
-        self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray, *, before: bool = False
-    ) -> Attention:
-        """Compute the attention of chosen tokens to all tokens of their text, averaged over heads.
-
-        Args:
-            ids: tokens of the texts, one text after the other, of shape (tokens,).
-            lengths: the number of tokens of each text, ascending, of shape (texts,).
-            rows: the chosen tokens, counted within their text, of shape (texts, rows).
-            before: whether the layer before the last is needed for the first of them.
-        """
-
-
-def load_encoder(model: str, device: torch.device, dtype: torch.dtype) -> Encoder:
+def load_encoder(
+    model: str, device: torch.device, dtype: torch.dtype
+) -> PackedEncoder | PaddedEncoder:
     """Load a model for packed texts if its architecture can pack, else for padded texts.
 
     Warns:
@@ -104,15 +73,22 @@ class PackedEncoder:
     @torch.inference_mode()
     def attention(
         self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray, *, before: bool = False
-    ) -> Attention:
-        """See `Encoder`."""
+    ) -> _Attention:
+        """Compute the attention of chosen tokens to all tokens of their text, averaged over heads.
+
+        Args:
+            ids: tokens of the texts, one text after the other, of shape (tokens,).
+            lengths: the number of tokens of each text, ascending, of shape (texts,).
+            rows: the chosen tokens, counted within their text, of shape (texts, rows).
+            before: whether the layer before the last is needed for the first of them.
+        """
         packing = _UpToLastLayer.from_lengths(
             lengths, self.device, layers=self.layers, first_rows=rows[:, :1] if before else None
         )
         try:
             encode(self.model, packing, torch.from_numpy(ids).to(self.device))
         except _LastLayer as last:
-            return Attention(last.rows(packing, rows), packing.before)
+            return last.rows(packing, rows), packing.before
         raise AssertionError("the last layer was not reached")
 
 
@@ -205,8 +181,8 @@ class PaddedEncoder:
     @torch.inference_mode()
     def attention(
         self, ids: np.ndarray, lengths: np.ndarray, rows: np.ndarray, *, before: bool = False
-    ) -> Attention:
-        """See `Encoder`."""
+    ) -> _Attention:
+        """See `PackedEncoder.attention`."""
         mask = np.arange(int(lengths[-1])) < lengths[:, None]
         padded = np.full(mask.shape, self.model.config.pad_token_id or 0, dtype=np.int64)
         padded[mask] = ids
@@ -220,7 +196,7 @@ class PaddedEncoder:
             return (attention * attended[:, None]).cpu().numpy()
 
         of_first = chosen(layers[-2], rows[:, :1])[:, 0] if before and len(layers) > 1 else None
-        return Attention(chosen(layers[-1], rows), of_first)
+        return chosen(layers[-1], rows), of_first
 
     @torch.inference_mode()
     def _layers(self, tokens: torch.Tensor, attended: torch.Tensor | None = None):

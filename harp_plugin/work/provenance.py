@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from .._version import __version__
 from ..errors import HarpError
 
-__all__ = ["OverwriteRules", "Provenance"]
+__all__ = ["OverwriteRules", "Provenance", "package_versions", "scoring_versions"]
 
 _MOST_SHOWN = 3
 
@@ -119,3 +122,32 @@ def _difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 def _shown(settings: Mapping[str, Any], name: str) -> str:
     text = str(settings.get(name, "nothing"))
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def package_versions(*packages: str) -> dict[str, str]:
+    """Look up the installed versions of packages.
+
+    Args:
+        packages: names of distributions, in any spelling; ``python`` is the interpreter.
+
+    Returns:
+        The version of each package, by its name as it is written in ``packages``; a package that
+        is missing is ``not installed``.
+    """
+    return {package: _version(package) for package in packages}
+
+
+def scoring_versions() -> dict[str, str]:
+    """Look up the version of each package that decides the bits of a score, by its name."""
+    return package_versions("harp_plugin", "tokenizers", "torch", "transformers")
+
+
+def _version(package: str) -> str:
+    if package == "python":
+        return platform.python_version()
+    if package in ("harp-plugin", "harp_plugin"):
+        return __version__
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -19,8 +19,8 @@ from ..errors import HarpError
 from .artifact import MANIFEST, STARTED, Artifact, OverwriteRules, Provenance, read_if_whole
 from .manifest import content_hash, shard_files
 from .parquet import ShardFile
+from .provenance import package_versions
 from .records import changed_file, read_record, write_record
-from .versions import package_versions
 from .writing import remove_temporary
 
 __all__ = ["SHARDS", "Stage"]

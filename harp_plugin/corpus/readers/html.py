@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from ..html import (
     LONG_PAGE,
@@ -82,11 +81,6 @@ def page_items(document: Document, address: FileAddress | WebAddress) -> Iterato
     yield page
 
 
-class _File(NamedTuple):
-    key: str
-    data: bytes
-
-
 class HtmlReader:
     """Reads HTML files; each is a page, and its key is the path of the file.
 
@@ -98,16 +92,17 @@ class HtmlReader:
         """Return whether the source starts as HTML does."""
         return looks_like_html(source.head)
 
-    def records(self, source: Source) -> Iterator[_File | Dropped]:
+    def records(self, source: Source) -> Iterator[tuple[str, bytes] | Dropped]:
         """Read the whole file."""
         with source.open() as file:
             data = file.read(MAX_PAGE + 1)
-        yield LONG_PAGE if len(data) > MAX_PAGE else _File(source.name, data)
+        yield LONG_PAGE if len(data) > MAX_PAGE else (source.name, data)
 
-    def parse(self, record: _File) -> Iterable[Item]:
+    def parse(self, record: tuple[str, bytes]) -> Iterable[Item]:
         """Parse the page."""
-        document = read_document(decode(record.data))
+        name, data = record
+        document = read_document(decode(data))
         if isinstance(document, Dropped):
             yield document
         else:
-            yield from page_items(document, FileAddress(record.key, document.base))
+            yield from page_items(document, FileAddress(name, document.base))

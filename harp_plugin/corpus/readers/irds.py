@@ -32,17 +32,6 @@ from .source import COLLECTION, MAX_RECORD, Source
 __all__ = ["IrDatasetsReader"]
 
 
-class _Document(Record):
-    """The fields of a document of ir_datasets, as JSON; ``number`` counts documents."""
-
-    __slots__ = ()
-
-    @property
-    def place(self) -> str:
-        """The place of the document as messages name it."""
-        return f"{self.name}, document {self.number}"
-
-
 class IrDatasetsReader(JsonLinesReader):
     """Reads the documents of a collection of ir_datasets."""
 
@@ -59,13 +48,13 @@ class IrDatasetsReader(JsonLinesReader):
             HarpError: there is no such collection, or its documents are missing or cannot be read.
         """
         for number, document in enumerate(_documents(source), start=1):
-            record = _Document(source.name, number, b"")
+            record = Record(source.name, number, b"", is_document=True)
             with malformed_record(record.place, self.record_name):
                 data = json.dumps(_fields(document)).encode()
             if len(data) > MAX_RECORD:
                 yield Dropped("document over 64 MiB")
             else:
-                yield _Document(source.name, number, data)
+                yield record._replace(data=data)
 
     def items(self, record: Record) -> Iterable[Item]:
         """Give the document, or the page of its anchor texts."""

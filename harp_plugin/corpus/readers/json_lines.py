@@ -37,16 +37,18 @@ class Record(NamedTuple):
         name: the name of the source.
         number: the number of the first line, from 1.
         data: the bytes of the lines.
+        is_document: it is a document, and ``number`` counts documents.
     """
 
     name: str
     number: int
     data: bytes
+    is_document: bool = False
 
     @property
     def place(self) -> str:
         """The place of the record as messages name it."""
-        return f"{self.name}, line {self.number}"
+        return f"{self.name}, {'document' if self.is_document else 'line'} {self.number}"
 
     def fields(self) -> dict[str, Any]:
         """Parse the record as a JSON object, in which half a surrogate pair becomes U+FFFD.

@@ -18,8 +18,8 @@ from ...ranking.options import EnsembleOptions
 from ...training.finetune import FinetuneDataArguments
 from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST
+from ...work.provenance import scoring_versions
 from ...work.records import file_hash
-from ...work.versions import scoring_versions
 from ..first_stage import FirstStage
 from ..folds import Fold
 from ..results import averages, measure_runs, parse_measures

@@ -23,8 +23,8 @@ from ...models.loading import (
     without_notices,
 )
 from ...options import checked
+from ...work.provenance import package_versions, scoring_versions
 from ...work.records import file_hash
-from ...work.versions import package_versions, scoring_versions
 from .vectors import LibraryVectors, TextVectors
 
 if TYPE_CHECKING:

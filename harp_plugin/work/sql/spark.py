@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -125,7 +126,7 @@ def spark_map(
     """
     with _own_errors(), tempfile.TemporaryDirectory() as scratch:
         session = _start(Path(scratch), options, workers)
-    context, guarded = session.sparkContext, _Guarded(fn)
+    context, guarded = session.sparkContext, partial(_guarded, fn, Path.cwd())
 
     def compute(shard: S) -> R:
         try:
@@ -151,23 +152,17 @@ def spark_map(
         session.stop()
 
 
-class _Guarded:
-    """A function in an executor, where relative paths are those of the process that started Spark.
+def _guarded(fn: Callable[[Any], Any], folder: Path, shard: Any) -> Any:
+    """Call a function in an executor, where relative paths are those of ``folder``.
 
-    It returns an error of ours, so that this keeps its one line on the way back.
+    An error of ours is returned, so that it keeps its one line on the way back.
     """
-
-    def __init__(self, fn: Callable[[Any], Any]) -> None:
-        self._fn = fn
-        self._folder = Path.cwd()
-
-    def __call__(self, shard: Any) -> Any:
-        with suppress(OSError):  # there may be no such folder, where all paths are absolute
-            os.chdir(self._folder)
-        try:
-            return self._fn(shard)
-        except HarpError as error:
-            return error
+    with suppress(OSError):  # there may be no such folder, where all paths are absolute
+        os.chdir(folder)
+    try:
+        return fn(shard)
+    except HarpError as error:
+        return error
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -25,9 +25,10 @@ from .engine import ROWS_PER_CHUNK, Embedded, EngineOptions
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+    from .spark import Spark
+
 __all__ = [
     "PACKAGES",
-    "Engine",
     "Step",
     "Tables",
     "even_chunks",
@@ -60,26 +61,6 @@ class Step(NamedTuple):
     expression: Callable[[Tables], ir.Table]
     kind: Literal["table", "temporary", "drops", "counts"] = "table"
     order: tuple[str, ...] = ("id",)
-
-
-class Engine(Protocol):
-    """An engine that runs Ibis expressions; as a context manager, it ends with a stage."""
-
-    def __enter__(self) -> Engine: ...
-
-    def __exit__(self, *error: Any) -> None: ...
-
-    def read(self, name: str, files: list[Path]) -> ir.Table:
-        """Return Parquet shards as a table of this name."""
-
-    def store(self, name: str, expression: ir.Table) -> ir.Table:
-        """Compute a table and store it in the scratch folder."""
-
-    def rows(self, expression: ir.Table) -> list[dict[str, Any]]:
-        """Return a small result as dictionaries."""
-
-    def sorted(self, expression: ir.Table, order: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Stream a large result in order."""
 
 
 def run_steps(
@@ -175,7 +156,9 @@ def _child(
     sender.close()
 
 
-def _start_engine(scratch: Path, options: EngineOptions, workers: int, size: int) -> Engine:
+def _start_engine(
+    scratch: Path, options: EngineOptions, workers: int, size: int
+) -> Embedded | Spark:
     if options.is_spark:
         from .spark import Spark
 
@@ -205,7 +188,7 @@ class _Run(Mapping[str, "ir.Table"]):
     """The tables of a run by name; a table is computed when it is used for the first time."""
 
     def __init__(
-        self, engine: Engine, stage: Stage, sources: dict[str, Path], steps: list[Step]
+        self, engine: Embedded | Spark, stage: Stage, sources: dict[str, Path], steps: list[Step]
     ) -> None:
         self.engine = engine
         self.stage = stage
