@@ -72,12 +72,12 @@ def run(tmp_path):
     return of
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_notebook(run):
     run(sys.executable, "-c", "".join(script(NOTEBOOK.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_tutorial(tmp_path, run, name):
     for kind, block in blocks(name):

@@ -34,7 +34,7 @@ def used_device(_):
     return own_device
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_every_worker_has_a_device_of_its_own():
     free = device_queue(["cuda:0", "cuda:1"])
     used = list(map_shards(used_device, range(20), None, 2, take_device, free))

@@ -218,6 +218,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
 def test_interrupted_after_every_step(linked, tmp_path, tiny_bert, monkeypatch, weighting):
     """The same bytes as undisturbed, and no shard done twice."""
@@ -266,6 +267,7 @@ def command(source, output, model, weighting, workers):
     return [str(part) for part in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
 def test_command_line_workers_and_kills(shared_data, tiny_bert, tmp_path, weighting):
     """From the command line to pairs; the same bytes for two workers and after a SIGKILL."""

@@ -57,7 +57,7 @@ def scored(monkeypatch):
     return seen
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
 def test_a_kill_loses_only_the_queries_in_flight(
     rerank, same_run, run_file, whole, tiny_bert, tmp_path, scored, kill
