@@ -1,4 +1,4 @@
-"""HTML pages from templates: one file that needs nothing beside itself."""
+"""HTML pages from templates: one file that needs no other file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def render_page(
     Args:
         package: the package in whose folder the template lies.
         template: its file name.
-        filters: by the names that they have in the template, beside ``source_hash``, by which a
+        filters: by the names that they have in the template, in addition to ``source_hash``, by which a
             content security policy names an inline style.
         values: by the names that they have in the template.
     """

@@ -88,7 +88,7 @@ SOURCES = {"metavar": "SOURCE", "nargs": "*", "help": "File, folder or irds:COLL
 
 
 _COMMON = (Workers, Device, Ranks, Progress, Overwriting)
-"""Options that stand behind those of a command in its help."""
+"""Options that the help of a command lists after its own."""
 
 
 class Command:

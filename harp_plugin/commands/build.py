@@ -35,7 +35,6 @@ STAGES = {
     "query_likeness": "negatives.query_likeness:build_query_likeness",
 }
 """The stages of a build in order, and where each is defined; it is imported when it is needed."""
-_OPTIONS_OF_NEGATIVES = {"model": "negatives_model", "dense": "negatives_encoder"}
 
 
 @dataclass
@@ -52,10 +51,10 @@ class BuildOptions(
     )
     negatives: list[str] = option(
         [],
-        "Hard negatives that are found for the tasks which draw other pages: those that BM25 ranks "
-        "high (bm25), bm25's in the order of a cross-encoder (model), or those that an encoder "
-        "finds (dense).",
-        choices=HARD_NEGATIVES,
+        "Hard negatives that are found for the tasks which draw other pages: "
+        + ", ".join(f"{text} ({kind})" for kind, (text, _) in HARD_NEGATIVES.items())
+        + ".",
+        choices=list(HARD_NEGATIVES),
     )
 
     @property
@@ -137,9 +136,9 @@ def check(request: BuildRequest, options: BuildOptions) -> None:
             the hard negatives, their model is not a cross-encoder, the output folder holds a source
             or lies inside one, or a stage may not work in its folder.
     """
-    for kind, name in _OPTIONS_OF_NEGATIVES.items():
+    for kind, (_, name) in HARD_NEGATIVES.items():
         is_asked = options.stages or kind in options.negatives
-        if getattr(request.of(NegativeOptions), name) and not is_asked:
+        if name and getattr(request.of(NegativeOptions), name) and not is_asked:
             raise HarpError(f"{flag(name)} belongs to --negatives {kind}: name both, or neither")
     stages = options.chosen_stages
     for name, chosen in stages.items():

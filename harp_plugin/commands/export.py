@@ -32,7 +32,7 @@ __all__ = ["ExportOptions", "as_tevatron", "export"]
 _CARD = "README.md"
 _SHARD = 10_000
 _DECIDING = ("tasks", "groups_per_epoch", "epochs", "seed")
-"""Names of the options that decide which pairs are drawn, beside those of drawing."""
+"""Names of the options that decide which pairs are drawn, in addition to those of drawing."""
 
 
 @dataclass

@@ -76,7 +76,7 @@ class LinkedText:
         ]
 
     def part(self, start: int, end: int, links: Iterable[Link] | None = None) -> LinkedText:
-        """Return a part of the text with the links inside it, of these if there are any given."""
+        """Return a part of the text with the links inside it (by default all of the text)."""
         inside = [
             link.at(link.start - start, link.end - start)
             for link in (self.links if links is None else links)

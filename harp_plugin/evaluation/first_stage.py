@@ -152,7 +152,7 @@ def first_stage(
 
 
 def first_stages(options: ExperimentOptions, collection: JudgedDataset) -> dict[str, FirstStage]:
-    """Make every first stage, by row, at the head the one that is reranked."""
+    """Make every first stage, by row; the first one is reranked."""
     names = {options.rows[0]: options.first_stage, **options.further_first_stages}
     return {row: first_stage(options, collection, name) for row, name in names.items()}
 

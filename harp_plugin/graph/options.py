@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from ..options import Fraction, Interval, Number, Options, Seed, option
 
-__all__ = ["FILTERS", "HELD_OUT_BY", "GraphOptions", "KeepOrDrop"]
+__all__ = ["FILTERS", "GraphOptions", "KeepOrDrop"]
 
 FILTERS = (
     "functional_anchors",
@@ -18,9 +18,6 @@ FILTERS = (
 )
 """Options with the choices keep and drop."""
 KeepOrDrop = Literal["keep", "drop"]
-_HeldOutBy = Literal["page", "text"]
-HELD_OUT_BY: tuple[str, ...] = get_args(_HeldOutBy)
-"""What decides whether a link is held out: the page that it leads to, or its text."""
 _HELD_OUT = ("held_out_links", "held_out_by", "seed")
 
 
@@ -55,7 +52,7 @@ class GraphOptions(Options):
         "Fraction of the pages, or of the anchor texts, whose links no task sees: `harp collect` "
         "makes queries of them.",
     )
-    held_out_by: _HeldOutBy = option(
+    held_out_by: Literal["page", "text"] = option(
         "page", "Hold out all links to a page, or all links of an anchor text."
     )
     seed: Seed = option(42, "Seed of the choice of held-out links.")

@@ -121,7 +121,7 @@ class HarpPipeline(ComparedTransformer):
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> HarpPipeline:
-        """Load a pipeline that `save` wrote. Other versions of packages are told in the log.
+        """Load a pipeline that `save` wrote. Other versions of packages are named in the log.
 
         Args:
             folder: where the file lies; a path or a URL.

@@ -40,7 +40,7 @@ class DocumentWindows:
         checked("passage_stride", Count | None, self.stride)
         if self.passages == "matching" and (self.length or self.stride):
             raise HarpError(
-                "passage_length and passage_stride change nothing beside passages matching, whose "
+                "passage_length and passage_stride change nothing with passages matching, whose "
                 "passages have a fixed number of words: leave them out"
             )
         if self.length and self.stride and self.stride > self.length:

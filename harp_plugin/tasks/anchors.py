@@ -99,7 +99,7 @@ def draw_senses(
     an anchor whose words have weights and whose sentence does not link to the second page.
 
     Returns:
-        An anchor and the second page, or twice None where ten draws give none. Unless
+        An anchor and the second page, or None for both where ten draws give none. Unless
         ``qdm_negatives`` is ``pair_first``, the anchor itself and None.
     """
     if options.qdm_negatives != "pair_first":

@@ -1,4 +1,4 @@
-"""Stage 4: the examples of every task, as tables of ids."""
+"""The examples of every task, as tables of ids."""
 
 from __future__ import annotations
 

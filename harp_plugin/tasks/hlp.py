@@ -16,7 +16,7 @@ __all__ = ["HLP"]
 
 
 class HLP:
-    """A passage suits one of a page that its own page is linked with better than another page's.
+    """Two passages suit each other if links connect their pages; another page's passage suits less.
 
     Two pages link to each other (dual link), or one page links to both (co-mention).
     """

@@ -1,4 +1,4 @@
-"""Every settled point of drawing pairs, as an option with a name, and the presets."""
+"""Options of drawing pairs, one for each point that a paper leaves open, and their presets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from ..options import Count, Interval, Number, Options, flag, option
 
 __all__ = ["HARD_NEGATIVES", "PRESETS", "DocumentField", "DrawOptions"]
 
-HARD_NEGATIVES = ("bm25", "model", "dense")
-"""Kinds of hard negatives that a build can find; each is a module of `harp_plugin.negatives`."""
+HARD_NEGATIVES: dict[str, tuple[str, str | None]] = {
+    "bm25": ("those that BM25 ranks high", None),
+    "model": ("bm25's in the order of a cross-encoder", "negatives_model"),
+    "dense": ("those that an encoder finds", "negatives_encoder"),
+}
+"""Kinds of hard negatives that a build can find: what they are, and the option that they need.
+
+Each is a module of `harp_plugin.negatives`.
+"""
 
 DocumentField = Literal["title", "lead", "text", "passage"]
 """What the text of a page as a document may be made of."""
@@ -55,7 +62,7 @@ class DrawOptions(Options):
     """
 
     preset: Literal["default", "paper"] = option(
-        "default", "Values of the options that are not named: default, or paper (its letter)."
+        "default", "Values of the options that are not named: default, or paper (taken literally)."
     )
     normalization: Literal["softmax", "linear"] = _option(
         "Eq. 3: the weights of words become probabilities by "

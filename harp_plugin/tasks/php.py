@@ -16,7 +16,7 @@ __all__ = ["PHP"]
 
 
 class PHP:
-    """A passage suits one of a page with links both ways best, then one way, then one of no link.
+    """Two passages suit each other best if their pages link to each other, less if one links.
 
     A group compares two neighboring grades of these three, so that the higher is the positive.
     """

@@ -167,7 +167,7 @@ class PreTrainingData:
         """Draw group ``index`` of an epoch.
 
         Raises:
-            HarpError: a task gives nothing in 100 examples on end.
+            HarpError: a task gives nothing in 100 consecutive examples.
         """
         drawn = self.drawn(epoch, index)
         if drawn is None:

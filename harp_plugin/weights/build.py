@@ -1,4 +1,4 @@
-"""Stage 3: weights of every linked sentence's words, of every link target's words, per anchor."""
+"""Weights of every linked sentence's words, of every link target's words, per anchor."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _in_pool(
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise HarpError(
-                "a worker process was killed, most often for want of memory: "
+                "a worker process was killed, most often for lack of memory: "
                 "run again with fewer --workers (finished shards are kept)"
             ) from None
         except BaseException as error:

@@ -32,7 +32,7 @@ On one core of Zen 5, MiniLM with 128 tokens: 28.7 pairs a second in training in
 bf16, 107.7 in scoring in fp32.
 """
 _TEACHER_COST = {"fp32": 1.0, "bf16": 0.5}
-"""What the scores of a teacher add to it, by arithmetic: a teacher scores each pair once."""
+"""What the scores of a teacher add to it, calculated: a teacher scores each pair once."""
 _MEASURED_GROUPS = 48
 _MEASURED_DOCUMENTS = 100
 _FEWEST_STEPS = 50

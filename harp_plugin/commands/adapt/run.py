@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["adapt"]
 
 _SECONDS_OF_A_QUERY = 15
-"""One query is ranked for so many seconds of the budget, as far as 100 to 500 queries go."""
+"""Seconds of the budget for each query that is ranked; at least 100 and at most 500 are."""
 _MOST_TRAIN_QUERIES = 5000
 
 
