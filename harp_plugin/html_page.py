@@ -22,8 +22,8 @@ def render_page(
     Args:
         package: the package in whose folder the template lies.
         template: its file name.
-        filters: by the names that they have in the template, in addition to ``source_hash``, by which a
-            content security policy names an inline style.
+        filters: by the names that they have in the template; ``source_hash``, by which a content
+            security policy names an inline style, is added.
         values: by the names that they have in the template.
     """
     from jinja2 import Environment, StrictUndefined

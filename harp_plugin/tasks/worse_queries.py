@@ -89,7 +89,7 @@ def _anchors_near(rng: np.random.Generator, page: int, source: BuildSource) -> I
 
 
 def _leads_elsewhere(other: Anchor, page: int, source: BuildSource, options: DrawOptions) -> bool:
-    """Return whether no anchor of the text or the sentence leads to a page or to a page with its title."""
+    """Return whether no anchor of the text or sentence leads to a page or one of its title."""
     return (
         not source.are_alike(other.page, page, options)
         and page not in source.pages_linked_by(other.sentence)

@@ -79,7 +79,7 @@ def check_output_dir(output_dir: str, *options: Any) -> None:
 
 
 def fingerprints(*options: Any) -> dict[str, str]:
-    """Return fingerprints of the model that training starts from and of the files that options name.
+    """Return fingerprints of the model that training starts from and of the named files.
 
     The data that the model trains on have a fingerprint of their own.
 
