@@ -92,12 +92,16 @@ def test_redirects_become_queries(plain, tmp_path):
         ("redirect", "Pyrus communis"): {"Pear"},
         ("redirect", "Prunes"): {"Plum_(fruit)"},
     }
-    record = json.loads((folder / "collection.json").read_text())
+    record = json.loads((folder / "manifest.json").read_text())
     assert record["drops"] == {
         "redirect that differs from the title by case, punctuation or plural only": 1,
         "redirect that is an anchor text of its page in training": 1,
     }
-    assert set(record["audit"].values()) == {0}
+    rows = record["rows"]
+    for name in ("queries", "relevant pages"):
+        assert sum(rows.get(f"{split} redirect {name}", 0) for split in SPLITS) == 5
+    audit = ("pages in several splits", "near-duplicate queries across splits")
+    assert [rows[name] for name in (*audit, "document ids made longer to be unique")] == [0, 0, 0]
     assert "Pyrus communis" in (folder / "README.md").read_text()
     assert "documents " in summary(folder) and max(map(len, summary(folder).split("\n"))) <= 80
 
@@ -133,7 +137,7 @@ def test_index_terms(tmp_path):
         "linked lists": 1,
         "repeating statements": 1,
     }
-    drops = json.loads((folder / "collection.json").read_text())["drops"]
+    drops = json.loads((folder / "manifest.json").read_text())["drops"]
     assert drops == {
         "index term that is an identifier": 1,
         "index term that is the title of its page": 1,
@@ -173,7 +177,7 @@ def test_the_same_bytes_again(by_text, tmp_path):
     options = CollectOptions(str(tmp_path / "second"), workers=3, quiet=True)
     assert hashes(collect(by_text, options)) == first
     assert {name.partition("/")[0] for name in first} == {
-        *("README.md", "collection.json", "documents.jsonl", "documents.index.npy"),
+        *("README.md", "documents.jsonl", "documents.index.npy"),
         *("manifest.json", "started.json", "shards", *SPLITS),
     }
     assert run(by_text, tmp_path / "first", seed=42) == tmp_path / "first"

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.resources import files
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from string import Template
 from textwrap import wrap
@@ -16,7 +18,6 @@ from ...sampling import stable_id
 from ...work.build_stage import BuildRequest, BuildStage, StageOptions
 from ...work.manifest import read_manifest
 from ...work.parquet import ShardFile, read_batches
-from ...work.records import read_record, write_record
 from ...work.sql.steps import PACKAGES, run_steps
 from ...work.stage import Stage
 from ...work.writing import write_text
@@ -26,13 +27,12 @@ from .queries import NamedPage, Query, QueryOptions, Term, judged_queries
 from .splits import drawn_queries, shared_by_splits, split_queries
 from .tables import PAGES, TERMS, sources, steps
 
-__all__ = ["RECORD", "build_collection", "summary"]
+__all__ = ["build_collection", "summary"]
 
 _COLLECTION = "collection"
 CARD = "README.md"
-RECORD = "collection.json"
 _QUERY_FILES = tuple(f"{split}/{name}" for split in SPLITS for name in (QUERIES, QRELS))
-FILES = (DOCUMENTS, "documents.index.npy", *_QUERY_FILES, RECORD, CARD)
+FILES = (DOCUMENTS, "documents.index.npy", *_QUERY_FILES, CARD)
 """What is written, next to the records of the stage."""
 _SAMPLES = 10
 _HELD_OUT = {
@@ -81,13 +81,31 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
         raise HarpError(_nothing(directory, options, len(terms), drops))
     folder = stage.folder
     written = write_documents(files, folder, ids) + write_queries(folder, splits, pages)
-    rows = {"documents": written[0].rows}
     audit = shared_by_splits(splits) | {"document ids made longer to be unique": ids.lengthened}
-    made_from = {"settings": stage.options, "inputs": stage.inputs}
-    written.append(write_record_of(folder, made_from, rows["documents"], splits, audit, +drops))
+    counts = _counts(splits)
     if not (folder / CARD).exists():  # it may have been edited since
-        write_card(folder, _source(directory), _held_out_by(directory), splits, pages)
-    rows |= {f"{split} queries": len(chosen) for split, chosen in splits.items()}
+        tables = {
+            "counts": [
+                (split, kind, f"{queries:,}", f"{relevant:,}")
+                for (split, kind), (queries, relevant) in counts.items()
+            ],
+            "samples": _samples(splits, pages),
+            "audit": [(name, f"{count:,}") for name, count in audit.items()],
+            "drops": [(name, f"{count:,}") for name, count in _by_count(+drops)],
+            "options": list(stage.options.items()),
+        }
+        write_card(
+            folder,
+            tables,
+            sources=_source(directory),
+            anchors=_HELD_OUT[_held_out_by(directory)],
+            documents=f"{written[0].rows:,}",
+            queries=f"{sum(map(len, splits.values())):,}",
+        )
+    rows = {"documents": written[0].rows}
+    for (split, kind), (number, relevant) in counts.items():
+        rows |= {f"{split} {kind} queries": number, f"{split} {kind} relevant pages": relevant}
+    rows |= audit
     stage.finish_shard(_COLLECTION, rows, +drops - counted, written)
 
 
@@ -136,96 +154,43 @@ def write_queries(folder: Path, splits: Splits, pages: Mapping[int, NamedPage]) 
     return written
 
 
-def _counts(splits: Splits) -> dict[str, dict[str, dict[str, int]]]:
-    """Count the queries and the relevant pages of each split and kind."""
-    counts: dict[str, dict[str, dict[str, int]]] = {}
+def _counts(splits: Splits) -> dict[tuple[str, str], tuple[int, int]]:
+    """Count the queries and their relevant pages, by split and kind."""
+    counts = {}
     for split, queries in splits.items():
-        by_kind = counts.setdefault(split, {})
-        for kind in sorted({query.kind for query in queries}):
-            chosen = [query for query in queries if query.kind == kind]
-            relevant = sum(len(query.pages) for query in chosen)
-            by_kind[kind] = {"queries": len(chosen), "relevant pages": relevant}
+        for kind, chosen in groupby(queries, attrgetter("kind")):  # an id begins with the kind
+            relevant = [len(query.pages) for query in chosen]
+            counts[split, kind] = len(relevant), sum(relevant)
     return counts
 
 
-def write_record_of(
-    folder: Path,
-    made_from: Mapping[str, Any],
-    documents: int,
-    splits: Splits,
-    audit: Mapping[str, int],
-    drops: Mapping[str, int],
-) -> ShardFile:
-    """Write ``collection.json``: what the collection is made of, and its counts.
-
-    Args:
-        folder: of the collection, whose other files are written.
-        made_from: its settings and inputs.
-        documents: their number.
-        splits: the queries of each split.
-        audit: what the audit has counted.
-        drops: what was left out, by reason.
-    """
-    record = {
-        **made_from,
-        "documents": documents,
-        "queries": _counts(splits),
-        "audit": audit,
-        "drops": drops,
-    }
-    write_record(folder / RECORD, record)
-    return ShardFile.from_path(folder / RECORD, 1)
+def _samples(splits: Splits, pages: Mapping[int, NamedPage]) -> list[tuple[str, str, str]]:
+    queries = [query for chosen in splits.values() for query in chosen]
+    return [
+        (query.id, query.text, ", ".join(pages[page].doc_id for page in query.pages))
+        for query in sorted(queries, key=lambda query: stable_id("sample", query.id))[:_SAMPLES]
+    ]
 
 
-def write_card(
-    folder: Path, source: str, held_out_by: str, splits: Splits, pages: Mapping[int, NamedPage]
-) -> None:
+def write_card(folder: Path, tables: Mapping[str, Sequence[Sequence[Any]]], **texts: str) -> None:
     """Write ``README.md``, the data card.
 
     Args:
-        folder: of the collection, whose record is written.
-        source: what the corpus was made of.
-        held_out_by: ``page`` or ``text``; empty where no link is held out.
-        splits: the queries of each split.
-        pages: what is known of their pages.
+        folder: of the collection.
+        tables: rows of cells, by what stands for the table in the card.
+        texts: by what stands for each in the card.
     """
-    record = read_record(folder / RECORD)
-    queries = [query for chosen in splits.values() for query in chosen]
-    samples = sorted(queries, key=lambda query: stable_id("sample", query.id))[:_SAMPLES]
-    rows: dict[str, list[tuple[Any, ...]]] = {
-        "counts": [
-            (split, kind, f"{count['queries']:,}", f"{count['relevant pages']:,}")
-            for split in SPLITS
-            for kind, count in record["queries"][split].items()
-        ],
-        "samples": [
-            (query.id, query.text, ", ".join(pages[page].doc_id for page in query.pages))
-            for query in samples
-        ],
-        "audit": [(name, f"{count:,}") for name, count in record["audit"].items()],
-        "drops": [(name, f"{count:,}") for name, count in _by_count(record["drops"])],
-        "options": list(record["settings"].items()),
-    }
     card = Template((files("harp_plugin") / "data" / "collection-card.md").read_text("utf-8"))
-    text = card.substitute(
-        {name: "\n".join(_row(cells) for cells in table) for name, table in rows.items()},
-        sources=source,
-        anchors=_HELD_OUT[held_out_by],
-        documents=f"{record['documents']:,}",
-        queries=f"{len(queries):,}",
-    )
-    write_text(folder / CARD, text)
+    rows = {name: "\n".join(map(_row, table)) for name, table in tables.items()}
+    write_text(folder / CARD, card.substitute(rows, **texts))
 
 
 def summary(folder: Path) -> str:
     """Write the counts of a finished collection as lines of at most 80 columns."""
-    record = read_record(folder / RECORD)
-    lines = [f"{'documents':<44} {record['documents']:>12,}"]
-    for split in SPLITS:
-        for kind, count in record["queries"][split].items():
-            lines.append(f"{split:<6} {kind:<10} {'queries':<26} {count['queries']:>12,}")
-    lines += [f"{name[:43]:<44} {count:>12,}" for name, count in record["audit"].items()]
-    for name, count in _by_count(record["drops"]):
+    manifest = read_manifest(folder)
+    counts = {name: n for name, n in manifest["rows"].items() if name not in (TERMS, PAGES)}
+    lines = [f"{name[:43]:<44} {count:>12,}" for name, count in counts.items()]
+    for name, count in _by_count(manifest["drops"]):
         start = f"dropped {count:>10,}  "
         lines += wrap(name, 80, initial_indent=start, subsequent_indent=" " * len(start))
     return "\n".join(lines)
