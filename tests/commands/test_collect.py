@@ -193,7 +193,7 @@ def test_interrupted_work_goes_on(by_text, tmp_path, monkeypatch, moment):
     whole = hashes(run(by_text, tmp_path / "whole"))
     with monkeypatch.context() as patched:
         name = f"{known_items.__name__}.{moment}"
-        patched.setattr(name, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(name, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run(by_text, tmp_path / "cut")
     assert hashes(run(by_text, tmp_path / "cut")) == whole
