@@ -109,7 +109,7 @@ PUBLIC = {
     "harp_plugin.corpus.options": ["CorpusOptions", "site_roots"],
     "harp_plugin.graph": ["FUNCTIONAL_ANCHORS", "GraphOptions", "build_graph"],
     "harp_plugin.weights.options": ["DTYPES", "WeightOptions"],
-    "harp_plugin.collections.dataset": ["Dataset", "JudgedDataset", "Judgment"],
+    "harp_plugin.collections.dataset": ["Dataset", "JudgedDataset"],
     "harp_plugin.training.arguments": [
         "HarpDataArguments",
         "HarpModelArguments",

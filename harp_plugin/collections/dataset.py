@@ -8,24 +8,16 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 import pandas as pd
 
 from ..errors import HarpError
 from .run import ScoredDocument
 
-__all__ = ["Dataset", "JudgedDataset", "Judgment"]
+__all__ = ["Dataset", "JudgedDataset"]
 
 _one_reader = threading.RLock()
-
-
-class Judgment(NamedTuple):
-    """The label that a judge gave to a document for a query."""
-
-    query: str
-    document: str
-    label: int
 
 
 class Dataset:
@@ -84,12 +76,12 @@ class Dataset:
         with self._reading():
             return {query.query_id: query.default_text() for query in self._dataset.queries_iter()}
 
-    def judgments(self) -> Iterator[Judgment]:
-        """Every judgment, in the dataset's order."""
+    def judgments(self) -> Iterator[tuple[str, str, int]]:
+        """Every judgment, in the dataset's order: ids of query and document, and the label."""
         self._require("qrels")
         with self._reading():
             for qrel in self._dataset.qrels_iter():
-                yield Judgment(qrel.query_id, qrel.doc_id, qrel.relevance)
+                yield qrel.query_id, qrel.doc_id, qrel.relevance
 
     def scored_documents(self) -> Iterator[ScoredDocument]:
         """Every result of the dataset's own first stage."""

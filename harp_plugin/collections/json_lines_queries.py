@@ -25,10 +25,8 @@ class _Line(NamedTuple):
     query_id: str
 
 
-class _Passage(NamedTuple):
-    text: str
-    score: float | None
-    id: str | None
+_Passage = tuple[str, float | None, str | None]
+"""The text of a passage, its score and its id."""
 
 
 class JsonLinesQueries(JudgedQueries):
@@ -128,16 +126,16 @@ class JsonLinesQueries(JudgedQueries):
         positives = self._passages(row, "positive_passages", where)
         negatives = self._passages(row, "negative_passages", where)
         passages = [*negatives, *positives]
-        scores = {p.text: p.score for p in passages if p.score is not None}
-        texts = [passage.text for passage in positives]
+        scores = {text: score for text, score, _ in passages if score is not None}
+        texts = [text for text, _, _ in positives]
         return JudgedQuery(
             str(row.get("query_id", default_id)),
             row["query"],
             texts,
-            [passage.text for passage in negatives if passage.text not in texts],
+            [text for text, _, _ in negatives if text not in texts],
             row.get("swapped") is True,
             scores if self.has_teacher_scores else None,
-            {passage.text: passage.id for passage in passages if passage.id is not None},
+            {text: id for text, _, id in passages if id is not None},
         )
 
     def _passages(self, row: Mapping[str, Any], key: str, where: str) -> list[_Passage]:
@@ -160,7 +158,7 @@ class JsonLinesQueries(JudgedQueries):
             text = " ".join(value for value in values if value)
             id = passage.get("docid")
             if text.strip():
-                with_text.append(_Passage(text, score, None if id is None else str(id)))
+                with_text.append((text, score, None if id is None else str(id)))
         return with_text
 
 

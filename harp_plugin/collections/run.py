@@ -22,7 +22,6 @@ from ..errors import HarpError
 __all__ = [
     "LONGEST_LINE",
     "QueryResults",
-    "Result",
     "Run",
     "ScoredDocument",
     "count_lines",
@@ -45,15 +44,6 @@ class ScoredDocument(NamedTuple):
 
     query: str
     document: str
-    score: float
-
-
-class Result(NamedTuple):
-    """What is written to a line of a run; ranks are from 0."""
-
-    query: str
-    document: str
-    rank: int
     score: float
 
 
@@ -88,11 +78,12 @@ def run_lines(
         yield scored
 
 
-def run_text(results: Iterable[Result], tag: str) -> str:
+def run_text(results: Iterable[tuple[str, str, int, float]], tag: str) -> str:
     """Write the lines of a run; scores are written so that they read back as they were.
 
     Args:
-        results: in the order of the lines; scores are Python's floats.
+        results: query, document, rank (from 0) and score of each line, in order; scores are
+            Python's floats.
         tag: the last column.
     """
     return "".join(

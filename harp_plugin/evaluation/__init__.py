@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .options import EvaluationOptions
@@ -12,14 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EvaluationOptions", "Results", "evaluate"]
 
+_MODULES = {"evaluate": ".experiment", "Results": ".results"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "evaluate":
-        from .experiment import evaluate
-
-        return evaluate
-    if name == "Results":
-        from .results import Results
-
-        return Results
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

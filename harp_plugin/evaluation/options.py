@@ -300,17 +300,13 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
 
     def _check_first_stages(self) -> None:
         """Refuse options of a first stage that is not there, which would change nothing."""
-        needed = {
-            name: FIELDED_BM25
-            for name in ("field_weights", "tuning_dataset")
-            if getattr(self, name)
-        }
-        present = {self.first_stage, *self.further_first_stages.values()}
-        for name, stage in needed.items():
-            if stage not in present:
+        if FIELDED_BM25 in (self.first_stage, *self.further_first_stages.values()):
+            return
+        for name in ("field_weights", "tuning_dataset"):
+            if getattr(self, name):
                 raise HarpError(
-                    f"{flag(name)} needs --first-stage {stage}: give that, or leave {flag(name)} "
-                    "out"
+                    f"{flag(name)} needs --first-stage {FIELDED_BM25}: give that, or leave "
+                    f"{flag(name)} out"
                 )
 
     @property

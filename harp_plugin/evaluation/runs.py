@@ -11,7 +11,7 @@ import pyterrier as pt
 from tqdm.auto import tqdm
 
 from ..collections.dataset import JudgedDataset
-from ..collections.run import Result, Run, run_lines, run_text
+from ..collections.run import Run, run_lines, run_text
 from ..errors import one_line
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
@@ -65,8 +65,8 @@ def ranked(run: pd.DataFrame) -> pd.DataFrame:
 
 def frame_text(run: pd.DataFrame, tag: str) -> str:
     """Write a run with columns qid, docno, rank and score as the lines of a TREC run."""
-    columns = (run[name].tolist() for name in ("qid", "docno", "rank", "score"))
-    return run_text(map(Result._make, zip(*columns, strict=True)), tag)
+    columns = [run[name].tolist() for name in ("qid", "docno", "rank", "score")]
+    return run_text(zip(*columns, strict=True), tag)
 
 
 def stored_run(

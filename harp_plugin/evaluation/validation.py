@@ -64,13 +64,8 @@ class RankingValidation:
         self.dataset = options.validation_dataset or ""
         self.max_length = max_length
         self.quiet = quiet
-        self.measures = dict(
-            zip(
-                options.validation_measures,
-                parse_measures(options.validation_measures),
-                strict=True,
-            )
-        )
+        names = options.validation_measures
+        self.measures = dict(zip(names, parse_measures(names), strict=True))
         collection = JudgedDataset(self.dataset, options.validation_fields)
         allowed = read_query_ids(
             options.validation_query_ids or query_ids,

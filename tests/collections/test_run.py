@@ -10,7 +10,6 @@ import pytest
 from harp_plugin.collections.run import (
     LONGEST_LINE,
     QueryResults,
-    Result,
     Run,
     ScoredDocument,
     count_lines,
@@ -85,7 +84,7 @@ def test_a_run_takes_few_bytes_a_line():
 
 
 def test_lines_read_back_as_they_were(tmp_path):
-    results = [Result("q", "d1", 0, 0.1 + 0.2), Result("q", "é", 1, -1e-300)]
+    results = [("q", "d1", 0, 0.1 + 0.2), ("q", "é", 1, -1e-300)]
     path = tmp_path / "x.run"
     path.write_text(run_text(results, "tag"), encoding="utf-8")
     assert path.read_text(encoding="utf-8").startswith("q Q0 d1 0 0.30000000000000004 tag\n")

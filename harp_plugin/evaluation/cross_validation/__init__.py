@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .options import CrossValidationOptions
@@ -12,14 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidation", "CrossValidationOptions", "cross_validate"]
 
+_MODULES = {"cross_validate": ".experiment", "CrossValidation": ".results"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "cross_validate":
-        from .experiment import cross_validate
-
-        return cross_validate
-    if name == "CrossValidation":
-        from .results import CrossValidation
-
-        return CrossValidation
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

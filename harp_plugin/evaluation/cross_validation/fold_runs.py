@@ -155,9 +155,7 @@ class FoldRuns:
         arguments = [self._finetuning.arguments(fold_run, member) for member in members]
         deciding = arguments[0].deciding
         settings = {
-            **self._stage.run_settings,
-            "models": self._fingerprints[condition.system],
-            "ranking": self._ranking(condition, deciding),
+            **self._settings(condition, deciding),
             "finetuning": deciding,
             "negatives": file_hash(Path(str(arguments[0].data.negatives_run))),
             "train": fold_run.fold.train,
@@ -177,14 +175,18 @@ class FoldRuns:
         """Read or make the run of all queries by a system that is not fine-tuned."""
         finetuning = self._options.finetuning_of(condition.system)
         models = self._options.models(condition.system)
-        settings = {
+        settings = self._settings(condition, finetuning)
+        return self._stored(
+            path, settings, lambda: self._rerank(self._first, condition, models, finetuning)
+        )
+
+    def _settings(self, condition: Condition, finetuning: dict[str, Any]) -> dict[str, Any]:
+        """Return what every run of a condition depends on."""
+        return {
             **self._stage.run_settings,
             "models": self._fingerprints[condition.system],
             "ranking": self._ranking(condition, finetuning),
         }
-        return self._stored(
-            path, settings, lambda: self._rerank(self._first, condition, models, finetuning)
-        )
 
     def _stored(
         self, path: Path, settings: dict[str, Any], make: Callable[[], pd.DataFrame]
