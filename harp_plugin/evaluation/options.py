@@ -24,7 +24,6 @@ from ..options import (
     option,
     option_types,
 )
-from ..ranking.candidates import check_weights
 from ..ranking.options import (
     EnsembleOptions,
     MaxLength,
@@ -129,6 +128,8 @@ class Fusion(Options):
             if values.get("normalization") not in (None, _RRF):
                 raise HarpError(f"{where}: weights rrf need no normalization: leave it out")
             return replace(self, normalization="rrf", weights=dict.fromkeys(self.of, 1.0))
+        from ..ranking.candidates import check_weights  # it imports pandas
+
         assert isinstance(self.weights, dict)
         try:
             return replace(self, weights=check_weights(self.of, self.weights))
