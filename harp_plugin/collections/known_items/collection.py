@@ -84,7 +84,7 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     audit = shared_by_splits(splits) | {"document ids made longer to be unique": ids.lengthened}
     counts = _counts(splits)
     if not (folder / CARD).exists():  # it may have been edited since
-        tables = {
+        tables: dict[str, Sequence[Sequence[Any]]] = {
             "counts": [
                 (split, kind, f"{queries:,}", f"{relevant:,}")
                 for (split, kind), (queries, relevant) in counts.items()
