@@ -129,18 +129,14 @@ def measure_runs(
         perquery=True,
         validate="ignore",
     )
-    per_query: dict[str, dict[str, dict[str, float]]] = {
-        row: {str(measure): {} for measure in measures} for row in runs
+    order = topics["qid"].tolist()
+    per_query = {
+        row: {str(measure): dict.fromkeys(order, 0.0) for measure in measures} for row in runs
     }
     for row, qid, measure, value in values[["name", "qid", "measure", "value"]].itertuples(False):
-        per_query[row][measure][qid] = float(value)
-    order = topics["qid"].tolist()
-    return {
-        row: {
-            measure: {qid: by_qid[qid] for qid in order} for measure, by_qid in by_measure.items()
-        }
-        for row, by_measure in per_query.items()
-    }
+        if qid in per_query[row][measure]:
+            per_query[row][measure][qid] = float(value)
+    return per_query
 
 
 def averages(per_query: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:

@@ -106,7 +106,11 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
         folds=contents,
         chosen=chosen,
         deviations=results.deviations,
-        **_record_of(training_queries),
+        usable={name: [n for n, _ in of_folds] for name, of_folds in training_queries.items()},
+        shortages={
+            name: [shortage for _, shortages in of_folds for shortage in shortages]
+            for name, of_folds in training_queries.items()
+        },
     )
     plots = {f"plot.{kind}": draw(results, kind) for kind in ("png", "svg")}
     tables = {"table.txt": f"{results.table}\n", "table.tex": results.latex}
@@ -303,16 +307,4 @@ def _learnt(
     return {
         count_label(count): everything if count is None else count_label(count)
         for count in options.query_counts
-    }
-
-
-def _record_of(training_queries: dict[str, list[TrainingQueries]]) -> dict[str, Any]:
-    return {
-        "usable": {
-            system: [number for number, _ in folds] for system, folds in training_queries.items()
-        },
-        "shortages": {
-            system: [shortage for _, shortages in folds for shortage in shortages]
-            for system, folds in training_queries.items()
-        },
     }
