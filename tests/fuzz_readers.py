@@ -44,8 +44,8 @@ def read(name: str, data: bytes) -> None:
             name = choose_reader(source)
         reader = READERS[name]()
         reader.recognizes(source)
-        for part in table_rows(reader, reader.records(source)):
-            check(part.rows)
+        for rows, _ in table_rows(reader, reader.records(source)):
+            check(rows)
     except HarpError as error:
         assert "\n" not in str(error), str(error)
 
@@ -56,8 +56,8 @@ def read_wikitext(data: bytes) -> None:
             yield parse_page("Page", record, Site())
 
     text = data.decode("utf-8", "replace")
-    for part in table_rows(Pages(), [text]):
-        check(part.rows)
+    for rows, _ in table_rows(Pages(), [text]):
+        check(rows)
 
 
 def read_multistream(data: bytes) -> None:

@@ -237,11 +237,11 @@ def _write_shard(shard: _Shard, *, stage: Stage) -> int:
     counts: Counter[str] = Counter()
     drops: Counter[str] = Counter()
     files: list[ShardFile] = []
-    for number, part in enumerate(table_rows(READERS[reader](), records)):
-        drops.update(part.drops)
+    for number, (rows, part_drops) in enumerate(table_rows(READERS[reader](), records)):
+        drops.update(part_drops)
         for name, schema in TABLES.items():
             file = f"part-{shard_name}{f'-{number:03d}' if number else ''}.parquet"
-            batch = pa.RecordBatch.from_pylist(part.rows[name], schema=schema)
+            batch = pa.RecordBatch.from_pylist(rows[name], schema=schema)
             files.append(write_table(stage.folder / name / file, schema, [batch]))
             counts[name] += batch.num_rows
     stage.finish_shard(shard_name, counts, +drops, files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from .scripts import refusal
 from .sentences import linked_sentences, split_sentences
 from .tree import Tree, section_tree
 
-__all__ = ["SECTION", "TABLES", "Part", "table_rows"]
+__all__ = ["SECTION", "TABLES", "table_rows"]
 
 Row = dict[str, Any]
 
@@ -56,50 +56,43 @@ TABLES: dict[str, pa.Schema] = {
     "index_terms": _schema("term string, target string"),
 }
 """The schemas of the tables by name."""
+_Part = tuple[dict[str, list[Row]], Counter[str]]
+"""The rows of each table, and how many records and links were dropped, by reason."""
 _PART_SIZE = 128 << 20
 _ROW_SIZE = 128
 
 
-class Part(NamedTuple):
-    """A part of the tables.
-
-    Attributes:
-        rows: the rows of each table.
-        drops: how many records and links were dropped, by reason.
-    """
-
-    rows: dict[str, list[Row]]
-    drops: Counter[str]
-
-
-def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[Part]:
+def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[_Part]:
     """Parse records into rows.
 
     They give one part, or several if the rows are far larger than the compressed records.
+
+    Yields:
+        The rows of each table, and how many records and links were dropped, by reason.
     """
-    part, size = _empty_part(), 0
+    (rows, drops), size = _empty_part(), 0
     for record in records:
         for item in [record] if isinstance(record, Dropped) else reader.parse(record):
             if size >= _PART_SIZE:
-                yield part
-                part, size = _empty_part(), 0
+                yield rows, drops
+                (rows, drops), size = _empty_part(), 0
             if isinstance(item, Dropped):
-                part.drops[item.reason] += 1
+                drops[item.reason] += 1
             elif isinstance(item, Redirect):
-                part.rows["redirects"].append({"source": item.source, "target": item.target})
+                rows["redirects"].append({"source": item.source, "target": item.target})
                 size += _ROW_SIZE
             elif isinstance(item, IndexTerm):
-                part.rows["index_terms"].append({"term": item.term, "target": item.target})
+                rows["index_terms"].append({"term": item.term, "target": item.target})
                 size += _ROW_SIZE
             elif reason := refusal([section.body.text for section in item.sections]):
-                part.drops[reason] += 1
+                drops[reason] += 1
             else:
-                size += _add_page(item, *part)
-    yield part
+                size += _add_page(item, rows, drops)
+    yield rows, drops
 
 
-def _empty_part() -> Part:
-    return Part({name: [] for name in TABLES}, Counter())
+def _empty_part() -> _Part:
+    return {name: [] for name in TABLES}, Counter()
 
 
 def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> int:

@@ -72,7 +72,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         *code_cases("link to ", _.no_document, NO_DOCUMENT),
         *code_cases("link from ", _.no_source, NO_SOURCE),
         *_link_reasons(options),
-        *_held_out(options),
+        *_held_out(_.page if options.held_out_by == "page" else _.text_id, HELD_OUT, options),
         else_=ibis.null("string"),
     )
     return joined.select(
@@ -106,12 +106,16 @@ def _link_reasons(options: GraphOptions) -> list[tuple]:
     return cases
 
 
-def _held_out(options: GraphOptions) -> list[tuple]:
-    """Return the case of links that are held out, which no other reason drops."""
-    from ibis import _
+def _held_out(id: ir.IntegerColumn, reason: str, options: GraphOptions) -> list[tuple]:
+    """Return the case of links whose page or text is held out, if links are.
 
-    held_out = _is_held_out(_.page, _.text_id, options)
-    return [] if held_out is None else [(held_out, HELD_OUT)]
+    A page or a text is held out with all its links. A larger fraction holds out more of them, and
+    another seed others.
+    """
+    if not options.held_out_links:
+        return []
+    factor = 1 + stable_id("held-out links", options.seed) % (_PRIME - 1)
+    return [((id % _PRIME) * factor % _PRIME < round(options.held_out_links * _PRIME), reason)]
 
 
 def title_anchors(tables: Tables) -> ir.Table:
@@ -197,29 +201,6 @@ def documents(tables: Tables) -> ir.Table:
     )
 
 
-def _is_held_out(page: ir.IntegerColumn, text_id: ir.IntegerColumn, options: GraphOptions):
-    """Return whether links to these pages, of these texts, are held out; None if no link is.
-
-    A page or a text is held out with all its links. A larger fraction holds out more of them, and
-    another seed others.
-    """
-    if not options.held_out_links:
-        return None
-    return _is_drawn(page if options.held_out_by == "page" else text_id, options)
-
-
-def _is_page_held_out(page: ir.IntegerColumn, options: GraphOptions):
-    """Return whether all links to these pages are held out; None if no page is held out."""
-    if not options.held_out_links or options.held_out_by != "page":
-        return None
-    return _is_drawn(page, options)
-
-
-def _is_drawn(id: ir.IntegerColumn, options: GraphOptions) -> ir.BooleanColumn:
-    factor = 1 + stable_id("held-out links", options.seed) % (_PRIME - 1)
-    return (id % _PRIME) * factor % _PRIME < round(options.held_out_links * _PRIME)
-
-
 def held_out_links(tables: Tables) -> ir.Table:
     """Return the links that are held out, and that nothing else would have dropped.
 
@@ -241,14 +222,16 @@ def resolved_see_also(tables: Tables, *, options: GraphOptions) -> ir.Table:
     joined = listed.left_join(target, [("key", "title")]).left_join(origin, "source")
     same = ibis.window(group_by=["source", "target"], order_by="key")
     joined = joined.mutate(repeated=ibis.row_number().over(same))
-    held_out = _is_page_held_out(_.target, options)
+    held_out: list[tuple] = []
+    if options.held_out_by == "page":
+        held_out = _held_out(_.target, "see-also link to a held-out page", options)
     reason = ibis.cases(
         (_.target.isnull(), "see-also link to a missing page"),
         (_.target == _.source, "see-also link to its own page"),
         *code_cases("see-also link to ", _.unfit_target, NO_SOURCE),
         *code_cases("see-also link from ", _.unfit_source, NO_SOURCE),
         (_.repeated > 0, "see-also link that repeats another"),
-        *([] if held_out is None else [(held_out, "see-also link to a held-out page")]),
+        *held_out,
         else_=ibis.null("string"),
     )
     return joined.select("source", "target", reason=reason)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from ..errors import HarpError
-from .processes import start_worker
+from .processes import results_in_order, start_worker
 from .sql.engine import EngineOptions
 
 __all__ = ["map_shards"]
@@ -63,17 +62,11 @@ def _in_pool(
     if workers <= 1:
         yield from map(fn, shards)
         return
-    waiting: deque[Future[R]] = deque()
     context = multiprocessing.get_context("spawn")
     before = set(multiprocessing.active_children())
     with ProcessPoolExecutor(workers, context, _begin, (begin, arguments)) as pool:
         try:
-            for shard in shards:
-                waiting.append(pool.submit(fn, shard))
-                if len(waiting) >= 2 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            yield from results_in_order(lambda shard: pool.submit(fn, shard), shards, 2 * workers)
         except BrokenProcessPool:
             raise HarpError(
                 "a worker process was killed, most often for lack of memory: "

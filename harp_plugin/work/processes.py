@@ -7,12 +7,17 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing import connection
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["folder_of_workers", "start_worker"]
+__all__ = ["folder_of_workers", "results_in_order", "start_worker"]
+
+S = TypeVar("S")
+R = TypeVar("R")
 
 
 def start_worker() -> None:
@@ -30,6 +35,19 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
+
+
+def results_in_order(
+    submit: Callable[[S], Future[R]], tasks: Iterable[S], most: int
+) -> Iterator[R]:
+    """Submit tasks, at most this many at once, and give their results in the order of the tasks."""
+    waiting: deque[Future[R]] = deque()
+    for task in tasks:
+        waiting.append(submit(task))
+        if len(waiting) >= most:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 @contextmanager

@@ -35,18 +35,13 @@ _URL = re.compile(r"[a-z][a-z0-9+]+:/")
 
 
 @contextmanager
-def whole_file(path: Path, *, new_folder: bool = True) -> Iterator[Path]:
+def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to, which becomes ``path`` at the end of the block.
 
     The content is on the disk before the name is: after a power cut the file is whole or absent.
-    After an error, nothing is left.
-
-    Args:
-        path: of the file.
-        new_folder: whether to make the folder of the file, if there is none.
+    After an error, nothing is left. The folder of the file is made if there is none.
     """
-    if new_folder:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
         yield temporary

@@ -54,9 +54,9 @@ def tables(items) -> dict[str, pa.RecordBatch]:
         def parse(self, record):
             yield record
 
-    (part,) = table_rows(Given(), items)
+    ((rows, _),) = table_rows(Given(), items)
     return {
-        name: pa.RecordBatch.from_pylist(part.rows[name], schema=schema)
+        name: pa.RecordBatch.from_pylist(rows[name], schema=schema)
         for name, schema in TABLES.items()
     }
 
@@ -324,8 +324,8 @@ reader, path = READERS[sys.argv[1]](), Path(sys.argv[2])
 counts = Counter()
 try:
     for record in reader.records(Source(path.name, path)):
-        for part in table_rows(reader, [record]):
-            counts.update(pages=len(part.rows["pages"]), **+part.drops)
+        for rows, drops in table_rows(reader, [record]):
+            counts.update(pages=len(rows["pages"]), **+drops)
 except HarpError as error:
     counts = str(error)
 (peak,) = [line for line in Path("/proc/self/status").open() if line.startswith("VmHWM")]

@@ -27,13 +27,13 @@ class Given:
 
 def rows_of(items):
     """The rows of the items, which the tables take and whose links stand at their places."""
-    (part,) = table_rows(Given(), items)
+    ((rows, _),) = table_rows(Given(), items)
     for name, schema in TABLES.items():
-        pa.RecordBatch.from_pylist(part.rows[name], schema=schema)
-    sentences = {row["id"]: row["text"] for row in part.rows["sentences"]}
-    for link in part.rows["links"]:
+        pa.RecordBatch.from_pylist(rows[name], schema=schema)
+    sentences = {row["id"]: row["text"] for row in rows["sentences"]}
+    for link in rows["links"]:
         assert sentences[link["sentence"]][link["start"] : link["end"]] == link["anchor"]
-    return part.rows
+    return rows
 
 
 SOURCES = [(name, seed) for name in JSON_READERS for seed in SEEDS[name] if seed[:1] == b"{"]

@@ -35,19 +35,16 @@ _ENCODED = Dropped("page that cannot be decompressed")
 
 
 class _Response(NamedTuple):
-    """The body of a response, and the names of its codings, the outermost last."""
+    """The body of a response, and the names of its codings, the outermost last.
+
+    A response that redirects to another address has this ``location`` and no body.
+    """
 
     url: str
-    charset: str | None
-    codings: str
-    data: bytes
-
-
-class _Moved(NamedTuple):
-    """A response that redirects to another address."""
-
-    url: str
-    location: str
+    charset: str | None = None
+    codings: str = ""
+    data: bytes = b""
+    location: str | None = None
 
 
 class WarcReader:
@@ -57,7 +54,7 @@ class WarcReader:
         """Return whether the source starts with a WARC record."""
         return source.head.startswith(b"WARC/")
 
-    def records(self, source: Source) -> Iterator[_Response | _Moved | Dropped]:
+    def records(self, source: Source) -> Iterator[_Response | Dropped]:
         """Stream the responses as they were sent, before their codings are undone.
 
         Raises:
@@ -78,10 +75,10 @@ class WarcReader:
                     "fetch it again"
                 ) from error
 
-    def parse(self, record: _Response | _Moved) -> Iterable[Item]:
+    def parse(self, record: _Response) -> Iterable[Item]:
         """Decode and parse the page."""
-        if isinstance(record, _Moved):
-            yield _redirect(record)
+        if record.location:
+            yield _redirect(record.url, record.location)
             return
         data = _decoded(record)
         if isinstance(data, Dropped):
@@ -98,28 +95,28 @@ class WarcReader:
             yield item
 
 
-def _read(record: WarcRecord) -> _Response | _Moved | Dropped | None:
+def _read(record: WarcRecord) -> _Response | Dropped | None:
     """Read a record of an archive; return None where its end is missing."""
     if record.is_http:
         record.parse_http()
     content = _read_headers(record)
     length = record.content_length
-    if isinstance(content, _Response) and length <= MAX_PAGE:
-        data = record.reader.read(length)
-        return content._replace(data=data) if len(data) == length else None
-    if isinstance(content, _Response):
+    if isinstance(content, _Response) and not content.location:
+        if length <= MAX_PAGE:
+            data = record.reader.read(length)
+            return content._replace(data=data) if len(data) == length else None
         content = LONG_PAGE
     return content if record.reader.consume() == length else None
 
 
-def _read_headers(record: WarcRecord) -> _Response | _Moved | Dropped:
+def _read_headers(record: WarcRecord) -> _Response | Dropped:
     """Tell from the headers what a record is; a response has no data yet."""
     url = (record.headers.get("WARC-Target-URI") or "").strip("<> ")
     if record.record_type == WarcRecordType.revisit:
         return Dropped("page that was visited before")
     if record.record_type in (WarcRecordType.resource, WarcRecordType.conversion):
         media_type = _media_type(record.headers.get("Content-Type"))
-        return _Response(url, None, "", b"") if _is_page(url, media_type) else _OTHER_TYPE
+        return _Response(url) if _is_page(url, media_type) else _OTHER_TYPE
     if record.record_type != WarcRecordType.response:
         return Dropped("record that is no response (request, metadata, ...)")
     headers = record.http_headers if record.is_http else None
@@ -127,13 +124,13 @@ def _read_headers(record: WarcRecord) -> _Response | _Moved | Dropped:
         return Dropped("response that is not HTTP")
     location = headers.get("Location")
     if headers.status_code in _REDIRECTS and location:
-        return _Moved(url, location)
+        return _Response(url, location=location)
     if headers.status_code != 200:
         return Dropped(f"response of status {headers.status_code}")
     if not _is_page(url, _media_type(headers.get("Content-Type"))):
         return _OTHER_TYPE
     codings = (headers.get(name) or "" for name in ("Content-Encoding", "Transfer-Encoding"))
-    return _Response(url, record.http_charset, ",".join(codings), b"")
+    return _Response(url, record.http_charset, ",".join(codings))
 
 
 def _media_type(header: str | None) -> str:
@@ -144,9 +141,9 @@ def _is_page(url: str, media_type: str) -> bool:
     return media_type in _HTML_TYPES and url[:5].lower().startswith(("http:", "https"))
 
 
-def _redirect(moved: _Moved) -> Item:
-    address = WebAddress(moved.url)
-    target = address.resolve(moved.location)
+def _redirect(url: str, location: str) -> Item:
+    address = WebAddress(url)
+    target = address.resolve(location)
     if isinstance(target, Dropped):
         return Dropped("redirect to itself or to a broken address")
     return Redirect(address.key, target)

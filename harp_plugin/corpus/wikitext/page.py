@@ -172,7 +172,7 @@ class _Writer:
                 continue
             self.takes_trail = False
             if isinstance(node, nodes.Wikilink):
-                self._parsed_link(node)
+                self._wikilink(str(node.title), node.text)
             elif isinstance(node, nodes.Tag):
                 self._tag(node)
             elif isinstance(node, nodes.HTMLEntity):
@@ -221,9 +221,6 @@ class _Writer:
             self._wikilink(*link.groups())
             position = link.end()
         self._text(lines[position:])
-
-    def _parsed_link(self, node: nodes.Wikilink) -> None:
-        self._wikilink(str(node.title), node.text)
 
     def _wikilink(self, title: str, text: Any) -> None:
         """Write a link; ``text`` is a string, Wikicode, or None where the title is shown."""

@@ -6,9 +6,8 @@ import os
 import re
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow.parquet as pq
 
 from ...errors import HarpError
+from ..processes import results_in_order
 from .engine import ROWS_PER_CHUNK, EngineOptions, memory_bytes
 
 if TYPE_CHECKING:
@@ -138,15 +138,11 @@ def spark_map(
         return result
 
     at_once = max(workers, context.defaultParallelism)
-    waiting: deque[Future[R]] = deque()
     threads = ThreadPoolExecutor(2 * at_once)
     try:
-        for shard in shards:
-            waiting.append(threads.submit(compute, shard))
-            if len(waiting) >= 2 * at_once:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from results_in_order(
+            lambda shard: threads.submit(compute, shard), shards, 2 * at_once
+        )
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
         session.stop()

@@ -184,29 +184,22 @@ def _source_files(folder: Path) -> list[Path]:
     return [file.path for file in table_files(folder.parent, folder.name)]
 
 
-class _Run(Mapping[str, "ir.Table"]):
+class _Run(dict[str, "ir.Table"]):
     """The tables of a run by name; a table is computed when it is used for the first time."""
 
     def __init__(
         self, engine: Embedded | Spark, stage: Stage, sources: dict[str, Path], steps: list[Step]
     ) -> None:
+        super().__init__()
         self.engine = engine
         self.stage = stage
         self.sources = sources
         self.steps = {step.name: step for step in steps}
-        self.computed: dict[str, ir.Table] = {}
         self.counts: dict[str, int] = {}
 
-    def __getitem__(self, name: str) -> ir.Table:
-        if name not in self.computed:
-            self.computed[name] = self._table(name)
-        return self.computed[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self.sources, *self.steps])
-
-    def __len__(self) -> int:
-        return len(self.sources) + len(self.steps)
+    def __missing__(self, name: str) -> ir.Table:
+        self[name] = self._table(name)
+        return self[name]
 
     def run(self, done: Callable[[], None]) -> dict[str, int]:
         """Run every step that is not finished, call ``done`` after each, and return the counts."""
@@ -249,7 +242,8 @@ def write_sorted(
     """
     for stale in folder.glob("part-*.parquet"):
         stale.unlink()
-    schema = plain_schema(schema)
+    # All columns can be null, as engines differ in which of them may be.
+    schema = pa.schema([(field.name, _plain(field.type)) for field in schema])
     chunks = even_chunks((batch.cast(schema) for batch in batches), schema)
     files: list[ShardFile] = []
     while (first := next(chunks, None)) is not None or not files:
@@ -275,11 +269,6 @@ def even_chunks(
                 waiting, rows = [], 0
     if waiting:
         yield _joined(waiting, schema)
-
-
-def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the same columns, all nullable, as engines differ in which columns may be null."""
-    return pa.schema([(field.name, _plain(field.type)) for field in schema])
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
