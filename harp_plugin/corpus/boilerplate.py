@@ -1,4 +1,4 @@
-"""Recognizes what is no text of its own, by headings, first words of lines, templates and titles.
+"""Recognizes what is not text of its own, by headings, first words of lines, templates and titles.
 
 These are lists of references; hatnotes, which are lines at the start of a section that lead to
 another page, such as "For other uses, see ..."; and pages that only lead to other pages:

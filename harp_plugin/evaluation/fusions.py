@@ -65,7 +65,7 @@ def by_folds(queries: Sequence[str], seed: int) -> list[Learning]:
         HarpError: there are fewer than two queries.
     """
     if len(queries) < 2:
-        raise HarpError("weights cannot be learnt from one query: name a train_dataset")
+        raise HarpError("weights cannot be learned from one query: name a train_dataset")
     parts = draw_parts(queries, min(_FOLDS, len(queries)), seed)
     return [Learning([query for query in queries if query not in part], part) for part in parts]
 

@@ -80,12 +80,12 @@ class Fusion(Options):
     candidates: Literal["first", "union"] = option(
         "first", "Rank the documents of the first row, or of any."
     )
-    measure: str | None = option(None, "By which weights are learnt.")
-    train_dataset: str | None = option(None, "Dataset from whose queries weights are learnt.")
+    measure: str | None = option(None, "By which weights are learned.")
+    train_dataset: str | None = option(None, "Dataset from whose queries weights are learned.")
 
     @property
     def is_learnt(self) -> bool:
-        """Whether the weights are learnt."""
+        """Whether the weights are learned."""
         return self.weights == LEARN
 
     @property
@@ -123,7 +123,7 @@ class Fusion(Options):
             return self
         for name in ("measure", "train_dataset"):
             if getattr(self, name) is not None:
-                raise HarpError(f"{where}: {name} is for weights that are learnt: leave it out")
+                raise HarpError(f"{where}: {name} is for weights that are learned: leave it out")
         if self.weights == _RRF:
             if values.get("normalization") not in (None, _RRF):
                 raise HarpError(f"{where}: weights rrf need no normalization: leave it out")

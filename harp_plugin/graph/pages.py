@@ -87,7 +87,7 @@ def sites(tables: Tables) -> ir.Table:
 def dropped_pages(tables: Tables) -> ir.Table:
     """Count the pages that a filter drops, by reason; those of ``min_words`` are not counted.
 
-    A page counts by the reason why it is no document: a list without a lead is not counted as a
+    A page counts by the reason why it is not a document: a list without a lead is not counted as a
     list.
     """
     import ibis

@@ -25,7 +25,7 @@ NO_SOURCE = {
     2: "a disambiguation page",
     3: "a list page",
 }
-"""Why a page is no source of links, by code; the code of a source is 0."""
+"""Why a page is not a source of links, by code; the code of a source is 0."""
 NO_DOCUMENT = {
     1: "a page that is too short or has no lead",
     2: "a disambiguation page",
@@ -33,7 +33,7 @@ NO_DOCUMENT = {
     4: "a page with too short a lead",
     5: "a page whose lead nearly repeats another's",
 }
-"""Why a page is no document, by code; the code of a document is 0."""
+"""Why a page is not a document, by code; the code of a document is 0."""
 
 
 def code_cases(prefix: str, code: ir.IntegerValue, names: dict[int, str]) -> list[tuple]:

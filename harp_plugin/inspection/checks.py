@@ -52,7 +52,7 @@ class CheckResult:
         level: what that asks for.
         advice: one sentence on what to do; empty where nothing is to be done.
         is_reversed: the opposite guess is judged.
-        is_baseline: it reads a little, and is no fault if it is right.
+        is_baseline: it reads a little, and is not a fault if it is right.
     """
 
     name: str

@@ -258,7 +258,7 @@ def _align(model: PreTrainedModel) -> None:
     """Move weights to addresses that torch aligns, so that equal weights give equal scores.
 
     A weight that stays in the file's memory lies where the file's header ends, and the products
-    of matrices round differently at an address that is no multiple of 64.
+    of matrices round differently at an address that is not a multiple of 64.
     """
     for weight in model.parameters():
         if weight.device.type == "cpu" and weight.data_ptr() % _ALIGNMENT:

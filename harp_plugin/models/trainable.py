@@ -47,7 +47,7 @@ class GroupKeys:
         queries: a number of each group's query, (groups,).
         documents: a number of the text of each pair's document, and one of the page or the judged
             document that it is from, (pairs, 2).
-        relevant: what is no negative of a group's query: the group's place in the batch and a
+        relevant: what is not a negative of a group's query: the group's place in the batch and a
             number as in ``documents``, (any, 2).
     """
 

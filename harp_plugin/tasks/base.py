@@ -31,7 +31,7 @@ class Task(Protocol):
     method that takes the table of the examples, the `DrawOptions` and the `BuildSource`, and
     returns the ids of the examples that are drawn from, ascending; without it, all are.
     ``citation`` is the key of the task's paper in ``data/citations.bib``. ``by_design`` says of
-    checks of `harp inspect`, by their names, why they are no fault of this task.
+    checks of `harp inspect`, by their names, why they are not a fault of this task.
     """
 
     @staticmethod

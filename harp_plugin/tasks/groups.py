@@ -87,7 +87,7 @@ class PairGroup:
         negatives: the pairs that must score lower.
         teacher_scores: a teacher's score of each member, where the data have such scores.
         relevant: ids of other pages, or of other documents of a judged collection, that may be
-            relevant to the query. They are no negatives of it where those of other groups are used.
+            relevant to the query. They are not its negatives where those of other groups are used.
     """
 
     task: str

@@ -63,7 +63,7 @@ class FinetuneDataArguments(PairOptions):
     )
     query_ids: str | None = option(
         None,
-        "File of the ids of the queries that may be learnt from, with one id on each line.",
+        "File of the ids of the queries that may be learned from, with one id on each line.",
     )
     passages: Literal["first", "matching"] = option(
         "first",

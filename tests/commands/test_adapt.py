@@ -122,7 +122,7 @@ def test_in_a_short_budget_the_encoder_learns_alone(command, short_training, cap
 
 def test_a_wrong_budget_is_refused_at_once(tmp_path, capsys):
     assert main(["adapt", "docs", "--output-dir", str(tmp_path / "x"), "--budget", "2 weeks"]) == 2
-    assert "--budget '2 weeks' is no duration" in capsys.readouterr().err
+    assert "--budget '2 weeks' is not a duration" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 

@@ -70,8 +70,8 @@ def test_redirects_and_canonical_addresses():
         (response(b"\x1f\x8bjunk", Content_Encoding="gzip"), "page that cannot be decompressed"),
         (record(b"garbage"), "response that is not HTTP"),
         (record(b"1.2.3.4", url="dns:a.b", media="text/dns"), "response that is not HTTP"),
-        (record(b"x", "request"), "record that is no response (request, metadata, ...)"),
-        (record(b"x", "warcinfo"), "record that is no response (request, metadata, ...)"),
+        (record(b"x", "request"), "record that is not a response (request, metadata, ...)"),
+        (record(b"x", "warcinfo"), "record that is not a response (request, metadata, ...)"),
         (record(b"x", "revisit"), "page that was visited before"),
         (record(b"text", "conversion", media="text/plain"), "response that is not HTML"),
     ],
@@ -128,7 +128,7 @@ def test_real_crawl(shared_data, crawl):
     plain = gzip.decompress(crawl)
     kinds = Counter(re.findall(rb"^WARC-Type: (\w+)\r$", plain, re.MULTILINE))
     assert sum(kinds.values()) == 822
-    assert reasons["record that is no response (request, metadata, ...)"] == (
+    assert reasons["record that is not a response (request, metadata, ...)"] == (
         kinds[b"request"] + kinds[b"metadata"] + kinds[b"warcinfo"]
     )
     answers = re.findall(

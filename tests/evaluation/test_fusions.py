@@ -202,7 +202,7 @@ OF = ["BM25", "other"]
         ({"of": OF, "weights": "rrf", "normalization": "zscore"}, "rrf need no normalization"),
         (
             {"of": OF, "weights": "rrf", "train_dataset": "x"},
-            "train_dataset is for weights that are learnt",
+            "train_dataset is for weights that are learned",
         ),
         ({"of": OF, "measure": 3}, "measure is 3: it must be a text"),
     ],

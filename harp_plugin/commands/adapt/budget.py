@@ -43,13 +43,13 @@ def seconds_in(text: str) -> float:
     """Read a duration such as ``2h``, ``90m`` or ``1h30m``.
 
     Raises:
-        HarpError: the text is no duration, or one of no length.
+        HarpError: the text is not a duration, or one of no length.
     """
     found = _DURATION.fullmatch(text.replace(" ", "").lower())
     hours, minutes, seconds = (float(part or 0) for part in found.groups()) if found else (0, 0, 0)
     seconds += 3600 * hours + 60 * minutes
     if not seconds:
-        raise HarpError(f"--budget {text!r} is no duration: give one such as 2h, 90m or 1h30m")
+        raise HarpError(f"--budget {text!r} is not a duration: give one such as 2h, 90m or 1h30m")
     return seconds
 
 

@@ -47,7 +47,7 @@ class AdaptOptions(Workers, Progress, Overwriting):
         "What models learn from: links, and after them the queries of the train split, which are "
         "terms and redirects of other pages than those of the test.",
     )
-    min_words: Number = option(20, "Pages with fewer words are no training documents.")
+    min_words: Number = option(20, "Pages with fewer words are not training documents.")
     held_out_links: Annotated[float, Interval(ge=0, lt=1)] = option(
         0.1, "Fraction of the linked pages whose links are kept for queries."
     )

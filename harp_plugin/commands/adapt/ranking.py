@@ -23,7 +23,7 @@ _FIRST_STAGE = "fielded BM25"
 _RERANKER = "cross-encoder"
 _DENSE = "cosine"
 _CANDIDATES = "union"
-"""Of the fusions with the cosine: its results are no subset of BM25's."""
+"""Of the fusions with the cosine: its results are not a subset of BM25's."""
 _LEARNT_BY = "nDCG@10"
 """It varies less than RR@10 between queries, so that fewer of them show a gain."""
 _MAX_LENGTH = 128

@@ -30,8 +30,8 @@ def adapt(
 ) -> Results:
     """Build, make judged queries, train on the links, and rank the queries by all systems.
 
-    What is finished in the folder is kept, so that an interrupted run goes on where it was. The
-    number of training steps is decided once, when the training begins.
+    What is finished in the folder is kept, so that an interrupted run resumes. The number of
+    training steps is decided once, when the training begins.
 
     Args:
         sources: as `harp build` takes them.

@@ -64,7 +64,7 @@ class FrontMatter:
 
     @property
     def other_names(self) -> list[str]:
-        """Other titles of the page: the aliases that are no addresses."""
+        """Other titles of the page: the aliases that are not addresses."""
         return [name for name in self._texts("aliases", "alias") if "/" not in name]
 
     @property
@@ -72,8 +72,8 @@ class FrontMatter:
         """The terms under which an index lists the page, each once.
 
         These are ``helpviewer_keywords`` (DocFX), in which a qualifier such as ``[C++]`` is left
-        out, ``keywords``, and aliases that are no addresses. Identifiers for programs
-        (``f1_keywords``) and names of groups of pages (``tags``, ``categories``) are no such terms.
+        out, ``keywords``, and aliases that are not addresses. Identifiers for programs
+        (``f1_keywords``) and names of groups (``tags``, ``categories``) are not such terms.
         """
         terms = [_QUALIFIER.sub("", term) for term in self._texts("helpviewer_keywords")]
         keywords = self.fields.get("keywords")
@@ -99,7 +99,7 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     """Split a file into its front matter and the Markdown below it.
 
     A front matter that is not valid, or no list of fields, is marked as broken and left out. Lines
-    between two ``---`` that have no field are no front matter but text between two rules.
+    between two ``---`` that have no field are not front matter but text between two rules.
     """
     match = _BLOCK.match(text)
     if match is None:

@@ -118,7 +118,7 @@ def _read_headers(record: WarcRecord) -> _Response | Dropped:
         media_type = _media_type(record.headers.get("Content-Type"))
         return _Response(url) if _is_page(url, media_type) else _OTHER_TYPE
     if record.record_type != WarcRecordType.response:
-        return Dropped("record that is no response (request, metadata, ...)")
+        return Dropped("record that is not a response (request, metadata, ...)")
     headers = record.http_headers if record.is_http else None
     if headers is None or headers.status_code is None:
         return Dropped("response that is not HTTP")
