@@ -4,7 +4,7 @@
     python benchmarks/budget.py s/30m-42 s/2h-42 --picture budget.png
 
 The systems are fused by weights that are learnt here from the runs of dev, as `harp adapt` learns
-them, so that folders of older versions can stand beside new ones. p: paired t-test against BM25
+them, so that folders of older versions can be compared with new ones. p: paired t-test against BM25
 over fields, not corrected.
 """
 

@@ -1,4 +1,4 @@
-"""Dense retrieval: texts a second beside other toolkits, and searches of many vectors.
+"""Dense retrieval: texts a second against other toolkits, and searches of many vectors.
 
     python benchmarks/dense.py encode MODEL --dataset harp:FOLDER --threads 2
     python benchmarks/dense.py search --vectors 1000000
@@ -85,7 +85,7 @@ def encode(arguments: argparse.Namespace) -> None:
             run(texts)
             rates[name].append(len(texts) / (time.perf_counter() - began))
     first = np.median(next(iter(rates.values())))
-    print("| toolkit | documents a second | rounds | beside the first |\n|---|---|---|---|")
+    print("| toolkit | documents a second | rounds | against the first |\n|---|---|---|---|")
     for name, values in rates.items():
         spread = f"{min(values):.1f} to {max(values):.1f}"
         print(f"| {name} | {np.median(values):.1f} | {spread} | {np.median(values) / first:.2f} |")

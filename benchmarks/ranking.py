@@ -149,7 +149,7 @@ def _compare(dataset: str, options: argparse.Namespace) -> None:
                 found[run].append(_run_alone(run, rows, options))
     queries = frame["qid"].nunique()
     print(f"\n{dataset}: {len(frame)} pairs of {queries} queries, {options.threads} threads\n")
-    print("| toolkit | dtype | pairs/s | beside the best other | peak memory, GB | nDCG@10 |")
+    print("| toolkit | dtype | pairs/s | against the best other | peak memory, GB | nDCG@10 |")
     print("|---|---|---|---|---|---|")
     base = max(
         (_rate(results) for (name, _), results in found.items() if name != "harp_plugin"),

@@ -89,6 +89,6 @@ def test_the_command_prints_it(schema, capsys):
 @pytest.mark.skipif(
     transformers.__version__ != FROM_VERSION, reason=f"transformers is not {FROM_VERSION}"
 )
-def test_the_file_beside_the_recipes_is_up_to_date(schema):
+def test_the_file_next_to_the_recipes_is_up_to_date(schema):
     written = json.loads((recipe_folder() / SCHEMA).read_text(encoding="utf-8"))
     assert written == schema, "run: harp schema > schema.json; mv schema.json recipes/" + SCHEMA
