@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from .queries import BuildTexts
 if TYPE_CHECKING:
     from ..ranking.bm25 import Bm25
 
-__all__ = ["Bm25Search", "build_bm25_negatives"]
+__all__ = ["best_pages", "build_bm25_negatives"]
 
 _K1, _B = 0.9, 0.4
 # Four times as fast as PISA's default for queries of many words (90,000 documents, 64 words).
@@ -33,63 +33,46 @@ _CHECKED = 1000
 logger = logging.getLogger(__name__)
 
 
-class Bm25Search:
-    """Retrieves from an index whose docnos are page ids.
+def load_ranker(directory: Path, depth: int) -> Ranker:
+    """Open the index of a build's documents, whose docnos are page ids.
 
     Args:
-        bm25: searches the index.
-        depth: results per query.
-    """
-
-    def __init__(self, bm25: Bm25, depth: int) -> None:
-        self._bm25 = bm25
-        self._depth = depth
-
-    def search(self, queries: Sequence[str]) -> list[Ranking]:
-        """Rank the best pages for each query.
-
-        PISA leaves open which of the pages that share the score of the last one it retrieves. So
-        more are retrieved, until a lower score shows that none of them is missing.
-        """
-        rankings: dict[int, Ranking] = {}
-        waiting, depth = list(range(len(queries))), 2 * self._depth
-        while waiting:
-            at_once = max(1, _RESULTS_AT_ONCE // depth)
-            cut: list[int] = []
-            for first in range(0, len(waiting), at_once):
-                numbers = waiting[first : first + at_once]
-                results = self._retrieve([queries[number] for number in numbers], depth)
-                for number, (pages, scores) in zip(numbers, results, strict=True):
-                    rankings[number] = rank(pages, scores, self._depth)
-                    if len(pages) == depth and scores[-1] == rankings[number].scores[-1]:
-                        cut.append(number)
-            waiting, depth = cut, 4 * depth
-        return [rankings[number] for number in range(len(queries))]
-
-    def _retrieve(self, queries: list[str], depth: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        self._bm25.depth = depth
-        frame = pd.DataFrame({"qid": range(len(queries)), "query": queries})
-        results = self._bm25.transform(frame.astype({"qid": str}))
-        starts = np.searchsorted(results["qid"].astype(np.int64), np.arange(1, len(queries)))
-        pages, scores = results["docno"].to_numpy().astype(np.int64), results["score"].to_numpy()
-        return list(zip(np.split(pages, starts), np.split(scores, starts), strict=True))
-
-
-class Bm25Miner(NamedTuple):
-    """Retrieves documents of a build from an index that has been made.
-
-    Attributes:
-        directory: the folder of the build.
+        directory: the folder of the build; its index has been made.
         depth: the number of results for each query.
     """
+    bm25 = _bm25(directory)
+    return lambda texts, queries, ids: best_pages(bm25, texts.queries(queries, ids), depth)
 
-    directory: Path
-    depth: int
 
-    def open(self) -> Ranker:
-        """Open the index."""
-        search = Bm25Search(_bm25(self.directory), self.depth)
-        return lambda texts, queries, ids: search.search(texts.queries(queries, ids))
+def best_pages(bm25: Bm25, queries: Sequence[str], depth: int) -> list[Ranking]:
+    """Rank the best ``depth`` pages for each query.
+
+    PISA leaves open which of the pages that share the score of the last one it retrieves. So more
+    are retrieved, until a lower score shows that none of them is missing.
+    """
+    rankings: dict[int, Ranking] = {}
+    waiting, most = list(range(len(queries))), 2 * depth
+    while waiting:
+        at_once = max(1, _RESULTS_AT_ONCE // most)
+        cut: list[int] = []
+        for first in range(0, len(waiting), at_once):
+            numbers = waiting[first : first + at_once]
+            results = _results(bm25, [queries[number] for number in numbers], most)
+            for number, (pages, scores) in zip(numbers, results, strict=True):
+                rankings[number] = rank(pages, scores, depth)
+                if len(pages) == most and scores[-1] == rankings[number].scores[-1]:
+                    cut.append(number)
+        waiting, most = cut, 4 * most
+    return [rankings[number] for number in range(len(queries))]
+
+
+def _results(bm25: Bm25, queries: list[str], depth: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    bm25.depth = depth
+    frame = pd.DataFrame({"qid": range(len(queries)), "query": queries})
+    results = bm25.transform(frame.astype({"qid": str}))
+    starts = np.searchsorted(results["qid"].astype(np.int64), np.arange(1, len(queries)))
+    pages, scores = results["docno"].to_numpy().astype(np.int64), results["score"].to_numpy()
+    return list(zip(np.split(pages, starts), np.split(scores, starts), strict=True))
 
 
 def _options(request: BuildRequest) -> StageOptions:
@@ -118,8 +101,8 @@ def _retrieve(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     """
     _check_script(BuildTexts(request.directory))
     _bm25(request.directory, request.quiet).make()
-    miner = Bm25Miner(request.directory, stage.options["depth"])
-    mine(stage, request, miner, workers=request.workers, engine=request.engine)
+    loader = load_ranker, request.directory, stage.options["depth"]
+    mine(stage, request, loader, workers=request.workers, engine=request.engine)
     _check_results(*stage.counts())
     return {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,29 +22,18 @@ __all__ = ["build_dense_negatives"]
 _QUERIES_AT_ONCE = 512
 
 
-@dataclass(frozen=True, eq=False)
-class DenseMiner:
-    """Compares queries with the vectors of all documents of a build.
+def _load_ranker(index: DenseIndex, depth: int) -> Ranker:
+    """Return what compares queries with the vectors of all documents of a build."""
 
-    Attributes:
-        index: has the vectors.
-        depth: the number of results for each query.
-    """
-
-    index: DenseIndex
-    depth: int
-
-    def open(self) -> Ranker:
-        """Return what ranks in this process."""
-        return self._ranked
-
-    def _ranked(self, texts: BuildTexts, queries: str, ids: np.ndarray) -> list[Ranking]:
+    def ranked(texts: BuildTexts, queries: str, ids: np.ndarray) -> list[Ranking]:
         rankings: list[Ranking] = []
         for first in range(0, len(ids), _QUERIES_AT_ONCE):
             asked = texts.queries(queries, ids[first : first + _QUERIES_AT_ONCE])
-            for pages, scores in self.index.search(self.index.encoder.queries(asked), self.depth):
-                rankings.append(rank(pages.astype(np.int64), scores, self.depth))
+            for pages, scores in index.search(index.encoder.queries(asked), depth):
+                rankings.append(rank(pages.astype(np.int64), scores, depth))
         return rankings
+
+    return ranked
 
 
 def _options(request: BuildRequest) -> StageOptions:
@@ -70,7 +58,7 @@ def _find_nearest(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     """
     index = _index(request)
     index.make()
-    mine(stage, request, DenseMiner(index, stage.options["depth"]))
+    mine(stage, request, (_load_ranker, index, stage.options["depth"]))
     return {}
 
 

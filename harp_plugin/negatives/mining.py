@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from ..work.stage import Stage
 from .options import NegativeOptions
 from .queries import QUERIES, BuildTexts, needed_queries
 
-__all__ = ["Miner", "Ranker", "Ranking", "mine", "part_name", "rank", "recorded_options"]
+__all__ = ["Loader", "Ranker", "Ranking", "mine", "part_name", "rank", "recorded_options"]
 
 QUERIES_PER_SHARD = 5_000
 """The most queries of a shard."""
@@ -42,13 +42,8 @@ Ranker = Callable[[BuildTexts, str, np.ndarray], Sequence[Ranking]]
 """Ranks pages for queries: the texts of the build, one of `QUERIES`, and the ids of queries."""
 
 
-class Miner(Protocol):
-    """One kind of hard negatives; picklable and hashable where several processes rank."""
-
-    def open(self) -> Ranker:
-        """Load what ranks. This happens once in a process."""
-
-    def __hash__(self) -> int: ...
+Loader = tuple[Any, ...]
+"""A function that returns a `Ranker`, and its arguments: it is called once in each process."""
 
 
 def recorded_options(request: BuildRequest) -> dict[str, Any]:
@@ -67,7 +62,7 @@ def recorded_options(request: BuildRequest) -> dict[str, Any]:
 def mine(
     stage: Stage,
     request: BuildRequest,
-    miner: Miner,
+    loader: Loader,
     options: dict[str, Any] | None = None,
     **machine: Any,
 ) -> bool:
@@ -79,7 +74,7 @@ def mine(
     Args:
         stage: a started stage.
         request: what the build is asked to do.
-        miner: the kind of hard negatives.
+        loader: loads what ranks; picklable and hashable where several processes rank.
         options: what queries there are, as `recorded_options`; None for those of the stage.
         machine: workers and the like, as `finish_shards` takes them.
 
@@ -96,7 +91,7 @@ def mine(
             part = ids[first : first + size]
             shards[f"{queries}-{part_name(part)}"] = queries, part
     try:
-        fn = partial(_mine_shard, miner=miner, directory=request.directory, stage=stage)
+        fn = partial(_mine_shard, loader=loader, directory=request.directory, stage=stage)
         return finish_shards(stage, request, fn, shards, **machine)
     finally:
         _open.cache_clear()
@@ -114,15 +109,16 @@ def part_name(ids: np.ndarray) -> str:
 
 
 @lru_cache(maxsize=1)
-def _open(miner: Miner, directory: Path) -> tuple[Ranker, BuildTexts]:
+def _open(loader: Loader, directory: Path) -> tuple[Ranker, BuildTexts]:
     """Load what ranks and open the texts, once in a process."""
-    return miner.open(), BuildTexts(directory)
+    load, *arguments = loader
+    return load(*arguments), BuildTexts(directory)
 
 
 def _mine_shard(
-    shard: tuple[str, np.ndarray], *, miner: Miner, directory: Path, stage: Stage
+    shard: tuple[str, np.ndarray], *, loader: Loader, directory: Path, stage: Stage
 ) -> None:
-    ranker, texts = _open(miner, directory)
+    ranker, texts = _open(loader, directory)
     table, ids = shard
     rankings = ranker(texts, table, ids)
     name = part_name(ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,39 +35,32 @@ _BATCH_TOKENS_ON_GPU = 65536
 _QUERIES_AT_ONCE = 512
 
 
-class ModelMiner(NamedTuple):
-    """Scores the candidates of BM25 by a cross-encoder.
+def _load_ranker(candidates: Path, device: str, model: str, dtype: str) -> Ranker:
+    """Load the cross-encoder that scores the candidates of BM25.
 
-    Attributes:
+    Args:
         candidates: the folder of the stage ``bm25_negatives``.
+        device: where it computes, unless the process has a device of its own.
         model: names the cross-encoder.
         dtype: of the numbers that it computes with.
-        device: where it computes, unless the process has a device of its own.
     """
+    device = own_device[0] if own_device else device
+    # Batches must not depend on the free memory.
+    batch_tokens = None if device == "cpu" else _BATCH_TOKENS_ON_GPU
+    scorer = Scorer(model, device=device, dtype=dtype, batch_tokens=batch_tokens)
 
-    candidates: Path
-    model: str
-    dtype: str
-    device: str
+    @one_thread()
+    def ranked(texts: BuildTexts, queries: str, ids: np.ndarray) -> list[Ranking]:
+        rankings: list[Ranking] = []
+        path = candidates / queries / f"{part_name(ids)}.parquet"
+        for batch in read_batches(path, ["id", "pages"], _QUERIES_AT_ONCE):
+            scores = _score(scorer, texts, queries, batch)
+            ends = np.cumsum(batch.column("pages").value_lengths().to_numpy())[:-1]
+            pages = batch.column("pages").flatten().to_numpy()
+            rankings += map(rank, np.split(pages, ends), np.split(scores, ends))
+        return rankings
 
-    def open(self) -> Ranker:
-        """Load the model; batches must not depend on the free memory."""
-        device = own_device[0] if own_device else self.device
-        batch_tokens = None if device == "cpu" else _BATCH_TOKENS_ON_GPU
-        scorer = Scorer(self.model, device=device, dtype=self.dtype, batch_tokens=batch_tokens)
-
-        @one_thread()
-        def ranked(texts: BuildTexts, queries: str, ids: np.ndarray) -> list[Ranking]:
-            rankings: list[Ranking] = []
-            path = self.candidates / queries / f"{part_name(ids)}.parquet"
-            for batch in read_batches(path, ["id", "pages"], _QUERIES_AT_ONCE):
-                scores = _score(scorer, texts, queries, batch)
-                ends = np.cumsum(batch.column("pages").value_lengths().to_numpy())[:-1]
-                pages = batch.column("pages").flatten().to_numpy()
-                rankings += map(rank, np.split(pages, ends), np.split(scores, ends))
-            return rankings
-
-        return ranked
+    return ranked
 
 
 def _score(scorer: Scorer, texts: BuildTexts, queries: str, batch: pa.RecordBatch) -> np.ndarray:
@@ -123,7 +116,7 @@ def _rank_candidates(stage: Stage, request: BuildRequest) -> dict[str, Any] | No
     are_finished = mine(
         stage,
         request,
-        ModelMiner(candidates, device=devices[0], **stage.options),
+        (_load_ranker, candidates, devices[0], stage.options["model"], stage.options["dtype"]),
         options,
         workers=len(devices),
         engine=request.engine,

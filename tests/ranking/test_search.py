@@ -5,7 +5,7 @@ import pytest
 from brute_bm25 import BruteBm25
 
 from harp_plugin.errors import HarpError
-from harp_plugin.negatives.bm25 import Bm25Search
+from harp_plugin.negatives.bm25 import best_pages
 from harp_plugin.negatives.mining import rank
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.negatives.queries import needed_queries
@@ -41,7 +41,7 @@ def index(tmp_path_factory):
 
 
 def search(index, *queries, depth=3):
-    return [found.pages.tolist() for found in Bm25Search(index, depth).search(queries)]
+    return [found.pages.tolist() for found in best_pages(index, queries, depth)]
 
 
 def test_each_query_has_its_own_results(index):
@@ -71,7 +71,7 @@ def test_a_query_does_not_depend_on_the_others(index):
 def test_scores_are_those_of_the_formula(index):
     brute = BruteBm25(TEXTS)
     queries = ["apple pear tree tree", "moth of the family", "Beetles"]
-    for query, found in zip(queries, Bm25Search(index, 100).search(queries), strict=True):
+    for query, found in zip(queries, best_pages(index, queries, 100), strict=True):
         expected = brute.scores(query)
         assert set(found.pages.tolist()) == set(expected)
         for page, score in zip(found.pages.tolist(), found.scores.tolist(), strict=True):
