@@ -30,9 +30,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     if not path.is_file():
+        kind = folder.name.removesuffix("_negatives")
+        asked = "the stage " if kind == folder.name else "--negatives "
         raise HarpError(
-            f"no finished stage in {folder}: run `harp build` with the stage {folder.name} to the "
-            "end first"
+            f"no finished stage in {folder}: run `harp build` with {asked}{kind} to the end first"
         )
     try:
         manifest = read_record(path)

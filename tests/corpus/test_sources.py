@@ -99,7 +99,7 @@ def test_multistream(tmp_path):
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        (b"no:index\n", "no index"),
+        (b"no:index\n", "is not the index of a multistream dump"),
         (b"7:1:A\n", "does not fit"),
         (b"999999:1:A\n", "does not fit"),
     ],

@@ -110,7 +110,7 @@ def test_other_judgments_choose_anew_only_if_they_may(options, collection, tmp_p
     ("changes", "message"),
     [
         ({"field_weights": {"body": 1}}, "have no text field 'body'"),
-        ({"field_weights": {"title": "much"}}, "weights of title is 'much': it must be a number"),
+        ({"field_weights": {"title": "much"}}, "it must be an object"),
         ({"field_weights": {"title": 0}}, "the weights of all fields are 0"),
         ({"fields": ["body"]}, "have no text field 'body'"),
         ({"tuning_dataset": "no-such-set"}, "unknown dataset 'no-such-set'"),

@@ -236,7 +236,7 @@ def test_a_bad_row_of_an_ensemble_is_named(results):
         ({"models": ["a", "b"], "weights": [1, -1]}, "none may be negative"),
         ({"models": ["a"], "weights": [0]}, "none may be negative, not all zero"),
         ({"models": ["a"], "weights": [float("nan")]}, "weights are"),
-        ({"models": ["a"], "score_normalization": "softmax"}, "choose one of minmax, zscore"),
+        ({"models": ["a"], "score_normalization": "softmax"}, "it must be one of minmax, zscore"),
         ({"models": [HarpReranker("a", text_field="b"), "a"]}, "different text fields"),
     ],
 )

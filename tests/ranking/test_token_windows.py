@@ -141,7 +141,7 @@ def test_windows_share_the_memory_of_the_document(telling_bert, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"passages": "best"}, "unknown passages 'best': choose one of first, max, mean, top2"),
+        ({"passages": "best"}, "passages is 'best': it must be one of first, max, mean, top2"),
         ({"passage_length": 0}, "passage_length is 0"),
         ({"passage_stride": -1}, "passage_stride is -1"),
         ({"passage_length": 4, "passage_stride": 5}, "passage_stride 5 is over passage_length 4"),
