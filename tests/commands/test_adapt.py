@@ -71,16 +71,16 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     assert str(folder / "evaluation" / "report.html") in output
     assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
     manifests = [json.loads((folder / name / "manifest.json").read_text()) for name in MODELS[:2]]
-    links, queries = (manifest["recipe"] for manifest in manifests)
+    links, queries = (manifest["settings"] for manifest in manifests)
     assert links["teacher"] == f"cosine:{links['model']}"
     assert queries["losses"] == {"lce": 1} and "teacher" not in queries
     results = json.loads((folder / "evaluation" / "results.json").read_text())
-    model = results["made_from"]["rerankers"]["cross-encoder"]["model"]
+    model = results["options"]["rerankers"]["cross-encoder"]["model"]
     assert model == str(folder / "queries")
     indexes = [
         path.name.rpartition("-")[0] for path in (folder / "index").iterdir() if path.is_dir()
     ]
-    assert sorted(indexes) == ["bm25", "cosine", "fielded-bm25"]
+    assert sorted(indexes) == ["bm25", "dense", "fielded-bm25"]
 
     dataset = JudgedDataset(f"harp:{folder / 'collection'}/test")
     found = HarpPipeline.load(folder).transform(dataset.topics)
