@@ -286,9 +286,9 @@ def test_fine_tuning_by_a_recipe(changes, message, judged, tiny_bert, fails, tmp
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"finetuning": {"learning_rate": -1}}, "finetuning: --learning-rate is -1"),
-        ({"finetuning": {"depth": 0}}, "finetuning: --depth is 0: it must be at least 1"),
-        ({"grid": {"weight_decay": [0, -1]}, "folds": 3}, "finetuning: --weight-decay is -1"),
+        ({"finetuning": {"learning_rate": -1}}, "finetuning: learning_rate is -1: it must be"),
+        ({"finetuning": {"depth": 0}}, "finetuning: depth is 0: it must be at least 1"),
+        ({"grid": {"weight_decay": [0, -1]}, "folds": 3}, "finetuning: weight_decay is -1"),
     ],
 )
 def test_a_cross_validation_checks_fine_tuning_first(changes, message, judged, fails, tmp_path):
