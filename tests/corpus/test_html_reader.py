@@ -113,9 +113,9 @@ def manual(folder: str, package: str) -> Iterator[tuple[Page, bytes]]:
     reader = HtmlReader()
     for source in sources(folder):
         if reader.recognizes(source):
-            for record in reader.records(source):
-                items = reader.parse(record)
-                yield from ((i, record.data) for i in items if not isinstance(i, IndexTerm))
+            for name, data in reader.records(source):
+                items = reader.parse((name, data))
+                yield from ((i, data) for i in items if not isinstance(i, IndexTerm))
 
 
 @pytest.mark.integration
