@@ -1,17 +1,23 @@
 """Options, declared once: flags, recipes, Python calls and the JSON schema read one declaration.
 
-A class of options is a dataclass whose fields are made by `option`::
+A class of options is a dataclass whose docstring says what each of them does; ``--help``, the JSON
+schema and the documentation read it there::
 
     @dataclass(kw_only=True)
     class GraphOptions(Overwriting, Options):
-        \"\"\"Which pages and links count.\"\"\"
+        \"\"\"Which pages and links count.
 
-        min_words: Number = option(100, "Pages with fewer words are left out.")
-        held_out_links: Annotated[float, Interval(ge=0, lt=1)] = option(0.0, "Fraction of ...")
-        held_out_by: Literal["page", "text"] = option("page", "What decides whether ...")
-        kinds: list[str] = option(KINDS, "Where queries come from.", choices=KINDS)
-        max_queries: Count | None = option(None, "The most queries; by default all.")
-        dataset: str = option(help="Id in ir_datasets.")  # without a default: it is required
+        Attributes:
+            dataset: Id in ir_datasets.
+            min_words: Pages with fewer words are left out.
+            held_out_by: What decides whether a link is held out.
+            kinds: Where queries come from.
+        \"\"\"
+
+        dataset: str  # without a default: it is required
+        min_words: Number = 100
+        held_out_by: Literal["page", "text"] = "page"
+        kinds: list[str] = option(KINDS, choices=KINDS)
 
 The annotation says what a value must be: a type with its limits (`Count`, `Number`, `Seed`,
 `Fraction`, or any ``Annotated[int, Interval(...)]``), or a ``Literal`` of the choices. Every value
@@ -103,26 +109,24 @@ def flag(name: str) -> str:
 
 def option(
     default: Any = MISSING,
-    help: str = "",
     *,
     choices: Sequence[Any] = (),
     factory: Callable[[], Any] | None = None,
     aliases: Sequence[str] = (),
     **argument: Any,
 ) -> Any:
-    """Declare an option: a field of a dataclass of `Options`.
+    """Declare an option for which a type and a plain default do not say enough.
 
     Args:
         default: its value where nothing is given; a list is copied. Without it, the
             option is required.
-        help: what it does, for ``--help``, the documentation and the JSON schema of recipes.
         choices: the values that a text, or each text of a list, may be, where they are not known to
             a ``Literal``.
         factory: makes the default, in place of ``default``.
         aliases: names that the option has in other projects; flags and recipes may use them.
         **argument: further arguments of `argparse.ArgumentParser.add_argument`.
     """
-    metadata = {"help": help, **argument}
+    metadata = argument
     if choices:
         metadata["choices"] = list(choices)
     if aliases:
@@ -275,57 +279,66 @@ def type_words(kind: Any) -> str:
 
 @dataclass(kw_only=True)
 class Overwriting(Options):
-    """What may be done with earlier work in the place of the result."""
+    """What may be done with earlier work in the place of the result.
 
-    overwrite: bool = option(
-        False,
-        "Replace earlier work of harp that was made from something else or has changed since it "
-        "was written.",
-    )
-    accept_other_versions: bool = option(
-        False, "Use work that other package versions have made as it is."
-    )
+    Attributes:
+        overwrite: Replace earlier work of harp that was made from something else or has changed
+            since it was written.
+        accept_other_versions: Use work that other package versions have made as it is.
+    """
+
+    overwrite: bool = False
+    accept_other_versions: bool = False
 
 
 @dataclass(kw_only=True)
 class Progress(Options):
-    """What is shown while a command works."""
+    """What is shown while a command works.
 
-    quiet: bool = option(False, "Show no progress bars.")
+    Attributes:
+        quiet: Show no progress bars.
+    """
+
+    quiet: bool = False
 
 
 @dataclass(kw_only=True)
 class Device(Options):
-    """Where a model computes."""
+    """Where a model computes.
 
-    device: str | None = option(
-        None, "Device that computes, such as cpu or cuda:1 (default: a GPU if there is one)."
-    )
+    Attributes:
+        device: Device that computes, such as cpu or cuda:1 (default: a GPU if there is one).
+    """
+
+    device: str | None = None
 
 
 @dataclass(kw_only=True)
 class Workers(Options):
-    """How many processes work on this machine."""
+    """How many processes work on this machine.
 
-    workers: Count = option(
-        os.cpu_count() or 1,
-        "How many worker processes run; the result is the same for any number (default: one for "
-        "each core).",
-    )
+    Attributes:
+        workers: How many worker processes run; the result is the same for any number (default: one
+            for each core).
+    """
+
+    workers: Count = os.cpu_count() or 1
 
 
 @dataclass(kw_only=True)
 class Ranks(Options):
     """Which part of the work this machine does, where several share a folder.
 
+    Attributes:
+        rank: Number of this machine, from 0, of those that share the output folder.
+        world: How many machines share the output folder.
+
     Raises:
         HarpError: only one of the two is given, or there is no such rank.
     """
 
-    rank: Number | None = option(
-        None, "Number of this machine, from 0, of those that share the output folder."
-    )
-    world: Count | None = option(None, "How many machines share the output folder.")
+    rank: Number | None = None
+    world: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

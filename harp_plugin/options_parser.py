@@ -35,11 +35,13 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
+from docstring_parser import DocstringStyle, parse
 from transformers.hf_argparser import HfArgumentParser, string_to_bool
 
 from .errors import HarpError, folded
 from .options import (
     Device,
+    Options,
     Overwriting,
     Progress,
     Ranks,
@@ -62,6 +64,7 @@ __all__ = [
     "Command",
     "Option",
     "OptionsParser",
+    "option_help",
     "options_from",
     "read_recipe",
     "recipe_folder",
@@ -223,8 +226,10 @@ class OptionsParser(HfArgumentParser):
         )
         common = {option.name for kind in _COMMON for option in fields(kind)}
         self._optionals._group_actions.sort(key=lambda action: action.dest in common)
-        self._help = {action.dest: action.help or "" for action in self._actions}
+        documented = {name: text for o in dataclasses for name, text in option_help(o).items()}
+        self._help = {a.dest: documented.get(a.dest, a.help or "") for a in self._actions}
         for action in self._actions:
+            action.help = self._help[action.dest]
             if shown is not None and action.dest in self._types.keys() - shown:
                 action.help = SUPPRESS
 
@@ -330,6 +335,21 @@ class OptionsParser(HfArgumentParser):
         parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
         parser.add_argument(name, dest="value", nargs="?")
         return parser.parse_known_args(argv)[0].value
+
+
+def option_help(options: type) -> dict[str, str]:
+    """Return what each option does, by its name, from the docstrings of a class and its bases.
+
+    Args:
+        options: a class of `harp_plugin.options.Options`. Options that it has of other libraries
+            are left out.
+    """
+    classes = [base for base in reversed(options.__mro__) if issubclass(base, Options)]
+    return {
+        option.arg_name: " ".join((option.description or "").split()).replace("%", "%%")
+        for base in classes
+        for option in parse(base.__doc__ or "", DocstringStyle.GOOGLE).params
+    }
 
 
 def options_from(

@@ -1,14 +1,18 @@
 """Options are declared once: values are checked in Python, as flags and in recipes."""
 
+import inspect
 import json
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import pytest
 from transformers import HfArgumentParser
 
+from harp_plugin.commands import COMMANDS, load
 from harp_plugin.errors import HarpError
 from harp_plugin.options import (
     Count,
@@ -21,7 +25,7 @@ from harp_plugin.options import (
     Seed,
     option,
 )
-from harp_plugin.options_parser import OptionsParser
+from harp_plugin.options_parser import OptionsParser, option_help
 
 
 @dataclass
@@ -32,22 +36,28 @@ class OfALibrary:
 
 @dataclass(kw_only=True)
 class Example(Overwriting, Options, OfALibrary):
-    """Options with each kind of value."""
+    """Options with each kind of value.
+
+    Attributes:
+        output_dir: A folder.
+        model: A model, the largest of
+            which knows 90% of the words.
+    """
 
     narrowed: ClassVar = {"learning_rate": Annotated[float, Interval(ge=0, lt=1)]}
 
-    output_dir: str = option(help="A folder.")
-    model: str = option("tiny", "A model.", aliases=["model_name_or_path"])
-    max_length: Count = option(8, "Tokens.")
-    min_words: Number | None = option(None, "Words.")
-    seeds: list[Seed] = option([1], "Seeds.")
-    fraction: Fraction = option(0.5, "A part.")
-    unit: Literal["word", "page"] | None = option(None, "A unit.")
-    kinds: list[Literal["a", "b"]] = option(["a"], "Kinds.")
-    tasks: list[str] = option([], "Tasks.", choices=["rqp", "qdm"])
-    losses: dict[str, float] | str | None = option(None, "Losses.")
-    redraw: bool = option(True, "Draws.")
-    bf16: bool | Literal["auto"] | None = option(None, "Precision.")
+    output_dir: str
+    model: str = option("tiny", aliases=["model_name_or_path"])
+    max_length: Count = 8
+    min_words: Number | None = None
+    seeds: list[Seed] = option([1])
+    fraction: Fraction = 0.5
+    unit: Literal["word", "page"] | None = None
+    kinds: list[Literal["a", "b"]] = option(["a"])
+    tasks: list[str] = option([], choices=["rqp", "qdm"])
+    losses: dict[str, float] | str | None = None
+    redraw: bool = True
+    bf16: bool | Literal["auto"] | None = None
 
 
 @pytest.fixture
@@ -178,6 +188,31 @@ def test_help_shows_each_flag_once_with_dashes(read, capsys):
     text = capsys.readouterr().out
     assert "--max-length VALUE" in text and "--no-redraw" in text and "--unit word|page" in text
     assert "_" not in text
+
+
+def test_help_is_the_docstring(read, capsys):
+    with pytest.raises(SystemExit):
+        read("--help")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "A model, the largest of which knows 90% of the words. (default: tiny)" in text
+    assert "Replace earlier work" in text
+
+
+def classes_of_options():
+    """Our classes that declare options of commands, without those of other libraries."""
+    every = {base for name in COMMANDS for kind in load(name).dataclasses for base in kind.__mro__}
+    ours = [kind for kind in every if issubclass(kind, Options) and kind is not Options]
+    return sorted(ours, key=lambda kind: kind.__qualname__)
+
+
+@pytest.mark.parametrize("kind", classes_of_options())
+def test_docstrings_say_what_each_option_does(kind):
+    """A misspelled name in a docstring would leave an option without help."""
+    declared = {f.name for f in fields(kind)} & inspect.get_annotations(kind).keys()
+    text = cleandoc(kind.__doc__)
+    documented = re.findall(r"^    (\w+): (?=\S)", text.partition("Attributes:")[2], re.MULTILINE)
+    assert declared == {name for name in documented if name != "HarpError"}
+    assert all(option_help(kind)[name].endswith((".", ")")) for name in declared)
 
 
 def test_ranks_belong_together():

@@ -41,21 +41,19 @@ STAGES = {
 class BuildOptions(
     ExampleOptions, QueryLikenessOptions, Workers, Device, Ranks, Progress, Overwriting
 ):
-    """What `harp build` runs, and how much of the machine it uses."""
+    """What `harp build` runs, and how much of the machine it uses.
 
-    output_dir: str = option(help="Folder for the result. What is finished in it is kept.")
-    stages: list[str] = option(
-        [],
-        "Only these stages are run (default: those that the tasks and --negatives need).",
-        choices=list(STAGES),
-    )
-    negatives: list[str] = option(
-        [],
-        "Hard negatives that are found for the tasks which draw other pages: "
-        + ", ".join(f"{text} ({kind})" for kind, (text, _) in HARD_NEGATIVES.items())
-        + ".",
-        choices=list(HARD_NEGATIVES),
-    )
+    Attributes:
+        output_dir: Folder for the result. What is finished in it is kept.
+        stages: Only these stages are run (default: those that the tasks and --negatives need).
+        negatives: Hard negatives that are found for the tasks which draw other pages: those that
+            BM25 ranks high (bm25), bm25's in the order of a cross-encoder (model), those that an
+            encoder finds (dense).
+    """
+
+    output_dir: str
+    stages: list[str] = option([], choices=list(STAGES))
+    negatives: list[str] = option([], choices=list(HARD_NEGATIVES))
 
     @property
     def rules(self) -> OverwriteRules:
@@ -136,7 +134,7 @@ def check(request: BuildRequest, options: BuildOptions) -> None:
             the hard negatives, their model is not a cross-encoder, the output folder holds a source
             or lies inside one, or a stage may not work in its folder.
     """
-    for kind, (_, name) in HARD_NEGATIVES.items():
+    for kind, name in HARD_NEGATIVES.items():
         is_asked = options.stages or kind in options.negatives
         if name and getattr(request.of(NegativeOptions), name) and not is_asked:
             raise HarpError(f"{flag(name)} belongs to --negatives {kind}: name both, or neither")

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..collections.known_items.collection import build_collection, summary
 from ..collections.known_items.queries import QueryOptions
 from ..errors import show
-from ..options import Overwriting, Progress, Workers, option
+from ..options import Overwriting, Progress, Workers
 from ..options_parser import BUILD, Command
 from ..work.build_stage import BuildRequest
 from ..work.lock import one_writer
@@ -21,9 +21,13 @@ __all__ = ["CollectOptions", "collect", "summary"]
 
 @dataclass
 class CollectOptions(Workers, Progress, Overwriting):
-    """Where the collection is written."""
+    """Where the collection is written.
 
-    output_dir: str = option(help="Folder for the collection.")
+    Attributes:
+        output_dir: Folder for the collection.
+    """
+
+    output_dir: str
 
 
 def collect(

@@ -37,18 +37,23 @@ _DECIDING = ("tasks", "groups_per_epoch", "epochs", "seed")
 
 @dataclass
 class ExportOptions(Progress, Overwriting):
-    """What is drawn, and where it is written."""
+    """What is drawn, and where it is written.
 
-    output_dir: str = option(help="Folder for the dataset.")
-    tasks: list[str] = option(HARP_TASKS, "Tasks whose pairs are drawn, in equal parts.")
-    groups_per_epoch: Count | None = option(
-        None, "How many groups of pairs an epoch has (default: as many as examples)."
-    )
-    epochs: Count = option(1, "How many epochs are drawn.")
-    seed: Seed = option(42, "Seed of everything that is drawn.")
-    workers: Count = option(
-        1, "How many worker processes run. The files are the same for any number."
-    )
+    Attributes:
+        output_dir: Folder for the dataset.
+        tasks: Tasks whose pairs are drawn, in equal parts.
+        groups_per_epoch: How many groups of pairs an epoch has (default: as many as examples).
+        epochs: How many epochs are drawn.
+        seed: Seed of everything that is drawn.
+        workers: How many worker processes run. The files are the same for any number.
+    """
+
+    output_dir: str
+    tasks: list[str] = option(HARP_TASKS)
+    groups_per_epoch: Count | None = None
+    epochs: Count = 1
+    seed: Seed = 42
+    workers: Count = 1
 
 
 class _Shard(NamedTuple):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import show
-from ..options import Count, Device, Options, Overwriting, Progress, Ranks, option
+from ..options import Count, Device, Options, Overwriting, Progress, Ranks
 from ..options_parser import Command
 from ..work.provenance import OverwriteRules
 
@@ -18,26 +18,25 @@ _DATASET = {"metavar": "DATASET", "help": "ir_datasets id, such as vaswani or ha
 
 @dataclass(kw_only=True)
 class IndexOptions(Ranks, Device, Progress, Overwriting, Options):
-    """What encodes, and where the vectors are written."""
+    """What encodes, and where the vectors are written.
 
-    output_dir: str = option(help="Folder for the index.")
-    model: str = option(
-        help="Encoder of sentence-transformers, or any base model: a folder, a name on the Hugging "
-        "Face hub, or package:NAME."
-    )
-    fields: list[str] | None = option(
-        None, "Fields of a document that are encoded (default: the dataset's text)."
-    )
-    max_length: Count | None = option(
-        None,
-        "Most tokens of a document or a query, with special tokens; longer texts are cut (default: "
-        "what the model's folder says).",
-    )
-    dtype: Literal["float32", "bfloat16", "float16"] = option(
-        "float32",
-        "Type of the numbers that vectors are computed with. They are stored as float32.",
-    )
-    batch_size: Count = option(16, "How many texts are encoded at once where they must be padded.")
+    Attributes:
+        output_dir: Folder for the index.
+        model: Encoder of sentence-transformers, or any base model: a folder, a name on the Hugging
+            Face hub, or package:NAME.
+        fields: Fields of a document that are encoded (default: the dataset's text).
+        max_length: Most tokens of a document or a query, with special tokens; longer texts are cut
+            (default: what the model's folder says).
+        dtype: Type of the numbers that vectors are computed with. They are stored as float32.
+        batch_size: How many texts are encoded at once where they must be padded.
+    """
+
+    output_dir: str
+    model: str
+    fields: list[str] | None = None
+    max_length: Count | None = None
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    batch_size: Count = 16
 
 
 def index(dataset: str, options: IndexOptions) -> Path:

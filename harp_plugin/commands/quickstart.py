@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..options import Count, Overwriting, Progress, Workers, option
+from ..options import Count, Overwriting, Progress, Workers
 from ..options_parser import Command, options_from, read_recipe
 from .steps import output_folder, say
 
@@ -22,12 +22,15 @@ RECIPES = ("quickstart", "evaluate-quickstart")
 
 @dataclass
 class QuickstartOptions(Workers, Progress, Overwriting):
-    """Where the quickstart writes, and how long it trains."""
+    """Where the quickstart writes, and how long it trains.
 
-    output_dir: str = option("harp-output/quickstart", "Folder for everything that it makes.")
-    max_steps: Count | None = option(
-        None, "How many steps training takes (default: as the recipe says)."
-    )
+    Attributes:
+        output_dir: Folder for everything that it makes.
+        max_steps: How many steps training takes (default: as the recipe says).
+    """
+
+    output_dir: str = "harp-output/quickstart"
+    max_steps: Count | None = None
 
 
 def quickstart(options: QuickstartOptions) -> None:

@@ -15,18 +15,19 @@ __all__ = ["CorpusOptions", "site_roots"]
 class CorpusOptions(Options):
     """How sources are read.
 
+    Attributes:
+        reader: Format of the sources; auto tells it by their first bytes.
+        site_root: Paths of folders on the published site, for Markdown whose links start at the
+            root of the site: /cpp/=docs/ reads /cpp/x as docs/x, and /cpp/= as x.
+        pages_per_shard: How many records of a source one Parquet shard holds.
+
     Raises:
         HarpError: a value makes no sense, or a site root is not a pair.
     """
 
-    reader: str = option("auto", "Format of the sources; auto tells it by their first bytes.")
-    site_root: list[str] = option(
-        [],
-        "Paths of folders on the published site, for Markdown whose links start at the root of the "
-        "site: /cpp/=docs/ reads /cpp/x as docs/x, and /cpp/= as x.",
-        action="extend",
-    )
-    pages_per_shard: Count = option(2000, "How many records of a source one Parquet shard holds.")
+    reader: str = "auto"
+    site_root: list[str] = option([], action="extend")
+    pages_per_shard: Count = 2000
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -68,20 +68,23 @@ _WITHOUT_EFFECT = {
 
 @dataclass(kw_only=True)
 class Fusion(Options):
-    """A row that fuses other rows."""
+    """A row that fuses other rows.
 
-    of: list[str] = option([], "The rows that are fused; the first is the one to fall back to.")
-    weights: Literal["learn", "rrf"] | dict[str, float] = option(
-        LEARN, "learn, rrf, or the weight of each row."
-    )
-    normalization: Literal["zscore", "minmax", "rrf"] = option(
-        "zscore", "How the scores of a query are brought to one scale."
-    )
-    candidates: Literal["first", "union"] = option(
-        "first", "Rank the documents of the first row, or of any."
-    )
-    measure: str | None = option(None, "By which weights are learned.")
-    train_dataset: str | None = option(None, "Dataset from whose queries weights are learned.")
+    Attributes:
+        of: The rows that are fused; the first is the one to fall back to.
+        weights: learn, rrf, or the weight of each row.
+        normalization: How the scores of a query are brought to one scale.
+        candidates: Rank the documents of the first row, or of any.
+        measure: By which weights are learned.
+        train_dataset: Dataset from whose queries weights are learned.
+    """
+
+    of: list[str] = option([])
+    weights: Literal["learn", "rrf"] | dict[str, float] = option(LEARN)
+    normalization: Literal["zscore", "minmax", "rrf"] = "zscore"
+    candidates: Literal["first", "union"] = "first"
+    measure: str | None = None
+    train_dataset: str | None = None
 
     @property
     def is_learnt(self) -> bool:
@@ -141,61 +144,51 @@ class Fusion(Options):
 class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     """What a first stage, a table and its tests need; `evaluate` and `cross_validate` share them.
 
+    Attributes:
+        dataset: ir_datasets id with queries and judgments, such as vaswani.
+        first_stage: bm25 (PISA), fielded-bm25 (over fields with weights), cosine:MODEL (of a
+            sentence-transformers encoder), dense:FOLDER (what `harp index` made), the path of a
+            TREC run (.gz too), or module:function that takes these options and returns a PyTerrier
+            transformer.
+        depth: How many results of the first stage are reranked and evaluated.
+        measures: Measures as ir_measures writes them.
+        first_stages: Further first stages by the name of their row, each written as first_stage is.
+            Nothing reranks them. As a flag: JSON.
+        fusions: Fusions by the name of their row: a list of other rows, or an object with that list
+            as `of` and any of weights (learn, rrf, or the weight of each row), normalization,
+            candidates, measure and train_dataset. Learnt weights are never those of a query's own
+            fold. As a flag: JSON.
+        baseline: Row that paired t-tests compare with: the name of a row, or `first stage`; by
+            default the first reranker where there are several and no fusion, else the first stage.
+        correction: How the p-values of a measure are corrected for the number of its tests: none or
+            holm.
+        output_dir: Folder for runs/*.run and results.json.
+        index_dir: Folder for indexes of first stages; by default OUTPUT_DIR/index.
+        bm25_k1: BM25: a larger number gives repeated words more weight.
+        bm25_b: BM25: a larger number gives long documents less weight.
+        field_weights: fielded-bm25: the weights of its fields; by default 1 for each of `fields`,
+            or for all fields with a text. As a flag: in JSON, such as {"title": 3, "text": 1}.
+        tuning_dataset: fielded-bm25: ir_datasets id of other queries on the same documents, whose
+            judgments choose weights, k1 and b, by the first of the measures.
+
     Raises:
         HarpError: a value makes no sense; the message names the option.
     """
 
-    dataset: str = option(help="ir_datasets id with queries and judgments, such as vaswani.")
-    first_stage: str = option(
-        "bm25",
-        "bm25 (PISA), fielded-bm25 (over fields with weights), cosine:MODEL (of a "
-        "sentence-transformers encoder), dense:FOLDER (what `harp index` made), the path of a TREC "
-        "run (.gz too), or module:function that takes these options and returns a PyTerrier "
-        "transformer.",
-    )
-    depth: Annotated[int, Interval(ge=1, le=10**7)] = option(
-        100, "How many results of the first stage are reranked and evaluated."
-    )
-    measures: list[str] = option(["nDCG@10", "RR@10", "AP"], "Measures as ir_measures writes them.")
-    first_stages: dict[str, Any] | str | None = option(
-        None,
-        "Further first stages by the name of their row, each written as first_stage is. Nothing "
-        "reranks them. As a flag: JSON.",
-    )
-    fusions: dict[str, Any] | str | None = option(
-        None,
-        "Fusions by the name of their row: a list of other rows, or an object with that list as "
-        "`of` and any of weights (learn, rrf, or the weight of each row), normalization, "
-        "candidates, measure and train_dataset. Learnt weights are never those of a query's own "
-        "fold. As a flag: JSON.",
-    )
-    baseline: str | None = option(
-        None,
-        "Row that paired t-tests compare with: the name of a row, or `first stage`; by default the "
-        "first reranker where there are several and no fusion, else the first stage.",
-    )
-    correction: Literal["none", "holm"] = option(
-        "none",
-        "How the p-values of a measure are corrected for the number of its tests: none or holm.",
-    )
-    output_dir: str = option("harp-output/evaluation", "Folder for runs/*.run and results.json.")
-    index_dir: str | None = option(
-        None, "Folder for indexes of first stages; by default OUTPUT_DIR/index."
-    )
-    bm25_k1: Annotated[float, Interval(ge=0, le=1e6)] = option(
-        0.9, "BM25: a larger number gives repeated words more weight."
-    )
-    bm25_b: Fraction = option(0.4, "BM25: a larger number gives long documents less weight.")
-    field_weights: dict[str, Any] | str | None = option(
-        None,
-        "fielded-bm25: the weights of its fields; by default 1 for each of `fields`, or for all "
-        'fields with a text. As a flag: in JSON, such as {"title": 3, "text": 1}.',
-    )
-    tuning_dataset: str | None = option(
-        None,
-        "fielded-bm25: ir_datasets id of other queries on the same documents, whose judgments "
-        "choose weights, k1 and b, by the first of the measures.",
-    )
+    dataset: str
+    first_stage: str = "bm25"
+    depth: Annotated[int, Interval(ge=1, le=10**7)] = 100
+    measures: list[str] = option(["nDCG@10", "RR@10", "AP"])
+    first_stages: dict[str, Any] | str | None = None
+    fusions: dict[str, Any] | str | None = None
+    baseline: str | None = None
+    correction: Literal["none", "holm"] = "none"
+    output_dir: str = "harp-output/evaluation"
+    index_dir: str | None = None
+    bm25_k1: Annotated[float, Interval(ge=0, le=1e6)] = 0.9
+    bm25_b: Fraction = 0.4
+    field_weights: dict[str, Any] | str | None = None
+    tuning_dataset: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -323,24 +316,23 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
 class EvaluationOptions(ExperimentOptions, PassageOptions):
     """Options of `evaluate`, for flags or a JSON recipe.
 
+    Attributes:
+        rerankers: Rerankers by the name of their row: a model, a list of models (an ensemble), or
+            an object with `model` and any of allow_untrained, max_length, dtype, seed, passages,
+            passage_length, passage_stride, and of an ensemble's weights and score_normalization;
+            cosine:MODEL for an encoder. As a flag: the same in JSON.
+        max_length: How many tokens a pair has at most; by default what each model allows.
+        seed: Seed by which the weights of untrained heads are drawn.
+        report: Write report.html too: table, bars, queries won and lost with texts.
+
     Raises:
         HarpError: a value makes no sense; the message names the option.
     """
 
-    rerankers: dict[str, Any] | str | None = option(
-        None,
-        "Rerankers by the name of their row: a model, a list of models (an ensemble), or an object "
-        "with `model` and any of allow_untrained, max_length, dtype, seed, passages, "
-        "passage_length, passage_stride, and of an ensemble's weights and score_normalization; "
-        "cosine:MODEL for an encoder. As a flag: the same in JSON.",
-    )
-    max_length: MaxLength | None = option(
-        None, "How many tokens a pair has at most; by default what each model allows."
-    )
-    seed: Seed = option(42, "Seed by which the weights of untrained heads are drawn.")
-    report: bool = option(
-        False, "Write report.html too: table, bars, queries won and lost with texts."
-    )
+    rerankers: dict[str, Any] | str | None = None
+    max_length: MaxLength | None = None
+    seed: Seed = 42
+    report: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -443,32 +435,29 @@ def file_stem(row: str) -> str:
 class RerankOptions(ScoringOptions, WindowOptions, Overwriting, Progress):
     """Options of `rerank`, for flags.
 
+    Attributes:
+        dataset: ir_datasets id of the queries and documents, such as irds:vaswani.
+        model: Reranker: a folder, a name on the Hugging Face hub, or package:NAME for a Python
+            package that carries one.
+        output: TREC run that is written: a name that ends in .gz is compressed, and - is standard
+            output; by default RUN.reranked.run.gz in the folder of the run.
+        depth: How many results of each query are reranked and kept; by default all.
+        max_length: How many tokens a pair has at most; by default what the model allows.
+        device: Device that scores, such as cpu or cuda:1, or several; by default CUDA where there
+            is one.
+        tag: Name of the system, in the last column of the run.
+
     Raises:
         HarpError: a value makes no sense; the message names the option.
     """
 
-    dataset: str = option(help="ir_datasets id of the queries and documents, such as irds:vaswani.")
-    model: str = option(
-        help="Reranker: a folder, a name on the Hugging Face hub, or package:NAME for a Python "
-        "package that carries one."
-    )
-    output: str | None = option(
-        None,
-        "TREC run that is written: a name that ends in .gz is compressed, and - is standard "
-        "output; by default RUN.reranked.run.gz in the folder of the run.",
-    )
-    depth: Count | None = option(
-        None, "How many results of each query are reranked and kept; by default all."
-    )
-    max_length: MaxLength | None = option(
-        None, "How many tokens a pair has at most; by default what the model allows."
-    )
-    device: list[str] | None = option(  # type: ignore[assignment]
-        None,
-        "Device that scores, such as cpu or cuda:1, or several; by default CUDA where there is "
-        "one.",
-    )
-    tag: str = option("harp", "Name of the system, in the last column of the run.")
+    dataset: str
+    model: str
+    output: str | None = None
+    depth: Count | None = None
+    max_length: MaxLength | None = None
+    device: list[str] | None = None  # type: ignore[assignment]
+    tag: str = "harp"
 
     def __post_init__(self) -> None:
         super().__post_init__()

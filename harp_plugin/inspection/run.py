@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from ..errors import HarpError
 from ..models.loading import load_tokenizer
-from ..options import Count, Number, Options, Progress, Seed, option
+from ..options import Count, Number, Options, Progress, Seed
 from ..tasks import DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import needed_stages
 from ..tasks.source import BuildSource
@@ -42,26 +42,26 @@ _HEAD_BYTES = 4096
 
 @dataclass(kw_only=True)
 class InspectOptions(Progress, Options):
-    """How many groups of a build are drawn to judge it, and where the page goes."""
+    """How many groups of a build are drawn to judge it, and where the page goes.
 
-    output: str | None = option(None, "HTML page to write (default: inspect.html in DIR).")
-    samples: Number = option(12, "How many groups of each task the page shows.")
-    seed: Seed = option(42, "Seed of the draws; training draws the same groups with it.")
-    model: str | None = option(
-        None,
-        "Model whose tokenizer counts tokens, and whose encoder checks the pairs (default: the one "
-        "that weighed the terms).",
-    )
-    table_groups: Count = option(
-        1000,
-        "Groups of each task that are drawn for the mean lengths and the audit; at most all that "
-        "the task has.",
-    )
-    model_checks: bool = option(
-        True,
-        "Run the checks that need an encoder: a model that sees the query or the document alone, "
-        "and the cosine of both. They take most of the time.",
-    )
+    Attributes:
+        output: HTML page to write (default: inspect.html in DIR).
+        samples: How many groups of each task the page shows.
+        seed: Seed of the draws; training draws the same groups with it.
+        model: Model whose tokenizer counts tokens, and whose encoder checks the pairs (default: the
+            one that weighed the terms).
+        table_groups: Groups of each task that are drawn for the mean lengths and the audit; at most
+            all that the task has.
+        model_checks: Run the checks that need an encoder: a model that sees the query or the
+            document alone, and the cosine of both. They take most of the time.
+    """
+
+    output: str | None = None
+    samples: Number = 12
+    seed: Seed = 42
+    model: str | None = None
+    table_groups: Count = 1000
+    model_checks: bool = True
 
 
 def inspect(

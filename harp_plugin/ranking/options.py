@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from ..options import MOST, Count, Device, Interval, Options, Seed, option
+from ..options import MOST, Count, Device, Interval, Options, Seed
 
 __all__ = [
     "Dtype",
@@ -36,69 +36,75 @@ def dtype_name(dtype: Any) -> str:
 
 @dataclass(kw_only=True)
 class ScoringOptions(Device):
-    """How and where models score, and which texts they read."""
+    """How and where models score, and which texts they read.
 
-    fields: list[str] | None = option(
-        None,
-        "Fields of a document whose texts are joined by a space; by default the text that the "
-        "dataset recommends.",
-    )
-    batch_tokens: Count | None = option(
-        None, "How many tokens a batch has; by default what memory allows."
-    )
-    dtype: Dtype = option(
-        "float32",
-        "Type of the numbers that scores are computed with: float32, bfloat16 or float16.",
-    )
+    Attributes:
+        fields: Fields of a document whose texts are joined by a space; by default the text that the
+            dataset recommends.
+        batch_tokens: How many tokens a batch has; by default what memory allows.
+        dtype: Type of the numbers that scores are computed with: float32, bfloat16 or float16.
+    """
+
+    fields: list[str] | None = None
+    batch_tokens: Count | None = None
+    dtype: Dtype = "float32"
 
 
 @dataclass(kw_only=True)
 class PassageOptions(Options):
-    """What is scored of a long document."""
+    """What is scored of a long document.
 
-    passages: Passages = option(
-        "first",
-        "What scores a document that is longer than the input of the model: its beginning (first); "
-        "the max, the mean or the mean of the two best (top2) scores of its windows; or its first "
-        "words and the passage that shares most words with the query (matching).",
-    )
+    Attributes:
+        passages: What scores a document that is longer than the input of the model: its beginning
+            (first); the max, the mean or the mean of the two best (top2) scores of its windows; or
+            its first words and the passage that shares most words with the query (matching).
+    """
+
+    passages: Passages = "first"
 
 
 @dataclass(kw_only=True)
 class WindowOptions(PassageOptions):
-    """How a long document is cut."""
+    """How a long document is cut.
 
-    passage_length: Count | None = option(
-        None, "How many tokens a window has; by default what fits together with the query."
-    )
-    passage_stride: Count | None = option(
-        None,
-        "How many tokens lie between the starts of two windows; by default half a window.",
-    )
+    Attributes:
+        passage_length: How many tokens a window has; by default what fits together with the query.
+        passage_stride: How many tokens lie between the starts of two windows; by default half a
+            window.
+    """
+
+    passage_length: Count | None = None
+    passage_stride: Count | None = None
 
 
 @dataclass(kw_only=True)
 class EnsembleOptions(Options):
-    """How the scores of several models are added up."""
+    """How the scores of several models are added up.
 
-    weights: list[Annotated[float, Interval(ge=0, le=1e9)]] | None = option(
-        None, "The weight of each model's scores; equal ones by default."
-    )
-    score_normalization: ScoreNormalization | None = option(
-        None, "Scale each model's scores of a query before they are added: minmax or zscore."
-    )
+    Attributes:
+        weights: The weight of each model's scores; equal ones by default.
+        score_normalization: Scale each model's scores of a query before they are added: minmax or
+            zscore.
+    """
+
+    weights: list[Annotated[float, Interval(ge=0, le=1e9)]] | None = None
+    score_normalization: ScoreNormalization | None = None
 
 
 @dataclass(kw_only=True)
 class ModelOptions(WindowOptions, EnsembleOptions):
-    """The options of one reranker that change its scores."""
+    """The options of one reranker that change its scores.
 
-    model: str | list[str] = option(help="A model, or the models of an ensemble.")
-    max_length: MaxLength | None = option(
-        None, "How many tokens a pair has at most; by default what the model allows."
-    )
-    dtype: Dtype = option("float32", "Type of the numbers that scores are computed with.")
-    allow_untrained: bool = option(
-        False, "Score with random weights where the checkpoint has none."
-    )
-    seed: Seed = option(42, "Seed by which the weights of untrained heads are drawn.")
+    Attributes:
+        model: A model, or the models of an ensemble.
+        max_length: How many tokens a pair has at most; by default what the model allows.
+        dtype: Type of the numbers that scores are computed with.
+        allow_untrained: Score with random weights where the checkpoint has none.
+        seed: Seed by which the weights of untrained heads are drawn.
+    """
+
+    model: str | list[str]
+    max_length: MaxLength | None = None
+    dtype: Dtype = "float32"
+    allow_untrained: bool = False
+    seed: Seed = 42

@@ -10,12 +10,12 @@ from ..options import Count, Interval, Number, Options, flag, option
 
 __all__ = ["HARD_NEGATIVES", "PRESETS", "DocumentField", "DrawOptions"]
 
-HARD_NEGATIVES: dict[str, tuple[str, str | None]] = {
-    "bm25": ("those that BM25 ranks high", None),
-    "model": ("bm25's in the order of a cross-encoder", "negatives_model"),
-    "dense": ("those that an encoder finds", "negatives_encoder"),
+HARD_NEGATIVES: dict[str, str | None] = {
+    "bm25": None,
+    "model": "negatives_model",
+    "dense": "negatives_encoder",
 }
-"""Kinds of hard negatives that a build can find: what they are, and the option that they need.
+"""Kinds of hard negatives that a build can find, and the option that each needs.
 
 Each is a module of `harp_plugin.negatives`.
 """
@@ -48,130 +48,107 @@ _OVERLAPPING = (frozenset({"lead", "text", "passage"}), frozenset({"title", "pas
 """Fields that hold the same words: a document has one of each set at most."""
 
 
-def _option(help: str) -> Any:
-    """Declare an option whose value is that of the preset where none is given."""
-    return option(None, f"{help} By default as the preset says.")
-
-
 @dataclass(kw_only=True)
 class DrawOptions(Options):
     """How pairs are drawn. An option that is None takes the preset's value.
+
+    Attributes:
+        preset: Values of the options that are not named: default, or paper (taken literally).
+        normalization: Eq. 3: the weights of words become probabilities by softmax, or by division
+            by their sum (linear). By default as the preset says.
+        temperature: Eq. 3: temperature of the softmax, a number or 1/heads. By default as the
+            preset says.
+        replacement: Words are drawn with replacement. By default as the preset says.
+        stop_words: Words that are not drawn: english (the list of scikit-learn and words that it
+            lacks, such as used), scikit-learn (its list alone), none, or a file with one word on
+            each line. By default as the preset says.
+        anchor_words_in_query: S1: the words of the anchor are taken out before its other words are
+            drawn, or kept. By default as the preset says.
+        min_drawn_words: S1: how many words must be drawn with the anchor; with fewer, an example
+            gives no group.
+        query_case: Queries with drawn words: all in lower case, as the words stand in their text,
+            or the drawn words alone in lower case (lower_words). By default as the preset says.
+        negative_query_length: S2, the negative query of RQP, where it is made of words of a page:
+            it is as long as S1, or its length is drawn (drawn). By default as the preset says.
+        rqp_negative_words: RQP: S2 is the S1 of an anchor that stands on the linked page and leads
+            elsewhere (anchors_on_page); or its words are drawn from the linked page (page); or as
+            many of them as of S1 stand in that page's text, and the others do not (mirrored). By
+            default as the preset says.
+        anchor_words_in_negative: RQP, eq. 5: what happens to the words of the anchor in S2. By
+            default as the preset says.
+        qdm_negatives: QDM, of the pages that anchors of one text lead to: two pages are drawn, then
+            an anchor of the first (pair_first); or an anchor, and then another of these pages
+            (drawn). By default as the preset says.
+        rdp_agreement: RDP: a pair of anchors is left out where the layer before the last does not
+            confirm which of them weighs more. By default as the preset says.
+        rdp_max_in_link_ratio: RDP: a pair is left out where one page has more than this many times
+            the in-links of the other; 0 for no limit. By default as the preset says.
+        acm_negative_page: ACM: which pages the negative may be: those that only other sentences of
+            the article link to (same_article), all that the sentence does not link to, or any. By
+            default as the preset says.
+        prop_words: PROP: words are drawn by the language model of the document, or at random from
+            the vocabulary.
+        prop_mu: PROP, eq. 3: the parameter μ of Dirichlet smoothing, a number or mean_length.
+        prop_min_count: PROP: how often the collection must have a word that is drawn, a number or
+            auto (50, or a millionth of all words where that is less). By default as the preset
+            says.
+        prop_subsampling: PROP: threshold above which frequent words are drawn less often, 0 for
+            none.
+        rwi_negatives: RWI: the titles of a negative are those of sections that do not contain the
+            document (others), or of any sections. By default as the preset says.
+        negatives: Which pages tasks draw as negatives: those of the task's own definition (task),
+            any in proportion to their in-links, or those that BM25, a model or an encoder (dense)
+            ranks high for the query's text; these three need `harp build --negatives`. Their number
+            is --negatives-per-group.
+        alike_negatives: Whether a page can be a negative whose title is that of the positive page,
+            or whose lead is nearly the same. By default as the preset says.
+        negatives_per_group: SRR, RWI, ATI, LTM and anchor: how many negatives a group has at most.
+            By default as the preset says.
+        anchor_query: anchor: the query is the text of an anchor alone (anchor), or with words of
+            its sentence as in RQP (context); the latter needs term weights.
+        anchors_per_page: anchor: how many distinct anchor texts that lead to a page are examples at
+            most.
+        query_like_share: anchor: the fraction of anchor texts that are drawn from, those which look
+            most like queries (Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`.
+        document_fields: What a page's text as a document is made of, joined by a space; passage is
+            the title and the part of the page that shares most words with the query; sections as
+            documents stay as they are (default: the lead; LTM: the whole text)
+        mixing: Each task has the same part of the groups, or a part in proportion to its examples.
+        redraw_each_epoch: Draw pairs again in each epoch. By default as the preset says.
 
     Raises:
         HarpError: a value makes no sense.
     """
 
-    preset: Literal["default", "paper"] = option(
-        "default", "Values of the options that are not named: default, or paper (taken literally)."
-    )
-    normalization: Literal["softmax", "linear"] = _option(
-        "Eq. 3: the weights of words become probabilities by "
-        "softmax, or by division by their sum (linear)."
-    )
-    temperature: str = _option("Eq. 3: temperature of the softmax, a number or 1/heads.")
-    replacement: bool = _option("Words are drawn with replacement.")
-    stop_words: str = _option(
-        "Words that are not drawn: english (the list of scikit-learn and words that it lacks, such "
-        "as used), scikit-learn (its list alone), none, or a file with one word on each line."
-    )
-    anchor_words_in_query: Literal["removed", "kept"] = _option(
-        "S1: the words of the anchor are taken out before its other words are drawn, or kept."
-    )
-    min_drawn_words: Number = option(
-        1,
-        "S1: how many words must be drawn with the anchor; with fewer, an example gives no group.",
-    )
-    query_case: Literal["lower", "text", "lower_words"] = _option(
-        "Queries with drawn words: all in lower case, as the words stand in their text, or the "
-        "drawn words alone in lower case (lower_words)."
-    )
-    negative_query_length: Literal["equal", "drawn"] = _option(
-        "S2, the negative query of RQP, where it is made of words of a page: it is as long as S1, "
-        "or its length is drawn (drawn)."
-    )
-    rqp_negative_words: Literal["anchors_on_page", "mirrored", "page"] = _option(
-        "RQP: S2 is the S1 of an anchor that stands on the linked page and leads elsewhere "
-        "(anchors_on_page); or its words are drawn from the linked page (page); or as many of them "
-        "as of S1 stand in that page's text, and the others do not (mirrored)."
-    )
-    anchor_words_in_negative: Literal["removed", "zero_weight"] = _option(
-        "RQP, eq. 5: what happens to the words of the anchor in S2."
-    )
-    qdm_negatives: Literal["pair_first", "drawn"] = _option(
-        "QDM, of the pages that anchors of one text lead to: two pages are drawn, then an anchor "
-        "of the first (pair_first); or an anchor, and then another of these pages (drawn)."
-    )
-    rdp_agreement: bool = _option(
-        "RDP: a pair of anchors is left out where the layer before the last does not confirm "
-        "which of them weighs more."
-    )
-    rdp_max_in_link_ratio: Annotated[float, Interval(ge=0)] = _option(
-        "RDP: a pair is left out where one page has more than this many times the in-links of the "
-        "other; 0 for no limit."
-    )
-    acm_negative_page: Literal["same_article", "not_linked", "any"] = _option(
-        "ACM: which pages the negative may be: those that only other sentences of the article "
-        "link to (same_article), all that the sentence does not link to, or any."
-    )
-    prop_words: Literal["language_model", "random"] = option(
-        "language_model",
-        "PROP: words are drawn by the language model of the document, or at random from the "
-        "vocabulary.",
-    )
-    prop_mu: str = option(
-        "mean_length",
-        "PROP, eq. 3: the parameter μ of Dirichlet smoothing, a number or mean_length.",
-    )
-    prop_min_count: str = _option(
-        "PROP: how often the collection must have a word that is drawn, a number or auto (50, "
-        "or a millionth of all words where that is less)."
-    )
-    prop_subsampling: Annotated[float, Interval(ge=0, lt=1)] = option(
-        1e-5, "PROP: threshold above which frequent words are drawn less often, 0 for none."
-    )
-    rwi_negatives: Literal["others", "any"] = _option(
-        "RWI: the titles of a negative are those of sections that do not contain the document "
-        "(others), or of any sections."
-    )
-    negatives: str = option(
-        "task",
-        "Which pages tasks draw as negatives: those of the task's own definition (task), any in "
-        "proportion to their in-links, or those that BM25, a model or an encoder (dense) ranks "
-        "high for the query's text; these three need `harp build --negatives`. Their number is "
-        "--negatives-per-group.",
-        choices=("task", "in_links", *HARD_NEGATIVES),
-    )
-    alike_negatives: Literal["excluded", "allowed"] = _option(
-        "Whether a page can be a negative whose title is that of the positive page, or whose lead "
-        "is nearly the same."
-    )
-    negatives_per_group: Count = _option(
-        "SRR, RWI, ATI, LTM and anchor: how many negatives a group has at most."
-    )
-    anchor_query: Literal["anchor", "context"] = option(
-        "anchor",
-        "anchor: the query is the text of an anchor alone (anchor), or with words of its sentence "
-        "as in RQP (context); the latter needs term weights.",
-    )
-    anchors_per_page: Count = option(
-        5, "anchor: how many distinct anchor texts that lead to a page are examples at most."
-    )
-    query_like_share: Annotated[float, Interval(gt=0, le=1)] = option(
-        1.0,
-        "anchor: the fraction of anchor texts that are drawn from, those which look most like "
-        "queries (Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`.",
-    )
-    document_fields: list[DocumentField] | None = option(
-        None,
-        "What a page's text as a document is made of, joined by a space; passage is "
-        "the title and the part of the page that shares most words with the query; sections as "
-        "documents stay as they are (default: the lead; LTM: the whole text)",
-    )
-    mixing: Literal["uniform", "proportional"] = option(
-        "uniform",
-        "Each task has the same part of the groups, or a part in proportion to its examples.",
-    )
-    redraw_each_epoch: bool = _option("Draw pairs again in each epoch.")
+    preset: Literal["default", "paper"] = "default"
+    normalization: Literal["softmax", "linear"] = option(None)
+    temperature: str = option(None)
+    replacement: bool = option(None)
+    stop_words: str = option(None)
+    anchor_words_in_query: Literal["removed", "kept"] = option(None)
+    min_drawn_words: Number = 1
+    query_case: Literal["lower", "text", "lower_words"] = option(None)
+    negative_query_length: Literal["equal", "drawn"] = option(None)
+    rqp_negative_words: Literal["anchors_on_page", "mirrored", "page"] = option(None)
+    anchor_words_in_negative: Literal["removed", "zero_weight"] = option(None)
+    qdm_negatives: Literal["pair_first", "drawn"] = option(None)
+    rdp_agreement: bool = option(None)
+    rdp_max_in_link_ratio: Annotated[float, Interval(ge=0)] = option(None)
+    acm_negative_page: Literal["same_article", "not_linked", "any"] = option(None)
+    prop_words: Literal["language_model", "random"] = "language_model"
+    prop_mu: str = "mean_length"
+    prop_min_count: str = option(None)
+    prop_subsampling: Annotated[float, Interval(ge=0, lt=1)] = 1e-5
+    rwi_negatives: Literal["others", "any"] = option(None)
+    negatives: str = option("task", choices=("task", "in_links", *HARD_NEGATIVES))
+    alike_negatives: Literal["excluded", "allowed"] = option(None)
+    negatives_per_group: Count = option(None)
+    anchor_query: Literal["anchor", "context"] = "anchor"
+    anchors_per_page: Count = 5
+    query_like_share: Annotated[float, Interval(gt=0, le=1)] = 1.0
+    document_fields: list[DocumentField] | None = None
+    mixing: Literal["uniform", "proportional"] = "uniform"
+    redraw_each_epoch: bool = option(None)
 
     def __post_init__(self) -> None:
         super().__post_init__()

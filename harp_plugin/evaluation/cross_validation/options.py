@@ -26,59 +26,57 @@ _SET_BY_CROSS_VALIDATION = {
 
 @dataclass(kw_only=True)
 class _SystemOptions(EnsembleOptions):
-    """The options of one system."""
+    """The options of one system.
 
-    model: str | list[str] = option(help="A model, or the models of an ensemble.")
-    finetuning: dict[str, Any] | None = option(None, "Options of fine-tuning of its own.")
-    allow_untrained: bool = option(False, "Score with random weights where there are none.")
+    Attributes:
+        model: A model, or the models of an ensemble.
+        finetuning: Options of fine-tuning of its own.
+        allow_untrained: Score with random weights where there are none.
+    """
+
+    model: str | list[str]
+    finetuning: dict[str, Any] | None = None
+    allow_untrained: bool = False
 
 
 @dataclass(kw_only=True)
 class CrossValidationOptions(ExperimentOptions):
     """Options of `cross_validate`, for flags or a JSON recipe.
 
+    Attributes:
+        systems: Models to start from by the name of their row: a model, a list of models (an
+            ensemble), or an object with `model` and any of finetuning (options of its own),
+            allow_untrained, and of an ensemble's weights and score_normalization. As a flag: JSON.
+        finetuning: Options of `harp finetune` for all systems. As a flag: JSON.
+        grid: Options of fine-tuning with lists of values. The best values for each held-out fold
+            are chosen on a validation fold, as in PROP. As a flag: JSON.
+        folds: How many folds there are. They are drawn by the seed.
+        fold_files: One file for each fold, with the id of a query on each line, in place of folds
+            that are drawn.
+        train_queries: How many training queries each fold has: one or several numbers. A smaller
+            number is a part of a larger one; all (in JSON null too) takes every query, and 0 does
+            not fine-tune.
+        min_steps: How many steps fine-tuning takes at least.
+        seed: Seed by which the folds are drawn.
+        seeds: Seeds of fine-tuning. The measures of a query are means over them.
+        output_dir: Folder for tables, plot, runs and results.json.
+        keep_checkpoints: Keep the checkpoint of each fold after its run is written.
+
     Raises:
         HarpError: a value makes no sense; the message names the option.
     """
 
-    systems: dict[str, Any] | str | None = option(
-        None,
-        "Models to start from by the name of their row: a model, a list of models (an ensemble), or"
-        " an object with `model` and any of finetuning (options of its own), allow_untrained, and"
-        " of an ensemble's weights and score_normalization. As a flag: JSON.",
-    )
-    finetuning: dict[str, Any] | str | None = option(
-        None, "Options of `harp finetune` for all systems. As a flag: JSON."
-    )
-    grid: dict[str, Any] | str | None = option(
-        None,
-        "Options of fine-tuning with lists of values. The best values for each held-out fold are "
-        "chosen on a validation fold, as in PROP. As a flag: JSON.",
-    )
-    folds: Annotated[int, Interval(le=MOST)] = option(
-        5, "How many folds there are. They are drawn by the seed."
-    )
-    fold_files: list[str] | None = option(
-        None,
-        "One file for each fold, with the id of a query on each line, in place of folds that are "
-        "drawn.",
-    )
-    train_queries: list[str | int | None] = option(
-        ["5", "10", "20", _ALL],
-        "How many training queries each fold has: one or several numbers. A smaller number is a "
-        "part of a larger one; all (in JSON null too) takes every query, and 0 does not fine-tune.",
-    )
-    min_steps: Number = option(0, "How many steps fine-tuning takes at least.")
-    seed: Seed = option(42, "Seed by which the folds are drawn.")
-    seeds: list[Seed] = option(
-        [42], "Seeds of fine-tuning. The measures of a query are means over them."
-    )
-    output_dir: str = option(
-        "harp-output/cross-validation", "Folder for tables, plot, runs and results.json."
-    )
-    keep_checkpoints: bool = option(
-        False, "Keep the checkpoint of each fold after its run is written."
-    )
+    systems: dict[str, Any] | str | None = None
+    finetuning: dict[str, Any] | str | None = None
+    grid: dict[str, Any] | str | None = None
+    folds: Annotated[int, Interval(le=MOST)] = 5
+    fold_files: list[str] | None = None
+    train_queries: list[str | int | None] = option(["5", "10", "20", _ALL])
+    min_steps: Number = 0
+    seed: Seed = 42
+    seeds: list[Seed] = option([42])
+    output_dir: str = "harp-output/cross-validation"
+    keep_checkpoints: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,21 +27,18 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 class EngineOptions(Options):
     """The engine that computes tables; no option changes a byte of the result.
 
+    Attributes:
+        memory: Memory limit of the engine, such as 1GB; larger tables go to disk.
+        engine: duckdb runs on this machine; spark on a cluster that sees the output folder.
+        spark_master: Master of Spark, such as spark://host:7077; local[*] uses --workers threads.
+
     Raises:
         HarpError: the engine is unknown, or the memory is not a size.
     """
 
-    memory: str = option(
-        "4GB", "Memory limit of the engine, such as 1GB; larger tables go to disk."
-    )
-    engine: str = option(
-        "duckdb",
-        "duckdb runs on this machine; spark on a cluster that sees the output folder.",
-        choices=["duckdb", "spark"],
-    )
-    spark_master: str = option(
-        "local[*]", "Master of Spark, such as spark://host:7077; local[*] uses --workers threads."
-    )
+    memory: str = "4GB"
+    engine: str = option("duckdb", choices=["duckdb", "spark"])
+    spark_master: str = "local[*]"
 
     @property
     def is_spark(self) -> bool:
