@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -94,7 +94,7 @@ def run_steps(
     """
     engine = engine or EngineOptions()
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("spawn").Process(
+    child = _context(engine).Process(
         target=_child, args=(sender, stage, dict(sources), list(steps), engine, workers)
     )
     child.start()
@@ -114,6 +114,15 @@ def run_steps(
     if isinstance(result, str):
         raise HarpError(result)
     return result
+
+
+def _context(engine: EngineOptions) -> Any:
+    """Return what starts the child: for DuckDB a server that imports it once for all stages."""
+    if engine.is_spark:
+        return multiprocessing.get_context("spawn")  # Java is looked for where it is now
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ibis.backends.duckdb", __name__])
+    return context
 
 
 def _watch(receiver: Connection, steps: int, name: str, quiet: bool) -> dict[str, int] | str | None:
