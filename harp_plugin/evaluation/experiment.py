@@ -156,8 +156,6 @@ def _single_runs(
 ) -> dict[str, pd.DataFrame]:
     """Read or make the runs of first stages and rerankers, by row."""
     paths = options.run_paths
-    for stage in stages.values():
-        stage.refuse_outputs(list(paths.values()))
     runs = {row: stage.stored(paths[row]) for row, stage in stages.items()}
     stage, first = stages[options.rows[0]], runs[options.rows[0]]
     for name, arguments in options.systems.items():

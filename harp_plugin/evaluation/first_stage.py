@@ -23,9 +23,8 @@ from ..ranking.bm25 import Bm25
 from ..ranking.dense import DenseCosine, HarpRetriever
 from ..ranking.fielded import FieldedBm25, FieldedIndex, FieldSettings, Tuning, tune
 from ..ranking.ranking_measures import parse_measure
-from ..work.artifact import Artifact, Provenance, record_path
+from ..work.artifact import Artifact, Provenance
 from ..work.records import file_hash
-from ..work.writing import refuse_input
 from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions, read_mapping
 from .runs import COLUMNS, ranked, read_run, stored_run
 
@@ -98,17 +97,6 @@ class FirstStage:
             versions=self.versions,
             rules=self.options.rules,
         )
-
-    def refuse_outputs(self, outputs: list[Path]) -> None:
-        """Refuse to write over the run on disk.
-
-        Raises:
-            HarpError: the run is an output, or the record of an output.
-        """
-        if self.file is not None:
-            for path in outputs:
-                for output in (path, record_path(path)):
-                    refuse_input(output, {"the first stage": self.file}, "--output-dir")
 
     def _transform(self, topics: pd.DataFrame) -> pd.DataFrame:
         assert self.make is not None

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from textwrap import fill
 from typing import Any, TypeVar
 
@@ -142,7 +143,7 @@ def measure_runs(
 def averages(per_query: dict[str, dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
     """Average measures over queries: row → measure → mean."""
     return {
-        row: {m: math.fsum(values.values()) / len(values) for m, values in by_measure.items()}
+        row: {measure: fmean(values.values()) for measure, values in by_measure.items()}
         for row, by_measure in per_query.items()
     }
 

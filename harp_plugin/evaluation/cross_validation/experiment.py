@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pandas as pd
@@ -15,7 +16,7 @@ from ...collections.judged_queries import few_shot_order
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.lock import one_writer
-from ...work.writing import refuse_input, remove_temporary
+from ...work.writing import remove_temporary
 from ..experiment import results_artifact, results_text
 from ..first_stage import FirstStage, first_stage, first_stages
 from ..folds import Fold, draw_parts, folds_of, read_parts
@@ -26,7 +27,7 @@ from .finetuning import Condition, Finetuning, TrainingQueries
 from .fold_runs import FoldRuns
 from .options import CrossValidationOptions, count_label
 from .plot import draw
-from .results import CrossValidation, mean_and_deviation, over_seeds
+from .results import CrossValidation, over_seeds
 
 __all__ = ["cross_validate"]
 
@@ -62,60 +63,53 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     finetuning.check()
     collection = JudgedDataset(options.dataset, options.fields)
     folds = _folds(options, collection)
-    fingerprints = {
+    contents = [fold.test for fold in folds]
+    models = {
         system: [model_fingerprint(model) for model in options.models(system)]
         for system in options.model_rows
     }
     stage = first_stage(replace(options, depth=options.first_stage_depth), collection)
     stages = first_stages(options, collection) | {options.rows[0]: stage}
-    _refuse_inputs(options, stages)
-    contents = [fold.test for fold in folds]
-    files = results_artifact(options, collection, stages, fingerprints, fold_contents=contents)
+    files = results_artifact(options, collection, stages, models, fold_contents=contents)
     stage, first = _first_stage(options, stage, finetuning.negatives)
     _write_folds(options, folds)
-    fold_runs = FoldRuns(options, collection, folds, stage, first, fingerprints, finetuning)
+    fold_runs = FoldRuns(options, collection, folds, stage, first, models, finetuning)
     training_queries = finetuning.check_training_queries(folds)
     fold_runs.check_models()
 
     runs, chosen = _runs(options, fold_runs)
-    paths = options.run_paths
-    further = {row: stages[row].stored(paths[row]) for row in options.further_first_stages}
-    single = {options.rows[0]: first, **further}
-    fusions = {}
-    judged = Judged({**single, **runs}, collection.qrels)
+    single = {options.rows[0]: first}
+    for row in options.further_first_stages:
+        single[row] = stages[row].stored(options.run_paths[row])
+    judged, fusions = Judged({**single, **runs}, collection.qrels), {}
     for condition in _conditions(options, options.fused_rows):
         fused = _fused_run(options, condition, folds, judged)
         runs[condition.name], fusions[condition.name] = fused
-    per_query = measure_runs(
-        {**{_key(row): run for row, run in single.items()}, **runs},
-        collection.topics,
-        collection.qrels,
-        measures,
+    title = f"{options.dataset}, {len(collection.topics)} queries, {len(folds)} folds"
+    title += f", top {options.depth}"
+    of_stages, of_conditions = (
+        measure_runs(of, collection.topics, collection.qrels, measures) for of in (single, runs)
     )
-    title = (
-        f"{options.dataset}, {len(collection.topics)} queries, {len(folds)} folds, top"
-        f" {options.depth}"
-    )
-    results = _results(options, title, training_queries, per_query)
+    results = _results(options, title, training_queries, of_stages, of_conditions)
     record = results_text(
         options,
         results,
-        models=fingerprints,
+        models=models,
         first_stage=stage.chosen,
         fusions=fusions,
         folds=contents,
         chosen=chosen,
         deviations=results.deviations,
-        usable={name: [n for n, _ in of_folds] for name, of_folds in training_queries.items()},
-        shortages={
-            name: [shortage for _, shortages in of_folds for shortage in shortages]
-            for name, of_folds in training_queries.items()
-        },
+        training_queries=training_queries,
     )
+    _write(files, results, record)
+    return results
+
+
+def _write(files: Artifact, results: CrossValidation, record: str) -> None:
     plots = {f"plot.{kind}": draw(results, kind) for kind in ("png", "svg")}
     tables = {"table.txt": f"{results.table}\n", "table.tex": results.latex}
     files.write({"results.json": record, **tables, **plots})
-    return results
 
 
 def _runs(
@@ -178,20 +172,6 @@ def _fused_run(
     )
 
 
-def _refuse_inputs(options: CrossValidationOptions, stages: Mapping[str, FirstStage]) -> None:
-    """Refuse to write over the runs of first stages or the files of folds."""
-    folder = Path(options.output_dir)
-    conditions = _conditions(options, [*options.model_rows, *options.fused_rows])
-    runs = [options.run_paths[row] for row in stages]
-    runs += [folder / "runs" / f"{condition.name}.run" for condition in conditions]
-    for stage in stages.values():
-        stage.refuse_outputs([*runs, folder / "finetuning" / "first-stage.run"])
-    for number in range(1, len(options.fold_files or ()) + 1):
-        path = folder / "folds" / Fold(number, (), (), ()).train_file
-        for file in options.fold_files or ():
-            refuse_input(path, {"a file of a fold": file}, "--output-dir")
-
-
 def _first_stage(
     options: CrossValidationOptions, stage: FirstStage, path: Path
 ) -> tuple[FirstStage, pd.DataFrame]:
@@ -238,11 +218,6 @@ def _write_folds(options: CrossValidationOptions, folds: Sequence[Fold]) -> None
     Artifact(path, "folds", made_from, options.rules).make(fill)
 
 
-def _key(row: str) -> str:
-    """The key of a first stage's measures; no name of a condition has a slash."""
-    return f"/{row}"
-
-
 def _conditions(options: CrossValidationOptions, rows: Iterable[str]) -> list[Condition]:
     return [
         Condition(row, count, seed)
@@ -256,7 +231,8 @@ def _results(
     options: CrossValidationOptions,
     title: str,
     training_queries: dict[str, list[TrainingQueries]],
-    measured: dict[str, PerQuery],
+    of_stages: dict[str, PerQuery],
+    of_conditions: dict[str, PerQuery],
 ) -> CrossValidation:
     """Average and test what was measured.
 
@@ -264,25 +240,30 @@ def _results(
         options: of the cross-validation.
         title: of the table.
         training_queries: how many queries there are to learn from, by system.
-        measured: measure → qid → value, by the names of conditions and the keys of first stages.
+        of_stages: measure → qid → value, by the rows of first stages.
+        of_conditions: the same, by the names of conditions.
     """
     per_query: dict[str, dict[str, PerQuery]] = {}
     deviations: dict[str, dict[str, dict[str, float]]] = {}
     for count in options.query_counts:
-        stages = (options.rows[0], *options.further_first_stages)
-        rows = per_query[count_label(count)] = {row: measured[_key(row)] for row in stages}
+        rows = per_query[count_label(count)] = dict(of_stages)
         for system in (*options.model_rows, *options.fused_rows):
-            by_seed = [measured[Condition(system, count, seed).name] for seed in options.seeds]
+            names = [Condition(system, count, seed).name for seed in options.seeds]
+            by_seed = [of_conditions[name] for name in names]
             rows[system] = over_seeds(by_seed)
             if len(by_seed) > 1:
-                means = averages({str(n): values for n, values in enumerate(by_seed)}).values()
                 deviations.setdefault(count_label(count), {})[system] = {
-                    measure: mean_and_deviation([mean[measure] for mean in means])[1]
+                    measure: stdev(fmean(values[measure].values()) for values in by_seed)
                     for measure in by_seed[0]
                 }
-    tests = {count: paired_tests(rows, options.reference) for count, rows in per_query.items()}
-    by_count_and_row = {(count, row): p for count, rows in tests.items() for row, p in rows.items()}
-    p_values = corrected(by_count_and_row, options.correction)
+    tests = {
+        (count, row): p_values
+        for count, rows in per_query.items()
+        for row, p_values in paired_tests(rows, options.reference).items()
+    }
+    p_values: dict[str, dict[str, dict[str, float | None]]] = {count: {} for count in per_query}
+    for (count, row), by_measure in corrected(tests, options.correction).items():
+        p_values[count][row] = by_measure
     return CrossValidation(
         title=title,
         path=Path(options.output_dir),
@@ -290,9 +271,7 @@ def _results(
         per_query=per_query,
         means={count: averages(rows) for count, rows in per_query.items()},
         deviations=deviations,
-        p_values={
-            count: {row: p_values[count, row] for row in rows} for count, rows in tests.items()
-        },
+        p_values=p_values,
         correction=options.correction,
         learnt=_learnt(options, training_queries),
     )

@@ -93,14 +93,15 @@ class Finetuning:
         options: of the cross-validation.
 
     Attributes:
+        folder: of all fine-tunings.
         negatives: file of the run from which negatives are drawn.
     """
 
     def __init__(self, options: CrossValidationOptions) -> None:
         self._options = options
-        self._folder = Path(options.output_dir) / "finetuning"
+        self.folder = Path(options.output_dir) / "finetuning"
         self._training_queries: dict[str, TrainingQueries] = {}
-        self.negatives = self._folder / "first-stage.run"
+        self.negatives = self.folder / "first-stage.run"
 
     def check(self) -> None:
         """Check every choice of options, before anything is ranked.
@@ -126,7 +127,20 @@ class Finetuning:
         Raises:
             HarpError: a fold has too few, or the data of fine-tuning cannot be read.
         """
-        return {system: self._check_folds(system, folds) for system in self._options.model_rows}
+        most = max(filter(None, self._options.query_counts), default=0)
+        training_queries = {}
+        for system in self._options.model_rows:
+            fold_runs = self._fold_runs(system, folds)
+            for fold_run in fold_runs:
+                number, shortages = self._queries_of(fold_run)
+                if most > number:
+                    why = f" ({'; '.join(shortages)})" if shortages else ""
+                    raise HarpError(
+                        f"train_queries has {most}, but fold {fold_run.fold.number} has"
+                        f" {number} queries to learn from{why}: ask for fewer, or for all"
+                    )
+            training_queries[system] = list(map(self._queries_of, fold_runs[: len(folds)]))
+        return training_queries
 
     def arguments(self, fold_run: FoldRun, member: int = 0) -> FinetuningArguments:
         """Make the arguments for a model of a system."""
@@ -144,19 +158,6 @@ class Finetuning:
         condition = Condition(system, None, self._options.seeds[0])
         candidates = range(len(self._options.candidates))
         return [FoldRun(condition, fold, index) for index in candidates for fold in folds]
-
-    def _check_folds(self, system: str, folds: Sequence[Fold]) -> list[TrainingQueries]:
-        most = max((count for count in self._options.query_counts if count), default=0)
-        fold_runs = self._fold_runs(system, folds)
-        for fold_run in fold_runs:
-            number, shortages = self._queries_of(fold_run)
-            if most > number:
-                why = f" ({'; '.join(shortages)})" if shortages else ""
-                raise HarpError(
-                    f"train_queries has {most}, but fold {fold_run.fold.number} has"
-                    f" {number} queries to learn from{why}: ask for fewer, or for all"
-                )
-        return [self._queries_of(fold_run) for fold_run in fold_runs[: len(folds)]]
 
     def _read(self, fold_run: FoldRun, member: int = 0) -> FinetuningArguments:
         """Read the values of one fine-tuning, but for its number of queries and of steps.
@@ -177,9 +178,9 @@ class Finetuning:
             "model": models[member],
             "dataset": options.dataset,
             "fields": options.fields,
-            "query_ids": str(self._folder.with_name("folds") / fold_run.fold.train_file),
+            "query_ids": str(self.folder.with_name("folds") / fold_run.fold.train_file),
             "seed": condition.seed,
-            "output_dir": str(self._folder / condition.name / f"{fold_run.name}{part}"),
+            "output_dir": str(self.folder / condition.name / f"{fold_run.name}{part}"),
             "overwrite": options.overwrite,
             "accept_other_versions": options.accept_other_versions,
             "quiet": True,
@@ -196,7 +197,6 @@ class Finetuning:
         _, data, training, _ = self._read(fold_run)
         key = json.dumps([repr(data), fold_run.fold.train])
         if key not in self._training_queries:
-            data.check()
             groups = data.groups(training.seed)
             self._training_queries[key] = len(groups), groups.shortages()
         return self._training_queries[key]

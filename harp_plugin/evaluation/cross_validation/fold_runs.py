@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyterrier as pt
 from tqdm.auto import tqdm
 
 from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
-from ...options import option_types
-from ...ranking.options import EnsembleOptions
 from ...training.finetune import FinetuneDataArguments
 from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST
@@ -31,10 +30,11 @@ from .options import CrossValidationOptions
 __all__ = ["FoldRuns"]
 
 
+@dataclass(frozen=True)
 class FoldRuns:
     """Makes the runs of conditions from those of folds; those of earlier starts are used again.
 
-    Args:
+    Attributes:
         options: of the cross-validation.
         collection: what is ranked.
         folds: each is held out once.
@@ -44,25 +44,13 @@ class FoldRuns:
         finetuning: makes the arguments of fine-tunings.
     """
 
-    def __init__(
-        self,
-        options: CrossValidationOptions,
-        collection: JudgedDataset,
-        folds: Sequence[Fold],
-        stage: FirstStage,
-        first: pd.DataFrame,
-        fingerprints: dict[str, list[str]],
-        finetuning: Finetuning,
-    ) -> None:
-        self._options = options
-        self._collection = collection
-        self._folds = folds
-        self._stage = stage
-        self._first = first
-        self._fingerprints = fingerprints
-        self._finetuning = finetuning
-        self._measures = parse_measures(options.measures[:1])
-        self._folder = Path(options.output_dir)
+    options: CrossValidationOptions
+    collection: JudgedDataset
+    folds: Sequence[Fold]
+    stage: FirstStage
+    first: pd.DataFrame
+    fingerprints: dict[str, list[str]]
+    finetuning: Finetuning
 
     def check_models(self) -> None:
         """Score one pair by every model, before anything is trained.
@@ -71,21 +59,19 @@ class FoldRuns:
             HarpError: a model cannot be loaded, or an option of ranking makes no sense for it.
         """
         pair = pd.DataFrame([["1", "word", "1", "word"]], columns=["qid", "query", "docno", "text"])
-        for system in self._options.model_rows:
-            condition = Condition(system, 0, self._options.seeds[0])
-            arguments = self._ranking(condition, self._options.finetuning_of(system))
-            if 0 not in self._options.query_counts:
+        for system in self.options.model_rows:
+            arguments = self._ranking(
+                Condition(system, 0, self.options.seeds[0]), self.options.finetuning_of(system)
+            )
+            if 0 not in self.options.query_counts:
                 arguments["allow_untrained"] = True
-            for name in option_types(EnsembleOptions):
-                arguments.pop(name, None)
-            for model in self._options.models(system):
-                make_reranker(model, device=self._options.device, **arguments).transform(pair)
+            self._reranker(self.options.models(system), arguments).transform(pair)
 
     def steps(self, condition: Condition) -> int:
         """Return how many runs make up the run of a condition."""
         if condition.query_count == 0:
             return 1
-        return len(self._folds) * len(self._options.candidates)
+        return len(self.folds) * len(self.options.candidates)
 
     def run(self, condition: Condition, bar: tqdm) -> tuple[pd.DataFrame, list[int]]:
         """Read or make the run of a condition over all queries.
@@ -99,16 +85,16 @@ class FoldRuns:
         Returns:
             The run, and the index of the grid's candidate that was taken for each fold.
         """
-        path = self._folder / "runs" / f"{condition.name}.run"
+        path = Path(self.options.output_dir) / "runs" / f"{condition.name}.run"
         if condition.query_count == 0:
             bar.set_postfix_str(f"{condition.system}, not fine-tuned")
             run = self._run_without_training(condition, path)
             bar.update()
             return run, []
         parts, hashes, chosen = [], [], []
-        for fold in self._folds:
+        for fold in self.folds:
             runs = []
-            for candidate in range(len(self._options.candidates)):
+            for candidate in range(len(self.options.candidates)):
                 fold_run = FoldRun(condition, fold, candidate)
                 bar.set_postfix_str(str(fold_run))
                 runs.append(self._fold_run(fold_run))
@@ -118,28 +104,27 @@ class FoldRuns:
             chosen.append(self._best(runs, fold))
             run = runs[chosen[-1]]
             parts.append(run[run["qid"].isin(fold.test)])
-        settings = {"settings": self._stage.run_settings, "parts": hashes, "chosen": chosen}
+        settings = {"settings": self.stage.run_settings, "parts": hashes, "chosen": chosen}
         return self._stored(path, settings, lambda: self._pooled(parts)), chosen
 
     def _pooled(self, parts: list[pd.DataFrame]) -> pd.DataFrame:
-        order = {qid: index for index, qid in enumerate(self._collection.topics["qid"])}
+        order = {qid: index for index, qid in enumerate(self.collection.topics["qid"])}
         pooled = pd.concat(parts, ignore_index=True)
         return ranked(pooled.sort_values("qid", key=lambda qid: qid.map(order), kind="stable"))
 
     def _best(self, runs: list[pd.DataFrame], fold: Fold) -> int:
         """Return the index of the run that is best on the queries for validation."""
-        values = [self._validate(run, fold) for run in runs] if fold.validation else [0.0]
-        return values.index(max(values))
-
-    def _validate(self, run: pd.DataFrame, fold: Fold) -> float:
-        if run.empty:
-            return 0.0
+        if not fold.validation or runs[0].empty:
+            return 0
         topics, qrels = (
             frame[frame["qid"].isin(fold.validation)]
-            for frame in (self._collection.topics, self._collection.qrels)
+            for frame in (self.collection.topics, self.collection.qrels)
         )
-        per_query = measure_runs({"run": run}, topics, qrels, self._measures)
-        return averages(per_query)["run"][str(self._measures[0])]
+        (measure,) = parse_measures(self.options.measures[:1])
+        by_index = {str(index): run for index, run in enumerate(runs)}
+        means = averages(measure_runs(by_index, topics, qrels, [measure]))
+        values = [by_measure[str(measure)] for by_measure in means.values()]
+        return values.index(max(values))
 
     def _fold_run(self, fold_run: FoldRun) -> pd.DataFrame:
         """Read or make the run of a fold's held-out queries, those for validation among them.
@@ -147,12 +132,12 @@ class FoldRuns:
         The fine-tuned checkpoints are removed once the run is written, unless they shall be kept.
         """
         queries = {*fold_run.fold.test, *fold_run.fold.validation}
-        first = self._first[self._first["qid"].isin(queries)].reset_index(drop=True)
+        first = self.first[self.first["qid"].isin(queries)].reset_index(drop=True)
         if first.empty:
             return first
         condition = fold_run.condition
-        members = range(len(self._options.models(condition.system)))
-        arguments = [self._finetuning.arguments(fold_run, member) for member in members]
+        members = range(len(self.options.models(condition.system)))
+        arguments = [self.finetuning.arguments(fold_run, member) for member in members]
         deciding = arguments[0].deciding
         settings = {
             **self._settings(condition, deciding),
@@ -166,44 +151,44 @@ class FoldRuns:
             return self._rerank(first, condition, checkpoints, deciding)
 
         run = self._stored(self._path(fold_run), settings, make)
-        if not self._options.keep_checkpoints:
+        if not self.options.keep_checkpoints:
             for member in arguments:
                 remove_weights(Path(str(member.training.output_dir)))
         return run
 
     def _run_without_training(self, condition: Condition, path: Path) -> pd.DataFrame:
         """Read or make the run of all queries by a system that is not fine-tuned."""
-        finetuning = self._options.finetuning_of(condition.system)
-        models = self._options.models(condition.system)
+        finetuning = self.options.finetuning_of(condition.system)
+        models = self.options.models(condition.system)
         settings = self._settings(condition, finetuning)
         return self._stored(
-            path, settings, lambda: self._rerank(self._first, condition, models, finetuning)
+            path, settings, lambda: self._rerank(self.first, condition, models, finetuning)
         )
 
     def _settings(self, condition: Condition, finetuning: dict[str, Any]) -> dict[str, Any]:
         """Return what every run of a condition depends on."""
         return {
-            **self._stage.run_settings,
-            "models": self._fingerprints[condition.system],
+            **self.stage.run_settings,
+            "models": self.fingerprints[condition.system],
             "ranking": self._ranking(condition, finetuning),
         }
 
     def _stored(
         self, path: Path, settings: dict[str, Any], make: Callable[[], pd.DataFrame]
     ) -> pd.DataFrame:
-        versions = {**self._stage.versions, **scoring_versions()}
-        return stored_run(path, settings, make, versions=versions, rules=self._options.rules)
+        versions = {**self.stage.versions, **scoring_versions()}
+        return stored_run(path, settings, make, versions=versions, rules=self.options.rules)
 
     def _path(self, fold_run: FoldRun) -> Path:
-        return self._folder / "finetuning" / fold_run.condition.name / f"{fold_run.name}.run"
+        return self.finetuning.folder / fold_run.condition.name / f"{fold_run.name}.run"
 
     def _ranking(self, condition: Condition, finetuning: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a system's reranker."""
         return {
             "max_length": finetuning.get("max_length", FinetuneDataArguments.max_length),
-            "dtype": self._options.dtype,
+            "dtype": self.options.dtype,
             "seed": condition.seed,
-            **self._options.ranking_of(condition.system),
+            **self.options.ranking_of(condition.system),
         }
 
     def _rerank(
@@ -213,33 +198,27 @@ class FoldRuns:
         models: list[str],
         finetuning: dict[str, Any],
     ) -> pd.DataFrame:
-        reranker = make_reranker(
-            models if len(models) > 1 else models[0],
-            device=self._options.device,
-            batch_tokens=self._options.batch_tokens,
-            **self._ranking(condition, finetuning),
+        reranker = self._reranker(models, self._ranking(condition, finetuning))
+        return rerank(first, self.collection, reranker, condition.system, quiet=True)
+
+    def _reranker(self, models: list[str], arguments: dict[str, Any]) -> pt.Transformer:
+        model = models if len(models) > 1 else models[0]
+        options = self.options
+        return make_reranker(
+            model, device=options.device, batch_tokens=options.batch_tokens, **arguments
         )
-        return rerank(first, self._collection, reranker, condition.system, quiet=True)
 
 
 def _finetune(fold_run: FoldRun, arguments: FinetuningArguments) -> Path:
     folder = Path(str(arguments.training.output_dir))
     if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
         (folder / MANIFEST).unlink()  # its weights were removed
-    with _only_errors("harp_plugin.training"):
-        try:
-            return finetune(arguments.model, arguments.data, arguments.training)
-        except HarpError as error:
-            raise HarpError(f"{fold_run}: {error}") from error
-
-
-@contextlib.contextmanager
-def _only_errors(name: str) -> Iterator[None]:
-    """Hide what a logger would say once for every fold, but for errors."""
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    logger = logging.getLogger("harp_plugin.training")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # what it would say once for every fold is hidden
     try:
-        yield
+        return finetune(arguments.model, arguments.data, arguments.training)
+    except HarpError as error:
+        raise HarpError(f"{fold_run}: {error}") from error
     finally:
-        logger.setLevel(before)
+        logger.setLevel(level)

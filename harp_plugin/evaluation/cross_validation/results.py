@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import pandas as pd
 
 from ..results import star_note, starred, text_blocks
 
-__all__ = ["CrossValidation", "mean_and_deviation", "over_seeds"]
+__all__ = ["CrossValidation", "over_seeds"]
 
 _ByRow = dict[str, dict[str, float]]
 
@@ -105,14 +105,6 @@ class CrossValidation:
         return self.table
 
 
-def mean_and_deviation(values: list[float]) -> tuple[float, float]:
-    """Compute the mean, and the standard deviation of the sample (0 for one value)."""
-    mean = math.fsum(values) / len(values)
-    if len(values) < 2:
-        return mean, 0.0
-    return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
-
-
 def over_seeds(by_seed: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
     """Average the values of each query over the seeds.
 
@@ -122,11 +114,7 @@ def over_seeds(by_seed: list[dict[str, dict[str, float]]]) -> dict[str, dict[str
     Returns:
         Measure → qid → mean.
     """
-    first = by_seed[0]
     return {
-        measure: {
-            qid: mean_and_deviation([values[measure][qid] for values in by_seed])[0]
-            for qid in first[measure]
-        }
-        for measure in first
+        measure: {qid: fmean(values[measure][qid] for values in by_seed) for qid in queries}
+        for measure, queries in by_seed[0].items()
     }

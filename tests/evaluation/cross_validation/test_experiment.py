@@ -420,8 +420,9 @@ def test_an_input_is_no_output(make, tmp_path, judged):
     run = tmp_path / "runs" / "first-stage.run"
     run.parent.mkdir()
     shutil.copy(judged[1], run)
-    with pytest.raises(HarpError, match="is the first stage: name another --output-dir"):
+    with pytest.raises(HarpError, match=r"was not written by harp.*: name another --output-dir"):
         cross_validate(make(tmp_path, first_stage=str(run), overwrite=True))
+    assert run.read_text() == Path(judged[1]).read_text()
 
 
 def test_fusions_learn_on_the_training_folds(make, done, tmp_path):
