@@ -133,7 +133,11 @@ class Dataset:
         The content is named by `documents_hash`, or by an id of ir_datasets that all datasets with
         the same documents share, such as ``wikir/en1k`` for ``wikir/en1k/test``.
         """
-        return {"documents": self.documents_hash or self._documents_id, "fields": self.fields}
+        import ir_datasets
+
+        with self._reading():
+            content = self.documents_hash or ir_datasets.docs_parent_id(self.name)
+        return {"documents": content, "fields": self.fields}
 
     def texts(self, documents: Iterable[str]) -> dict[str, str]:
         """The texts of documents, by id.
@@ -159,13 +163,6 @@ class Dataset:
                 self._store = os.getpid(), self._dataset.docs_store()
             stored = self._store[1].get_many_iter(set(documents))
             return {document.doc_id: self._text(document) for document in stored}
-
-    @property
-    def _documents_id(self) -> str:
-        import ir_datasets
-
-        with self._reading():
-            return ir_datasets.docs_parent_id(self.name)
 
     @cached_property
     def _dataset(self) -> Any:

@@ -5,13 +5,13 @@
 import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ir_datasets.formats import BaseDocs
+from ir_datasets.formats import JsonlDocs
 from ir_datasets.indices.base import Docstore
+from ir_datasets.util import LocalDownload
 
 from ..errors import HarpError
 from ..sampling import stable_id
@@ -23,7 +23,7 @@ INDEX = ".index.npy"
 """How the name of the index of a file of documents ends."""
 
 
-class JsonLinesDocuments(BaseDocs):
+class JsonLinesDocuments(JsonlDocs):
     """Documents of ir_datasets, one JSON object a line.
 
     A document is looked up by the offset of its line. The offsets are read from the index next to
@@ -41,41 +41,21 @@ class JsonLinesDocuments(BaseDocs):
     def __init__(
         self, path: Path, document_class: Any, namespace: str, language: str | None = None
     ) -> None:
-        super().__init__()
+        file = LocalDownload(path, mkdir=False)
+        super().__init__(file, document_class, namespace=namespace, lang=language)
         self.path = path
-        self._class = document_class
-        self._namespace = namespace
-        self._language = language
 
     def docs_iter(self) -> "_Documents":
         """Read the documents in order; a slice gives a part of them."""
-        return _Documents(self)
+        return _Documents(self, self.lines())
 
-    def docs_cls(self) -> Any:
-        """Return the class of a document."""
-        return self._class
-
-    def docs_store(self, field: str = "doc_id") -> "_DocumentStore":
+    def docs_store(self) -> "_DocumentStore":
         """Look documents up by their id."""
-        if field != "doc_id":
-            raise HarpError(f"documents of {self.path} are looked up by doc_id, not by {field}")
         return _DocumentStore(self)
-
-    def docs_path(self, force: bool = True) -> Path:
-        """Name the file."""
-        return self.path
 
     def docs_count(self) -> int:
         """Count the documents."""
         return self.index().shape[1]
-
-    def docs_namespace(self) -> str:
-        """Name the collection."""
-        return self._namespace
-
-    def docs_lang(self) -> str | None:
-        """Name the language of the documents."""
-        return self._language
 
     def content_hash(self) -> str:
         """Compute the SHA-256 of the file; it is read again only where it has changed since."""
@@ -100,9 +80,9 @@ class JsonLinesDocuments(BaseDocs):
 
     def _document(self, line: bytes, where: str) -> Any:
         try:
-            return self._class(**json.loads(line))
+            return self.docs_cls()(**json.loads(line))
         except (ValueError, TypeError) as error:
-            fields = ", ".join(self._class._fields)
+            fields = ", ".join(self.docs_cls()._fields)
             raise HarpError(
                 f"{self.path}, {where}: not a document with {fields} ({error}): make the file again"
             ) from None
@@ -170,23 +150,21 @@ def _read_index(path: Path, state: _State) -> np.ndarray:
 class _Documents:
     """The documents in order, as ir_datasets gives them: an iterator that can be sliced."""
 
-    def __init__(self, documents: JsonLinesDocuments, chosen: slice = slice(None)) -> None:
+    def __init__(self, documents: JsonLinesDocuments, chosen: Iterator[Any]) -> None:
         self._documents = documents
-        self._rows = islice(documents.lines(), chosen.start, chosen.stop, chosen.step)
+        self._chosen = chosen
 
     def __iter__(self) -> "_Documents":
         return self
 
     def __next__(self) -> Any:
-        return next(self._rows)
+        return next(self._chosen)
 
     def __getitem__(self, key: slice | int) -> Any:
         """Give the documents of a slice of all, or the one at an index."""
-        count = self._documents.docs_count()
-        if isinstance(key, slice):
-            return _Documents(self._documents, slice(*key.indices(count)))
-        index = range(count)[key]
-        return next(_Documents(self._documents, slice(index, index + 1)))
+        offsets = np.sort(self._documents.index()[1])[key]
+        chosen = _Documents(self._documents, self._documents.at(offsets.ravel().tolist()))
+        return chosen if isinstance(key, slice) else next(chosen)
 
 
 class _DocumentStore(Docstore):

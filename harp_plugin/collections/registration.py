@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -12,8 +12,6 @@ from typing import Any
 __all__ = ["register", "register_on_import"]
 
 _PACKAGE = "ir_datasets"
-_registries: list[Any] = []
-"""The registries of ir_datasets that know the collections; reloading the package makes another."""
 
 
 def register() -> None:
@@ -23,9 +21,6 @@ def register() -> None:
     """
     from ir_datasets import registry
 
-    if any(earlier is registry for earlier in _registries):
-        return
-    _registries.append(registry)
     registry.register_pattern(
         "^harp-encyclopedia$", lambda _id, _groups: _datasets().encyclopedia()
     )
@@ -44,7 +39,7 @@ def register_on_import() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds ir_datasets as the other finders do, with a loader that registers the collections."""
+    """Finds ir_datasets as the other finders do; its loader registers the collections as well."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -55,25 +50,14 @@ class _Finder(MetaPathFinder):
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next(filter(None, specs), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: ModuleType) -> None:
+                execute(module)
+                register()
+
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec
-
-
-class _Loader(Loader):
-    """Loads a module as another loader does, and registers the collections after that."""
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        register()
 
 
 def _datasets() -> Any:

@@ -257,19 +257,19 @@ def _results(
                     for measure in by_seed[0]
                 }
     tests = {
-        (count, row): p_values
-        for count, rows in per_query.items()
-        for row, p_values in paired_tests(rows, options.reference).items()
+        (label, row): by_measure
+        for label, rows in per_query.items()
+        for row, by_measure in paired_tests(rows, options.reference).items()
     }
-    p_values: dict[str, dict[str, dict[str, float | None]]] = {count: {} for count in per_query}
-    for (count, row), by_measure in corrected(tests, options.correction).items():
-        p_values[count][row] = by_measure
+    p_values: dict[str, dict[str, dict[str, float | None]]] = {label: {} for label in per_query}
+    for (label, row), by_measure in corrected(tests, options.correction).items():
+        p_values[label][row] = by_measure
     return CrossValidation(
         title=title,
         path=Path(options.output_dir),
         baseline=options.reference,
         per_query=per_query,
-        means={count: averages(rows) for count, rows in per_query.items()},
+        means={label: averages(rows) for label, rows in per_query.items()},
         deviations=deviations,
         p_values=p_values,
         correction=options.correction,
