@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
 from typing import Any
 
 import pyterrier as pt
 
 from ..errors import HarpError
+from .sharing import Shareable
 from .texts import DatasetTexts, FrameTexts, TextSource
 
 __all__ = ["ComparedTransformer", "LazyTransformer", "ModelTransformer"]
@@ -50,13 +52,13 @@ class ComparedTransformer(pt.Transformer):
         return f"{type(self).__name__}({', '.join(named)})"
 
 
-class LazyTransformer(ComparedTransformer):
+class LazyTransformer(Shareable, ComparedTransformer):
     """A transformer with parts that are made from its attributes when they are needed.
 
     What was made is kept until an attribute is changed, and is not pickled. Threads share it.
     """
 
-    def __init__(self) -> None:
+    def __post_init__(self) -> None:
         self._made: dict[str, tuple[Any, Any]] = {}
         self._lock = threading.RLock()
 
@@ -68,12 +70,10 @@ class LazyTransformer(ComparedTransformer):
             return self._made[name][1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": {}, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_lock": threading.RLock()})
+        return {**super().__getstate__(), "_made": {}}
 
 
+@dataclass(eq=False, repr=False)
 class ModelTransformer(LazyTransformer):
     """A transformer with a model and a source of texts.
 
@@ -86,19 +86,18 @@ class ModelTransformer(LazyTransformer):
         HarpError: ``text_field`` is empty.
     """
 
-    def __init__(
-        self,
-        model: str | PathLike[str],
-        *,
-        text_field: str | Sequence[str] | None,
-        dataset: Any,
-    ) -> None:
-        super().__init__()
-        self.model = fspath(model)
-        self.text_field = text_field if isinstance(text_field, str | None) else tuple(text_field)
+    model: str | PathLike[str]
+    _: KW_ONLY
+    text_field: str | Sequence[str] | None = None
+    dataset: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.model = fspath(self.model)
+        if not isinstance(self.text_field, str | None):
+            self.text_field = tuple(self.text_field)
         if self.text_field is not None and not self.text_field:
             raise HarpError("text_field is empty: name the column that holds the text")
-        self.dataset = dataset
 
     @property
     def texts(self) -> TextSource:

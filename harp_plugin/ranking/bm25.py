@@ -21,6 +21,7 @@ from ..errors import HarpError
 from ..work.artifact import Artifact, OverwriteRules, Provenance
 from ..work.provenance import package_versions
 from .base import ComparedTransformer
+from .sharing import Shareable
 from .terms import READABLE, STEMMER, STOP_WORDS, plain
 from .texts import Documents
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Bm25"]
 
 
-class Bm25(ComparedTransformer):
+class Bm25(Shareable, ComparedTransformer):
     """Retrieve by BM25: ``Bm25("irds:vaswani", "indexes")``.
 
     The index of PISA is made when it is first searched, with Porter's stemmer (version 2) and
@@ -138,9 +139,6 @@ class Bm25(ComparedTransformer):
 
     def _comparison_key(self) -> tuple[Any, ...]:
         return self.collection.name, self.folder, self.k1, self.b, self.depth, self.algorithm
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_retriever"}
 
 
 class _DocumentFeed:

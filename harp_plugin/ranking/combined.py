@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,14 @@ __all__ = ["HarpEnsemble", "HarpFeatures"]
 _ONE_QUERY = np.zeros(1, dtype=np.int64)
 
 
+@dataclass(eq=False, repr=False)
 class _Combined(ComparedTransformer):
     """What an ensemble and features have in common."""
 
-    def __init__(self, rerankers: Sequence[Reranker]) -> None:
-        self.rerankers = tuple(rerankers)
+    rerankers: Sequence[Reranker]
+
+    def __post_init__(self) -> None:
+        self.rerankers = tuple(self.rerankers)
         if not self.rerankers:
             raise HarpError("no reranker to combine: name at least one")
         if len({_text_source(reranker) for reranker in self.rerankers}) > 1:
@@ -42,6 +46,7 @@ class _Combined(ComparedTransformer):
         return (self.rerankers,)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HarpEnsemble(_Combined):
     """Rerank by the weighted mean of several rerankers' scores; see `HarpReranker.ensemble`.
 
@@ -56,22 +61,18 @@ class HarpEnsemble(_Combined):
 
     schematic = {"label": "HarpEnsemble", "help_url": None, "inner_pipelines_mode": "combine"}  # noqa: RUF012
 
-    def __init__(
-        self,
-        rerankers: Sequence[Reranker],
-        *,
-        weights: Sequence[float] | None = None,
-        score_normalization: str | None = None,
-    ) -> None:
-        super().__init__(rerankers)
-        self.weights = None if weights is None else tuple(weights)
-        self.score_normalization = score_normalization
+    weights: Sequence[float] | None = None
+    score_normalization: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.weights = None if self.weights is None else tuple(self.weights)
         count = len(self.rerankers)
         if self.weights is not None and len(self.weights) != count:
             raise HarpError(f"{len(self.weights)} weights for {count} models: give one for each")
         if self.weights is not None and not (min(self.weights) >= 0 and sum(self.weights) > 0):
             raise HarpError(f"weights are {list(self.weights)}: none may be negative, not all zero")
-        checked("score_normalization", ScoreNormalization | None, score_normalization)
+        checked("score_normalization", ScoreNormalization | None, self.score_normalization)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and rank each row's document for its query, as `HarpReranker.transform` does."""

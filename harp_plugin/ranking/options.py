@@ -1,11 +1,13 @@
-"""The options of scoring: each has its name, type, limits, default and help here."""
+"""The options of scoring: each has its name, type, limits and default here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
-from ..options import MOST, Count, Device, Interval, Options, Seed
+from ..errors import HarpError
+from ..options import MOST, Count, Device, Interval, Options, Seed, checked
 
 __all__ = [
     "Dtype",
@@ -15,6 +17,7 @@ __all__ = [
     "PassageOptions",
     "Passages",
     "ScoreNormalization",
+    "ScorerSettings",
     "ScoringOptions",
     "WindowOptions",
     "dtype_name",
@@ -32,6 +35,47 @@ def dtype_name(dtype: Any) -> str:
     """The name of a type of numbers that may be written ``bf16`` or ``torch.bfloat16`` as well."""
     name = str(dtype).removeprefix("torch.")
     return _SHORT_DTYPES.get(name, name)
+
+
+@dataclass(kw_only=True)
+class ScorerSettings:
+    """How a cross-encoder scores: arguments of `Scorer`, and of `HarpReranker` as well.
+
+    Attributes:
+        device: a device such as ``cpu`` or ``cuda:1``, or several, each with a process of its own.
+        dtype: ``float32``, ``bfloat16`` or ``float16``; also ``bf16`` and the like, or a type of
+            torch.
+        batch_tokens: most tokens of a batch; None for as many as free memory allows.
+        max_length: most tokens of a pair; None for as many as model and tokenizer allow.
+        allow_untrained: whether weights that the checkpoint lacks are drawn at random.
+        seed: of these random weights.
+    """
+
+    device: str | Sequence[str] | None = None
+    dtype: str = "float32"
+    batch_tokens: int | None = None
+    max_length: int | None = None
+    allow_untrained: bool = False
+    seed: int = 42
+
+    def check_settings(self) -> None:
+        """Check what does not depend on the model, and bring it into its usual form.
+
+        Raises:
+            HarpError: a setting makes no sense.
+        """
+        self.dtype = checked("dtype", Dtype, dtype_name(self.dtype))
+        checked("batch_tokens", Count | None, self.batch_tokens)
+        checked("seed", Seed, self.seed)
+        if not isinstance(self.device, str | None):
+            self.device = tuple(self.device)
+            if not self.device:
+                raise HarpError("device is empty: name one, such as cpu")
+
+    @property
+    def scorer_settings(self) -> dict[str, Any]:
+        """The settings by name."""
+        return {field.name: getattr(self, field.name) for field in fields(ScorerSettings)}
 
 
 @dataclass(kw_only=True)

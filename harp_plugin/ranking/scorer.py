@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike, fspath
 from typing import Any
@@ -18,11 +19,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import HarpError
 from ..models.loading import choose_device, load_tokenizer
 from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenize
-from ..options import Count, Seed, checked
 from .batches import scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
-from .options import Dtype, dtype_name
+from .options import ScorerSettings
+from .sharing import Shareable
 from .tokens import LazyTokens, distinct, distinct_pairs, prefetch, tokenizer_key
 from .workers import Workers
 
@@ -41,7 +42,8 @@ _ReadTokens = Callable[[np.ndarray], list[np.ndarray]]
 """Returns the token ids of the texts at these indices."""
 
 
-class Scorer:
+@dataclass(eq=False, repr=False)
+class Scorer(Shareable, ScorerSettings):
     """Scores queries against documents with a Hugging Face sequence-classification checkpoint.
 
     If the model has one logit, this logit is the score; if it has two, the score is the second
@@ -69,31 +71,11 @@ class Scorer:
         HarpError: an option makes no sense. An error of the model is raised at the first pair.
     """
 
-    def __init__(
-        self,
-        model: str | PathLike[str],
-        *,
-        device: str | Sequence[str] | None = None,
-        dtype: str = "float32",
-        batch_tokens: int | None = None,
-        max_length: int | None = None,
-        allow_untrained: bool = False,
-        seed: int = 42,
-    ) -> None:
-        # What max_length may be depends on the model, and is checked in `limit`.
-        dtype = dtype_name(dtype)
-        checked("dtype", Dtype, dtype)
-        checked("batch_tokens", Count | None, batch_tokens)
-        checked("seed", Seed, seed)
-        self.model = fspath(model)
-        self.device = device if device is None or isinstance(device, str) else tuple(device)
-        if self.device is not None and not self.device:
-            raise HarpError("device is empty: name one, such as cpu")
-        self.dtype = dtype
-        self.batch_tokens = batch_tokens
-        self.max_length = max_length
-        self.allow_untrained = allow_untrained
-        self.seed = seed
+    model: str | PathLike[str]
+
+    def __post_init__(self) -> None:
+        self.check_settings()  # what max_length may be depends on the model: see `limit`
+        self.model = fspath(self.model)
         self._workers: Workers | None = None
         self._lock = threading.RLock()
 
@@ -311,12 +293,13 @@ class Scorer:
     @property
     def _loader(self) -> Callable[..., Forward]:
         """Loads the model in this process or in another one, on the device that it gets."""
-        names = "dtype", "batch_tokens", "allow_untrained", "seed"
-        return partial(_load, self.model, **{name: getattr(self, name) for name in names})
+        settings = self.scorer_settings
+        del settings["device"], settings["max_length"]
+        return partial(_load, fspath(self.model), **settings)
 
     @cached_property
     def _tokenizer(self) -> PreTrainedTokenizerBase:
-        return load_tokenizer(self.model)
+        return load_tokenizer(fspath(self.model))
 
     def _check_finite(self, scores: np.ndarray, texts_of: Callable[[int], tuple[str, str]]) -> None:
         wrong = np.flatnonzero(~np.isfinite(scores))
@@ -340,12 +323,7 @@ class Scorer:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        lazy = ("_forward", "_tokenizer", "_encoder", "tokenizer_key", "template", "limit")
-        state = {name: value for name, value in self.__dict__.items() if name not in lazy}
-        return {**state, "_workers": None, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_lock": threading.RLock()})
+        return {**super().__getstate__(), "_workers": None}
 
     def __repr__(self) -> str:
         return f"Scorer({self.model!r}, dtype={self.dtype!r}, max_length={self.max_length})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..options import Count, checked
 from .base import ModelTransformer
 from .combined import HarpEnsemble, HarpFeatures
 from .frames import rerank_frame
-from .options import dtype_name
+from .options import ScorerSettings
 from .rows import score_rows
 from .scorer import Scorer
 from .windows import DocumentWindows
@@ -21,10 +22,10 @@ from .windows import DocumentWindows
 __all__ = ["HarpReranker"]
 
 _TOKENS_OF_A_PAIR = 512
-_SCORER_OPTIONS = ("device", "dtype", "batch_tokens", "max_length", "allow_untrained", "seed")
 
 
-class HarpReranker(ModelTransformer):
+@dataclass(eq=False, repr=False, kw_only=True)
+class HarpReranker(ModelTransformer, ScorerSettings):
     """Rerank results by a cross-encoder: ``bm25 >> HarpReranker(path, dataset="irds:vaswani")``.
 
     It takes any Hugging Face sequence-classification checkpoint with one or two logits. The columns
@@ -68,40 +69,20 @@ class HarpReranker(ModelTransformer):
 
     schematic = {"label": "HarpReranker", "help_url": None}  # noqa: RUF012
 
-    def __init__(
-        self,
-        model: str | PathLike[str],
-        *,
-        text_field: str | Sequence[str] | None = None,
-        dataset: Any = None,
-        passages: str = "first",
-        passage_length: int | None = None,
-        passage_stride: int | None = None,
-        device: str | Sequence[str] | None = None,
-        dtype: str = "float32",
-        batch_tokens: int | None = None,
-        batch_size: int | None = None,
-        max_length: int | None = None,
-        verbose: bool = False,
-        allow_untrained: bool = False,
-        seed: int = 42,
-    ) -> None:
-        super().__init__(model, text_field=text_field, dataset=dataset)
-        self.passages = passages
-        self.passage_length = passage_length
-        self.passage_stride = passage_stride
-        self.device = device if isinstance(device, str | None) else tuple(device)
-        self.dtype = dtype_name(dtype)
-        checked("batch_size", Count | None, batch_size)
-        if batch_size is not None and batch_tokens is None:
-            batch_tokens = batch_size * (max_length or _TOKENS_OF_A_PAIR)
-        self.batch_tokens = batch_tokens
+    passages: str = "first"
+    passage_length: int | None = None
+    passage_stride: int | None = None
+    batch_size: int | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked("batch_size", Count | None, self.batch_size)
+        if self.batch_size is not None and self.batch_tokens is None:
+            self.batch_tokens = self.batch_size * (self.max_length or _TOKENS_OF_A_PAIR)
         self.batch_size = None  # batch_tokens says it
-        self.max_length = max_length
-        self.verbose = verbose
-        self.allow_untrained = allow_untrained
-        self.seed = seed
-        _ = self.windows, self.texts, self.scorer  # so that wrong arguments are refused here
+        self.check_settings()
+        _ = self.windows, self.texts  # so that wrong arguments are refused here
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and rank each row's document for its query.
@@ -166,9 +147,9 @@ class HarpReranker(ModelTransformer):
     @property
     def scorer(self) -> Scorer:
         """The scorer of the present attributes; the same object until an attribute is changed."""
-        options: dict[str, Any] = {name: getattr(self, name) for name in _SCORER_OPTIONS}
-        key = self.model, *options.values()
-        return self._make_once("scorer", key, lambda: Scorer(self.model, **options))
+        settings = self.scorer_settings
+        key = self.model, *settings.values()
+        return self._make_once("scorer", key, lambda: Scorer(self.model, **settings))
 
     @property
     def windows(self) -> DocumentWindows:
@@ -176,5 +157,5 @@ class HarpReranker(ModelTransformer):
         return DocumentWindows(self.passages, self.passage_length, self.passage_stride)
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        options = (getattr(self, name) for name in _SCORER_OPTIONS)
-        return self.model, self.texts.name, self.texts.fields, self.windows, *options
+        texts, settings = self.texts, self.scorer_settings.values()
+        return self.model, texts.name, texts.fields, self.windows, *settings

@@ -6,10 +6,11 @@ import hashlib
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from ...models.loading import (
 from ...options import checked
 from ...work.provenance import package_versions, scoring_versions
 from ...work.records import file_hash
+from ..options import Dtype
+from ..sharing import Shareable
 from .vectors import LibraryVectors, TextVectors
 
 if TYPE_CHECKING:
@@ -36,7 +39,8 @@ __all__ = ["Encoder"]
 _WEIGHTS = "model.safetensors", "pytorch_model.bin"
 
 
-class Encoder:
+@dataclass(eq=False, repr=False)
+class Encoder(Shareable):
     """An encoder with the pooling, the prompts and the longest input that its folder names.
 
     Any folder of sentence-transformers will do; one without ``modules.json`` gets the mean over all
@@ -61,23 +65,17 @@ class Encoder:
     SETTINGS = ("dtype", "normalize", "max_length")
     """Names of the arguments that vectors depend on."""
 
-    def __init__(
-        self,
-        model: str | PathLike[str],
-        *,
-        device: str | None = None,
-        dtype: str = "float32",
-        batch_size: int = 16,
-        normalize: bool | None = True,
-        max_length: int | None = None,
-    ) -> None:
-        checked("dtype", Literal["float32", "bfloat16", "float16"], dtype)
-        self.model = fspath(model)
-        self.device = device
-        self.dtype = dtype
-        self.batch_size = batch_size
-        self.normalize = normalize
-        self.max_length = max_length
+    model: str | PathLike[str]
+    _: KW_ONLY
+    device: str | None = None
+    dtype: str = "float32"
+    batch_size: int = 16
+    normalize: bool | None = True
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        checked("dtype", Dtype, self.dtype)
+        self.model = fspath(self.model)
         self._lock = threading.RLock()
 
     @property
@@ -141,13 +139,6 @@ class Encoder:
         if not getattr(model.tokenizer, "is_fast", False):
             raise HarpError(f"model {self.model} has no fast tokenizer: name another model")
         return model
-
-    def __getstate__(self) -> dict[str, Any]:
-        left_out = "_loaded", "_lock"
-        return {name: value for name, value in self.__dict__.items() if name not in left_out}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_lock": threading.RLock()})
 
 
 def _parts(folder: Path) -> list[Path]:

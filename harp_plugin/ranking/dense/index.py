@@ -19,6 +19,7 @@ from tqdm import tqdm
 from ...errors import HarpError
 from ...work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance, read_finished
 from ...work.writing import whole_file
+from ..sharing import Shareable
 from ..texts import Documents
 from .encoder import Encoder
 
@@ -36,7 +37,7 @@ _DECIMALS = 6
 """To which scores are rounded, so that the order does not depend on how a product is blocked."""
 
 
-class DenseIndex:
+class DenseIndex(Shareable):
     """The vectors of all documents, in a folder that pyterrier_dr's ``FlexIndex`` opens too.
 
     Vectors are first written in shards of 1,000 documents. A build that was stopped or killed
@@ -177,9 +178,6 @@ class DenseIndex:
         if not path.is_dir():
             return self.encoder.model
         return f"./{os.path.relpath(path.resolve(), self.folder.resolve())}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "flex"}
 
 
 def read_index(folder: Path) -> dict[str, Any]:

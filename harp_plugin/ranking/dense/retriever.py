@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ ALGORITHMS = {
 """Ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
 
 
+@dataclass(eq=False, repr=False)
 class HarpRetriever(LazyTransformer):
     """Search by an encoder: ``HarpRetriever("my-index") >> harp_rerank``.
 
@@ -55,25 +57,20 @@ class HarpRetriever(LazyTransformer):
 
     schematic = {"label": "HarpRetriever", "help_url": None}  # noqa: RUF012
 
-    def __init__(
-        self,
-        index: str | PathLike[str],
-        *,
-        algorithm: str = "exact",
-        num_results: int = 1000,
-        model: str | PathLike[str] | None = None,
-        device: str | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        checked("algorithm", str, algorithm, [*ALGORITHMS])
-        checked("num_results", Count, num_results)
-        super().__init__()
-        self.index = fspath(index)
-        self.algorithm = algorithm
-        self.num_results = num_results
-        self.model = None if model is None else fspath(model)
-        self.device = device
-        self.options = options
+    index: str | PathLike[str]
+    _: KW_ONLY
+    algorithm: str = "exact"
+    num_results: int = 1000
+    model: str | PathLike[str] | None = None
+    device: str | None = None
+    options: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked("algorithm", str, self.algorithm, [*ALGORITHMS])
+        checked("num_results", Count, self.num_results)
+        self.index = fspath(self.index)
+        self.model = None if self.model is None else fspath(self.model)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search for queries, or rerank results.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from .retriever import HarpRetriever
 __all__ = ["DenseCosine"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DenseCosine(ModelTransformer):
     """Retrieve or rerank by the cosine of an encoder: ``DenseCosine(model, dataset="irds:x")``.
 
@@ -56,31 +57,19 @@ class DenseCosine(ModelTransformer):
 
     schematic = {"label": "DenseCosine", "help_url": None}  # noqa: RUF012
 
-    def __init__(
-        self,
-        model: str | PathLike[str],
-        *,
-        dataset: Any = None,
-        index_dir: str | PathLike[str] | None = None,
-        text_field: str | Sequence[str] | None = None,
-        max_length: int | None = None,
-        num_results: int = 1000,
-        batch_size: int = 16,
-        device: str | None = None,
-        dtype: str = "float32",
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(model, text_field=text_field, dataset=dataset)
-        self.index_dir = index_dir
-        self.max_length = max_length
-        self.num_results = num_results
-        self.batch_size = batch_size
-        self.device = device
-        self.dtype = dtype
-        self.verbose = verbose
+    index_dir: str | PathLike[str] | None = None
+    max_length: int | None = None
+    num_results: int = 1000
+    batch_size: int = 16
+    device: str | None = None
+    dtype: str = "float32"
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("num_results", "batch_size", "max_length"):
             checked(name, Count | None, getattr(self, name))
-        if index_dir is not None and dataset is None:
+        if self.index_dir is not None and self.dataset is None:
             raise HarpError("index_dir needs a dataset: name the one whose documents are encoded")
         _ = self.encoder, self.texts  # so that wrong arguments are refused here
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -125,6 +125,7 @@ def term_weight(documents: int, frequency: int) -> float:
     return max(1e-6, float(np.log((documents - frequency + 0.5) / (frequency + 0.5))))
 
 
+@dataclass(eq=False, repr=False)
 class FieldedBm25(ComparedTransformer):
     """Retrieve by BM25 over fields (BM25F): ``FieldedBm25(index, {"title": 3, "text": 1})``.
 
@@ -147,22 +148,15 @@ class FieldedBm25(ComparedTransformer):
 
     schematic = {"label": "FieldedBm25", "help_url": None}  # noqa: RUF012
 
-    def __init__(
-        self,
-        index: FieldedIndex,
-        weights: Mapping[str, float] | None = None,
-        *,
-        k1: float = 0.9,
-        b: float | Mapping[str, float] = 0.4,
-        num_results: int = 1000,
-        verbose: bool = False,
-    ) -> None:
-        self.index = index
-        self.weights = weights
-        self.k1 = k1
-        self.b = b
-        self.num_results = num_results
-        self.verbose = verbose
+    index: FieldedIndex
+    weights: Mapping[str, float] | None = None
+    _: KW_ONLY
+    k1: float = 0.9
+    b: float | Mapping[str, float] = 0.4
+    num_results: int = 1000
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
         _ = self.settings  # so that wrong arguments are refused here
 
     @property

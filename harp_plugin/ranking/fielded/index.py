@@ -20,6 +20,7 @@ from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...work.artifact import Artifact, OverwriteRules, Provenance
 from ...work.provenance import package_versions
+from ..sharing import Shareable
 from ..terms import STEMMER, STOP_WORDS, terms
 
 __all__ = ["FieldedIndex", "Postings", "write_postings"]
@@ -27,7 +28,7 @@ __all__ = ["FieldedIndex", "Postings", "write_postings"]
 _ID = "doc_id"
 
 
-class FieldedIndex:
+class FieldedIndex(Shareable):
     """The terms of each field of the documents of a dataset, stemmed as `Bm25` does.
 
     The index is built when it is first read. It serves all weights, k1 and b. It is built in
@@ -114,9 +115,6 @@ class FieldedIndex:
 
     def _settings(self) -> tuple[Any, ...]:
         return self.dataset.name, self.folder, self.fields
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "postings"}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FieldedIndex) and self._settings() == other._settings()
