@@ -9,12 +9,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from ..errors import HarpError
-
 __all__ = [
     "best",
     "first_stage_order",
-    "query_texts",
     "rerank_frame",
     "result_frame",
     "with_cutoff",
@@ -43,18 +40,6 @@ def first_stage_order(frame: pd.DataFrame) -> np.ndarray:
     if "score" in frame.columns:
         return np.argsort(-frame["score"].to_numpy(), kind="stable")
     return np.arange(len(frame))
-
-
-def query_texts(frame: pd.DataFrame) -> list[str]:
-    """Read the queries of a frame.
-
-    Raises:
-        HarpError: a query is not a string; the message names its qid.
-    """
-    for qid, query in zip(frame["qid"], frame["query"], strict=True):
-        if not isinstance(query, str):
-            raise HarpError(f"the query of qid {qid} is {query!r:.40}: it must be a text")
-    return frame["query"].tolist()
 
 
 def result_frame(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,20 +22,6 @@ logger = logging.getLogger(__name__)
 
 FIRST = "first stage"
 """Name of the scores that a fusion in a pipeline takes from the stage before it."""
-
-_Arguments = ParamSpec("_Arguments")
-
-
-def _logged(learn: Callable[_Arguments, LearntWeights]) -> Callable[_Arguments, LearntWeights]:
-    """Make a function of the same signature and documentation that logs what was learnt."""
-
-    @wraps(learn)
-    def learn_and_log(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> LearntWeights:
-        learnt = learn(*args, **kwargs)
-        logger.info("%s", learnt)
-        return learnt
-
-    return learn_and_log
 
 
 class StageBefore(ComparedTransformer):
@@ -124,7 +110,12 @@ class HarpFusion(ComparedTransformer):
         systems = {first: StageBefore(), **rerankers}
         return cls(systems, weights=weights, normalization=normalization)
 
-    learn = staticmethod(_logged(learn_weights))
+    @staticmethod
+    @wraps(learn_weights)
+    def learn(*args: Any, **options: Any) -> LearntWeights:
+        learnt = learn_weights(*args, **options)
+        logger.info("%s", learnt)
+        return learnt
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Run the systems and rank the candidates of each query, best first.

@@ -7,9 +7,9 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pandas as pd
@@ -48,13 +48,14 @@ PIPELINE_PARTS: Registry[type | str] = Registry(
         "stage-before": "harp_plugin.ranking.fusion:StageBefore",
         "cutoff": "pyterrier._ops:RankCutoff",
         "bm25": "harp_plugin.ranking.bm25:Bm25",
-        "fielded-bm25": "harp_plugin.ranking.fielded:FieldedBm25",
-        "fielded-index": "harp_plugin.ranking.fielded:FieldedIndex",
-        "dense": "harp_plugin.ranking.dense:HarpRetriever",
-        "cosine": "harp_plugin.ranking.dense:DenseCosine",
+        "fielded-bm25": "harp_plugin.ranking.fielded.bm25:FieldedBm25",
+        "fielded-index": "harp_plugin.ranking.fielded.index:FieldedIndex",
+        "dense": "harp_plugin.ranking.dense.retriever:HarpRetriever",
+        "cosine": "harp_plugin.ranking.dense.transformer:DenseCosine",
     },
 )
-"""The classes of parts, or ``module:Class``, by the names that they have in a saved pipeline.
+"""The classes of parts, or the ``module:Class`` where they are defined, by the names that they have
+in a saved pipeline.
 
 Each argument of a constructor must be an attribute that is a text, a number, true or false, None, a
 saved kind, or a list or a mapping of these. ``model`` names a model, whose files are compared when
@@ -185,8 +186,9 @@ def _encoded(value: Any, folder: Path, models: dict[str, str]) -> Any:
         if bad := [name for name in value if not isinstance(name, str)]:
             raise HarpError(f"{bad[0]!r:.60} cannot be saved as a name: name it by a text")
         return {_MAPPING: [[name, _encoded(v, folder, models)] for name, v in value.items()]}
+    own = type(value), f"{type(value).__module__}:{type(value).__name__}"
     for kind, part in PIPELINE_PARTS.items():
-        if _is_of(value, part):
+        if part in own:
             return {_KIND: kind, **_arguments(value, folder, models)}
     raise HarpError(
         f"{value!r:.60} cannot be saved in a pipeline: known parts are "
@@ -221,15 +223,6 @@ def _decoded(value: Any, folder: Path, made: dict[str, Any]) -> Any:
     return made[key]
 
 
-def _is_of(value: Any, part: type | str) -> bool:
-    """Return whether a value is of a class, which is not imported for this."""
-    own = type(value)
-    if isinstance(part, type):
-        return own is part
-    module, _, name = part.partition(":")
-    return own.__name__ == name and f"{own.__module__}.".startswith(f"{module}.")
-
-
 def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, Any]:
     """Return the arguments that make an equal object, but for defaults and those of the machine."""
     written: dict[str, Any] = {}
@@ -260,11 +253,9 @@ def _made(value: dict[str, Any], folder: Path, made: dict[str, Any]) -> Any:
         return pt.Compose(*(_decoded(step, folder, made) for step in value[_STEPS]))
     arguments = {name: _decoded(v, folder, made) for name, v in value.items() if name != _KIND}
     part = PIPELINE_PARTS[value.get(_KIND, "")]
-    if isinstance(part, str):
-        module, _, name = part.partition(":")
-        part = getattr(import_module(module), name)
+    make = resolve_name(part) if isinstance(part, str) else part
     try:
-        return part(**arguments)
+        return make(**arguments)
     except TypeError as error:
         raise HarpError(
             f"part {value.get(_KIND)!r} of the pipeline cannot be made ({error}): save it again"

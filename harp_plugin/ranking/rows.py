@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,33 +72,13 @@ def score_rows(rerankers: Sequence[Reranker], frame: pd.DataFrame) -> np.ndarray
         rows_at_once = _rows_at_once([windows for _, windows in models], rerankers[0].texts)
         for batch in _batches(rerankers[0].texts, frame, rows_at_once):
             for number, (scorer, windows) in enumerate(models):
-                progress = _PartOfBar(bar, len(batch.rows))
-                pairs = _pair_scores(scorer, windows, batch, progress, keep_tokens=len(models) > 1)
+                bar_part = partial(_part_of_bar, bar, len(batch.rows))
+                pairs = _pair_scores(scorer, windows, batch, bar_part, alone=len(models) == 1)
                 scores[batch.rows, number] = pairs[batch.pair_of_row]
-                progress.finish()
     return scores
 
 
-class _TokenizedTexts:
-    """Texts, which are tokenized when they are needed and once per tokenizer."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-        self._tokens: dict[str, dict[int, np.ndarray]] = {}
-
-    def tokens(self, scorer: Scorer, indices: np.ndarray) -> list[np.ndarray]:
-        """Return the token ids of the texts at these indices.
-
-        Returns:
-            (length,) int32 for each text, whole and without special tokens.
-        """
-        tokens = self._tokens.setdefault(scorer.tokenizer_key, {})
-        missing = [index for index in indices.tolist() if index not in tokens]
-        texts = [self.texts[index] for index in missing]
-        tokens.update(zip(missing, scorer.tokenize(texts, max_length=None), strict=True))
-        return [tokens[index] for index in indices.tolist()]
-
-
+@dataclass
 class _RowBatch:
     """Rows of a frame that are scored at once: their distinct queries, documents and pairs.
 
@@ -103,15 +86,32 @@ class _RowBatch:
         rows: (rows,) indices in the frame.
         pairs: (pairs, 2) indices of query and document.
         pair_of_row: (rows,) the index of each row's pair.
+        queries: the distinct texts of queries.
+        documents: the distinct texts of documents.
     """
 
-    def __init__(
-        self, rows: np.ndarray, pairs: np.ndarray, queries: list[str], documents: list[str]
-    ) -> None:
-        self.rows = rows
-        self.queries = _TokenizedTexts(queries)
-        self.documents = _TokenizedTexts(documents)
-        self.pairs, self.pair_of_row = distinct_pairs(pairs)
+    rows: np.ndarray
+    pairs: np.ndarray
+    pair_of_row: np.ndarray
+    queries: list[str]
+    documents: list[str]
+    _tokens: dict[str, list[list[np.ndarray]]] = field(default_factory=dict)
+
+    def pair_texts(self) -> tuple[list[str], list[str]]:
+        """Return the query and the document of each pair."""
+        queries, documents = self.pairs.T.tolist()
+        return [self.queries[n] for n in queries], [self.documents[n] for n in documents]
+
+    def tokens(self, scorer: Scorer) -> list[list[np.ndarray]]:
+        """Tokenize queries and documents, whole, and once for scorers with equal tokenizers.
+
+        Returns:
+            The (length,) int32 token ids of each query, and of each document.
+        """
+        key = scorer.tokenizer_key
+        if key not in self._tokens:
+            self._tokens[key] = [scorer.tokenize(texts) for texts in (self.queries, self.documents)]
+        return self._tokens[key]
 
 
 def _pair_scores(
@@ -120,7 +120,7 @@ def _pair_scores(
     batch: _RowBatch,
     progress: Callable[..., Any],
     *,
-    keep_tokens: bool,
+    alone: bool,
 ) -> np.ndarray:
     """Score the pairs of a batch by one model, (pairs,).
 
@@ -129,27 +129,20 @@ def _pair_scores(
         windows: how it cuts long documents.
         batch: the rows.
         progress: makes the progress bar.
-        keep_tokens: whether token ids are kept for the next model.
+        alone: whether no other model reads the token ids.
     """
-    pairs = batch.pairs
     is_matching = windows.passages == "matching"
-    if is_matching or (windows.is_whole_input and not keep_tokens):
-        queries = [batch.queries.texts[number] for number in pairs[:, 0]]
-        documents = [batch.documents.texts[number] for number in pairs[:, 1]]
+    if is_matching or (windows.is_whole_input and alone):
+        queries, documents = batch.pair_texts()
         if is_matching:
             documents = list(map(query_passage, queries, documents))
         return scorer.score(queries, documents, verbose=True, progress=progress)
     score = partial(scorer.score_tokens, verbose=True, progress=progress)
-    (query_numbers, query_of_pair), (document_numbers, document_of_pair) = (
-        np.unique(side, return_inverse=True) for side in pairs.T
-    )
-    query_tokens = batch.queries.tokens(scorer, query_numbers)
-    document_tokens = batch.documents.tokens(scorer, document_numbers)
-    pairs = np.stack([query_of_pair, document_of_pair], axis=1)
+    query_tokens, document_tokens = batch.tokens(scorer)
     if windows.is_whole_input:
-        return score(query_tokens, document_tokens, pairs)
+        return score(query_tokens, document_tokens, batch.pairs)
     free_tokens = [scorer.most_document_tokens(len(query)) for query in query_tokens]
-    tokens, window_pairs, starts = _cut(windows, document_tokens, pairs, free_tokens)
+    tokens, window_pairs, starts = _cut(windows, document_tokens, batch.pairs, free_tokens)
     return windows.aggregate(score(query_tokens, tokens, window_pairs), starts)
 
 
@@ -201,9 +194,10 @@ def _batches(texts: TextSource, frame: pd.DataFrame, rows_at_once: int) -> Itera
             document_numbers, document_of_row = np.unique(document_of[rows], return_inverse=True)
             document_keys = [keys[number] for number in document_numbers]
             text_of, document_texts = distinct(texts.read(document_keys, frame))
+            pairs = np.stack([query_of_row, text_of[document_of_row]], axis=1)
             yield _RowBatch(
                 rows,
-                np.stack([query_of_row, text_of[document_of_row]], axis=1),
+                *distinct_pairs(pairs),
                 [queries[number] for number in query_numbers],
                 document_texts,
             )
@@ -215,33 +209,20 @@ def _rows_at_once(windows: Sequence[DocumentWindows], texts: TextSource) -> int:
     return sys.maxsize if texts.in_frame and len(windows) == 1 else _MANY_ROWS
 
 
-class _PartOfBar:
-    """The part of a progress bar that one model's scores of one batch of rows fill.
+@contextmanager
+def _part_of_bar(bar: Any, rows: int, *, total: int, **_: Any) -> Iterator[Any]:
+    """Stand in for the bar that a scorer makes of its own pairs or windows.
 
-    Stands in for the bar that a scorer makes of its own pairs or windows.
+    Args:
+        bar: of all rows.
+        rows: how many rows of it one model's scores of one batch fill.
+        total: how many pairs or windows are scored for them.
     """
+    start, count = bar.n, 0
 
-    def __init__(self, bar: Any, rows: int) -> None:
-        self._bar, self._rows = bar, rows
-        self._shown, self._count, self._total = 0, 0, 1
+    def update(more: int) -> None:
+        nonlocal count
+        count += more
+        bar.update(start + rows * count // total - bar.n)
 
-    def __call__(self, *, total: int, **_: Any) -> _PartOfBar:
-        self._total = max(total, 1)
-        return self
-
-    def __enter__(self) -> _PartOfBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self, count: int) -> None:
-        self._count += count
-        self._show(min(self._rows * self._count // self._total, self._rows))
-
-    def finish(self) -> None:
-        self._show(self._rows)
-
-    def _show(self, rows: int) -> None:
-        self._bar.update(rows - self._shown)
-        self._shown = rows
+    yield SimpleNamespace(update=update)

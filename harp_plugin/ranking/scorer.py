@@ -131,18 +131,11 @@ class Scorer(Shareable, ScorerSettings):
         if not len(pairs):
             return np.zeros(0, dtype=np.float32)
         uses = np.bincount(pairs[:, 0]), np.bincount(pairs[:, 1])
-
-        def texts_of(pair: int) -> tuple[str, str]:
-            query, document = pairs[pair]
-            return distinct_queries[query], distinct_documents[document]
-
         with self._lock:
             lazy = partial(LazyTokens, tokenizer=self._tokenizer, max_length=self.limit)
             read_queries = lazy(distinct_queries, uses[0]).read
             read_documents = lazy(distinct_documents, uses[1]).read
-            return self._scores(read_queries, read_documents, pairs, texts_of, progress, verbose)[
-                inverse
-            ]
+            return self._scores(read_queries, read_documents, pairs, progress, verbose)[inverse]
 
     def tokenize(self, texts: Sequence[str], *, max_length: int | None = None) -> list[np.ndarray]:
         """Return the token ids of each text, (length,) int32, without special tokens.
@@ -182,17 +175,12 @@ class Scorer(Shareable, ScorerSettings):
             return np.zeros(0, dtype=np.float32)
         scored, inverse = distinct_pairs(pairs)
 
-        def texts_of(pair: int) -> tuple[str, str]:
-            query, document = scored[pair]
-            decode = self._tokenizer.decode
-            return str(decode(queries[query][:40])), str(decode(documents[document][:40]))
-
         def read(ids: Sequence[np.ndarray], indices: np.ndarray) -> list[np.ndarray]:
             return [ids[index] for index in indices.tolist()]
 
         sides = partial(read, queries), partial(read, documents)
         with self._lock:
-            return self._scores(*sides, scored, texts_of, progress, verbose)[inverse]
+            return self._scores(*sides, scored, progress, verbose)[inverse]
 
     @cached_property
     def template(self) -> PairTemplate:
@@ -242,11 +230,10 @@ class Scorer(Shareable, ScorerSettings):
         queries: _ReadTokens,
         documents: _ReadTokens,
         pairs: np.ndarray,
-        texts_of: Callable[[int], tuple[str, str]],
         progress: Callable[..., Any],
         verbose: bool,
     ) -> np.ndarray:
-        """Score distinct pairs; ``texts_of`` returns the two texts of a pair for a message."""
+        """Score distinct pairs."""
         runner = self._runner
         _ = self._encoder  # so that the prefetching thread need not wait for this thread
         scores = np.empty(len(pairs), dtype=np.float32)
@@ -259,7 +246,10 @@ class Scorer(Shareable, ScorerSettings):
             for indices, batch_scores in results:
                 scores[indices] = batch_scores
                 bar.update(len(indices))
-        self._check_finite(scores, texts_of)
+        wrong = np.flatnonzero(~np.isfinite(scores))
+        if len(wrong):
+            query, document = pairs[wrong[:1]].T
+            self._refuse(scores, wrong, queries(query), documents(document))
         self._warn_of_ties(scores, pairs[:, 0])
         return scores
 
@@ -301,15 +291,14 @@ class Scorer(Shareable, ScorerSettings):
     def _tokenizer(self) -> PreTrainedTokenizerBase:
         return load_tokenizer(fspath(self.model))
 
-    def _check_finite(self, scores: np.ndarray, texts_of: Callable[[int], tuple[str, str]]) -> None:
-        wrong = np.flatnonzero(~np.isfinite(scores))
-        if len(wrong):
-            query, document = texts_of(int(wrong[0]))
-            raise HarpError(
-                f"model {self.model} gives {scores[wrong[0]]} for {len(wrong)} of {len(scores)}"
-                f" pairs: first for query {query[:40]!r} and document {document[:40]!r}:"
-                " try dtype float32, or another checkpoint"
-            )
+    def _refuse(self, scores: np.ndarray, wrong: np.ndarray, *first: list[np.ndarray]) -> None:
+        """Refuse scores that are no finite numbers; ``first`` has token ids of the first pair."""
+        query, document = (str(self._tokenizer.decode(ids[:40]))[:40] for [ids] in first)
+        raise HarpError(
+            f"model {self.model} gives {scores[wrong[0]]} for {len(wrong)} of {len(scores)}"
+            f" pairs: first for query {query!r} and document {document!r}:"
+            " try dtype float32, or another checkpoint"
+        )
 
     def _warn_of_ties(self, scores: np.ndarray, queries: np.ndarray) -> None:
         order = np.lexsort((scores, queries))

@@ -134,7 +134,7 @@ TextSource = FrameTexts | DatasetTexts
 
 
 def column_texts(frame: pd.DataFrame, column: str) -> list[str]:
-    """Read the texts in a column of a frame.
+    """Read the texts in a column of queries or of results.
 
     Raises:
         HarpError: a value is not a string; the message names its qid and docno.
@@ -142,9 +142,9 @@ def column_texts(frame: pd.DataFrame, column: str) -> list[str]:
     texts = frame[column].tolist()
     for row, text in enumerate(texts):
         if not isinstance(text, str):
-            qid, docno = frame["qid"].iloc[row], frame["docno"].iloc[row]
+            ids = [f"{name} {frame[name].iloc[row]}" for name in ("qid", "docno") if name in frame]
             raise HarpError(
-                f"no text in column {column!r} of qid {qid}, docno {docno}: it holds {text!r:.40};"
+                f"no text in column {column!r} of {', '.join(ids)}: it holds {text!r:.40};"
                 " load texts with dataset.text_loader(), or name the dataset"
             )
     return texts

@@ -15,7 +15,8 @@ import pyterrier as pt
 from ...errors import HarpError
 from ...options import Count, checked
 from ..base import LazyTransformer
-from ..frames import query_texts, rerank_frame, result_frame, with_cutoff
+from ..frames import rerank_frame, result_frame, with_cutoff
+from ..texts import column_texts
 from ..tokens import distinct
 from .encoder import Encoder
 from .index import open_flex_index, ordered, read_index, row_scores
@@ -93,7 +94,7 @@ class HarpRetriever(LazyTransformer):
             return result_frame(inp, []) if v.mode == "retrieve" else rerank_frame(inp, np.zeros(0))
         with self._lock:
             flex, encoder, retriever = self._open()
-            query_of, queries = distinct(query_texts(inp))
+            query_of, queries = distinct(column_texts(inp, "query"))
             vectors = encoder.queries(queries)[query_of]
             if v.mode == "retrieve":
                 results = retriever(inp.assign(query_vec=pd.Series(list(vectors), inp.index)))

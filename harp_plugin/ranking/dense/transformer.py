@@ -15,7 +15,8 @@ from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...options import Count, checked
 from ..base import ModelTransformer
-from ..frames import query_texts, rerank_frame, result_frame, with_cutoff
+from ..frames import rerank_frame, result_frame, with_cutoff
+from ..texts import column_texts
 from ..tokens import distinct
 from .encoder import Encoder
 from .index import DenseIndex, row_scores
@@ -137,7 +138,7 @@ class DenseCosine(ModelTransformer):
 
     def _score(self, frame: pd.DataFrame) -> np.ndarray:
         """(rows,) the score of each row, by texts that are encoded now."""
-        query_of, queries = distinct(query_texts(frame))
+        query_of, queries = distinct(column_texts(frame, "query"))
         document_of, keys = self.texts.documents(frame)
         documents = self.encoder.documents(self.texts.read(keys, frame))
         return row_scores(self.encoder.queries(queries)[query_of], documents[document_of])

@@ -13,8 +13,9 @@ import pyterrier as pt
 from ...errors import HarpError
 from ...options import Count, Fraction, Interval, checked
 from ..base import ComparedTransformer
-from ..frames import best, query_texts, result_frame, with_cutoff
+from ..frames import best, result_frame, with_cutoff
 from ..terms import query_terms
+from ..texts import column_texts
 from .index import FieldedIndex
 
 __all__ = ["FieldSettings", "FieldedBm25", "term_weight"]
@@ -179,7 +180,7 @@ class FieldedBm25(ComparedTransformer):
             HarpError: a query is not a string; the message names its qid.
         """
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
-        settings, queries = self.settings, query_texts(inp)
+        settings, queries = self.settings, column_texts(inp, "query")
         bar = pt.tqdm(queries, desc="FieldedBm25", unit="query", disable=not self.verbose)
         return result_frame(inp, [self._search(query, settings) for query in bar])
 

@@ -12,9 +12,10 @@ import pandas as pd
 from tqdm import tqdm
 
 from ...errors import HarpError
-from ..frames import best, query_texts
+from ..frames import best
 from ..ranking_measures import parse_measure
 from ..terms import query_terms
+from ..texts import column_texts
 from .bm25 import FieldSettings, term_weight
 from .index import FieldedIndex
 
@@ -150,7 +151,7 @@ class _Rankings:
         self._terms: list[int] = []
         self.qids: list[str] = []
         self._ends, self._documents = [0], []
-        for qid, query in zip(topics["qid"], query_texts(topics), strict=True):
+        for qid, query in zip(topics["qid"], column_texts(topics, "query"), strict=True):
             parts = [self._postings.of_term(term, self._fields) for term in query_terms(query)]
             parts = [(numbers, of_fields) for numbers, of_fields in parts if len(numbers)]
             if not parts:

@@ -210,7 +210,7 @@ def test_without_an_index_there_is_no_search(tiny_bert):
 
 @pytest.mark.parametrize("query", [None, 3])
 def test_a_query_that_is_no_text_names_its_row(cosine, query):
-    with pytest.raises(HarpError, match="the query of qid 7 is"):
+    with pytest.raises(HarpError, match="column .query. of qid 7: it holds"):
         cosine()(pd.DataFrame({"qid": ["7"], "query": [query]}, dtype=object))
 
 
