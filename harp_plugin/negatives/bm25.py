@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +80,8 @@ def _options(request: BuildRequest) -> StageOptions:
 
 
 def _check(request: BuildRequest) -> None:
-    if find_spec("pyterrier_pisa") is None:
-        raise HarpError(
-            "BM25 needs the package pyterrier-pisa, which is not installed: "
-            "run `pip install 'harp-plugin[pyterrier]'`"
-        )
+    """See that PISA is installed, before anything is computed."""
+    import pyterrier_pisa  # noqa: F401
 
 
 def _retrieve(stage: Stage, request: BuildRequest) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _index(request: BuildRequest) -> DenseIndex:
 
 
 def _remove_index(request: BuildRequest) -> None:
-    _index(request).remove()
+    _index(request).artifact.clear()
 
 
 def _encoder(request: BuildRequest, device: str | None = None) -> Encoder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -39,15 +38,12 @@ class ComparedTransformer(pt.Transformer):
         return hash((type(self).__name__, self._comparison_key()))
 
     def __repr__(self) -> str:
-        parameters = [
-            parameter
-            for parameter in inspect.signature(type(self)).parameters.values()
-            if hasattr(self, parameter.name)  # unlike *args of a class without arguments
-        ]
+        attributes = pt.inspect.transformer_attributes(self, strict=False)
         named = [
-            f"{p.name}={getattr(self, p.name)!r}" if number else repr(getattr(self, p.name))
-            for number, p in enumerate(parameters)
-            if number == 0 or getattr(self, p.name) != p.default
+            f"{each.name}={each.value!r}" if number else repr(each.value)
+            for number, each in enumerate(attributes)
+            if each.value is not each.MISSING
+            and (number == 0 or each.value != each.init_default_value)
         ]
         return f"{type(self).__name__}({', '.join(named)})"
 

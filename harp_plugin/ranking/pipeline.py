@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import os
@@ -183,9 +182,7 @@ def _encoded(value: Any, folder: Path, models: dict[str, str]) -> Any:
     if isinstance(value, list | tuple):
         return [_encoded(entry, folder, models) for entry in value]
     if isinstance(value, Mapping):
-        if bad := [name for name in value if not isinstance(name, str)]:
-            raise HarpError(f"{bad[0]!r:.60} cannot be saved as a name: name it by a text")
-        return {_MAPPING: [[name, _encoded(v, folder, models)] for name, v in value.items()]}
+        return {_MAPPING: [_encoded(pair, folder, models) for pair in value.items()]}
     own = type(value), f"{type(value).__module__}:{type(value).__name__}"
     for kind, part in PIPELINE_PARTS.items():
         if part in own:
@@ -226,11 +223,10 @@ def _decoded(value: Any, folder: Path, made: dict[str, Any]) -> Any:
 def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, Any]:
     """Return the arguments that make an equal object, but for defaults and those of the machine."""
     written: dict[str, Any] = {}
-    for name, parameter in inspect.signature(type(value)).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        argument = getattr(value, name)
-        if name in _OF_MACHINES or argument is None or argument is parameter.default:
+    for attribute in pt.inspect.transformer_attributes(value, strict=False):
+        name, argument = attribute.name, attribute.value
+        unsaid = None, attribute.init_default_value, attribute.MISSING
+        if name in _OF_MACHINES or any(argument is each for each in unsaid):
             continue
         is_path = isinstance(argument, str | PathLike) and Path(argument).exists()
         if name in _DATASETS:

@@ -141,7 +141,7 @@ def _pair_scores(
     query_tokens, document_tokens = batch.tokens(scorer)
     if windows.is_whole_input:
         return score(query_tokens, document_tokens, batch.pairs)
-    free_tokens = [scorer.most_document_tokens(len(query)) for query in query_tokens]
+    free_tokens = [scorer.encoder.most_document_tokens(len(query)) for query in query_tokens]
     tokens, window_pairs, starts = _cut(windows, document_tokens, batch.pairs, free_tokens)
     return windows.aggregate(score(query_tokens, tokens, window_pairs), starts)
 

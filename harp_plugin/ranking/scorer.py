@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -33,9 +32,6 @@ _LONGEST_PAIR = 65536
 """Most tokens of a pair if neither model nor tokenizer sets a limit."""
 _SORTED_PAIRS = 16384
 _PREFETCHED_BATCHES = 4
-_MANY_TIES = 0.01
-
-logger = logging.getLogger(__name__)
 
 
 _ReadTokens = Callable[[np.ndarray], list[np.ndarray]]
@@ -183,12 +179,6 @@ class Scorer(Shareable, ScorerSettings):
             return self._scores(*sides, scored, progress, verbose)[inverse]
 
     @cached_property
-    def template(self) -> PairTemplate:
-        """The special tokens around a pair."""
-        with self._lock:
-            return PairTemplate.from_tokenizer(self._tokenizer)
-
-    @cached_property
     def limit(self) -> int:
         """The most tokens of a pair, special tokens included."""
         with self._lock:
@@ -196,19 +186,16 @@ class Scorer(Shareable, ScorerSettings):
         longest = min(limit for limit in limits if limit is not None)
         if self.max_length is None:
             return longest
-        shortest = self.template.length + 2
+        shortest = PairTemplate.from_tokenizer(self._tokenizer).length + 2
         if not shortest <= self.max_length <= longest:
             raise HarpError(
                 f"max_length is {self.max_length}: {self.model} takes {shortest} to {longest}"
             )
         return self.max_length
 
-    def most_document_tokens(self, query_tokens: int) -> int:
-        """Return how many tokens of a long document fit next to a query of ``query_tokens``."""
-        return self._encoder.most_document_tokens(query_tokens)
-
     @cached_property
-    def _encoder(self) -> PairEncoder:
+    def encoder(self) -> PairEncoder:
+        """Makes the token ids of pairs."""
         with self._lock:
             return PairEncoder(self._tokenizer, self.limit)
 
@@ -235,7 +222,7 @@ class Scorer(Shareable, ScorerSettings):
     ) -> np.ndarray:
         """Score distinct pairs."""
         runner = self._runner
-        _ = self._encoder  # so that the prefetching thread need not wait for this thread
+        _ = self.encoder  # so that the prefetching thread need not wait for this thread
         scores = np.empty(len(pairs), dtype=np.float32)
         with (
             closing(self._batches(queries, documents, pairs, runner)) as source,
@@ -250,7 +237,6 @@ class Scorer(Shareable, ScorerSettings):
         if len(wrong):
             query, document = pairs[wrong[:1]].T
             self._refuse(scores, wrong, queries(query), documents(document))
-        self._warn_of_ties(scores, pairs[:, 0])
         return scores
 
     def _batches(
@@ -263,7 +249,7 @@ class Scorer(Shareable, ScorerSettings):
         """Yield batches of pairs of similar length, with the indices of the pairs."""
         for start in range(0, len(pairs), _SORTED_PAIRS):
             query_indices, document_indices = pairs[start : start + _SORTED_PAIRS].T
-            part = self._encoder.pairs(queries(query_indices), documents(document_indices))
+            part = self.encoder.pairs(queries(query_indices), documents(document_indices))
             for indices in part.batches(runner.batch_tokens):
                 yield start + indices, part.packed(indices)
 
@@ -299,17 +285,6 @@ class Scorer(Shareable, ScorerSettings):
             f" pairs: first for query {query!r} and document {document!r}:"
             " try dtype float32, or another checkpoint"
         )
-
-    def _warn_of_ties(self, scores: np.ndarray, queries: np.ndarray) -> None:
-        order = np.lexsort((scores, queries))
-        equal = (np.diff(scores[order]) == 0) & (np.diff(queries[order]) == 0)
-        ties = int(equal.sum())
-        if self.dtype != "float32" and ties > _MANY_TIES * len(scores):
-            logger.warning(
-                "%d of %d pairs have the same score in %s as another pair of their query: the first"
-                " stage breaks such ties; float32 makes fewer",
-                *(ties, len(scores), self.dtype),
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_workers": None}

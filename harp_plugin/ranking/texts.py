@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from ..collections.dataset import Dataset
 from ..errors import HarpError
 from .tokens import distinct
 
-__all__ = ["DatasetTexts", "Documents", "FrameTexts", "TextSource", "column_texts"]
+__all__ = ["DatasetTexts", "Documents", "FrameTexts", "TextSource", "check_docnos", "column_texts"]
 
 
 class Documents(Protocol):
@@ -148,3 +149,17 @@ def column_texts(frame: pd.DataFrame, column: str) -> list[str]:
                 " load texts with dataset.text_loader(), or name the dataset"
             )
     return texts
+
+
+def check_docnos(docnos: Sequence[str]) -> None:
+    """Check that docnos are distinct, not empty, and without white space.
+
+    Raises:
+        HarpError: one is not; the message names it.
+    """
+    for docno in docnos:
+        if not docno or any(map(str.isspace, docno)):
+            raise HarpError(f"docno {docno!r} is empty or holds white space: rename it")
+    if len(set(docnos)) < len(docnos):
+        [(docno, _)] = Counter(docnos).most_common(1)
+        raise HarpError(f"docno {docno!r} is a duplicate: give each document its own")

@@ -7,6 +7,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import repeat, takewhile
 from typing import Any, TypeVar
 
@@ -21,39 +22,34 @@ _Given = TypeVar("_Given")
 _Item = TypeVar("_Item")
 
 
+@dataclass
 class LazyTokens:
     """Token ids of texts, which are tokenized when they are first read.
 
     Args:
         texts: n texts.
-        uses: how often each text will be read, (n,); then its ids are removed from memory.
+        uses: how often each text will still be read, (n,), counted down here; then its ids are
+            removed from memory.
         tokenizer: a fast tokenizer.
         max_length: most tokens of a text.
     """
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        uses: np.ndarray,
-        tokenizer: PreTrainedTokenizerBase,
-        max_length: int,
-    ) -> None:
-        self._texts = texts
-        self._uses = uses.copy()
-        self._tokenizer = tokenizer
-        self._max_length = max_length
-        self._ids: dict[int, np.ndarray] = {}
+    texts: Sequence[str]
+    uses: np.ndarray
+    tokenizer: PreTrainedTokenizerBase
+    max_length: int
+    _ids: dict[int, np.ndarray] = field(default_factory=dict)
 
     def read(self, indices: np.ndarray) -> list[np.ndarray]:
         """Return the token ids of the texts at these indices, (m,), which may repeat."""
         needed, counts = np.unique(indices, return_counts=True)
         missing = [index for index in needed.tolist() if index not in self._ids]
-        texts = [self._texts[index] for index in missing]
-        missing_ids = tokenize(texts, self._tokenizer, self._max_length)
+        texts = [self.texts[index] for index in missing]
+        missing_ids = tokenize(texts, self.tokenizer, self.max_length)
         self._ids.update(zip(missing, missing_ids, strict=True))
         ids = [self._ids[index] for index in indices.tolist()]
-        self._uses[needed] -= counts
-        for index in needed[self._uses[needed] == 0].tolist():
+        self.uses[needed] -= counts
+        for index in needed[self.uses[needed] == 0].tolist():
             del self._ids[index]
         return ids
 

@@ -1,6 +1,5 @@
 """What makes the scorer fast changes no score: packing, precision, threads, memory, processes."""
 
-import logging
 import os
 import signal
 import subprocess
@@ -60,18 +59,6 @@ def test_low_precision_ranks_almost_alike(reranker, dtype):
     assert rough.dtype == np.float32 and (rough != exact).any()
     assert np.corrcoef(exact, rough)[0, 1] > 0.98
     assert len(np.unique(rough)) > 0.9 * len(np.unique(exact)), "the head is applied in float32"
-
-
-def test_many_ties_are_told(tiny_bert, tmp_path, caplog):
-    model = AutoModelForSequenceClassification.from_pretrained(tiny_bert)
-    model.classifier.weight.data.zero_()
-    model.save_pretrained(tmp_path)
-    AutoTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
-    with caplog.at_level(logging.WARNING):
-        Scorer(tmp_path, dtype="bfloat16").score(["q"] * 5 + ["other"], list("abcdea"))
-    assert (
-        "4 of 6 pairs have the same score in bfloat16 as another pair of their query" in caplog.text
-    )
 
 
 def test_a_model_in_memory_is_read_anew_and_left_as_it_was(reranker):
@@ -172,9 +159,9 @@ def test_tokens_give_the_scores_of_texts(reranker):
     found = scorer.score_tokens(scorer.tokenize(queries), scorer.tokenize(documents), pairs)
     np.testing.assert_allclose(found, expected[::-1], atol=1e-6)
     assert scorer.score_tokens([], [], np.zeros((0, 2), dtype=np.int64)).shape == (0,)
-    assert scorer.most_document_tokens(4) == 48 - scorer.template.length - 4
-    room = 48 - scorer.template.length
-    assert scorer.most_document_tokens(99) == room - room // 2
+    assert scorer.encoder.most_document_tokens(4) == 48 - scorer.encoder.template.length - 4
+    room = 48 - scorer.encoder.template.length
+    assert scorer.encoder.most_document_tokens(99) == room - room // 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ class Encoder(Shareable):
     SETTINGS = ("dtype", "normalize", "max_length")
     """Names of the arguments that vectors depend on."""
 
-    model: str | PathLike[str]
+    model: str
     _: KW_ONLY
     device: str | None = None
     dtype: str = "float32"
@@ -122,13 +122,8 @@ class Encoder(Shareable):
             return LibraryVectors(self._load(device), self.batch_size, *options)
 
     def _load(self, device: torch.device) -> SentenceTransformer:
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise HarpError(
-                f"sentence-transformers cannot be imported ({error}): run `pip install "
-                "'harp-plugin[dense]'`"
-            ) from error
+        from sentence_transformers import SentenceTransformer
+
         with without_notices(), model_errors(self.model, "sentence-transformers encoder"):
             model = SentenceTransformer(
                 resolve_model(self.model),

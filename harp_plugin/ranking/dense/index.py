@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -20,7 +19,7 @@ from ...errors import HarpError
 from ...work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance, read_finished
 from ...work.writing import whole_file
 from ..sharing import Shareable
-from ..texts import Documents
+from ..texts import Documents, check_docnos
 from .encoder import Encoder
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ _DECIMALS = 6
 """To which scores are rounded, so that the order does not depend on how a product is blocked."""
 
 
+@dataclass(eq=False, repr=False)
 class DenseIndex(Shareable):
     """The vectors of all documents, in a folder that pyterrier_dr's ``FlexIndex`` opens too.
 
@@ -55,27 +55,22 @@ class DenseIndex(Shareable):
         world: how many hosts share the folder.
     """
 
-    def __init__(
-        self,
-        documents: Documents,
-        folder: Path,
-        encoder: Encoder,
-        *,
-        rules: OverwriteRules | None = None,
-        quiet: bool = True,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        self.documents = documents
-        self.encoder = encoder
-        self.quiet = quiet
-        self.rank = rank
-        self.world = world
-        settings = {**documents.documents_identity, **encoder.settings}
-        provenance = Provenance(settings, encoder.versions, {"model": encoder.fingerprint})
-        self.folder = folder if rules else folder / f"dense-{provenance.key}"
-        rules = rules or OverwriteRules(overwrite=True)
-        self._artifact = Artifact(self.folder, _KIND, provenance, rules, own=_OWN)
+    documents: Documents
+    folder: Path
+    encoder: Encoder
+    _: KW_ONLY
+    rules: OverwriteRules | None = None
+    quiet: bool = True
+    rank: int = 0
+    world: int = 1
+
+    def __post_init__(self) -> None:
+        settings = {**self.documents.documents_identity, **self.encoder.settings}
+        inputs = {"model": self.encoder.fingerprint}
+        provenance = Provenance(settings, self.encoder.versions, inputs)
+        self.folder = self.folder if self.rules else self.folder / f"dense-{provenance.key}"
+        rules = self.rules or OverwriteRules(overwrite=True)
+        self.artifact = Artifact(self.folder, _KIND, provenance, rules, own=_OWN)
 
     @cached_property
     def flex(self) -> FlexIndex:
@@ -96,29 +91,20 @@ class DenseIndex(Shareable):
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
         with lock:
-            if self._artifact.is_finished():
+            if self.artifact.is_finished():
                 return False
-            self._artifact.start()
+            self.artifact.start()
         docnos = self._encode()
         with lock:
             shards = [self._shard(n) for n in range(-(-len(docnos) // _DOCUMENTS_PER_SHARD))]
-            is_made = not self._artifact.is_finished() and all(path.exists() for path in shards)
+            is_made = not self.artifact.is_finished() and all(path.exists() for path in shards)
             if is_made:
                 self._write_flex(docnos, shards)
-                self._artifact.commit(_FLEX_FILES, encoder=self._encoder_path)
-            if self._artifact.is_finished():
+                self.artifact.commit(_FLEX_FILES, encoder=self._encoder_path)
+            if self.artifact.is_finished():
                 for path in self.folder.glob("vectors-*"):
                     path.unlink()
         return is_made
-
-    def remove(self) -> None:
-        """Remove the index, finished or not.
-
-        Raises:
-            HarpError: the folder holds files that harp did not write.
-        """
-        if self.folder.exists():
-            self._artifact.clear()
 
     def search(self, queries: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Compare queries with all documents.
@@ -153,7 +139,9 @@ class DenseIndex(Shareable):
                     with whole_file(path) as temporary, temporary.open("wb") as file:
                         np.save(file, vectors)
                 bar.update(len(part))
-        _check(docnos, self.documents.name)
+        if not docnos:
+            raise HarpError(f"{self.documents.name} has no documents: name another dataset")
+        check_docnos(docnos)
         return docnos
 
     def _write_flex(self, docnos: list[str], shards: list[Path]) -> None:
@@ -198,17 +186,9 @@ def read_index(folder: Path) -> dict[str, Any]:
 
 
 def open_flex_index(folder: Path) -> FlexIndex:
-    """Open an index of pyterrier_dr, or name the folder of one that is to be made.
+    """Open an index of pyterrier_dr, or name the folder of one that is to be made."""
+    from pyterrier_dr import FlexIndex
 
-    Raises:
-        HarpError: pyterrier_dr is not installed.
-    """
-    try:
-        from pyterrier_dr import FlexIndex
-    except ImportError as error:
-        raise HarpError(
-            f"pyterrier_dr cannot be imported ({error}): run `pip install 'harp-plugin[dense]'`"
-        ) from error
     return FlexIndex(str(folder), verbose=False)
 
 
@@ -221,21 +201,8 @@ def ordered(results: pd.DataFrame) -> pd.DataFrame:
     """Order equal scores by docno, and the queries as they were asked."""
     numbers = {qid: number for number, qid in enumerate(dict.fromkeys(results["qid"]))}
     score = results["score"].astype(np.float64).round(_DECIMALS)
-    keys = pd.DataFrame(
-        {"query": results["qid"].map(numbers), "score": -score, "docno": results["docno"]}
-    )
-    order = keys.sort_values(["query", "score", "docno"]).index
-    result = results.assign(score=score).loc[order].reset_index(drop=True)
+    result = results.assign(score=score, _query=results["qid"].map(numbers))
+    order, is_ascending = ["_query", "score", "docno"], [True, False, True]
+    result = result.sort_values(order, ascending=is_ascending, ignore_index=True)
     rank = result.groupby("qid", sort=False).cumcount()
-    return result.assign(rank=rank.astype(np.int64))
-
-
-def _check(docnos: Sequence[str], name: Any) -> None:
-    if not docnos:
-        raise HarpError(f"{name} has no documents: name another dataset")
-    for docno in docnos:
-        if not docno or any(map(str.isspace, docno)):
-            raise HarpError(f"docno {docno!r} is empty or holds white space: rename it")
-    if len(set(docnos)) < len(docnos):
-        [(docno, _)] = Counter(docnos).most_common(1)
-        raise HarpError(f"docno {docno!r} is a duplicate: give each document its own")
+    return result.drop(columns="_query").assign(rank=rank.astype(np.int64))

@@ -136,7 +136,7 @@ class HarpRetriever(LazyTransformer):
     def _load(self) -> tuple[Any, Encoder, Any]:
         record = read_index(Path(self.index))
         options = {name: record["settings"][name] for name in Encoder.SETTINGS}
-        encoder = Encoder(self.model or record["encoder"], device=self.device, **options)
+        encoder = Encoder(fspath(self.model or record["encoder"]), device=self.device, **options)
         if encoder.fingerprint != record["inputs"]["model"]:
             raise HarpError(
                 f"{encoder.model} is not the encoder that made {self.index}, or was changed since: "

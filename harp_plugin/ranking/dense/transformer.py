@@ -109,7 +109,7 @@ class DenseCosine(ModelTransformer):
         names = "device", "dtype", "batch_size", "max_length"
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         key = self.model, *options.values()
-        return self._make_once("encoder", key, lambda: Encoder(self.model, **options))
+        return self._make_once("encoder", key, lambda: Encoder(fspath(self.model), **options))
 
     @property
     def index(self) -> DenseIndex:

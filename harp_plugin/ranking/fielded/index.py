@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from ...work.artifact import Artifact, OverwriteRules, Provenance
 from ...work.provenance import package_versions
 from ..sharing import Shareable
 from ..terms import STEMMER, STOP_WORDS, terms
+from ..texts import check_docnos
 
 __all__ = ["FieldedIndex", "Postings", "write_postings"]
 
@@ -215,7 +214,9 @@ def write_postings(
                 columns.append(numbers.setdefault(word, len(numbers)))
                 counts.append(count)
             ends.append(len(columns))
-    order, words = _order(docnos), sorted(numbers)
+    check_docnos(docnos)
+    order = np.array(sorted(range(len(docnos)), key=docnos.__getitem__), dtype=np.int64)
+    words = sorted(numbers)
     rank = np.empty(len(words), np.int32)
     rank[[numbers[word] for word in words]] = np.arange(len(words), dtype=np.int32)
     parts = np.asarray(counts), rank[np.asarray(columns, dtype=np.int32)], np.asarray(ends)
@@ -227,17 +228,6 @@ def write_postings(
     for field in range(fields):
         of_field = matrix[field::fields][order].T.tocsr()
         save_npz(folder / f"counts-{field}.npz", of_field, compressed=False)
-
-
-def _order(docnos: Sequence[str]) -> np.ndarray:
-    for docno in docnos:
-        if not docno or re.search(r"\s", docno):
-            raise HarpError(f"docno {docno!r} is empty or holds white space: rename it")
-    order = np.array(sorted(range(len(docnos)), key=docnos.__getitem__), dtype=np.int64)
-    for first, second in pairwise(order):
-        if docnos[first] == docnos[second]:
-            raise HarpError(f"docno {docnos[first]!r} is a duplicate: give each document its own")
-    return order
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

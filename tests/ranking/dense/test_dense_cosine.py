@@ -177,11 +177,11 @@ def test_vectors_without_a_record_are_unfinished_and_others_are_left(index):
     (made.folder / "manifest.json").unlink()
     index("index").make()
     assert files(made) == expected
-    made.remove()
+    made.artifact.clear()
     assert not made.folder.exists()
     made.folder.mkdir(parents=True)
     (made.folder / "mine").write_text("a person's")
-    for attempt in (made.make, made.remove):
+    for attempt in (made.make, made.artifact.clear):
         with pytest.raises(HarpError, match="harp did not write"):
             attempt()
     assert (made.folder / "mine").exists()
@@ -210,7 +210,7 @@ def test_without_an_index_there_is_no_search(tiny_bert):
 
 @pytest.mark.parametrize("query", [None, 3])
 def test_a_query_that_is_no_text_names_its_row(cosine, query):
-    with pytest.raises(HarpError, match="column .query. of qid 7: it holds"):
+    with pytest.raises(HarpError, match="column 'query' of qid 7: it holds"):
         cosine()(pd.DataFrame({"qid": ["7"], "query": [query]}, dtype=object))
 
 

@@ -56,7 +56,7 @@ def test_a_missing_column_is_told_by_pyterrier(index):
 
 @pytest.mark.parametrize("query", [None, float("nan"), 3, ["apple"]])
 def test_a_query_that_is_no_text_names_its_row(index, query):
-    with pytest.raises(HarpError, match=r"column .query. of qid 7: it holds"):
+    with pytest.raises(HarpError, match="column 'query' of qid 7: it holds"):
         FieldedBm25(index)(pd.DataFrame({"qid": ["7"], "query": [query]}, dtype=object))
 
 
