@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborNode
 
 from ..markup import LinkedText
 from ..word_lists import NAMES
+from .document import walk
 from .lines import LineWriter, WordCount
 from .rules import Attributes, HtmlRules
 
@@ -51,7 +52,7 @@ class _Table:
 
 
 class BlockWriter:
-    """Walks an HTML tree without recursion and writes its blocks.
+    """Walks an HTML tree and writes its blocks.
 
     Args:
         rules: the rules for this kind of HTML.
@@ -79,24 +80,12 @@ class BlockWriter:
 
     def walk(self, root: LexborNode) -> list[Block]:
         """Write the blocks below an element and return them."""
-        leaving: list[tuple[int, Callable[[], None]]] = []
-        node, depth = root.child, 0
-        while node is not None:
-            leave = self._enter(node, node.tag or "-")
-            if leave is not None:
-                leaving.append((depth, leave))
-            following = node.child
-            if following is not None:
-                depth += 1
-            while following is None and node is not None:
-                if leaving and leaving[-1][0] == depth:
-                    leaving.pop()[1]()
-                following = node.next
-                if following is None:
-                    if not depth:
-                        break
-                    node, depth = node.parent, depth - 1
-            node = following
+        leaving: list[Callable[[], None] | None] = []
+        for node, is_start in walk(root):
+            if is_start:
+                leaving.append(self._enter(node, node.tag or "-"))
+            elif (leave := leaving.pop()) is not None:
+                leave()
         self._end_line()
         self._mark_blocks()
         return self.blocks

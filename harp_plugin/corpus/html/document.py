@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
@@ -11,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from ..pages import Dropped
 from ..word_lists import NAMES
 
-__all__ = ["LONG_PAGE", "MAX_PAGE", "Document", "decode", "read_document"]
+__all__ = ["LONG_PAGE", "MAX_PAGE", "Document", "decode", "read_document", "walk"]
 
 MAX_PAGE = 8 << 20
 """The size of the longest HTML that is parsed, in bytes."""
@@ -110,6 +111,24 @@ def _read_head(document: Document, node: LexborNode) -> None:
             document.refresh = match[2].strip() if int(match[1]) <= _MAX_REFRESH else None
         elif name == "content-language" and (match := _LANGUAGE.match(content or "")):
             document.language = document.language or match[1].lower()
+
+
+def walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
+    """Give the start and the end of each node below an element, without recursion."""
+    path: list[LexborNode] = []
+    node = root.child
+    while node is not None:
+        yield node, True
+        child = node.child
+        if child is not None:
+            path.append(node)
+            node = child
+            continue
+        yield node, False
+        while node.next is None and path:
+            node = path.pop()
+            yield node, False
+        node = node.next
 
 
 def _is_overfull(text: str) -> bool:

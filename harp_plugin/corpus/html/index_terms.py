@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from selectolax.lexbor import LexborNode
 
 from ..pages import Dropped, IndexTerm
-from .document import Document
+from .document import Document, walk
 from .rules import Attributes
 
 __all__ = ["NO_TARGET", "index_terms", "is_index"]
@@ -96,7 +96,7 @@ def _classes(attributes: Attributes) -> list[str]:
 def _indexes(root: LexborNode) -> Iterator[LexborNode]:
     """Give the elements that may hold an index and stand in no other such element."""
     outer: LexborNode | None = None
-    for node, is_start in _walk(root):
+    for node, is_start in walk(root):
         if outer is None and is_start and is_index(node.tag or "-", node.attributes):
             outer = node
             yield node
@@ -119,7 +119,7 @@ def _list_entries(root: LexborNode) -> Iterator[tuple[str, str]]:
     link_class = "indexterm" if root.tag == "div" else None
     entries: list[_Entry] = []
     level = 0
-    for node, is_start in _walk(root):
+    for node, is_start in walk(root):
         tag = node.tag or "-"
         if tag in _LISTS:
             level += 1 if is_start else -1
@@ -155,24 +155,6 @@ def _references(entries: list[_Entry]) -> Iterator[tuple[str, str]]:
         for reference in entries[-1].references:
             yield term, reference
     entries.pop()
-
-
-def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Give the start and the end of each node below an element, without recursion."""
-    path: list[LexborNode] = []
-    node = root.child
-    while node is not None:
-        yield node, True
-        child = node.child
-        if child is not None:
-            path.append(node)
-            node = child
-            continue
-        yield node, False
-        while node.next is None and path:
-            node = path.pop()
-            yield node, False
-        node = node.next
 
 
 def _folded(text: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from ..html import (
     LONG_PAGE,
     MAX_PAGE,
-    Document,
     WebRules,
     decode,
     index_terms,
@@ -46,7 +46,9 @@ def looks_like_html(head: bytes) -> bool:
     return (_XHTML if is_xml else _HTML).match(head, start) is not None
 
 
-def page_items(document: Document, address: FileAddress | WebAddress) -> Iterator[Item]:
+def page_items(
+    html: str, address_of: Callable[[str | None], FileAddress | WebAddress]
+) -> Iterator[Item]:
     """Give the page at an address, the redirect from its canonical address, and index terms.
 
     The terms are those of an index on the page (DocBook, Sphinx, Texinfo), which is navigation.
@@ -55,9 +57,14 @@ def page_items(document: Document, address: FileAddress | WebAddress) -> Iterato
     boilerplate leave no text of a page of 50 words or more, these names are ignored.
 
     Args:
-        document: the parsed page.
-        address: its address.
+        html: the text of the page.
+        address_of: makes its address of the ``href`` of its ``<base>`` element.
     """
+    document = read_document(html)
+    if isinstance(document, Dropped):
+        yield document
+        return
+    address = address_of(document.base)
     if document.refresh:
         target = address.resolve(document.refresh)
         if not isinstance(target, Dropped):
@@ -101,8 +108,4 @@ class HtmlReader:
     def parse(self, record: tuple[str, bytes]) -> Iterable[Item]:
         """Parse the page."""
         name, data = record
-        document = read_document(decode(data))
-        if isinstance(document, Dropped):
-            yield document
-        else:
-            yield from page_items(document, FileAddress(name, document.base))
+        return page_items(decode(data), partial(FileAddress, name))

@@ -11,7 +11,7 @@ from fastwarc.stream_io import BrotliReader, ChunkedReader, GzipReader, ZstdRead
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from ...errors import HarpError, folded
-from ..html import LONG_PAGE, MAX_PAGE, decode, read_document
+from ..html import LONG_PAGE, MAX_PAGE, decode
 from ..pages import Dropped, Item, Page, Redirect
 from ..urls import WebAddress, registrable_domain
 from .html import looks_like_html, page_items
@@ -84,12 +84,8 @@ class WarcReader:
         if isinstance(data, Dropped):
             yield data
             return
-        document = read_document(decode(data, record.charset))
-        if isinstance(document, Dropped):
-            yield document
-            return
-        address = WebAddress(record.url, document.base)
-        for item in page_items(document, address):
+        html = decode(data, record.charset)
+        for item in page_items(html, partial(WebAddress, record.url)):
             if isinstance(item, Page):
                 item.domain = registrable_domain(item.key)
             yield item
