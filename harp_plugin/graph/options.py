@@ -7,16 +7,8 @@ from typing import Annotated, Any, Literal
 
 from ..options import Fraction, Interval, Number, Options, Seed
 
-__all__ = ["FILTERS", "GraphOptions", "KeepOrDrop"]
+__all__ = ["GraphOptions", "KeepOrDrop"]
 
-FILTERS = (
-    "functional_anchors",
-    "same_site_links",
-    "disambiguation_pages",
-    "list_pages",
-    "near_duplicate_leads",
-)
-"""Options with the choices keep and drop."""
 KeepOrDrop = Literal["keep", "drop"]
 _HELD_OUT = ("held_out_links", "held_out_by", "seed")
 

@@ -29,22 +29,17 @@ def page_links(tables: Tables) -> ir.Table:
 
     anchors, links = tables["anchors"], tables["resolved_links"]
     pairs = anchors.select("source", "page").distinct()
-    standing = anchors.group_by("source").aggregate(anchors=anchors.id.collect())
-    targets = pairs.group_by("source").aggregate(targets=pairs.page.collect())
     all_pairs = links.filter(links.page.notnull()).select("source", "page").distinct()
-    linked = all_pairs.group_by("source").aggregate(linked=all_pairs.page.collect())
-    few = lowest(pairs, "page", "source", MAX_SOURCES)
-    sources = few.group_by("page").aggregate(sources=few.source.collect())
-    ids = ibis.union(all_pairs.select(id="source"), pairs.select(id="page")).distinct()
-    joined = (
-        ids.left_join(standing, [("id", "source")])
-        .select("id", "anchors")
-        .left_join(targets, [("id", "source")])
-        .select("id", "anchors", "targets")
-        .left_join(linked, [("id", "source")])
-        .select("id", "anchors", "targets", "linked")
-        .left_join(sources, [("id", "page")])
-    )
+    listed = {
+        "anchors": anchors.select(of="source", value="id"),
+        "targets": pairs.select(of="source", value="page"),
+        "linked": all_pairs.select(of="source", value="page"),
+        "sources": lowest(pairs, "page", "source", MAX_SOURCES).select(of="page", value="source"),
+    }
     none = ibis.literal([], type="array<int64>")
-    lists = ("anchors", "targets", "linked", "sources")
-    return joined.select("id", **{name: joined[name].fill_null(none).sort() for name in lists})
+    joined = ibis.union(all_pairs.select(id="source"), pairs.select(id="page")).distinct()
+    for name, values in listed.items():
+        lists = values.group_by("of").aggregate(values=values["value"].collect())
+        joined = joined.left_join(lists, [("id", "of")]).drop("of")
+        joined = joined.rename({name: "values"})
+    return joined.select("id", **{name: joined[name].fill_null(none).sort() for name in listed})

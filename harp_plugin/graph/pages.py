@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_pages", "coded_pages", "dropped_pages", "near_duplicates", "sites"]
 
-_KINDS = {2: "disambiguation", 3: "list"}
-
 
 def checked_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
     """Return all pages with codes of `NO_SOURCE` and `NO_DOCUMENT`, without near-duplicates.
@@ -29,7 +27,8 @@ def checked_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
 
     pages = tables["pages"]
     long_enough = pages.words.isnull() | (pages.words >= options.min_words)
-    kinds = [(pages.kind == _KINDS[code], code) for code in _dropped_kinds(options)]
+    choices = (("disambiguation", options.disambiguation_pages, 2), ("list", options.list_pages, 3))
+    kinds = [(pages.kind == kind, code) for kind, choice, code in choices if choice == "drop"]
     short_lead = [(pages.lead_words < options.min_lead_words, 4)] if options.min_lead_words else []
     no_source = ibis.cases((~long_enough, 1), *kinds, else_=0)
     no_document = ibis.cases((~long_enough | (pages.lead == ""), 1), *kinds, *short_lead, else_=0)
@@ -37,11 +36,6 @@ def checked_pages(tables: Tables, *, options: GraphOptions) -> ir.Table:
     return coded.group_by("id", "key").aggregate(
         no_source=coded.no_source.min(), no_document=coded.no_document.min()
     )
-
-
-def _dropped_kinds(options: GraphOptions) -> list[int]:
-    choices = {2: options.disambiguation_pages, 3: options.list_pages}
-    return [code for code, choice in choices.items() if choice == "drop"]
 
 
 def near_duplicates(tables: Tables) -> ir.Table:
