@@ -34,7 +34,6 @@ from .readers import (
 )
 from .readers.mediawiki import multistream_index
 from .readers.source import COLLECTION
-from .scripts import check_scripts
 from .tables import TABLES, table_rows
 
 __all__ = ["build_corpus"]
@@ -79,7 +78,7 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
 
     Raises:
         HarpError: a source is missing, damaged, of no known format, changes while it is read,
-            or yields nothing, or pages only in scripts without spaces.
+            or yields no page.
     """
     options = request.of(CorpusOptions)
     runs, unreadable = _find_runs([sources(name) for name in request.sources], options.reader)
@@ -95,8 +94,7 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
     if _inputs(request.sources) != stage.inputs:
         raise HarpError(f"a source of {stage.folder} changed while it was read: run again")
-    check_scripts(", ".join(map(_base_name, request.sources)), *stage.counts())
-    return {}
+    return {"needed": "pages"}
 
 
 build_corpus = BuildStage("corpus", (), _options, _read_sources, _check)

@@ -14,7 +14,7 @@ from .boilerplate import REFERENCES, boilerplate_sections, kind_of_page, set_hat
 from .near_duplicates import bands
 from .pages import Dropped, IndexTerm, Page, Redirect
 from .readers import Reader
-from .scripts import refusal
+from .scripts import WITHOUT_SPACES, is_without_spaces
 from .sentences import linked_sentences, split_sentences
 from .tree import Tree, section_tree
 
@@ -84,8 +84,8 @@ def table_rows(reader: Reader, records: Iterable[Any]) -> Iterator[_Part]:
             elif isinstance(item, IndexTerm):
                 rows["index_terms"].append({"term": item.term, "target": item.target})
                 size += _ROW_SIZE
-            elif reason := refusal([section.body.text for section in item.sections]):
-                drops[reason] += 1
+            elif is_without_spaces([section.body.text for section in item.sections]):
+                drops[WITHOUT_SPACES] += 1
             else:
                 size += _add_page(item, rows, drops)
     yield rows, drops

@@ -20,10 +20,7 @@ class ACM:
 
     negative_queries = "anchor_texts"
 
-    @staticmethod
-    def examples(graph):
-        """Select the sentences that link to two pages or more."""
-        return sentences_of_several_pages(graph)
+    examples = staticmethod(sentences_of_several_pages)
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .groups import PairGroup, QueryOrigin
+from .groups import PairGroup, QueryOrigin, pair_group
 from .options import DrawOptions
 from .passages import distinct_sections, document_sections, draw_items
 from .queries import Query, section_pair
@@ -36,5 +36,4 @@ class ATI:
         )
         query = Query(root.title, QueryOrigin(example))
         drawn = draw_items(rng, others, options.negatives_per_group)
-        negatives = tuple(section_pair(query, example, section) for section in drawn)
-        return PairGroup("ati", section_pair(query, example, root), negatives) if drawn else None
+        return pair_group("ati", (section_pair(query, example, n) for n in (root, *drawn)))

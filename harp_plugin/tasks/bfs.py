@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .groups import PairGroup, QueryOrigin
+from .groups import PairGroup, QueryOrigin, pair_group
 from .negatives import draw_unlinked
 from .options import DrawOptions
 from .passages import LEAST_WORDS, document_sections, draw_item, draw_page, long_sections
@@ -46,8 +46,8 @@ class BFS:
         if not others or not sentences:
             return None
         query = Query(draw_item(rng, sentences), QueryOrigin(example))
-        positive, negative = (
+        pairs = (
             section_pair(query, page, draw_item(rng, long_sections(source.tree(page))))
             for page in (example, *others)
         )
-        return PairGroup("bfs", positive, (negative,))
+        return pair_group("bfs", pairs)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["DocumentOrigin", "Pair", "PairGroup", "QueryOrigin", "SampledWord"]
+__all__ = ["DocumentOrigin", "Pair", "PairGroup", "QueryOrigin", "SampledWord", "pair_group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +101,11 @@ class PairGroup:
     def members(self) -> tuple[Pair, ...]:
         """All pairs of the group, the positive first."""
         return (self.positive, *self.negatives)
+
+
+def pair_group(task: str, pairs: Iterable[Pair], relevant: Iterable[int] = ()) -> PairGroup | None:
+    """Group pairs, the positive first; None without a negative."""
+    positive, *negatives = pairs
+    if not negatives:
+        return None
+    return PairGroup(task, positive, tuple(negatives), relevant=frozenset(relevant))

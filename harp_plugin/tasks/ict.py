@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .groups import PairGroup, QueryOrigin
+from .groups import PairGroup, QueryOrigin, pair_group
 from .negatives import draw_unlinked
 from .options import DrawOptions
 from .passages import LEAST_WORDS, cut_sentence, document_sections, draw_items, long_passages
@@ -55,5 +55,4 @@ class ICT:
         if len({rest.text for _, _, rest in parts}) < 2:
             return None
         query = Query(parts[0][1], QueryOrigin(page))
-        positive, negative = (section_pair(query, of, rest) for of, _, rest in parts)
-        return PairGroup("ict", positive, (negative,))
+        return pair_group("ict", (section_pair(query, of, rest) for of, _, rest in parts))

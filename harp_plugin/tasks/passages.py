@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from ..corpus.tree import Node, Tree
-from .groups import PairGroup
+from .groups import PairGroup, pair_group
 from .queries import Query, section_pair
 from .source import BuildSource
 
@@ -74,10 +74,8 @@ def passage_group(
     task: str, query: Query, pages: Sequence[int], rng: np.random.Generator, source: BuildSource
 ) -> PairGroup | None:
     """Group a query with a drawn passage of each page, the positive first; None without others."""
-    positive, *negatives = (
-        section_pair(query, page, draw_item(rng, passages(source, page))) for page in pages
-    )
-    return PairGroup(task, positive, tuple(negatives)) if negatives else None
+    pairs = (section_pair(query, page, draw_item(rng, passages(source, page))) for page in pages)
+    return pair_group(task, pairs)
 
 
 def distinct_sections(sections: Iterable[Node]) -> list[Node]:

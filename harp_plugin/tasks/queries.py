@@ -10,7 +10,7 @@ import numpy as np
 from ..corpus.tree import Node
 from ..sampling import sample
 from ..text import words
-from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin, SampledWord
+from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin, SampledWord, pair_group
 from .options import DrawOptions
 from .source import Anchor, BuildSource
 from .terms import Terms, distribution, draw_length, without
@@ -54,10 +54,7 @@ def page_group(
     The documents are made of ``fields``. Other pages that may be relevant to the query are named by
     ``relevant``.
     """
-    positive, *negatives = (page_pair(query, page, source, fields) for page in pages)
-    if not negatives:
-        return None
-    return PairGroup(task, positive, tuple(negatives), relevant=frozenset(relevant))
+    return pair_group(task, (page_pair(query, page, source, fields) for page in pages), relevant)
 
 
 def section_pair(query: Query, page: int, section: Node) -> Pair:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .groups import PairGroup, QueryOrigin
+from .groups import PairGroup, QueryOrigin, pair_group
 from .options import DrawOptions
 from .passages import document_sections, draw_items
 from .queries import Query, section_pair
@@ -38,8 +38,7 @@ class RWI:
             " ".join([path[0], *(other.title for other in draw_items(rng, titled, section.depth))])
             for _ in range(options.negatives_per_group)
         ]
-        positive, *negatives = (
-            section_pair(Query(text, QueryOrigin(page)), page, section)
-            for text in dict.fromkeys([" ".join(path), *texts])
-        )
-        return PairGroup("rwi", positive, tuple(negatives)) if negatives else None
+        queries = [
+            Query(text, QueryOrigin(page)) for text in dict.fromkeys([" ".join(path), *texts])
+        ]
+        return pair_group("rwi", (section_pair(query, page, section) for query in queries))

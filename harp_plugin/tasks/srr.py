@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .groups import PairGroup, QueryOrigin
+from .groups import PairGroup, QueryOrigin, pair_group
 from .options import DrawOptions
 from .passages import LEAST_WORDS, distinct_sections, document_sections, draw_item, draw_items
 from .queries import Query, section_pair
@@ -42,5 +42,4 @@ class SRR:
         others = distinct_sections(node for node in children if node.text != best.text)
         query = Query(" ".join(tree.path(best.place)), QueryOrigin(page))
         drawn = draw_items(rng, others, options.negatives_per_group)
-        negatives = tuple(section_pair(query, page, section) for section in drawn)
-        return PairGroup("srr", section_pair(query, page, best), negatives) if negatives else None
+        return pair_group("srr", (section_pair(query, page, n) for n in (best, *drawn)))
