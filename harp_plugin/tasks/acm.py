@@ -20,7 +20,10 @@ class ACM:
 
     negative_queries = "anchor_texts"
 
-    examples = staticmethod(sentences_of_several_pages)
+    @staticmethod
+    def examples(graph):
+        """Select the sentences that link to two pages or more."""
+        return sentences_of_several_pages(graph)
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions

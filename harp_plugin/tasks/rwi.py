@@ -38,7 +38,8 @@ class RWI:
             " ".join([path[0], *(other.title for other in draw_items(rng, titled, section.depth))])
             for _ in range(options.negatives_per_group)
         ]
-        queries = [
-            Query(text, QueryOrigin(page)) for text in dict.fromkeys([" ".join(path), *texts])
-        ]
-        return pair_group("rwi", (section_pair(query, page, section) for query in queries))
+        pairs = (
+            section_pair(Query(text, QueryOrigin(page)), page, section)
+            for text in dict.fromkeys([" ".join(path), *texts])
+        )
+        return pair_group("rwi", pairs)
