@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import ModelOutput
 
 from .in_batch import in_batch_documents
 from .loading import load_pretrained, resolve_model
@@ -33,36 +32,24 @@ from .trainable import (
     tied_names,
 )
 
-__all__ = ["BiEncoderBatches", "BiEncoderOutput", "TrainableBiEncoder"]
+__all__ = ["BiEncoderBatches", "TrainableBiEncoder"]
 
 
-@dataclass
-class BiEncoderOutput(ModelOutput):
-    """The output of one forward pass.
-
-    Attributes:
-        vectors: the vector of each text of the batch, fp32, (texts, width).
-    """
-
-    vectors: Tensor | None = None
-
-
+@dataclass(frozen=True)
 class BiEncoderBatches:
     """Packs the distinct texts of pairs one by one: ``[CLS] text [SEP]``, without padding.
 
-    Args:
+    Attributes:
         tokenizer: a fast tokenizer.
+        template: the special tokens around a text.
         max_length: most tokens of a text, special tokens included.
         prompts: texts before each query, and before each document.
     """
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, max_length: int, prompts: tuple[str, str]
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._max_length = max_length
-        self._prompts = prompts
-        self._template = TextTemplate.from_tokenizer(tokenizer)
+    tokenizer: PreTrainedTokenizerBase
+    template: TextTemplate
+    max_length: int
+    prompts: tuple[str, str]
 
     def __call__(
         self,
@@ -79,9 +66,9 @@ class BiEncoderBatches:
         """
         del mask_keys  # no token is masked
         queries = [(query, limit) for (query, _), limit in zip(pairs, query_limits, strict=True)]
-        query_ids, query_rows = self._distinct(queries, self._prompts[0])
+        query_ids, query_rows = self._distinct(queries, self.prompts[0])
         documents = [(document, None) for _, document in pairs]
-        document_ids, document_rows = self._distinct(documents, self._prompts[1])
+        document_ids, document_rows = self._distinct(documents, self.prompts[1])
         texts = [*query_ids, *document_ids]
         return {
             "input_ids": torch.from_numpy(np.concatenate(texts)),
@@ -95,10 +82,10 @@ class BiEncoderBatches:
     ) -> tuple[list[np.ndarray], list[int]]:
         """Return the token ids of each distinct text, and the index of each text among them."""
         indices = {text: index for index, text in enumerate(dict.fromkeys(texts))}
-        most = self._max_length - self._template.length
-        ids = tokenize([prompt + text for text, _ in indices], self._tokenizer, most)
+        most = self.max_length - self.template.length
+        ids = tokenize([prompt + text for text, _ in indices], self.tokenizer, most)
         cut = (part[:limit] for part, (_, limit) in zip(ids, indices, strict=True))
-        return [self._template.around(part) for part in cut], [indices[text] for text in texts]
+        return [self.template.around(part) for part in cut], [indices[text] for text in texts]
 
 
 class TrainableBiEncoder(TrainableModel):
@@ -122,7 +109,6 @@ class TrainableBiEncoder(TrainableModel):
 
     files: SentenceEncoderFiles
     part = "encoder"
-    options: ClassVar[tuple[str, ...]] = ("pooling", "normalize", "texts_at_once")
     cannot: ClassVar[Mapping[str, str]] = {
         "mlm_logits": "a bi-encoder predicts no masked tokens: leave out mlm"
     }
@@ -191,17 +177,18 @@ class TrainableBiEncoder(TrainableModel):
             HarpError: the tokenizer is not a fast one.
         """
         del masker  # no loss of a bi-encoder reads masked tokens
-        return BiEncoderBatches(tokenizer, max_length, self.files.prompts)
+        template = TextTemplate.from_tokenizer(tokenizer)
+        return BiEncoderBatches(tokenizer, template, max_length, self.files.prompts)
 
-    def forward(self, input_ids: Tensor, lengths: np.ndarray) -> BiEncoderOutput:
-        """Make a vector of each text.
+    def forward(self, input_ids: Tensor, lengths: np.ndarray) -> Tensor:
+        """Make a vector of each text, fp32, (texts, width).
 
         Args:
             input_ids: token ids of the texts, one text after the other, (tokens,).
             lengths: number of tokens of each text, on the CPU, (texts,).
         """
         if self.texts_at_once is None or not torch.is_grad_enabled():
-            return BiEncoderOutput(vectors=self._vectors(input_ids, lengths))
+            return self._vectors(input_ids, lengths)
         bounds = range(self.texts_at_once, len(lengths), self.texts_at_once)
         parts = np.split(lengths, bounds)
         ids_of_parts = input_ids.split([int(part.sum()) for part in parts])
@@ -209,7 +196,7 @@ class TrainableBiEncoder(TrainableModel):
             checkpoint(self._vectors, *part, use_reentrant=False)
             for part in zip(ids_of_parts, parts, strict=True)
         ]
-        return BiEncoderOutput(vectors=torch.cat(vectors))
+        return torch.cat(vectors)
 
     def _vectors(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the vectors of texts, (texts, width)."""
@@ -230,12 +217,9 @@ class TrainableBiEncoder(TrainableModel):
         """Return the vectors of texts by a forward pass over padded texts, (texts, width)."""
         return padded_vectors(self.encoder, ids, lengths, self.files.pooling)
 
-    def loss_inputs(self, output: BiEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
+    def loss_inputs(self, output: Tensor, batch: Mapping[str, Any]) -> LossInputs:
         """Return the scores by group, and those of each group with the documents of the batch."""
-        assert output.vectors is not None
-        queries, documents = (
-            output.vectors[batch[name]] for name in ("query_rows", "document_rows")
-        )
+        queries, documents = output[batch["query_rows"]], output[batch["document_rows"]]
         inputs = group_scores((queries * documents).sum(dim=1), batch)
         sizes = batch["group_sizes"]
         first = sizes.cumsum(0) - sizes

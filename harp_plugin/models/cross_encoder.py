@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils import ModelOutput
 
 from ..errors import HarpError
 from .masking import TokenMasker
@@ -42,8 +41,7 @@ logger = logging.getLogger(__name__)
 _RAW_SCORES = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
-@dataclass
-class CrossEncoderOutput(ModelOutput):
+class CrossEncoderOutput(NamedTuple):
     """The output of one forward pass.
 
     Attributes:
@@ -51,34 +49,23 @@ class CrossEncoderOutput(ModelOutput):
         mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
     """
 
-    scores: Tensor | None = None
+    scores: Tensor
     mlm_logits: Tensor | None = None
 
 
+@dataclass(frozen=True)
 class CrossEncoderBatches:
     """Packs pairs for a cross-encoder: ``[CLS] query [SEP] document [SEP]``, without padding.
 
-    Args:
-        tokenizer: a fast tokenizer.
-        max_length: most tokens of a pair, special tokens included.
+    Attributes:
+        encoder: makes token ids of pairs.
         token_types: whether the model has token types.
         masker: draws the masks of the documents' tokens; None masks nothing.
-
-    Raises:
-        HarpError: the tokenizer cannot encode pairs.
     """
 
-    def __init__(
-        self,
-        tokenizer: PreTrainedTokenizerBase,
-        max_length: int,
-        *,
-        token_types: bool,
-        masker: TokenMasker | None = None,
-    ) -> None:
-        self._encoder = PairEncoder(tokenizer, max_length)
-        self._token_types = token_types
-        self._masker = masker
+    encoder: PairEncoder
+    token_types: bool
+    masker: TokenMasker | None = None
 
     def __call__(
         self,
@@ -95,15 +82,14 @@ class CrossEncoderBatches:
             masking, and ``masked_pairs``, the pair of each masked token, all (masked,).
         """
         queries, documents = zip(*pairs, strict=True)
-        tokens = self._encoder.encode(queries, documents, query_limits)
+        tokens = self.encoder.encode(queries, documents, query_limits)
         packed = tokens.packed()
-        masks = (
-            {} if self._masker is None else _mask_documents(packed, tokens, self._masker, mask_keys)
-        )
         batch: Batch = {"input_ids": torch.from_numpy(packed.ids), "lengths": packed.lengths}
-        if self._token_types:
+        if self.token_types:
             batch["token_type_ids"] = torch.from_numpy(packed.types)
-        return batch | masks
+        if self.masker is not None:
+            batch |= _mask_documents(packed, tokens, self.masker, mask_keys)
+        return batch
 
 
 def _mask_documents(
@@ -147,7 +133,6 @@ class TrainableCrossEncoder(TrainableModel):
             them.
     """
 
-    options: ClassVar[tuple[str, ...]] = ()
     part = "scorer"
     cannot: ClassVar[Mapping[str, str]] = {
         "batch_scores": "a cross-encoder does not score the documents of other groups: set "
@@ -234,11 +219,10 @@ class TrainableCrossEncoder(TrainableModel):
             HarpError: the tokenizer cannot encode pairs.
         """
         token_types = self.has_token_types and "token_type_ids" in tokenizer.model_input_names
-        return CrossEncoderBatches(tokenizer, max_length, token_types=token_types, masker=masker)
+        return CrossEncoderBatches(PairEncoder(tokenizer, max_length), token_types, masker)
 
     def loss_inputs(self, output: CrossEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:
         """Return the scores by group, and the predictions at the masked tokens."""
-        assert output.scores is not None
         inputs = group_scores(output.scores, batch)
         return replace(inputs, mlm_logits=output.mlm_logits, mlm_labels=batch.get("mlm_labels"))
 

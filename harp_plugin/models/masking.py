@@ -47,10 +47,8 @@ class TokenMasker:
         """Make a masker for a tokenizer's vocabulary.
 
         Raises:
-            HarpError: the probability is not in (0, 1), or the tokenizer has no mask token.
+            HarpError: the tokenizer has no mask token.
         """
-        if not 0 < probability < 1:
-            raise HarpError(f"mlm_probability is {probability}: give a number between 0 and 1")
         if tokenizer.mask_token_id is None:
             raise HarpError(
                 f"{type(tokenizer).__name__} has no mask token: leave the mlm loss out, or choose "

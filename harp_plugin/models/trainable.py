@@ -128,7 +128,6 @@ class TrainableModel(nn.Module):
 
     Attributes:
         description: what the model card says about this kind of model.
-        options: names of the options of a recipe that this kind of model takes.
         cannot: fields of `LossInputs` that this kind of model does not have, each with the reason
             and what a recipe should do instead.
         inputs: names of the entries of a batch that `forward` takes.
@@ -139,13 +138,11 @@ class TrainableModel(nn.Module):
     """
 
     description: ClassVar[ModelDescription]
-    options: ClassVar[tuple[str, ...]]
     cannot: ClassVar[Mapping[str, str]]
     inputs: ClassVar[tuple[str, ...]]
     part: ClassVar[str]
     _tied: frozenset[str]
     files: SentenceEncoderFiles | None = None
-    main_input_name = "input_ids"
 
     def __init__(self, ranking: PreTrainedModel, new_weights: tuple[str, ...] = ()) -> None:
         super().__init__()

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _KINDS = {"cross-encoder": TrainableCrossEncoder, "bi-encoder": TrainableBiEncoder}
+_OPTIONS_OF_BI_ENCODERS = ("pooling", "normalize", "texts_at_once")
 _LARGE = 1e30
 _Positive = Annotated[float, Interval(gt=0, le=MOST)]
 _NotNegative = Annotated[float, Interval(ge=0, le=_LARGE)]
@@ -103,11 +104,11 @@ class HarpModelArguments(Options):
         Raises:
             HarpError: it cannot be loaded, or an option is of the other kind of model.
         """
-        values = {name: getattr(self, name) for name in TrainableBiEncoder.options}
+        values = {name: getattr(self, name) for name in _OPTIONS_OF_BI_ENCODERS}
         named: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-        if unknown := [name for name in named if name not in self.kind.options]:
+        if named and self.kind is not TrainableBiEncoder:
             raise HarpError(
-                f"{unknown[0]} is an option of a bi-encoder: add --model-kind bi-encoder"
+                f"{min(named)} is an option of a bi-encoder: add --model-kind bi-encoder"
             )
         return self.kind.load(self.model, seed=seed, **named)
 

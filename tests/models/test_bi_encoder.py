@@ -28,7 +28,7 @@ def vectors_of(model, tokenizer, texts):
     )
     with torch.no_grad():
         output = model.eval()(batch["input_ids"], batch["lengths"])
-    return output.vectors[batch["document_rows"]]
+    return output[batch["document_rows"]]
 
 
 def example(index, query, *documents, relevant=()):
@@ -102,7 +102,7 @@ def test_prompts_stand_before_queries_and_documents(tiny_bert, tokenizer, tmp_pa
     model, theirs = TrainableBiEncoder.load(str(tmp_path)), SentenceTransformer(str(tmp_path))
     batch = model.batches(tokenizer, max_length=64)([("anchor", "a page")], [None], None)
     with torch.no_grad():
-        vectors = model.eval()(batch["input_ids"], batch["lengths"]).vectors
+        vectors = model.eval()(batch["input_ids"], batch["lengths"])
     np.testing.assert_allclose(vectors[0], theirs.encode_query("anchor"), atol=1e-5)
     np.testing.assert_allclose(vectors[1], theirs.encode_document("a page"), atol=1e-5)
     model.save(tmp_path / "again")

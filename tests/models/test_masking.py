@@ -74,9 +74,3 @@ def test_no_mask_token(tokenizer):
     tokenizer.mask_token = None
     with pytest.raises(HarpError, match="has no mask token"):
         TokenMasker.from_tokenizer(tokenizer)
-
-
-@pytest.mark.parametrize("probability", [0, 1, -0.1])
-def test_probability_out_of_range(tokenizer, probability):
-    with pytest.raises(HarpError, match="mlm_probability"):
-        TokenMasker.from_tokenizer(tokenizer, probability=probability)

@@ -72,7 +72,7 @@ def trained(folder, pooling, tmp_path):
     )
     batch = model.batches(tokenizer, max_length=LENGTH)([(t, t) for t in TEXTS], [None] * 4, None)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    vectors = model(batch["input_ids"], batch["lengths"]).vectors
+    vectors = model(batch["input_ids"], batch["lengths"])
     vectors[:, 0].sum().backward()
     without = {name for name, weight in model.named_parameters() if weight.grad is None}
     assert without == set()

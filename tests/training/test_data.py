@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import CrossEncoderBatches
 from harp_plugin.models.masking import TokenMasker
-from harp_plugin.models.pairs import PackedPairs
+from harp_plugin.models.pairs import PackedPairs, PairEncoder
 from harp_plugin.models.trainable import GroupKeys
 from harp_plugin.tasks import Pair, PairGroup
 from harp_plugin.training.data import (
@@ -24,7 +24,7 @@ TASKS = ("rqp", "qdm")
 
 def collator(tokenizer, mask=True, max_length=512, max_query_length=None, new_masks=True):
     masker = TokenMasker.from_tokenizer(tokenizer, seed=5) if mask else None
-    batches = CrossEncoderBatches(tokenizer, max_length, token_types=True, masker=masker)
+    batches = CrossEncoderBatches(PairEncoder(tokenizer, max_length), True, masker)
     limits = query_limits(max_query_length, TASKS, max_length)
     return GroupCollator(batches, TASKS, query_limits=limits, new_masks=new_masks)
 
