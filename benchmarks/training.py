@@ -169,12 +169,8 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
         )
         training = HarpTrainingArguments(**_training(folder, options))
         kind = "bi-encoder" if options.dense else "cross-encoder"
-        model, groups, tasks = (
-            HarpModelArguments(model=options.model, model_kind=kind),
-            _groups(options),
-            options.tasks,
-        )
-        trainer = build_trainer(groups, tuple(tasks), data.weighted_sum(), model, data, training)
+        model = HarpModelArguments(model=options.model, model_kind=kind)
+        trainer = build_trainer(_groups(options), model, data, training)
         trainer.model.is_packed = options.only != "padded"
         clock = _Clock(options)
         trainer.add_callback(_callback(clock))

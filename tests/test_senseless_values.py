@@ -49,7 +49,7 @@ SENSELESS = {
     "eval_steps": (-1,),
     **dict.fromkeys(("validation_depth", "validation_queries", "validation_groups"), COUNTS),
     **dict.fromkeys(("label_smoothing_factor", "neftune_noise_alpha"), (0.1, 5)),
-    "debug": ("underflow_overflow",),
+    "debug": ("underflow_overflow", "tpu_metrics_debug", ["tpu_metrics_debug"]),
 }
 
 
@@ -187,8 +187,6 @@ OPTIONS = (HarpModelArguments, HarpDataArguments, HarpTrainingArguments)
         {"fsdp_config": {"version": 2}},
         {"debug": ""},
         {"debug": []},
-        {"debug": "tpu_metrics_debug"},
-        {"debug": ["tpu_metrics_debug"]},
         {"report_to": None},
         {"report_to": "none"},
         {"report_to": ["tensorboard"]},

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -234,22 +233,6 @@ class TrainableBiEncoder(TrainableModel):
         """Return the names of the new weights that no loss trains (see `TrainableModel`)."""
         del scored, masked  # only a pooler can be new, and vectors are made without it
         return self.new_weights
-
-    def save(
-        self,
-        folder: str | Path,
-        state_dict: dict[str, Tensor] | None = None,
-        leave_out: Collection[str] = (),
-    ) -> None:
-        """Write a plain Hugging Face encoder that sentence-transformers loads as it is.
-
-        Args:
-            folder: where to write.
-            state_dict: the gathered weights of this model, if processes shard it.
-            leave_out: names of weights that are not written.
-        """
-        super().save(folder, state_dict, leave_out)
-        self.files.write(Path(folder), width=self.config.hidden_size, longest=self.max_length)
 
     def ranking_class(self) -> Any:
         """Return the class of the encoder (see `TrainableModel`)."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .packing.attention import drop_elements
 from .packing.products import multiplies_by_onednn
 
-__all__ = ["CpuDropout", "CpuLinear", "EmbeddingGradient", "use_cpu_modules"]
+__all__ = ["CpuDropout", "CpuLinear", "keep_gradient", "use_cpu_modules"]
 
 
 def use_cpu_modules(model: nn.Module) -> None:
@@ -47,8 +47,8 @@ class CpuDropout(nn.Dropout):
         return drop_elements(input, self.p) if self.training else input
 
 
-class EmbeddingGradient:
-    """Keeps the gradient of an embedding from step to step; a batch changes its own rows only.
+def keep_gradient(embedding: nn.Embedding) -> None:
+    """Keep the gradient of an embedding from step to step; a batch changes its own rows only.
 
     Torch makes a gradient of all rows in each step, and adds it to that of a tied language head.
 
@@ -56,22 +56,19 @@ class EmbeddingGradient:
         embedding: the embedding of the tokens, on a CPU, in training by one process. It is changed
             in place.
     """
-
-    def __init__(self, embedding: nn.Embedding) -> None:
-        embedding.__class__ = _EmbeddingWithGradient
-        self._weight = embedding.weight
-        self._gradient = torch.zeros_like(embedding.weight)
-
-    def begin(self) -> None:
-        """Set the gradient to zeros, unless gradients of an earlier batch are in it."""
-        if self._weight.grad is None:
-            self._weight.grad = self._gradient.zero_()
+    embedding.__class__ = _EmbeddingWithGradient
+    embedding.kept_gradient = torch.zeros_like(embedding.weight)
 
 
 class _EmbeddingWithGradient(nn.Embedding):
+    kept_gradient: Tensor
+
     def forward(self, input: Tensor) -> Tensor:
-        if self.weight.grad is None or self.max_norm or self.scale_grad_by_freq:
+        is_trained = torch.is_grad_enabled() and self.weight.requires_grad
+        if not is_trained or self.max_norm or self.scale_grad_by_freq:
             return super().forward(input)
+        if self.weight.grad is None:  # else gradients of an earlier batch are in it
+            self.weight.grad = self.kept_gradient.zero_()
         return _Rows.apply(input, self.weight, self.padding_idx)
 
 

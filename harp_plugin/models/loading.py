@@ -201,9 +201,7 @@ def _leaves(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def model_errors(
-    name: str, kind: str = "model", errors: type[Exception] = Exception
-) -> Iterator[None]:
+def model_errors(name: str, kind: str = "model") -> Iterator[None]:
     """Replace an error of the block by one line that says that the model cannot be loaded.
 
     Only calls of other packages belong into the block, so that an error in our own code keeps its
@@ -212,16 +210,15 @@ def model_errors(
     Args:
         name: name of the model.
         kind: class that is loaded, such as ``AutoModelForMaskedLM``.
-        errors: the errors that are replaced.
 
     Raises:
-        HarpError: instead of these errors, except `MemoryError`.
+        HarpError: instead of any error except `MemoryError`.
     """
     try:
         yield
     except (HarpError, MemoryError):
         raise
-    except errors as error:
+    except Exception as error:
         reason = one_line(" ".join(str(error).split())[:200]) or type(error).__name__
         if match := re.search(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
@@ -94,16 +94,14 @@ class PairTemplate:
         Raises:
             HarpError: the tokenizer is not a fast one, or it puts the document before the query.
         """
-        name = type(tokenizer).__name__
-        if not tokenizer.is_fast:
-            raise HarpError(f"{name} is not a fast tokenizer: choose a model that has one")
-        encoding = tokenizer(["a"], ["b"]).encodings[0]
+        encoding = _encoding(tokenizer, ["a"], ["b"])
         sides = encoding.sequence_ids
         query = [position for position, side in enumerate(sides) if side == 0]
         document = [position for position, side in enumerate(sides) if side == 1]
         if not query or not document or query[-1] > document[0]:
             raise HarpError(
-                f"{name} does not encode a pair as query, document: choose another model"
+                f"{type(tokenizer).__name__} does not encode a pair as query, document: choose "
+                "another model"
             )
 
         def part(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -146,10 +144,7 @@ class TextTemplate:
         Raises:
             HarpError: the tokenizer is not a fast one.
         """
-        if not tokenizer.is_fast:
-            name = type(tokenizer).__name__
-            raise HarpError(f"{name} is not a fast tokenizer: choose a model that has one")
-        encoding = tokenizer(["a"]).encodings[0]
+        encoding = _encoding(tokenizer, ["a"])
         text = [index for index, side in enumerate(encoding.sequence_ids) if side == 0]
         ids = np.array(encoding.ids, dtype=np.int64)
         return cls(ids[: text[0]], ids[text[-1] + 1 :])
@@ -162,6 +157,18 @@ class TextTemplate:
     def around(self, text: np.ndarray) -> np.ndarray:
         """Return the token ids of a text with its special tokens, (length,) int64."""
         return np.concatenate([self.before, text, self.after]).astype(np.int64, copy=False)
+
+
+def _encoding(tokenizer: PreTrainedTokenizerBase, *texts: list[str]) -> Any:
+    """Return the tokenizer's own encoding of a text or a pair.
+
+    Raises:
+        HarpError: the tokenizer is not a fast one.
+    """
+    if not tokenizer.is_fast:
+        name = type(tokenizer).__name__
+        raise HarpError(f"{name} is not a fast tokenizer: choose a model that has one")
+    return tokenizer(*texts).encodings[0]
 
 
 class PackedPairs(NamedTuple):

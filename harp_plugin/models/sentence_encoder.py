@@ -107,15 +107,11 @@ class SentenceEncoderFiles:
         modes = {"pooling_mode": DECODER} if self.pooling == DECODER else modes
         (folder / POOLING).mkdir(exist_ok=True)
         _write(folder / POOLING / "config.json", {"word_embedding_dimension": width, **modes})
-        query, document = self.prompts
-        prompts = {"query": query, "document": document}
-        _write(folder / _SETTINGS, {"prompts": prompts, "similarity_fn_name": self._similarity})
+        prompts = dict(zip(("query", "document"), self.prompts, strict=True))
+        similarity = "cosine" if self.normalize else "dot"
+        _write(folder / _SETTINGS, {"prompts": prompts, "similarity_fn_name": similarity})
         most = self.longest or longest
         _write(folder / _INPUT, {"max_seq_length": most, "do_lower_case": False})
-
-    @property
-    def _similarity(self) -> str:
-        return "cosine" if self.normalize else "dot"
 
 
 def _is_plain(inputs: Settings, pooling: Settings, settings: Settings) -> bool:

@@ -207,10 +207,11 @@ class TrainableModel(nn.Module):
         state_dict: dict[str, Tensor] | None = None,
         leave_out: Collection[str] = (),
     ) -> None:
-        """Write a plain Hugging Face checkpoint.
+        """Write a plain Hugging Face checkpoint; sentence-transformers loads an encoder as it is.
 
         Args:
-            folder: where to write ``config.json`` and ``model.safetensors``.
+            folder: where to write ``config.json`` and ``model.safetensors``, and the `files` of an
+                encoder.
             state_dict: the gathered weights of this model, if processes shard it.
             leave_out: names of weights that are not written, such as those of an untrained head, so
                 that a program that loads the checkpoint can see that it lacks them.
@@ -224,6 +225,8 @@ class TrainableModel(nn.Module):
         save_file(written, Path(folder) / WEIGHTS, metadata={"format": "pt"})
         self.config.architectures = [type(self.ranking_model()).__name__]
         self.config.save_pretrained(folder)
+        if self.files is not None:
+            self.files.write(Path(folder), width=self.config.hidden_size, longest=self.max_length)
 
     def load_weights(self, folder: str | Path, left_out: Collection[str] = ()) -> None:
         """Read the weights of a checkpoint that `save` wrote; those that it left out stay.

@@ -43,7 +43,7 @@ _Positive = Annotated[float, Interval(gt=0, le=MOST)]
 _NotNegative = Annotated[float, Interval(ge=0, le=_LARGE)]
 _BelowOne = Annotated[float, Interval(ge=0, lt=1)]
 _OPTIONS_OF_OTHER_MODELS = (
-    *("negatives_x_device", "grad_cache", "do_encode"),
+    *("negatives_x_device", "grad_cache", "do_encode", "debug"),
     *("label_smoothing_factor", "neftune_noise_alpha", "use_liger_kernel"),
 )
 _EXAMPLES = {
@@ -308,22 +308,13 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
     def __post_init__(self) -> None:
         Options.__post_init__(self)
         self._choose_precision()
-        if self.quiet:
-            self.disable_tqdm = True
+        self.disable_tqdm = self.quiet or bool(self.disable_tqdm)
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
         for name in _OPTIONS_OF_OTHER_MODELS:
-            if getattr(self, name, None) not in (False, "no", None):
+            if getattr(self, name, None):
                 raise HarpError(f"{name} has no meaning for groups of pairs: leave it out")
-        if "underflow_overflow" in (self.debug or ()):
-            raise HarpError(
-                "debug names underflow_overflow, which cannot follow this model: leave it out, "
-                "a loss that is not finite ends the run"
-            )
-        seen = str(self.include_num_input_tokens_seen).lower()
-        self.include_num_input_tokens_seen = {"true": "all", "false": "no"}.get(seen, seen)
-        if getattr(self, "report_to", None) is None:
-            self.report_to = "none"
+        self.report_to = self.report_to or "none"
         if self.validation_dataset is not None:
             self.validation_dataset = self.validation_dataset.removeprefix("irds:")
         metric = self.metric_for_best_model
@@ -343,16 +334,44 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         self.use_cpu = use_cpu or without_gpu
 
     def _check_validation(self, metric: str | None) -> None:
+        """Check that the options of validations fit together, and choose the best one's metric.
+
+        Args:
+            metric: the metric that the user names.
+
+        Raises:
+            HarpError: an evaluation has nothing to evaluate or never takes place, or the metric is
+                not measured.
+        """
+        evaluates, measures = self.eval_strategy != "no", self.validation_measures
         is_best = self.save_strategy == "best"
         chooses = bool(self.load_best_model_at_end or is_best or self.early_stopping_patience)
-        self.check_validation(
-            evaluates=self.eval_strategy != "no",
-            chooses=chooses,
-            metric=(metric or "").removeprefix("eval_") or None,
-        )
+        if evaluates and not (self.validation_dataset or self.validation_build_dir):
+            raise HarpError(
+                "eval_strategy is on and there is nothing to evaluate: name a validation_dataset"
+            )
+        for name in ("validation_dataset", "validation_build_dir", "early_stopping_patience"):
+            if getattr(self, name) is not None and not evaluates:
+                raise HarpError(f"{name} has no effect: set eval_strategy to steps or epoch")
+        if chooses and not evaluates:
+            raise HarpError(
+                "the best checkpoint is to be chosen, but nothing is evaluated: set "
+                "eval_strategy to steps or epoch"
+            )
+        if self.validation_dataset and not measures:
+            raise HarpError("validation_measures is empty: name one, such as nDCG@10")
         if chooses and metric is None:
-            self.metric_for_best_model = self.metric
-            self.greater_is_better = self.metric != "loss"
+            self.metric_for_best_model = measures[0] if self.validation_dataset else "loss"
+            self.greater_is_better = self.metric_for_best_model != "loss"
+        elif (
+            chooses
+            and not self.validation_build_dir
+            and (metric.removeprefix("eval_") not in measures)
+        ):
+            raise HarpError(
+                f"metric_for_best_model is {metric}, which is not measured: choose one of "
+                f"{', '.join(measures)}"
+            )
 
 
 def multiplies_in_bf16(value: str | bool | None, use_cpu: bool) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import Dataset, Sampler
 
 from ..errors import HarpError
 from ..models.trainable import Batch, GroupKeys, PairBatches
@@ -24,7 +24,6 @@ __all__ = [
     "PairGroups",
     "TaughtGroups",
     "Teacher",
-    "held_out_batches",
     "query_limits",
     "split_batches",
 ]
@@ -93,33 +92,26 @@ class EpochSampler(Sampler[int]):
         self.epoch = epoch
 
 
+@dataclass
 class GroupCollator:
     """Makes one batch of all members of all groups; the members of a group are adjacent.
 
     The model makes its part of the batch (see `harp_plugin.models.trainable`), and the collator
     adds what describes the groups.
 
-    Args:
+    Attributes:
         batches: makes the model's part.
         tasks: names of all tasks; a batch has the index of each group's task in them.
-        query_limits: most tokens of a query by task, as `query_limits` reads them; None sets no
-            limit except the pair's.
+        query_limits: most tokens of a query by task, as `query_limits` reads them; None, and a task
+            that is left out, sets no limit except the pair's.
         new_masks: whether each epoch draws new masks; otherwise a pair has the same masks in all
             epochs.
     """
 
-    def __init__(
-        self,
-        batches: PairBatches,
-        tasks: Sequence[str],
-        *,
-        query_limits: Mapping[str, int | None] | None = None,
-        new_masks: bool = True,
-    ) -> None:
-        self.tasks = tuple(tasks)
-        self._batches = batches
-        self._limits = query_limits or dict.fromkeys(tasks)
-        self._new_masks = new_masks
+    batches: PairBatches
+    tasks: Sequence[str]
+    query_limits: Mapping[str, int | None] = field(default_factory=dict)
+    new_masks: bool = True
 
     def __call__(self, examples: Sequence[Example]) -> Batch:
         """Make a batch.
@@ -127,15 +119,14 @@ class GroupCollator:
         Returns:
             What the model reads; ``group_sizes`` and ``group_tasks``, (groups,); ``group_places``,
             epoch and index of each group, (groups, 2); ``keys``, a `GroupKeys`; if the groups have
-            them,
-            ``teacher_scores``, fp32, (pairs,); if tokens are masked, ``masked_groups``, the index
-            in the batch of each masked token's group, (masked,).
+            them, ``teacher_scores``, fp32, (pairs,); if tokens are masked, ``masked_groups``, the
+            index in the batch of each masked token's group, (masked,).
         """
         groups = [example.group for example in examples]
         sizes = torch.tensor([len(group.members) for group in groups])
         pairs = [(pair.query, pair.document) for group in groups for pair in group.members]
-        limits = [self._limits[group.task] for group in groups for _ in group.members]
-        batch = self._batches(pairs, limits, self._mask_keys(examples))
+        limits = [self.query_limits.get(group.task) for group in groups for _ in group.members]
+        batch = self.batches(pairs, limits, self._mask_keys(examples))
         batch["group_sizes"] = sizes
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
         batch["keys"] = _keys(groups)
@@ -153,7 +144,7 @@ class GroupCollator:
 
     def _mask_keys(self, examples: Sequence[Example]) -> list[tuple[int, ...]] | None:
         """Return the numbers that the masks of each pair depend on, None for the pair's tokens."""
-        if not self._new_masks:
+        if not self.new_masks:
             return None
         return [
             (example.epoch, example.index, member)
@@ -217,40 +208,6 @@ def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[
     return limits
 
 
-def held_out_batches(
-    dataset: GroupDataset | None,
-    collate: Callable[..., Batch],
-    *,
-    process: int,
-    processes: int,
-    batch_size: int,
-    workers: int = 0,
-) -> Iterable[Any]:
-    """Return the batches of one process; all processes together read each group once.
-
-    Args:
-        dataset: the groups; those of the first epoch are read.
-        collate: makes a batch from examples.
-        process: number of this process.
-        processes: number of processes.
-        batch_size: most groups of a batch.
-        workers: number of processes that prepare batches in advance.
-
-    Raises:
-        HarpError: there are fewer groups than processes.
-    """
-    size = len(dataset or ())
-    if dataset is None or size < processes:
-        raise HarpError(f"{size} pair groups cannot be evaluated on {processes} processes")
-    return DataLoader(
-        dataset,
-        batch_sampler=split_batches(size, processes, batch_size)[process],
-        collate_fn=collate,
-        num_workers=workers,
-        generator=torch.Generator(),
-    )
-
-
 def split_batches(size: int, processes: int, batch_size: int) -> list[list[list[int]]]:
     """Split the numbers below ``size`` into batches for each process.
 
@@ -273,8 +230,6 @@ class TaughtGroups:
         groups: the pair groups.
         teacher: scores their pairs.
     """
-
-    has_teacher_scores = True
 
     def __init__(self, groups: PairGroups, teacher: Teacher) -> None:
         self._groups = groups

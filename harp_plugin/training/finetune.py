@@ -108,12 +108,8 @@ class FinetuneDataArguments(PairOptions):
         """Open the data, without the queries of the dataset whose ids are left out.
 
         Raises:
-            HarpError: a file is missing, or `DatasetQueries` or `JsonLinesQueries` raises the
-                error.
+            HarpError: `DatasetQueries` or `JsonLinesQueries` raises the error.
         """
-        for name in ("negatives_run", "teacher_run", "query_ids"):
-            if (path := getattr(self, name)) is not None and not Path(path).is_file():
-                raise HarpError(f"{name} {path}: there is no such file")
         source: DatasetQueries | JsonLinesQueries
         if self.train_file:
             source = JsonLinesQueries(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,7 @@ TASK = "finetune"
 """The name that the groups have as a task, such as in log lines."""
 
 
+@dataclass(frozen=True)
 class JudgedGroups:
     """One group a query and epoch: one of its positives, several of its hard negatives.
 
@@ -26,7 +28,7 @@ class JudgedGroups:
     negative whose text is the positive's. The origins of the pairs hold the ids of the query and
     of the documents.
 
-    Args:
+    Attributes:
         source: the judged queries.
         negatives_per_group: most negatives of a group; a query with fewer gives all that it has.
         seed: the seed of all draws.
@@ -35,20 +37,11 @@ class JudgedGroups:
             for what `query_passage` finds in them.
     """
 
-    def __init__(
-        self,
-        source: JudgedQueries,
-        *,
-        negatives_per_group: int = 7,
-        seed: int = 42,
-        redraw_each_epoch: bool = True,
-        passages: str = "first",
-    ) -> None:
-        self.source = source
-        self.passages = passages
-        self.negatives_per_group = negatives_per_group
-        self.seed = seed
-        self.redraw_each_epoch = redraw_each_epoch
+    source: JudgedQueries
+    negatives_per_group: int = 7
+    seed: int = 42
+    redraw_each_epoch: bool = True
+    passages: str = "first"
 
     def __len__(self) -> int:
         return len(self.source)
@@ -59,15 +52,10 @@ class JudgedGroups:
         return self.source.fingerprint
 
     @property
-    def has_teacher_scores(self) -> bool:
-        """Return whether each member of a group has a teacher's score."""
-        return self.source.has_teacher_scores
-
-    @property
     def counts(self) -> dict[str, int]:
         """Numbers of queries and of what is left out, for the manifest."""
         left_out = {f"queries left out, {why}": n for why, n in sorted(self.source.drops.items())}
-        if self.has_teacher_scores:
+        if self.source.has_teacher_scores:
             left_out["documents left out, without a teacher score"] = (
                 self.source.without_teacher_score
             )

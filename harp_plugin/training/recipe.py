@@ -11,10 +11,12 @@ from typing import Any
 
 from ..errors import HarpError
 from ..models.loading import COSINE, model_fingerprint, resolve_model
+from ..work.provenance import Provenance, package_versions
 from ..work.records import file_hash
 from .arguments import HarpModelArguments, HarpTrainingArguments, PairOptions
+from .data import PairGroups
 
-__all__ = ["OPTIONS_WITHOUT_EFFECT", "check_output_dir", "fingerprints", "recipe"]
+__all__ = ["OPTIONS_WITHOUT_EFFECT", "check_output_dir", "fingerprints", "provenance", "recipe"]
 
 OPTIONS_WITHOUT_EFFECT = (
     *("output_dir", "overwrite", "accept_other_versions", "resume_from_checkpoint", "save_"),
@@ -25,6 +27,39 @@ OPTIONS_WITHOUT_EFFECT = (
     *("dataloader_persistent_workers", "dataloader_prefetch_factor"),
 )
 """How the names begin of options that say where and how a run is written, watched and fed."""
+
+_PACKAGES = ("accelerate", "numpy", "tevatron", "tokenizers", "torch", "transformers")
+
+
+def provenance(
+    model_args: HarpModelArguments,
+    data_args: PairOptions,
+    training_args: HarpTrainingArguments,
+    groups: PairGroups,
+    held_out: PairGroups | None,
+) -> Provenance:
+    """Collect all that a run depends on: recipe, processes, pair groups, files and versions.
+
+    Args:
+        model_args: options of the model.
+        data_args: options of the data and the losses.
+        training_args: options of the training.
+        groups: pair groups to train on.
+        held_out: pair groups to evaluate on.
+
+    Raises:
+        HarpError: a model or a file is missing.
+    """
+    settings = recipe(model_args, data_args, training_args) | {
+        "processes": training_args.world_size,
+        "groups_per_epoch": len(groups),
+        "data": getattr(groups, "fingerprint", ""),
+    }
+    settings = {name: value for name, value in settings.items() if value is not None}
+    inputs = fingerprints(model_args, data_args, training_args)
+    if held_out is not None:
+        inputs["held_out"] = getattr(held_out, "fingerprint", "")
+    return Provenance(settings, package_versions("harp_plugin", *_PACKAGES), inputs)
 
 
 def recipe(

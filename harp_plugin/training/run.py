@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from ..errors import HarpError
@@ -22,7 +23,7 @@ from .arguments import (
 )
 from .data import GroupCollator, GroupDataset, PairGroups, TaughtGroups, Teacher
 from .losses import WeightedSum
-from .recipe import check_output_dir, fingerprints, recipe
+from .recipe import check_output_dir, provenance
 from .run_folder import RunFolder
 from .trainer import HarpTrainer
 from .validation import Validation
@@ -65,34 +66,22 @@ def train(
     check_negatives(data_args.task_weights, data_args.draw_options)
     if data_args.teacher is not None and teacher is None:
         raise HarpError("teacher is named: call harp_plugin.evaluation.training instead")
-    groups = _pairs(
-        data_args.build_dir, data_args.groups_per_epoch, data_args, training_args, teacher
+    draw = partial(
+        PreTrainingData,
+        tasks=data_args.task_weights,
+        seed=training_args.seed,
+        draw=data_args.draw_options,
     )
-    held_out = None
-    if training_args.validation_build_dir is not None:
-        count = training_args.validation_groups
-        build_dir = training_args.validation_build_dir
-        held_out = _pairs(build_dir, count, data_args, training_args, teacher)
+    groups: PairGroups = draw(data_args.build_dir, groups_per_epoch=data_args.groups_per_epoch)
+    held_out: PairGroups | None = None
+    if (build_dir := training_args.validation_build_dir) is not None:
+        held_out = draw(build_dir, groups_per_epoch=training_args.validation_groups)
+    if teacher is not None:
+        groups = TaughtGroups(groups, teacher)
+        held_out = None if held_out is None else TaughtGroups(held_out, teacher)
     return fit(
         groups, model_args, data_args, training_args, held_out=held_out, validation=validation
     )
-
-
-def _pairs(
-    build_dir: str,
-    groups_per_epoch: int | None,
-    data_args: HarpDataArguments,
-    training_args: HarpTrainingArguments,
-    teacher: Teacher | None,
-) -> PairGroups:
-    groups = PreTrainingData(
-        build_dir,
-        data_args.task_weights,
-        seed=training_args.seed,
-        draw=data_args.draw_options,
-        groups_per_epoch=groups_per_epoch,
-    )
-    return groups if teacher is None else TaughtGroups(groups, teacher)
 
 
 def fit(
@@ -122,27 +111,14 @@ def fit(
     """
     if training_args.validation_dataset is not None and validation is None:
         raise HarpError("validation_dataset is named: call harp_plugin.evaluation.training instead")
-    loss = data_args.weighted_sum()
-    _check_kind(model_args, loss)
-    distilling = loss.reading("teacher_scores")
-    if distilling and not getattr(groups, "has_teacher_scores", False):
-        raise HarpError(
-            f"losses: {distilling[0]!r} reads a teacher's scores, which these data do not "
-            "have: name a teacher, or leave the loss out"
-        )
-    tasks = tuple(data_args.task_weights)
+    _check_kind(model_args, data_args.weighted_sum())
     check_output_dir(str(training_args.output_dir), model_args, data_args, training_args)
     folder = RunFolder(
-        training_args.output_dir,
-        recipe=recipe(model_args, data_args, training_args),
-        description=model_args.kind.description,
-        processes=training_args.world_size,
-        groups_per_epoch=len(groups),
-        data=getattr(groups, "fingerprint", ""),
-        inputs=fingerprints(model_args, data_args, training_args)
-        | ({} if held_out is None else {"held_out": getattr(held_out, "fingerprint", "")}),
-        counts=getattr(groups, "counts", None),
-        rules=OverwriteRules(training_args.overwrite, training_args.accept_other_versions),
+        Path(str(training_args.output_dir)),
+        provenance(model_args, data_args, training_args, groups, held_out),
+        model_args.kind.description,
+        getattr(groups, "counts", {}),
+        OverwriteRules(training_args.overwrite, training_args.accept_other_versions),
     )
     if folder.artifact.is_finished():
         logger.info("%s is finished: nothing to train", folder.path)
@@ -150,9 +126,7 @@ def fit(
     if training_args.process_index == 0:
         for sentence in getattr(groups, "shortages", list)():
             logger.warning("%s", sentence)
-    trainer = build_trainer(
-        groups, tasks, loss, model_args, data_args, training_args, held_out, validation
-    )
+    trainer = build_trainer(groups, model_args, data_args, training_args, held_out, validation)
     is_writer = training_args.process_index == 0
     with one_writer(folder.path) if is_writer else nullcontext():
         _train(trainer, folder, training_args)
@@ -177,7 +151,8 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
     trainer.save_model(str(folder.partial))
     if trainer.is_world_process_zero():
         trainer.remove_old_checkpoints()  # what a kill has kept from it
-        folder.publish(trainer.facts | {"best_step": trainer.best_step})
+        facts = trainer.facts | {"best_step": trainer.best_step}
+        folder.publish(trainer.state.log_history, facts)
     trainer.accelerator.wait_for_everyone()
     if training_args.world_size > 1:
         # A thread of Gloo drops the tensors of the last exchange after the exchange is over; a
@@ -187,8 +162,6 @@ def _train(trainer: HarpTrainer, folder: RunFolder, training_args: HarpTrainingA
 
 def build_trainer(
     groups: PairGroups,
-    tasks: tuple[str, ...],
-    loss: WeightedSum,
     model_args: HarpModelArguments,
     data_args: PairOptions,
     training_args: HarpTrainingArguments,
@@ -199,15 +172,13 @@ def build_trainer(
 
     Args:
         groups: pair groups to train on.
-        tasks: names of the tasks of the groups.
-        loss: the total loss.
         model_args: options of the model.
         data_args: options of the data and the losses.
         training_args: options of the training.
         held_out: pair groups to evaluate on.
         validation: measures the ranking.
     """
-    seed = training_args.seed
+    seed, loss = training_args.seed, data_args.weighted_sum()
     tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model)
     model = model_args.load(seed)
     if model.max_length is not None and data_args.max_length > model.max_length:
@@ -222,7 +193,7 @@ def build_trainer(
         )
     collator = GroupCollator(
         model.batches(tokenizer, max_length=data_args.max_length, masker=masker),
-        tasks,
+        tuple(data_args.task_weights),
         query_limits=data_args.query_limits,
         new_masks=bool(data_args.redraw_each_epoch),
     )

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from ..errors import HarpError, one_line
 from ..models.loading import POOLING
 from ..models.trainable import ModelDescription
 from ..work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance
-from ..work.provenance import package_versions
 from ..work.records import changed_file, read_record, write_record
 from ..work.writing import TEMPORARY, remove_temporary, sync, write_text
 from .arguments import HarpTrainingArguments
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 LOG = "training_log.json"
 """File name of the log next to a finished model."""
-_PACKAGES = ("accelerate", "numpy", "tevatron", "tokenizers", "torch", "transformers")
+Log = Sequence[Mapping[str, Any]]
 _NAME = re.compile(r"checkpoint-(\d+)")
 _OF_A_MODEL = (
     rf"({POOLING}/)?config\.json|model\.safetensors|chat_template\.jinja|{re.escape(CARD)}|"
@@ -50,6 +50,7 @@ _DECIDED_BY_THE_CLOCK = frozenset(
 )
 
 
+@dataclass
 class RunFolder:
     """A folder that one training run owns.
 
@@ -58,39 +59,22 @@ class RunFolder:
     written under a temporary name and renamed when it is whole. At the end the model is moved into
     the folder, and ``manifest.json`` comes last.
 
-    Args:
+    Attributes:
         path: the folder.
-        recipe: what the run computes.
+        provenance: what the run depends on.
         description: what the model card says about the kind of model.
-        processes: number of training processes.
-        groups_per_epoch: number of pair groups in an epoch.
-        data: fingerprint of what the groups are drawn from.
-        inputs: fingerprints of the start model and of other files that are read.
         counts: how much the run learns from, by name.
         rules: what may be done with other work in the folder.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        recipe: Mapping[str, Any],
-        description: ModelDescription,
-        processes: int,
-        groups_per_epoch: int,
-        data: str = "",
-        inputs: Mapping[str, str] | None = None,
-        counts: Mapping[str, int] | None = None,
-        rules: OverwriteRules | None = None,
-    ) -> None:
-        self.path = Path(path)
-        self.description = description
-        self.counts = dict(counts or {})
-        run = {"processes": processes, "groups_per_epoch": groups_per_epoch, "data": data}
-        settings = {name: value for name, value in {**recipe, **run}.items() if value is not None}
-        versions = package_versions("harp_plugin", *_PACKAGES)
-        self.provenance = Provenance(settings, versions, dict(inputs or {}))
-        self.artifact = Artifact(self.path, "model", self.provenance, rules, own=_OWN)
+    path: Path
+    provenance: Provenance
+    description: ModelDescription
+    counts: Mapping[str, int]
+    rules: OverwriteRules
+
+    def __post_init__(self) -> None:
+        self.artifact = Artifact(self.path, "model", self.provenance, self.rules, own=_OWN)
 
     @property
     def partial(self) -> Path:
@@ -132,15 +116,16 @@ class RunFolder:
         logger.info("resuming from %s", checkpoint)
         return str(checkpoint)
 
-    def commit_checkpoint(self, name: str, state: Mapping[str, Any]) -> None:
+    def commit_checkpoint(self, name: str, log: Log, facts: Mapping[str, Any]) -> None:
         """Describe a checkpoint in `staging`, and move it to its path.
 
         Args:
             name: of the checkpoint.
-            state: what `_facts` takes by name.
+            log: the trainer's log.
+            facts: what the manifest says of the model (see `HarpTrainer.facts`).
         """
         checkpoint, written = self.path / name, self.staging / name
-        facts = self._describe(written, state)
+        facts = self._describe(written, log, facts)
         Artifact(written, "checkpoint", self.provenance).commit(_synced_names(written), **facts)
         Artifact(checkpoint, "checkpoint", self.provenance).clear()
         written.rename(checkpoint)
@@ -163,15 +148,17 @@ class RunFolder:
             with suppress(HarpError):
                 Artifact(path, "checkpoint", self.provenance).clear()
 
-    def publish(self, state: Mapping[str, Any]) -> None:
+    def publish(self, log: Log, facts: Mapping[str, Any]) -> None:
         """Move the final model from `partial` into the folder, and commit it with the manifest.
 
         Args:
-            state: what `_facts` takes by name.
+            log: the trainer's log.
+            facts: what the manifest says of the model, with ``best_step``, the step whose weights
+                it has; None for the last step.
         """
-        log = json.dumps(log_lines(state["log"]), indent=2, sort_keys=True, ensure_ascii=False)
-        write_text(self.partial / LOG, log + "\n")
-        facts = self._describe(self.partial, state)
+        text = json.dumps(log_lines(log), indent=2, sort_keys=True, ensure_ascii=False)
+        write_text(self.partial / LOG, text + "\n")
+        facts = self._describe(self.partial, log, facts)
         names = _synced_names(self.partial)
         # Without config.json nothing loads the folder.
         for name in sorted(names, key=lambda name: (name == "config.json", name)):
@@ -182,41 +169,20 @@ class RunFolder:
         self.artifact.commit(names, **facts)
         shutil.rmtree(self.partial)
 
-    def _describe(self, folder: Path, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the model card, and return what the manifest says besides."""
-        facts = self._facts(**state)
-        card = model_card(self.provenance, facts, self.description)
-        write_text(folder / CARD, str(card))
-        return facts
-
-    def _facts(
-        self,
-        *,
-        log: Sequence[Mapping[str, Any]],
-        steps: int,
-        fresh_weights: Sequence[str],
-        untrained_weights: Sequence[str],
-        best_step: int | None = None,
-    ) -> dict[str, Any]:
-        """Return what the manifest says besides what the run is made from.
-
-        Args:
-            log: the trainer's log.
-            steps: optimizer steps taken.
-            fresh_weights: names of the weights that were drawn at random when the run began.
-            untrained_weights: those of them that no loss trained; the model lacks them.
-            best_step: the step whose weights the model has; None for the last step.
-        """
-        return {
-            "steps": steps,
+    def _describe(self, folder: Path, log: Log, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the model card, and return what the manifest says besides the provenance."""
+        settings, best_step = self.provenance.settings, facts.get("best_step")
+        described = {
+            **facts,
             "best_step": best_step,
-            "seed": self.provenance.settings.get("seed", HarpTrainingArguments.seed),
-            "counts": self.counts,
-            "fresh_weights": list(fresh_weights),
-            "untrained_weights": list(untrained_weights),
+            "seed": settings.get("seed", HarpTrainingArguments.seed),
+            "counts": dict(self.counts),
             "metrics": _metrics_at(best_step, log_lines(log)),
-            "citations": cited(self.provenance.settings),
+            "citations": cited(settings),
         }
+        card = model_card(self.provenance, described, self.description)
+        write_text(folder / CARD, str(card))
+        return described
 
 
 def cannot_resume(checkpoint: Path, reason: object) -> HarpError:
@@ -230,7 +196,7 @@ def cannot_resume(checkpoint: Path, reason: object) -> HarpError:
     )
 
 
-def log_lines(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def log_lines(log: Log) -> list[dict[str, Any]]:
     """Select the log's lines of training and evaluation, without what the clock decides."""
     lines = [
         {name: line[name] for name in sorted(line.keys() - _DECIDED_BY_THE_CLOCK)} for line in log
@@ -301,7 +267,7 @@ def _synced_names(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
-def _metrics_at(step: int | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _metrics_at(step: int | None, lines: Log) -> dict[str, Any]:
     """Collect all that was measured at a step; None means the last step in the log."""
     step = lines[-1].get("step") if step is None and lines else step
     metrics: dict[str, Any] = {}

@@ -8,8 +8,9 @@ modules replace them:
 
 - Both: ``compute_loss`` and ``_save`` expect a Tevatron model (and in 0.1.0 fewer arguments), and
   neither version can resume or evaluate a model of ours: see `harp_plugin.training.trainer`.
-- 0.1.0: ``_prepare_inputs`` expects (query, passage) tuples, and ``get_train_dataloader`` gives
-  every process the same batches: see `harp_plugin.training.trainer`.
+- 0.1.0: ``_prepare_inputs`` expects (query, passage) tuples, ``get_train_dataloader`` gives every
+  process the same batches, and ``training_step`` divides the loss: see
+  `harp_plugin.training.trainer`.
 - 0.1.0: ``DenseTrainer.__init__`` asks torch.distributed for its size if ``negatives_x_device`` is
   set, even if torch.distributed is not initialized; transformers no longer reads ``warmup_ratio``:
   see `harp_plugin.training.arguments`.

@@ -18,11 +18,11 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, one_line
-from ..models.cpu_modules import EmbeddingGradient, use_cpu_modules
+from ..models.cpu_modules import keep_gradient, use_cpu_modules
 from ..models.trainable import Batch, TrainableModel
 from .arguments import HarpTrainingArguments
 from .callbacks import EarlyStopping, StopAtNonFinite, TrainingProgress
-from .data import EpochSampler, GroupCollator, GroupDataset, held_out_batches
+from .data import EpochSampler, GroupCollator, GroupDataset, split_batches
 from .losses import WeightedSum
 from .meters import Meters
 from .run_folder import RunFolder, cannot_resume
@@ -106,7 +106,6 @@ class HarpTrainer(TevatronTrainer):
             self.add_callback(self.non_finite)
         self.meters = self.new_meters()
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
-        self.embedding_gradient: EmbeddingGradient | None = None
         if args.device.type == "cpu" and not args.torch_compile:
             self._use_cpu_modules(model)
 
@@ -119,7 +118,7 @@ class HarpTrainer(TevatronTrainer):
         use_cpu_modules(model)
         embedding = model.ranking_model().get_input_embeddings()
         if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
-            self.embedding_gradient = EmbeddingGradient(embedding)
+            keep_gradient(embedding)
 
     @property
     def best_step(self) -> int | None:
@@ -127,15 +126,13 @@ class HarpTrainer(TevatronTrainer):
         chosen = self.args.load_best_model_at_end and self.state.best_model_checkpoint
         return self.state.best_global_step if chosen else None
 
-    def get_train_dataloader(self) -> DataLoader:
-        """Return the batches of this process; in Tevatron 0.1.0 all processes have the same."""
-        return Trainer.get_train_dataloader(self)
+    # Those of Tevatron do not fit: see `harp_plugin.training.tevatron`.
+    get_train_dataloader = Trainer.get_train_dataloader
+    training_step = Trainer.training_step
+    _prepare_inputs = Trainer._prepare_inputs
 
     def _get_train_sampler(self, train_dataset: object = None) -> EpochSampler:
         return self.sampler
-
-    def _prepare_inputs(self, inputs: Batch) -> Batch:
-        return Trainer._prepare_inputs(self, inputs)
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Batch], num_batches: int, device: torch.device
@@ -208,14 +205,6 @@ class HarpTrainer(TevatronTrainer):
             logs |= self.meters.drain(self.accelerator)
         super().log(logs, start_time)
 
-    def training_step(
-        self, model: nn.Module, inputs: Batch, num_items_in_batch: Tensor | None = None
-    ) -> Tensor:
-        """Run one forward and backward pass."""
-        if self.embedding_gradient is not None:
-            self.embedding_gradient.begin()
-        return Trainer.training_step(self, model, inputs, num_items_in_batch)
-
     def evaluate(
         self,
         eval_dataset: GroupDataset | None = None,
@@ -242,12 +231,7 @@ class HarpTrainer(TevatronTrainer):
             values |= self._losses_on(groups)
         if validation is not None:
             values |= measure_on_first_process(
-                validation,
-                self.trained_model,
-                self.processing_class,
-                weights=self.gathered_weights(),
-                device=self.args.device,
-                process=self.args.process_index,
+                validation, self.trained_model, self.processing_class, self.gathered_weights()
             )
         metrics = {f"{metric_key_prefix}_{name}": value for name, value in values.items()}
         self.log(dict(metrics))
@@ -262,13 +246,16 @@ class HarpTrainer(TevatronTrainer):
         Raises:
             HarpError: there are fewer groups than processes.
         """
-        batches = held_out_batches(
+        size, processes = len(dataset or ()), self.args.world_size
+        if dataset is None or size < processes:
+            raise HarpError(f"{size} pair groups cannot be evaluated on {processes} processes")
+        of_processes = split_batches(size, processes, self.args.eval_batch_size)
+        batches = DataLoader(
             dataset,
-            self.data_collator,
-            process=self.args.process_index,
-            processes=self.args.world_size,
-            batch_size=self.args.eval_batch_size,
-            workers=self.args.dataloader_num_workers,
+            batch_sampler=of_processes[self.args.process_index],
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+            generator=torch.Generator(),
         )
         model = self._wrap_model(self.model, training=False).eval()
         training_meters, self.meters = self.meters, self.new_meters()
@@ -303,12 +290,15 @@ class HarpTrainer(TevatronTrainer):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the manifest says of the model at the present step."""
+        """What the manifest says of the model at the present step.
+
+        These are the number of optimizer steps, the names of the weights that were drawn at random
+        when the run began, and those of them that no loss trained, which the model lacks.
+        """
         return {
-            "log": self.state.log_history,
             "steps": self.state.global_step,
-            "fresh_weights": self.trained_model.new_weights,
-            "untrained_weights": self.untrained,
+            "fresh_weights": list(self.trained_model.new_weights),
+            "untrained_weights": list(self.untrained),
         }
 
     def _get_output_dir(self, trial: Any) -> str:
@@ -326,7 +316,7 @@ class HarpTrainer(TevatronTrainer):
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
             state.save_to_json(str(self.folder.staging / name / TRAINER_STATE_NAME))
-            self.folder.commit_checkpoint(name, self.facts)
+            self.folder.commit_checkpoint(name, state.log_history, self.facts)
             self.remove_old_checkpoints()
         self.accelerator.wait_for_everyone()
 

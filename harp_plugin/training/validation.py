@@ -14,11 +14,11 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import HarpError
 from ..models.sentence_encoder import SentenceEncoderFiles
 from ..models.trainable import TrainableModel
 from ..options import Count, Options, option
@@ -36,10 +36,6 @@ class Validation(Protocol):
     @property
     def queries(self) -> Collection[str]:
         """The ids of the queries."""
-
-    @property
-    def measures(self) -> Collection[str]:
-        """The names of the measures."""
 
     def __call__(
         self,
@@ -93,54 +89,12 @@ class ValidationOptions(Options):
     validation_groups: Count = 1000
     early_stopping_patience: Count | None = None
 
-    def check_validation(self, *, evaluates: bool, chooses: bool, metric: str | None) -> None:
-        """Check that the options fit together.
-
-        Args:
-            evaluates: whether ``eval_strategy`` is on.
-            chooses: whether the best checkpoint is chosen.
-            metric: the metric that chooses it; None for the default.
-
-        Raises:
-            HarpError: an evaluation has nothing to evaluate or never takes place, the metric is not
-                measured, or a number makes no sense.
-        """
-        sources = [self.validation_dataset, self.validation_build_dir]
-        if evaluates and not any(sources):
-            raise HarpError(
-                "eval_strategy is on and there is nothing to evaluate: name a validation_dataset"
-            )
-        for name in ("validation_dataset", "validation_build_dir", "early_stopping_patience"):
-            if getattr(self, name) is not None and not evaluates:
-                raise HarpError(f"{name} has no effect: set eval_strategy to steps or epoch")
-        if chooses and not evaluates:
-            raise HarpError(
-                "the best checkpoint is to be chosen, but nothing is evaluated: set "
-                "eval_strategy to steps or epoch"
-            )
-        if self.validation_dataset and not self.validation_measures:
-            raise HarpError("validation_measures is empty: name one, such as nDCG@10")
-        measures = self.validation_measures
-        if chooses and metric and not self.validation_build_dir and metric not in measures:
-            raise HarpError(
-                f"metric_for_best_model is {metric}, which is not measured: choose one of "
-                f"{', '.join(measures)}"
-            )
-
-    @property
-    def metric(self) -> str:
-        """The metric that chooses the best checkpoint by default."""
-        return self.validation_measures[0] if self.validation_dataset else "loss"
-
 
 def measure_on_first_process(
     validation: Validation,
     model: TrainableModel,
     tokenizer: PreTrainedTokenizerBase,
-    *,
-    weights: Mapping[str, Tensor] | None,
-    device: torch.device,
-    process: int,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> dict[str, float]:
     """Measure the ranking on the first process, without an effect on the training.
 
@@ -149,17 +103,16 @@ def measure_on_first_process(
         model: the model in training.
         tokenizer: the tokenizer of the model.
         weights: the gathered weights of the model, if processes shard it.
-        device: the device of the model.
-        process: number of this process.
 
     Returns:
         Each measure, on every process.
     """
     values: list[dict[str, float] | None] = [None]
-    if process == 0:
+    state = PartialState()
+    if state.is_main_process:
         with restored_state(model.ranking_model()):
             ranking_model = model.ranking_model(weights)
-            ranking_model.to(device).eval()  # type: ignore[arg-type]
+            ranking_model.to(state.device).eval()  # type: ignore[arg-type]
             values = [validation(ranking_model, tokenizer, model.files)]
     broadcast_object_list(values)
     assert values[0] is not None

@@ -189,7 +189,8 @@ def test_members_carry_their_teachers_scores(name, run, tmp_path):
         scores.setdefault((query, doc), score)
     lines = [(*key, score) for key, score in scores.items()]
     groups = groups_of(name, run, teacher=write_run(tmp_path / "teacher.run", lines))
-    assert groups.has_teacher_scores and not groups_of(name, run).has_teacher_scores
+    has_scores = [each.source.has_teacher_scores for each in (groups, groups_of(name, run))]
+    assert has_scores == [True, False]
     for epoch, index in itertools.product(range(5), range(len(groups))):
         group, query = groups.group(epoch, index), groups.source.judged(index).id
         expected = [scores[query, OF_TEXT[pair.document]] for pair in group.members]

@@ -16,15 +16,7 @@ TASKS = ("rqp", "qdm")
 
 
 def trainer_of(options, groups=None, **changes):
-    model_args, data_args, training_args = options(**changes)
-    return build_trainer(
-        groups or SentenceGroups(),
-        TASKS,
-        data_args.weighted_sum(),
-        model_args,
-        data_args,
-        training_args,
-    )
+    return build_trainer(groups or SentenceGroups(), *options(**changes))
 
 
 def without_dropout(trainer):

@@ -87,9 +87,7 @@ def test_each_module_has_its_mode_again_after_a_validation(tiny_bert, tokenizer)
     model = TrainableBiEncoder.load(str(tiny_bert)).train()
     model.encoder.embeddings.eval()
     modes = [module.training for module in model.modules()]
-    found = measure_on_first_process(
-        Scripted(0.5), model, tokenizer, weights=None, device=torch.device("cpu"), process=0
-    )
+    found = measure_on_first_process(Scripted(0.5), model, tokenizer)
     assert found == {"nDCG@10": 0.5} and not all(modes)
     assert [module.training for module in model.modules()] == modes
 
