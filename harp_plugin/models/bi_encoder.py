@@ -202,7 +202,7 @@ class TrainableBiEncoder(TrainableModel):
         if self.is_packed:
             vectors = pooled(self._packed(ids, lengths).float(), lengths, self.files.pooling)
         else:
-            vectors = self._padded(ids, lengths)
+            vectors = padded_vectors(self.encoder, ids, lengths, self.files.pooling)
         return F.normalize(vectors, dim=1) if self.files.normalize else vectors
 
     @torch.compiler.disable(recursive=False)
@@ -210,11 +210,6 @@ class TrainableBiEncoder(TrainableModel):
         """Return the last hidden states, (tokens, width)."""
         filled, sizes, _ = with_filler(ids, lengths, None, longest=self.max_length)
         return packed_states(self.encoder, filled, sizes)[: len(ids)]
-
-    @torch.compiler.disable(recursive=False)
-    def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        """Return the vectors of texts by a forward pass over padded texts, (texts, width)."""
-        return padded_vectors(self.encoder, ids, lengths, self.files.pooling)
 
     def loss_inputs(self, output: Tensor, batch: Mapping[str, Any]) -> LossInputs:
         """Return the scores by group, and those of each group with the documents of the batch."""
@@ -233,7 +228,3 @@ class TrainableBiEncoder(TrainableModel):
         """Return the names of the new weights that no loss trains (see `TrainableModel`)."""
         del scored, masked  # only a pooler can be new, and vectors are made without it
         return self.new_weights
-
-    def ranking_class(self) -> Any:
-        """Return the class of the encoder (see `TrainableModel`)."""
-        return encoder_class(self.config, self.files.pooling)

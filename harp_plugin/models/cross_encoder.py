@@ -281,10 +281,6 @@ class TrainableCrossEncoder(TrainableModel):
         }
         return tuple(name for name in self.new_weights if name not in trained)
 
-    def ranking_class(self) -> Any:
-        """Return the class for sequence classification (see `TrainableModel`)."""
-        return AutoModelForSequenceClassification
-
 
 def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> None:
     """Let both models use the same base, and the same module wherever both have the same name."""

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HarpError, one_line
+from ..errors import HarpError, folded
 from ..work.artifact import MANIFEST
 from ..work.records import changed_file, file_hash, read_record
 from ..work.urls import local_path
@@ -134,16 +134,15 @@ def load_pretrained(auto_class, name: str, **options):
     if Path(source).is_dir():
         check_model_folder(Path(source))
     options["trust_remote_code"] = False
-    if not auto_class.__name__.startswith("AutoModel"):
-        with model_errors(name, auto_class.__name__):
-            return auto_class.from_pretrained(source, **options)
-    wants_info = options.pop("output_loading_info", False)
-    options |= {"use_safetensors": True, "output_loading_info": True}
-    _check_config(source, name)
+    has_weights = auto_class.__name__.startswith("AutoModel")
+    if has_weights:
+        options["use_safetensors"] = True
+        _check_config(source, name)
     with model_errors(name, auto_class.__name__):
-        model, info = auto_class.from_pretrained(source, **options)
-    _align(model)
-    return (model, info) if wants_info else model
+        loaded = auto_class.from_pretrained(source, **options)
+    if has_weights:
+        _align(loaded[0] if options.get("output_loading_info") else loaded)
+    return loaded
 
 
 def check_model_folder(folder: Path) -> None:
@@ -219,7 +218,7 @@ def model_errors(name: str, kind: str = "model") -> Iterator[None]:
     except (HarpError, MemoryError):
         raise
     except Exception as error:
-        reason = one_line(" ".join(str(error).split())[:200]) or type(error).__name__
+        reason = folded(error) or type(error).__name__
         if match := re.search(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
         ):
@@ -312,6 +311,5 @@ def choose_device(name: str | None) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise HarpError(f"device {name!r} cannot be used: {reason}") from error
+        raise HarpError(f"device {name!r} cannot be used: {folded(error)}") from error
     return device

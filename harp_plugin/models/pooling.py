@@ -49,6 +49,7 @@ def encoder_class(config: PreTrainedConfig, pooling: str):
     return AutoModelForTextEncoding if has_decoder and pooling != DECODER else AutoModel
 
 
+@torch.compiler.disable(recursive=False)
 def padded_vectors(
     model: PreTrainedModel, ids: Tensor, lengths: np.ndarray, pooling: str
 ) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import HarpError
+from ..errors import HarpError, folded
 from .loading import WEIGHTS, load_pretrained, longest_input, without_notices
 from .masking import TokenMasker
 from .packing import can_pack
@@ -183,20 +184,17 @@ class TrainableModel(nn.Module):
         """
         raise NotImplementedError
 
-    def ranking_class(self) -> Any:
-        """Return the class of transformers whose ``from_config`` makes the model that ranks."""
-        raise NotImplementedError
-
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
         """Return the part of the model that ranks.
 
         Args:
             weights: the gathered weights, if processes shard the model; the part is then a copy.
         """
+        part = getattr(self, self.part)
         if weights is None:
-            return getattr(self, self.part)
+            return part
         prefix = f"{self.part}."
-        copy = self.ranking_class().from_config(self.config, dtype=torch.float32)
+        copy = type(part)(deepcopy(part.config))
         names = [name for name in weights if name.startswith(prefix)]
         copy.load_state_dict({name.removeprefix(prefix): weights[name] for name in names})
         return copy
@@ -240,8 +238,7 @@ class TrainableModel(nn.Module):
             names = self._names_in_file(self.state_dict(), left_out)
             self.load_state_dict({name: stored[each] for name, each in names}, strict=False)
         except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise HarpError(f"{path} cannot be loaded: {reason}") from error
+            raise HarpError(f"{path} cannot be loaded: {folded(error)}") from error
 
     def _names_in_file(
         self, weights: Iterable[str], left_out: Collection[str]

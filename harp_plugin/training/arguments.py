@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from transformers.hf_argparser import string_to_bool
 from transformers.utils import is_torch_bf16_gpu_available
 
 from ..errors import HarpError
@@ -264,14 +262,10 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         dataloader_pin_memory: Keep batches in pinned memory (default: if there is a GPU).
         license: License of the model, for its card: a name that the hub knows, such as apache-2.0.
         language: Language of the model, for its card: a code of ISO 639, such as en.
-        disable_tqdm: The same as --quiet; this is its name in transformers.
         bf16: Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, or
             without a GPU the CPU, has instructions for it. Another CPU is slower in bf16 than in
             fp32, and true is refused there without --use-cpu.
         fsdp: Split the model over processes with PyTorch's FSDP.
-        include_num_input_tokens_seen: Which tokens the log counts: all, non_padding or no.
-        debug: Debug options of transformers; underflow_overflow is not possible here.
-        remove_unused_columns: This has no effect, as batches are made of groups of pairs.
         logging_nan_inf_filter: Hide losses that are not finite. Default: training stops at them.
     """
 
@@ -297,31 +291,24 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
     dataloader_pin_memory: bool = option(factory=torch.cuda.is_available)
     license: str | None = None
     language: str | None = None
-    disable_tqdm: bool | None = False
-    bf16: bool | str = option(None, metavar="true|false|auto", nargs="?", const=True)
+    bf16: bool | Literal["auto"] = option(None, metavar="true|false|auto", nargs="?", const=True)
     fsdp: bool | str | list[str] = option(None, nargs="?", const=True)
-    include_num_input_tokens_seen: str | bool = option("no", nargs="?", const="all")
-    debug: str | list[str] = ""
-    remove_unused_columns: bool = False
     logging_nan_inf_filter: bool = False
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)
         self._choose_precision()
-        self.disable_tqdm = self.quiet or bool(self.disable_tqdm)
+        self.disable_tqdm = self.quiet or bool(getattr(self, "disable_tqdm", False))
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
         for name in _OPTIONS_OF_OTHER_MODELS:
             if getattr(self, name, None):
                 raise HarpError(f"{name} has no meaning for groups of pairs: leave it out")
-        self.report_to = self.report_to or "none"
+        self.report_to = getattr(self, "report_to", None) or "none"
         if self.validation_dataset is not None:
             self.validation_dataset = self.validation_dataset.removeprefix("irds:")
         metric = self.metric_for_best_model
-        try:
-            TevatronTrainingArguments.__post_init__(self)
-        except (ValueError, TypeError) as error:
-            raise HarpError(f"training options: {' '.join(str(error).split())}") from error
+        TevatronTrainingArguments.__post_init__(self)
         self._check_validation(metric)
 
     def _choose_precision(self) -> None:
@@ -360,14 +347,12 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
             )
         if self.validation_dataset and not measures:
             raise HarpError("validation_measures is empty: name one, such as nDCG@10")
-        if chooses and metric is None:
+        if not chooses:
+            return
+        if metric is None:
             self.metric_for_best_model = measures[0] if self.validation_dataset else "loss"
             self.greater_is_better = self.metric_for_best_model != "loss"
-        elif (
-            chooses
-            and not self.validation_build_dir
-            and (metric.removeprefix("eval_") not in measures)
-        ):
+        elif not self.validation_build_dir and metric.removeprefix("eval_") not in measures:
             raise HarpError(
                 f"metric_for_best_model is {metric}, which is not measured: choose one of "
                 f"{', '.join(measures)}"
@@ -380,17 +365,11 @@ def multiplies_in_bf16(value: str | bool | None, use_cpu: bool) -> bool:
     Args:
         value: true, false or ``auto``; None is false.
         use_cpu: whether a GPU is left unused.
-
-    Raises:
-        HarpError: it is neither true, nor false, nor ``auto``.
     """
-    if value == "auto":
-        on_cpu = use_cpu or not torch.accelerator.is_available()
-        return multiplies_bfloat16() if on_cpu else is_torch_bf16_gpu_available()
-    try:
-        return value is not None and string_to_bool(value)
-    except ArgumentTypeError:
-        raise HarpError(f"--bf16 {value!r:.60} is not known: give true, false or auto") from None
+    if value != "auto":
+        return bool(value)
+    on_cpu = use_cpu or not torch.accelerator.is_available()
+    return multiplies_bfloat16() if on_cpu else is_torch_bf16_gpu_available()
 
 
 def read_weights(name: str, value: object, default: object) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from transformers import TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 
-from ..errors import HarpError, one_line
+from ..errors import HarpError, folded
 from ..models.loading import POOLING
 from ..models.trainable import ModelDescription
 from ..work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance
@@ -190,9 +190,8 @@ def cannot_resume(checkpoint: Path, reason: object) -> HarpError:
     step = _step_of(checkpoint)
     earlier = [path for path in _checkpoints(checkpoint.parent) if _step_of(path) < step]
     rest = f"resume from {earlier[0]}" if earlier else "train from the start"
-    words = one_line(" ".join(str(reason).split())[:200])
     return HarpError(
-        f"cannot resume from {checkpoint}: {words}; restore it, or remove it to {rest}"
+        f"cannot resume from {checkpoint}: {folded(reason)}; restore it, or remove it to {rest}"
     )
 
 

@@ -17,7 +17,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from ..errors import HarpError, one_line
+from ..errors import HarpError, folded
 from ..models.cpu_modules import keep_gradient, use_cpu_modules
 from ..models.trainable import Batch, TrainableModel
 from .arguments import HarpTrainingArguments
@@ -79,6 +79,7 @@ class HarpTrainer(TevatronTrainer):
         self._save_total_limit = args.save_total_limit
         args = copy(args)
         args.save_total_limit = None
+        args.remove_unused_columns = False  # a batch is made of pair groups, which have none
         self.loss = loss
         self.validation = validation
         self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
@@ -381,8 +382,7 @@ def _option_errors() -> Iterator[None]:
     except HarpError:
         raise
     except (ValueError, TypeError, ImportError) as error:
-        reason = one_line(" ".join(str(error).split())[:400])
-        raise HarpError(f"training options do not make sense: {reason}") from error
+        raise HarpError(f"training options do not make sense: {folded(error)}") from error
 
 
 @contextmanager

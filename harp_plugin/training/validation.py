@@ -112,7 +112,7 @@ def measure_on_first_process(
     if state.is_main_process:
         with restored_state(model.ranking_model()):
             ranking_model = model.ranking_model(weights)
-            ranking_model.to(state.device).eval()  # type: ignore[arg-type]
+            ranking_model.to(state.device).eval()
             values = [validation(ranking_model, tokenizer, model.files)]
     broadcast_object_list(values)
     assert values[0] is not None

@@ -106,12 +106,6 @@ def test_weight_of_zero_leaves_a_task_out():
     assert parse("--tasks", '{"rqp": 0, "acm": 2}').task_weights == {"acm": 2.0}
 
 
-def test_wrong_training_option_is_one_line(tmp_path):
-    with pytest.raises(HarpError, match="training options: ") as error:
-        HarpTrainingArguments(output_dir=str(tmp_path), use_cpu=True, lr_scheduler_type="up")
-    assert "\n" not in str(error.value)
-
-
 def test_missing_tevatron_is_one_line(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "harp_plugin.training.tevatron")
@@ -184,7 +178,7 @@ def test_auto_asks_the_cpu_where_there_is_no_gpu():
 
 
 def test_other_precisions_are_refused():
-    with pytest.raises(HarpError, match="--bf16 'half' is not known: give true, false or auto"):
+    with pytest.raises(HarpError, match="--bf16 is 'half': it must be true or false or one of"):
         precision("--bf16", "half")
 
 
