@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from .processes import in_processes
+from ..errors import HarpError
+from .processes import results_in_order, start_worker
 from .sql.engine import EngineOptions
 
 __all__ = ["map_shards"]
 
 S = TypeVar("S")
 R = TypeVar("R")
-
-_KILLED = (
-    "a worker process was killed, most often for lack of memory: run again with fewer --workers "
-    "(finished shards are kept)"
-)
 
 
 def map_shards(
@@ -41,19 +40,48 @@ def map_shards(
     Raises:
         HarpError: a worker was killed, or Spark fails.
     """
-    if engine is not None and engine.is_spark:
-        yield from _over_spark(fn, iter(shards), engine, workers)
-    elif workers <= 1:
-        yield from map(fn, shards)
-    else:
-        yield from in_processes(fn, shards, workers, begin, arguments, killed=_KILLED)
+    if engine is None or not engine.is_spark:
+        yield from _in_pool(fn, shards, workers, begin, arguments)
+        return
+    shards = iter(shards)
+    first = list(itertools.islice(shards, 1))
+    if not first:
+        return
+    from .sql.spark import spark_map
+
+    yield from spark_map(fn, itertools.chain(first, shards), engine, workers)
 
 
-def _over_spark(
-    fn: Callable[[S], R], shards: Iterator[S], engine: EngineOptions, workers: int
+def _in_pool(
+    fn: Callable[[S], R],
+    shards: Iterable[S],
+    workers: int,
+    begin: Callable[..., None] | None,
+    arguments: tuple[Any, ...],
 ) -> Iterator[R]:
-    """Start Spark if there is a shard at all."""
-    for first in shards:
-        from .sql.spark import spark_map
+    if workers <= 1:
+        yield from map(fn, shards)
+        return
+    context = multiprocessing.get_context("spawn")
+    before = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(workers, context, _begin, (begin, arguments)) as pool:
+        try:
+            yield from results_in_order(lambda shard: pool.submit(fn, shard), shards, 2 * workers)
+        except BrokenProcessPool:
+            raise HarpError(
+                "a worker process was killed, most often for lack of memory: "
+                "run again with fewer --workers (finished shards are kept)"
+            ) from None
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                # An interruption does not wait for shards in flight: they are written whole or not.
+                for worker in set(multiprocessing.active_children()) - before:
+                    worker.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
-        yield from spark_map(fn, itertools.chain([first], shards), engine, workers)
+
+def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    start_worker()
+    if begin is not None:
+        begin(*arguments)

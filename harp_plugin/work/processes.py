@@ -1,4 +1,4 @@
-"""Worker processes: their start, what they compute, and the folder of what they share."""
+"""The start of worker processes, and the folder of what they share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing import connection
-from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
-from ..errors import HarpError
-
-__all__ = ["folder_of_workers", "in_processes", "results_in_order", "start_worker"]
+__all__ = ["folder_of_workers", "results_in_order", "start_worker"]
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -52,53 +48,6 @@ def results_in_order(
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
-
-
-def in_processes(
-    fn: Callable[[S], R],
-    tasks: Iterable[S],
-    workers: int,
-    begin: Callable[..., None] | None = None,
-    arguments: tuple[Any, ...] = (),
-    *,
-    killed: str,
-    context: BaseContext | None = None,
-) -> Iterator[R]:
-    """Apply ``fn`` to every task in new processes, and give the results in order.
-
-    Args:
-        fn: a picklable function.
-        tasks: read lazily: at most two are held at once for each worker.
-        workers: how many processes there are.
-        begin: called once in every process.
-        arguments: of ``begin``.
-        killed: what an error says where a process was killed.
-        context: how they start; by default each as a new interpreter.
-
-    Raises:
-        HarpError: a process was killed.
-    """
-    context = context or multiprocessing.get_context("spawn")
-    before = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(workers, context, _begin, (begin, arguments)) as pool:
-        try:
-            yield from results_in_order(lambda task: pool.submit(fn, task), tasks, 2 * workers)
-        except BrokenProcessPool:
-            raise HarpError(killed) from None
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                # An interruption does not wait for tasks in flight: what they write is whole or not
-                # there.
-                for worker in set(multiprocessing.active_children()) - before:
-                    worker.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    start_worker()
-    if begin is not None:
-        begin(*arguments)
 
 
 @contextmanager

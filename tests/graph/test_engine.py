@@ -144,7 +144,7 @@ def test_finished_tables_are_not_made_again(numbers):
     ("expression", "message"),
     [
         (fails, r"stage: RuntimeError: asked for what nobody needs"),
-        (dies, r"stage: the database process was killed, most often for lack of memory"),
+        (dies, r"stage: the database process ended with status -9"),
         (absent_column, r"nothing"),
     ],
 )

@@ -113,5 +113,5 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch, missing, message):
     stage = Stage(tmp_path / "stage", {}, {})
     stage.start()
     with pytest.raises(HarpError, match=message) as caught:
-        run_steps(stage, {}, [Step("drops", dict, "drops")], SPARK)
+        run_steps(stage, {}, [], SPARK)
     assert "\n" not in str(caught.value)

@@ -83,6 +83,12 @@ class Embedded:
             preserve_insertion_order=False,
         )
 
+    def __enter__(self) -> Embedded:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.connection.disconnect()
+
     def read(self, name: str, files: list[Path]) -> ir.Table:
         """Return Parquet shards as a table of this name."""
         return self.connection.read_parquet([str(file) for file in files], table_name=name)

@@ -68,6 +68,12 @@ class Spark:
 
         self.connection = ibis.pyspark.connect(self.session)
 
+    def __enter__(self) -> Spark:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.session.stop()
+
     def read(self, name: str, files: list[Path]) -> ir.Table:
         """Return Parquet shards as a table of this name."""
         self.session.read.parquet(*map(str, files)).createOrReplaceTempView(name)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import chain, islice
-from multiprocessing.context import BaseContext
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -18,7 +17,7 @@ from ...errors import HarpError
 from ..artifact import MANIFEST
 from ..manifest import table_files
 from ..parquet import ShardFile, parquet_files, write_table
-from ..processes import in_processes
+from ..processes import start_worker
 from ..stage import Stage
 from ..writing import TEMPORARY
 from .engine import ROWS_PER_CHUNK, Embedded, EngineOptions
@@ -44,8 +43,6 @@ PACKAGES = ("ibis-framework", "duckdb", "pyspark", "pyarrow")
 _CHUNKS_PER_FILE = 16
 _DISK_SIGNS = ("No space left", "max_temp_directory_size", "File too large")
 _MEMORY_SIGNS = ("OutOfMemory", "Out of Memory")
-_runs: list[_Run] = []
-"""The run of a child process."""
 
 
 class Step(NamedTuple):
@@ -96,24 +93,30 @@ def run_steps(
         HarpError: the child was killed, or a step failed.
     """
     engine = engine or EngineOptions()
-    killed = (
-        f"{stage.folder.name}: the database process was killed, most often for lack of memory: run "
-        "again with a lower --memory or more disk space"
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    child = _context(engine).Process(
+        target=_child, args=(sender, stage, dict(sources), list(steps), engine, workers)
     )
-    counts: dict[str, int] = {}
-    with tempfile.TemporaryDirectory(
-        suffix=TEMPORARY, dir=stage.folder, ignore_cleanup_errors=True
-    ) as scratch:
-        run = _Run(stage, sources, steps, engine, workers, Path(scratch))
-        done = in_processes(
-            _run_step, list(run.steps), 1, _begin, (run,), killed=killed, context=_context(engine)
+    child.start()
+    sender.close()
+    try:
+        result = _watch(receiver, len(steps), stage.folder.name, quiet)
+    except BaseException:
+        child.terminate()
+        raise
+    finally:
+        child.join()
+    if result is None:
+        raise HarpError(
+            f"{stage.folder.name}: the database process ended with status {child.exitcode}, "
+            "most often for lack of memory: run again with a lower --memory or more disk space"
         )
-        for counted in tqdm(done, stage.folder.name, len(run.steps), unit="step", disable=quiet):
-            counts |= counted
-    return counts
+    if isinstance(result, str):
+        raise HarpError(result)
+    return result
 
 
-def _context(engine: EngineOptions) -> BaseContext:
+def _context(engine: EngineOptions) -> Any:
     """Return what starts the child: for DuckDB a server that imports it once for all stages."""
     if engine.is_spark:
         return multiprocessing.get_context("spawn")  # Java is looked for where it is now
@@ -122,19 +125,54 @@ def _context(engine: EngineOptions) -> BaseContext:
     return context
 
 
-def _begin(run: _Run) -> None:
-    """Keep the run in the child process, whose engine starts with the first step."""
-    _runs.append(run)
+def _watch(receiver: Connection, steps: int, name: str, quiet: bool) -> dict[str, int] | str | None:
+    """Show progress until the child sends its counts or an error message.
+
+    Returns:
+        What the child sent last; None where it ended without a message.
+    """
+    with tqdm(total=steps, unit="step", desc=name, disable=quiet) as bar:
+        try:
+            while isinstance(message := receiver.recv(), int):
+                bar.update(message)
+        except EOFError:
+            return None
+        return message
 
 
-def _run_step(name: str) -> dict[str, int]:
-    (run,) = _runs
+def _child(
+    sender: Connection,
+    stage: Stage,
+    sources: dict[str, Path],
+    steps: list[Step],
+    options: EngineOptions,
+    workers: int,
+) -> None:
+    start_worker()
+    result: dict[str, int] | str
     try:
-        return run.run(name)
-    except HarpError:
-        raise
+        with tempfile.TemporaryDirectory(
+            suffix=TEMPORARY, dir=stage.folder, ignore_cleanup_errors=True
+        ) as scratch:
+            size = sum(f.stat().st_size for folder in sources.values() for f in folder.glob("*"))
+            with _start_engine(Path(scratch), options, workers, size) as engine:
+                result = _Run(engine, stage, sources, steps).run(lambda: sender.send(1))
+    except HarpError as error:
+        result = str(error)
     except Exception as error:
-        raise HarpError(_error_message(error, run.stage, run.options)) from None
+        result = _error_message(error, stage, options)
+    sender.send(result)
+    sender.close()
+
+
+def _start_engine(
+    scratch: Path, options: EngineOptions, workers: int, size: int
+) -> Embedded | Spark:
+    if options.is_spark:
+        from .spark import Spark
+
+        return Spark(scratch, options, workers, size)
+    return Embedded(scratch, options, workers)
 
 
 def _error_message(error: Exception, stage: Stage, options: EngineOptions) -> str:
@@ -159,48 +197,33 @@ class _Run(dict[str, "ir.Table"]):
     """The tables of a run by name; a table is computed when it is used for the first time."""
 
     def __init__(
-        self,
-        stage: Stage,
-        sources: Mapping[str, Path],
-        steps: Sequence[Step],
-        options: EngineOptions,
-        workers: int,
-        scratch: Path,
+        self, engine: Embedded | Spark, stage: Stage, sources: dict[str, Path], steps: list[Step]
     ) -> None:
         super().__init__()
+        self.engine = engine
         self.stage = stage
         self.sources = sources
         self.steps = {step.name: step for step in steps}
-        self.options = options
-        self.workers = workers
-        self.scratch = scratch
+        self.counts: dict[str, int] = {}
 
     def __missing__(self, name: str) -> ir.Table:
         self[name] = self._table(name)
         return self[name]
 
-    @cached_property
-    def engine(self) -> Embedded | Spark:
-        if not self.options.is_spark:
-            return Embedded(self.scratch, self.options, self.workers)
-        from .spark import Spark
-
-        size = sum(f.stat().st_size for folder in self.sources.values() for f in folder.glob("*"))
-        return Spark(self.scratch, self.options, self.workers, size)
-
-    def run(self, name: str) -> dict[str, int]:
-        """Run a step unless it is finished; return its counts, where it is of this kind."""
-        step = self.steps[name]
-        if step.kind == "table":
-            self[name]
-        elif step.kind == "drops" and not self.stage.shard_done(name):
-            rows = self.engine.rows(step.expression(self))
-            drops = {row["reason"]: int(row["count"]) for row in rows if row["count"]}
-            self.stage.finish_shard(name, {}, drops)
-        elif step.kind == "counts":
-            rows = self.engine.rows(step.expression(self))
-            return {row["name"]: int(row["count"]) for row in rows}
-        return {}
+    def run(self, done: Callable[[], None]) -> dict[str, int]:
+        """Run every step that is not finished, call ``done`` after each, and return the counts."""
+        for step in self.steps.values():
+            if step.kind == "table":
+                self[step.name]
+            elif step.kind == "drops" and not self.stage.shard_done(step.name):
+                rows = self.engine.rows(step.expression(self))
+                drops = {row["reason"]: int(row["count"]) for row in rows if row["count"]}
+                self.stage.finish_shard(step.name, {}, drops)
+            elif step.kind == "counts":
+                rows = self.engine.rows(step.expression(self))
+                self.counts |= {row["name"]: int(row["count"]) for row in rows}
+            done()
+        return self.counts
 
     def _table(self, name: str) -> ir.Table:
         if name in self.sources:
