@@ -65,6 +65,7 @@ __all__ = [
     "Interval",
     "Number",
     "Options",
+    "OverwriteRules",
     "Overwriting",
     "Progress",
     "Ranks",
@@ -277,6 +278,21 @@ def type_words(kind: Any) -> str:
     return _WORDS.get(kind, "left out")
 
 
+@dataclass(frozen=True)
+class OverwriteRules:
+    """What may be done with earlier work that is not what is asked for now.
+
+    Attributes:
+        overwrite: replace work that was made from something else, or has changed since.
+        accept_other_versions: use work that other package versions have made.
+        output: the option that names another path, for errors.
+    """
+
+    overwrite: bool = False
+    accept_other_versions: bool = False
+    output: str = "--output-dir"
+
+
 @dataclass(kw_only=True)
 class Overwriting(Options):
     """What may be done with earlier work in the place of the result.
@@ -289,6 +305,11 @@ class Overwriting(Options):
 
     overwrite: bool = False
     accept_other_versions: bool = False
+
+    @property
+    def rules(self) -> OverwriteRules:
+        """What may be done with other work in the output folder."""
+        return OverwriteRules(self.overwrite, self.accept_other_versions)
 
 
 @dataclass(kw_only=True)

@@ -87,7 +87,7 @@ def encyclopedia_build(tmp_path_factory, tiny_bert) -> Path:
     folder = tmp_path_factory.mktemp("encyclopedia")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     options = BuildOptions(output_dir=str(folder), workers=1, device="cpu", quiet=True)
-    build([source], options, weights=WeightOptions(model=str(tiny_bert)))
+    build([source], options, WeightOptions(model=str(tiny_bert)))
     return folder
 
 

@@ -56,7 +56,7 @@ def test_the_task(my_package, tmp_path, tiny_bert):
     options = BuildOptions(
         output_dir=str(tmp_path), tasks=["rqp", "anchor-only"], workers=1, device="cpu", quiet=True
     )
-    build([ENCYCLOPEDIA], options, weights=WeightOptions(model=str(tiny_bert)))
+    build([ENCYCLOPEDIA], options, WeightOptions(model=str(tiny_bert)))
     data = PreTrainingData(tmp_path, {"anchor-only": 1})
     assert len(data) == data.examples["anchor-only"] == 2863
     for index in range(20):

@@ -20,7 +20,6 @@ from ..tasks.registry import ExampleOptions, needed_stages
 from ..weights.options import WeightOptions
 from ..work.build_stage import BuildRequest, BuildStage
 from ..work.lock import one_writer
-from ..work.provenance import OverwriteRules
 from ..work.sql.engine import EngineOptions
 
 __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
@@ -56,11 +55,6 @@ class BuildOptions(
     negatives: list[str] = option([], choices=list(HARD_NEGATIVES))
 
     @property
-    def rules(self) -> OverwriteRules:
-        """What may be done with other work in the output folder."""
-        return OverwriteRules(self.overwrite, self.accept_other_versions)
-
-    @property
     def chosen_stages(self) -> dict[str, BuildStage]:
         """The stages to run, in order.
 
@@ -79,11 +73,7 @@ class BuildOptions(
 def build(
     sources: Sequence[str | Path],
     options: BuildOptions,
-    corpus: CorpusOptions | None = None,
-    graph: GraphOptions | None = None,
-    weights: WeightOptions | None = None,
-    engine: EngineOptions | None = None,
-    negatives: NegativeOptions | None = None,
+    *parts: Any,
 ) -> dict[str, dict[str, Any]]:
     """Run the stages of a build that are not finished yet.
 
@@ -91,11 +81,8 @@ def build(
         sources: dumps and other hyperlinked sources, folders of them, and collections such as
             ``irds:kilt``; needed by the corpus stage only.
         options: what to run.
-        corpus: options of reading.
-        graph: which pages and links count.
-        weights: how terms are weighed.
-        engine: memory cap of the relational work.
-        negatives: which hard negatives are kept.
+        parts: options of the stages, such as `CorpusOptions`, in any order; those of a class that
+            is not given are its defaults.
 
     Returns:
         The manifest of each stage, by name. It is empty for a stage whose shards other hosts have
@@ -107,7 +94,7 @@ def build(
     """
     request = BuildRequest(
         Path(options.output_dir),
-        (options, *filter(None, (corpus, graph, weights, engine, negatives))),
+        (options, *parts),
         sources,
         workers=options.workers,
         device=options.device,

@@ -13,7 +13,6 @@ from ..options_parser import BUILD, Command
 from ..work.build_stage import BuildRequest
 from ..work.lock import one_writer
 from ..work.manifest import read_content
-from ..work.provenance import OverwriteRules
 from ..work.sql.engine import EngineOptions
 
 __all__ = ["CollectOptions", "collect", "summary"]
@@ -61,7 +60,7 @@ def collect(
         (queries or QueryOptions(), engine or EngineOptions()),
         workers=options.workers,
         quiet=options.quiet,
-        rules=OverwriteRules(options.overwrite, options.accept_other_versions),
+        rules=options.rules,
         output=folder,
     )
     read_content(request.directory, *build_collection.needs)

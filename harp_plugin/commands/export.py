@@ -10,8 +10,6 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from ..errors import show
 from ..options import Count, Overwriting, Progress, Seed, option
 from ..options_parser import BUILD, Command
@@ -19,11 +17,10 @@ from ..sampling import stable_id
 from ..tasks import HARP_TASKS, DrawOptions, PairGroup, PreTrainingData
 from ..tasks.registry import check_negatives, needed_stages
 from ..tasks.terms import stop_words_hash
+from ..work.build_stage import BuildRequest, finish_shards
 from ..work.lock import one_writer
 from ..work.manifest import read_content, read_manifest
-from ..work.map_shards import map_shards
 from ..work.parquet import ShardFile
-from ..work.provenance import OverwriteRules
 from ..work.stage import Stage
 from ..work.writing import write_text
 
@@ -101,7 +98,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         {**{name: getattr(options, name) for name in _DECIDING}, **asdict(draw)},
         inputs,
         ("numpy",),
-        rules=OverwriteRules(options.overwrite, options.accept_other_versions),
+        rules=options.rules,
         kind="export",
         others=(_CARD,),
     )
@@ -112,24 +109,22 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
 
 
 def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> None:
-    if not stage.is_finished():
-        stage.start()
-        total = options.epochs * len(data)
-        slots = [range(start, min(start + _SHARD, total)) for start in range(0, total, _SHARD)]
-        shards = [
-            _Shard(f"train-{number:05d}", data, stage, part) for number, part in enumerate(slots)
-        ]
-        todo = [shard for shard in shards if not stage.shard_done(shard.name)]
-        with tqdm(total=total, unit="group", desc="export", disable=options.quiet) as bar:
-            bar.update(total - sum(len(shard.slots) for shard in todo))
-            for written in map_shards(_write_shard, todo, None, options.workers):
-                bar.update(written)
-        if not (stage.folder / _CARD).exists():  # it may have been edited since
-            _write_card(stage, data)
-        stage.finish()
+    if stage.is_finished():
+        return
+    stage.start()
+    total = options.epochs * len(data)
+    shards: dict[str, _Shard] = {}
+    for number, start in enumerate(range(0, total, _SHARD)):
+        name = f"train-{number:05d}"
+        shards[name] = _Shard(name, data, stage, range(start, min(start + _SHARD, total)))
+    request = BuildRequest(data.directory, quiet=options.quiet)
+    finish_shards(stage, request, _write_shard, shards, workers=options.workers)
+    if not (stage.folder / _CARD).exists():  # it may have been edited since
+        _write_card(stage, data)
+    stage.finish()
 
 
-def _write_shard(shard: _Shard) -> int:
+def _write_shard(shard: _Shard) -> None:
     lines = []
     counts: Counter[str] = Counter()
     for slot in shard.slots:
@@ -143,7 +138,6 @@ def _write_shard(shard: _Shard) -> int:
     path = folder / f"{shard.name}.jsonl"
     write_text(path, "\n".join(lines) + "\n")
     shard.stage.finish_shard(shard.name, counts, {}, [ShardFile.from_path(path, len(lines))])
-    return len(lines)
 
 
 def as_tevatron(group: PairGroup, id: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Literal
 from ..errors import show
 from ..options import Count, Device, Options, Overwriting, Progress, Ranks
 from ..options_parser import Command
-from ..work.provenance import OverwriteRules
 
 __all__ = ["IndexOptions", "index"]
 
@@ -76,7 +75,7 @@ def index(dataset: str, options: IndexOptions) -> Path:
         documents,
         folder,
         encoder,
-        rules=OverwriteRules(options.overwrite, options.accept_other_versions),
+        rules=options.rules,
         quiet=options.quiet,
         rank=options.rank or 0,
         world=options.world or 1,

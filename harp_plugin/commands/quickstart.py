@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..options import Count, Overwriting, Progress, Workers
 from ..options_parser import Command, options_from, read_recipe
-from .steps import output_folder, say
+from .steps import options_of_every_step, output_folder, say
 
 if TYPE_CHECKING:
     from ..evaluation import Results
@@ -59,12 +59,7 @@ def _located(recipe: dict[str, Any], options: QuickstartOptions) -> dict[str, An
     """Put a recipe's paths under the output folder, and add the options that each step has."""
     output = json.dumps(options.output_dir)[1:-1]
     text = json.dumps(recipe).replace("harp-output/quickstart", output)
-    return json.loads(text) | _common(options)
-
-
-def _common(options: QuickstartOptions) -> dict[str, Any]:
-    names = ("overwrite", "accept_other_versions", "quiet")
-    return {name: getattr(options, name) for name in names}
+    return json.loads(text) | options_of_every_step(options)
 
 
 def _build(recipe: dict[str, Any], options: QuickstartOptions) -> None:
@@ -80,10 +75,10 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> None:
         tasks=[*HARP_TASKS, *recipe["tasks"]],
         negatives=["bm25"],
         workers=options.workers,
-        **_common(options),
+        **options_of_every_step(options),
     )
     corpus, weights = CorpusOptions(pages_per_shard=40), WeightOptions(model=recipe["model"])
-    print(summary(build([source], building, corpus, weights=weights)))
+    print(summary(build([source], building, corpus, weights)))
 
 
 def _inspect(build_dir: str, options: QuickstartOptions) -> Path:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ..errors import HarpError
 from ..work.lock import one_writer
 from ..work.writing import remove_temporary
 
-__all__ = ["output_folder", "say"]
+__all__ = ["options_of_every_step", "output_folder", "say"]
 
 
 @contextmanager
@@ -27,6 +28,12 @@ def output_folder(folder: Path) -> Iterator[None]:
     with one_writer(folder):
         remove_temporary(folder)
         yield
+
+
+def options_of_every_step(options: Any) -> dict[str, Any]:
+    """Return the options of a command that each of its steps has too."""
+    names = ("overwrite", "accept_other_versions", "quiet")
+    return {name: getattr(options, name) for name in names}
 
 
 def say(step: str, what: str) -> None:

@@ -32,7 +32,6 @@ from ..ranking.options import (
     ScoringOptions,
     WindowOptions,
 )
-from ..work.provenance import OverwriteRules
 
 __all__ = [
     "COSINE",
@@ -224,11 +223,6 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
         """The file of each row's run."""
         folder = Path(self.output_dir) / "runs"
         return {row: folder / f"{file_stem(row)}.run" for row in self.rows}
-
-    @property
-    def rules(self) -> OverwriteRules:
-        """What may be replaced in the output folder."""
-        return OverwriteRules(self.overwrite, self.accept_other_versions)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from ..models.masking import TokenMasker
 from ..tasks import PreTrainingData
 from ..tasks.registry import check_negatives
 from ..work.lock import one_writer
-from ..work.provenance import OverwriteRules
 from .arguments import (
     HarpDataArguments,
     HarpModelArguments,
@@ -118,7 +117,7 @@ def fit(
         provenance(model_args, data_args, training_args, groups, held_out),
         model_args.kind.description,
         getattr(groups, "counts", {}),
-        OverwriteRules(training_args.overwrite, training_args.accept_other_versions),
+        training_args.rules,
     )
     if folder.artifact.is_finished():
         logger.info("%s is finished: nothing to train", folder.path)

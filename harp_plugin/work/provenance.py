@@ -13,25 +13,11 @@ from typing import Any
 
 from .._version import __version__
 from ..errors import HarpError
+from ..options import OverwriteRules
 
 __all__ = ["OverwriteRules", "Provenance", "package_versions", "scoring_versions"]
 
 _MOST_SHOWN = 3
-
-
-@dataclass(frozen=True)
-class OverwriteRules:
-    """What may be done with earlier work that is not what is asked for now.
-
-    Attributes:
-        overwrite: replace work that was made from something else, or has changed since.
-        accept_other_versions: use work that other package versions have made.
-        output: the option that names another path, for errors.
-    """
-
-    overwrite: bool = False
-    accept_other_versions: bool = False
-    output: str = "--output-dir"
 
 
 @dataclass(frozen=True)

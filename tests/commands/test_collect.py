@@ -47,7 +47,7 @@ def stages(folder, source, **options):
     asked = BuildOptions(
         output_dir=str(folder / "build"), stages=["corpus", "graph"], workers=1, quiet=True
     )
-    build([source], asked, graph=GraphOptions(min_words=0, **options))
+    build([source], asked, GraphOptions(min_words=0, **options))
     return folder / "build"
 
 

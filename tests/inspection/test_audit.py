@@ -297,7 +297,7 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     options = BuildOptions(
         output_dir=str(tmp_path / "build"), tasks=[*HARP_TASKS, *others], device="cpu", quiet=True
     )
-    build([source], options, weights=WeightOptions(model=str(tiny_bert)))
+    build([source], options, WeightOptions(model=str(tiny_bert)))
     _, audits = audited(tmp_path / "build", tmp_path)
     red = {
         (task, each.name)

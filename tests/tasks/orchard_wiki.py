@@ -139,7 +139,7 @@ class Orchard:
 def write_orchard(folder: Path) -> Orchard:
     source = write_dump(folder / "orchard.xml", PAGES, REDIRECTS)
     options = BuildOptions(output_dir=str(folder / "build"), tasks=TASKS, workers=1, quiet=True)
-    build([source], options, graph=GraphOptions(min_words=0))
+    build([source], options, GraphOptions(min_words=0))
     return Orchard(folder / "build")
 
 

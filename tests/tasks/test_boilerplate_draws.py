@@ -46,7 +46,7 @@ def animals(tmp_path_factory):
     pages = {name: article(name, names) for names in FOURS for name in names}
     source = write_dump(folder / "animals.xml", pages)
     options = BuildOptions(output_dir=str(folder / "build"), tasks=TASKS, workers=1, quiet=True)
-    build([source], options, graph=GraphOptions(min_words=0))
+    build([source], options, GraphOptions(min_words=0))
     return BuildSource(folder / "build", TASKS)
 
 

@@ -130,7 +130,7 @@ def test_language_model_of_anchors_and_drawing(linked, tmp_path, tiny_bert):
         workers=1,
         quiet=True,
     )
-    build([], output, weights=WeightOptions(model="/nowhere", weighting="language-model"))
+    build([], output, WeightOptions(model="/nowhere", weighting="language-model"))
     rows, anchors, sentences = (
         open_table(directory, stage, table)
         for stage, table in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from ...errors import HarpError
 from ...options import (
@@ -63,12 +63,6 @@ class AdaptOptions(Workers, Progress, Overwriting):
         seconds_in(self.budget)
         if not self.learn_from:
             raise HarpError(f"--learn-from is empty: give one or both of {', '.join(SIGNALS)}")
-
-    @property
-    def common(self) -> dict[str, Any]:
-        """The options that each step has too."""
-        names = ("overwrite", "accept_other_versions", "quiet")
-        return {name: getattr(self, name) for name in names}
 
     @property
     def folder(self) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..steps import say
+from ..steps import options_of_every_step, say
 from .budget import ranking_dtype
 from .options import AdaptOptions
 from .training import DEPTH
@@ -63,9 +63,7 @@ def rank(options: AdaptOptions, reranker: str | None, dense: str) -> Results:
             report=True,
             output_dir=str(folder / "evaluation"),
             index_dir=str(folder / "index"),
-            overwrite=options.overwrite,
-            accept_other_versions=options.accept_other_versions,
-            quiet=options.quiet,
+            **options_of_every_step(options),
         )
     )
 

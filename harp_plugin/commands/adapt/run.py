@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..steps import output_folder, say
+from ..steps import options_of_every_step, output_folder, say
 from .budget import in_words, seconds_in
 from .options import AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
@@ -79,9 +79,7 @@ def _build(
         tasks=list(dict.fromkeys(task for recipe in recipes for task in recipe["tasks"])),
         negatives=[kind for kind in HARD_NEGATIVES if kind in asked],
         workers=options.workers,
-        overwrite=options.overwrite,
-        accept_other_versions=options.accept_other_versions,
-        quiet=options.quiet,
+        **options_of_every_step(options),
     )
     graph = GraphOptions(
         min_words=options.min_words,
@@ -90,7 +88,7 @@ def _build(
     )
     weights = WeightOptions(model=options.model)
     say("build", "pages, links and training examples of the source")
-    print(summary(build(sources, building, corpus, graph, weights)))
+    print(summary(build(sources, building, *filter(None, [corpus]), graph, weights)))
 
 
 def _collect(options: AdaptOptions, budget: float) -> None:
@@ -102,9 +100,7 @@ def _collect(options: AdaptOptions, budget: float) -> None:
     collecting = CollectOptions(
         output_dir=str(folder / "collection"),
         workers=options.workers,
-        overwrite=options.overwrite,
-        accept_other_versions=options.accept_other_versions,
-        quiet=options.quiet,
+        **options_of_every_step(options),
     )
     queries = QueryOptions(
         max_queries=round(min(max(budget / _SECONDS_OF_A_QUERY, 100), 500)),

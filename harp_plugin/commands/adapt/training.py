@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import HarpError
 from ...models.loading import COSINE
 from ...options_parser import options_from, read_recipe
-from ..steps import say
+from ..steps import options_of_every_step, say
 from .options import AdaptOptions
 
 __all__ = ["DEPTH", "Learner", "cross_encoder", "encoder", "train"]
@@ -143,9 +143,7 @@ def _candidates(options: AdaptOptions) -> Path:
             measures=["RR@10"],
             output_dir=str(folder),
             index_dir=str(options.folder / "index"),
-            overwrite=options.overwrite,
-            accept_other_versions=options.accept_other_versions,
-            quiet=options.quiet,
+            **options_of_every_step(options),
         )
     )
     return folder / "runs" / "fielded-bm25.run"
@@ -154,5 +152,5 @@ def _candidates(options: AdaptOptions) -> Path:
 def _arguments(
     options: AdaptOptions, dataclasses: tuple[type, ...], name: str, recipe: dict[str, Any]
 ) -> tuple[Any, ...]:
-    recipe = recipe | {"output_dir": str(options.folder / name), **options.common}
+    recipe = recipe | {"output_dir": str(options.folder / name), **options_of_every_step(options)}
     return options_from(recipe, dataclasses, f"the training of {name}")
