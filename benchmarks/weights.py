@@ -193,7 +193,10 @@ class Bench:
     def ours(self) -> None:
         """From strings to weights of words."""
         for part in parts_of(self.texts, 1024):
-            self.weigher.weigh([text for text, _ in part], [spans for _, spans in part])
+            tokenized = self.weigher.tokenize(
+                [text for text, _ in part], [spans for _, spans in part]
+            )
+            self.weigher.weigh_tokenized(tokenized)
 
 
 def parts_of(items: Iterable, size: int) -> Iterator[list]:
@@ -220,7 +223,8 @@ def memory(options: argparse.Namespace, texts: list[Text]) -> None:
         weigher = AttentionWeigher(options.model, device=options.device, dtype=options.dtype)
         stream = (text for _ in range(options.memory) for text in texts)
         for part in parts_of(stream, 1024):
-            weigher.weigh([text for text, _ in part], [spans for _, spans in part])
+            tokenized = weigher.tokenize([text for text, _ in part], [spans for _, spans in part])
+            weigher.weigh_tokenized(tokenized)
         status = Path("/proc/self/status").read_text()
         peak = int(status.partition("VmHWM:")[2].split()[0]) >> 10
         print(f"{options.memory * len(texts):>8} texts: peak {peak} MiB", flush=True)

@@ -168,10 +168,6 @@ class BuildSource:
         return np.cumsum(self.in_links)
 
     @cached_property
-    def _has_weights(self) -> bool:
-        return (self.directory / "weights" / MANIFEST).is_file()
-
-    @cached_property
     def heads(self) -> int:
         """Number of attention heads of the model that weighed the terms."""
         return read_manifest(self.directory / "weights")["heads"]
@@ -320,7 +316,8 @@ class BuildSource:
 
     def is_weighed(self, page: int) -> bool:
         """Return whether the words of a page's lead have weights."""
-        return self._has_weights and page in self._page_weights
+        has_weights = (self.directory / "weights" / MANIFEST).is_file()
+        return has_weights and page in self._page_weights
 
     def has_weights(self, anchor: int) -> bool:
         """Return whether an anchor lies within the model's limit, so that it weighs words."""

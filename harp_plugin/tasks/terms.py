@@ -27,10 +27,6 @@ __all__ = [
 ]
 
 
-def _no_spans() -> np.ndarray:
-    return np.empty((0, 2), dtype=np.int64)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class WeighedText:
     """A text, the offsets of its words, and the words' weights, which belong to no other text.
@@ -47,7 +43,7 @@ class WeighedText:
     """
 
     text: str
-    spans: np.ndarray = field(default_factory=_no_spans)
+    spans: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int64))
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
@@ -70,12 +66,7 @@ class WeighedText:
         Args:
             text: the longer text.
             start: offset in the longer text at which this text starts.
-
-        Raises:
-            ValueError: this text does not stand there.
         """
-        if not text.startswith(self.text, start):
-            raise ValueError(f"the weighed text does not stand at character {start}")
         return WeighedText(text, self.spans + start, self.weights)
 
 

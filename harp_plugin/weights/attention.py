@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from ..models.loading import choose_device, load_tokenizer, longest_input
 from .encoders import load_encoder
 from .tokens import TokenizedTexts, Tokenizer
 from .weighed_texts import WeighedTexts
-from .words import Span, ragged
+from .words import ragged
 
 __all__ = ["AttentionWeigher"]
 
@@ -79,22 +79,10 @@ class AttentionWeigher:
         self.heads = self.encoder.heads
         self.tokenize.cut_at(min(longest, longest_input(self.encoder.model) or _NO_LIMIT))
 
-    def weigh(
-        self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> WeighedTexts:
-        """Weigh texts. The other texts of the call change a text's weights by rounding at most.
-
-        Args:
-            texts: sentences or documents.
-            anchors: for each text the character spans whose rows are needed (eq. 1).
-
-        Returns:
-            The weights of each text, in order.
-        """
-        return self.weigh_tokenized(self.tokenize(texts, anchors))
-
     def weigh_tokenized(self, texts: TokenizedTexts) -> WeighedTexts:
         """Weigh texts that were tokenized ahead, by ``self.tokenize``.
+
+        The other texts of the call change a text's weights by rounding at most.
 
         Raises:
             HarpError: the GPU has too little memory for a batch.

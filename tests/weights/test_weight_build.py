@@ -170,7 +170,8 @@ def test_an_anchor_that_the_tokenizer_drops(tmp_path, tiny_bert, sign):
 def test_rows_have_the_words_that_can_be_stored(bert):
     texts = ["a tree", f"apple tree {'x' * 70_000} fruit", "fruit"]
     spans = [[(2, 6)], [(0, 5), (70_012, 70_017)], []]
-    weighed = AttentionWeigher(str(bert), device="cpu").weigh(texts, spans)
+    weigher = AttentionWeigher(str(bert), device="cpu")
+    weighed = weigher.weigh_tokenized(weigher.tokenize(texts, spans))
     assert beyond_storage(weighed).tolist() == [False, True, False]
     starts = text_batch(np.arange(3), weighed).column("starts").to_pylist()
     assert starts == [[0, 2], [0, 6], [0]]
