@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from ..sampling import stable_id
 from ..text import normalize_anchor, title_anchors, words
 from .boilerplate import REFERENCES, boilerplate_sections, kind_of_page, set_hatnotes_apart
+from .markup import Link
 from .near_duplicates import bands
 from .pages import Dropped, IndexTerm, Page, Redirect
 from .readers import Reader
@@ -102,19 +104,33 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
         set_hatnotes_apart(page)
     drops.update(page.drops)
     marks = boilerplate_sections(page.sections, is_web=page.is_web)
+    _add_content(page_id, page, marks, rows)
+    number = links = 0
+    for section, boilerplate in zip(page.sections, marks, strict=True):
+        region = section.region or (REFERENCES if boilerplate else None)
+        sentences = linked_sentences(
+            section.body, page.language, drops, split=page.split, debris=page.debris
+        )
+        for sentence in sentences:
+            sentence_id = stable_id("sentence", page_id, number, sentence.text)
+            number += 1
+            links += len(sentence.links)
+            rows["sentences"].append({"id": sentence_id, "page": page_id, "text": sentence.text})
+            rows["links"] += [_link_row(sentence_id, link, region) for link in sentence.links]
+    return sum(len(s.body.text) for s in page.sections) + _ROW_SIZE * (links + number)
 
-    def clean(text: str) -> str:
-        return page.debris.sub("", text) if page.debris else text
 
-    lead = clean(page.lead)
-    lead_words = words(lead)
+def _add_content(page_id: int, page: Page, marks: list[bool], rows: dict[str, list[Row]]) -> None:
+    """Add the rows of a page itself and of its sections, without left-over markup."""
+    clean = partial(page.debris.sub, "") if page.debris else str
     sections = [
         (section.level, section.title, clean(section.body.text), boilerplate)
         for section, boilerplate in zip(page.sections, marks, strict=True)
         if section.region is None
     ]
     tree = section_tree(page.title, sections)
-    language = page.language if page.split else None
+    lead, language = clean(page.lead), page.language if page.split else None
+    lead_words = words(lead)
     rows["pages"].append(
         {
             "id": page_id,
@@ -133,33 +149,21 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
         }
     )
     rows["sections"] += _section_rows(page_id, tree, language)
-    number = links = 0
-    for section, boilerplate in zip(page.sections, marks, strict=True):
-        region = section.region or (REFERENCES if boilerplate else None)
-        sentences = linked_sentences(
-            section.body, page.language, drops, split=page.split, debris=page.debris
-        )
-        for sentence in sentences:
-            sentence_id = stable_id("sentence", page_id, number, sentence.text)
-            number += 1
-            links += len(sentence.links)
-            rows["sentences"].append({"id": sentence_id, "page": page_id, "text": sentence.text})
-            for link in sentence.links:
-                normalized = normalize_anchor(link.anchor)
-                rows["links"].append(
-                    {
-                        "id": stable_id("anchor", sentence_id, link.start, link.end),
-                        "sentence": sentence_id,
-                        "start": link.start,
-                        "end": link.end,
-                        "anchor": link.anchor,
-                        "normalized": normalized,
-                        "text_id": stable_id("anchor text", normalized),
-                        "target": link.target,
-                        "region": region,
-                    }
-                )
-    return sum(len(s.body.text) for s in page.sections) + _ROW_SIZE * (links + number)
+
+
+def _link_row(sentence_id: int, link: Link, region: str | None) -> Row:
+    normalized = normalize_anchor(link.anchor)
+    return {
+        "id": stable_id("anchor", sentence_id, link.start, link.end),
+        "sentence": sentence_id,
+        "start": link.start,
+        "end": link.end,
+        "anchor": link.anchor,
+        "normalized": normalized,
+        "text_id": stable_id("anchor text", normalized),
+        "target": link.target,
+        "region": region,
+    }
 
 
 def _section_rows(page_id: int, tree: Tree, language: str | None) -> Iterator[Row]:
