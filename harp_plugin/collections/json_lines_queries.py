@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import HarpError
+from ..options import checked
 from .judged_queries import JudgedQueries, JudgedQuery, few_shot_order, read_query_ids
 
 __all__ = ["JsonLinesQueries"]
@@ -121,8 +121,8 @@ class JsonLinesQueries(JudgedQueries):
             row = json.loads(line)
         except ValueError as error:
             raise HarpError(f"{where}: not JSON ({error}): write one object a line") from error
-        if not isinstance(row, dict) or not isinstance(row.get("query"), str):
-            raise HarpError(f"{where}: no `query`: a line is an object of Tevatron's fields")
+        row = checked(where, dict[str, Any], row)
+        query = checked(f"{where}: query", str, row.get("query"))
         positives = self._passages(row, "positive_passages", where)
         negatives = self._passages(row, "negative_passages", where)
         passages = [*negatives, *positives]
@@ -130,7 +130,7 @@ class JsonLinesQueries(JudgedQueries):
         texts = [text for text, _, _ in positives]
         return JudgedQuery(
             str(row.get("query_id", default_id)),
-            row["query"],
+            query,
             texts,
             [text for text, _, _ in negatives if text not in texts],
             row.get("swapped") is True,
@@ -140,22 +140,16 @@ class JsonLinesQueries(JudgedQueries):
 
     def _passages(self, row: Mapping[str, Any], key: str, where: str) -> list[_Passage]:
         """Read the passages that have a text, with a teacher's scores."""
-        passages = row.get(key)
-        if not isinstance(passages, list) or not all(isinstance(item, dict) for item in passages):
-            raise HarpError(f"{where}: `{key}` must be a list of objects with title and text")
+        where = f"{where}: {key}"
         with_text: list[_Passage] = []
-        for passage in passages:
-            values = [passage.get(field, "") for field in self.fields]
-            if not passage.keys() & set(self.fields) or not all(
-                isinstance(value, str) for value in values
-            ):
-                raise HarpError(
-                    f"{where}: a passage of `{key}` has no text in {', '.join(self.fields)}"
-                )
+        for passage in checked(where, list[dict[str, Any]], row.get(key)):
+            named = [field for field in self.fields if field in passage]
+            texts = [checked(f"{where}: {field}", str, passage[field]) for field in named]
+            if not texts:
+                raise HarpError(f"{where}: a passage has no text in {', '.join(self.fields)}")
             score = passage.get("score") if self.has_teacher_scores else None
-            if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
-                raise HarpError(f"{where}: score {score!r} of a passage is not a number")
-            text = " ".join(value for value in values if value)
+            score = checked(f"{where}: score", float | None, score)
+            text = " ".join(filter(None, texts))
             id = passage.get("docid")
             if text.strip():
                 with_text.append((text, score, None if id is None else str(id)))

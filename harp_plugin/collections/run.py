@@ -28,7 +28,6 @@ __all__ = [
     "is_stream",
     "results_by_query",
     "run_lines",
-    "run_text",
 ]
 
 LONGEST_LINE = 65536
@@ -76,20 +75,6 @@ def run_lines(
                 "queries"
             )
         yield scored
-
-
-def run_text(results: Iterable[tuple[str, str, int, float]], tag: str) -> str:
-    """Write the lines of a run; scores are written so that they read back as they were.
-
-    Args:
-        results: query, document, rank (from 0) and score of each line, in order; scores are
-            Python's floats.
-        tag: the last column.
-    """
-    return "".join(
-        f"{query} Q0 {document} {rank} {score!r} {tag}\n"
-        for query, document, rank, score in results
-    )
 
 
 def is_stream(path: str | Path) -> bool:

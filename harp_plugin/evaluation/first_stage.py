@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,17 +44,15 @@ class FirstStage:
         collection: whose topics are ranked.
         settings: what the results depend on, apart from the collection and the depth.
         versions: of the packages that they depend on.
-        make: makes the transformer that retrieves.
-        file: the run on disk; None for another first stage.
+        search: gives the results of queries, with at least qid, docno and score.
         fielded: BM25 over fields, if it is that.
     """
 
     options: ExperimentOptions
     collection: JudgedDataset
     settings: Mapping[str, Any]
-    versions: Mapping[str, str] = field(default_factory=dict)
-    make: Callable[[], pt.Transformer] | None = None
-    file: Path | None = None
+    versions: Mapping[str, str]
+    search: Callable[[pd.DataFrame], pd.DataFrame]
     fielded: _Fielded | None = None
 
     @property
@@ -70,10 +68,13 @@ class FirstStage:
         """Retrieve for the topics: columns qid, docno, score, rank.
 
         Raises:
-            HarpError: nothing was retrieved for any topic.
+            HarpError: nothing was retrieved for any topic, or the results lack a column.
         """
         topics = self.collection.topics
-        run = self._transform(topics) if self.file is None else read_run(self.file)
+        run = self.search(topics)
+        if missing := [column for column in COLUMNS[:3] if column not in run.columns]:
+            raise HarpError(f"the first stage gives no column {missing[0]}: return ranked results")
+        run = ranked(run.astype({"qid": str, "docno": str, "score": float}))
         run = run[run["qid"].isin(topics["qid"]) & (run["rank"] < self.options.depth)]
         if run.empty:
             raise HarpError(
@@ -97,14 +98,6 @@ class FirstStage:
             versions=self.versions,
             rules=self.options.rules,
         )
-
-    def _transform(self, topics: pd.DataFrame) -> pd.DataFrame:
-        assert self.make is not None
-        results = self.make().transform(topics)
-        missing = [column for column in COLUMNS[:3] if column not in results.columns]
-        if missing:
-            raise HarpError(f"the first stage gives no column {missing[0]}: return ranked results")
-        return ranked(results.astype({"qid": str, "docno": str, "score": float}))
 
 
 def first_stage(
@@ -130,7 +123,8 @@ def first_stage(
     if make is not None:
         return make(options, collection, argument)
     if Path(name).is_file():
-        return FirstStage(options, collection, {"run": file_hash(Path(name))}, file=Path(name))
+        settings = {"run": file_hash(Path(name))}
+        return FirstStage(options, collection, settings, {}, lambda _: read_run(Path(name)))
     if _FUNCTION.fullmatch(name):
         return _call(options, collection, name)
     raise HarpError(
@@ -168,19 +162,18 @@ def _bm25(options: ExperimentOptions, collection: JudgedDataset, _: str) -> Firs
         depth=options.depth,
         quiet=options.quiet,
     )
-    return FirstStage(options, collection, bm25.settings, bm25.versions, lambda: bm25)
+    return FirstStage(options, collection, bm25.settings, bm25.versions, bm25.transform)
 
 
 def _cosine(options: ExperimentOptions, collection: JudgedDataset, model: str) -> FirstStage:
     cosine = dense_cosine(model, options, collection)
-    return FirstStage(
-        options, collection, cosine.encoder.settings, cosine.encoder.versions, lambda: cosine
-    )
+    encoder = cosine.encoder
+    return FirstStage(options, collection, encoder.settings, encoder.versions, cosine.transform)
 
 
 def _dense(options: ExperimentOptions, collection: JudgedDataset, folder: str) -> FirstStage:
     dense = HarpRetriever(folder, num_results=options.depth, device=options.device)
-    return FirstStage(options, collection, dense.settings, make=lambda: dense)
+    return FirstStage(options, collection, dense.settings, {}, dense.transform)
 
 
 def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> FirstStage:
@@ -193,9 +186,8 @@ def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> F
     if not isinstance(transformer, pt.Transformer):
         raise HarpError(f"first stage {name} returns {type(transformer)}: return a transformer")
     source = file_hash(Path(inspect.getfile(function)))
-    return FirstStage(
-        options, collection, {"function": name, "source": source}, make=lambda: transformer
-    )
+    settings = {"function": name, "source": source}
+    return FirstStage(options, collection, settings, {}, transformer.transform)
 
 
 class _Fielded:
@@ -222,10 +214,11 @@ class _Fielded:
         self.settings = {**self._index.settings, **self._start.arguments, **self._tuning_inputs()}
         self.versions = self._index.versions
 
-    def transformer(self) -> pt.Transformer:
-        """Make the transformer that retrieves."""
+    def search(self, topics: pd.DataFrame) -> pd.DataFrame:
+        """Retrieve by the chosen settings."""
         arguments = {name: self.chosen[name] for name in ("weights", "k1", "b")}
-        return FieldedBm25(self._index, **arguments, num_results=self._options.depth)
+        bm25 = FieldedBm25(self._index, **arguments, num_results=self._options.depth)
+        return bm25.transform(topics)
 
     @cached_property
     def chosen(self) -> dict[str, Any]:
@@ -272,14 +265,8 @@ class _Fielded:
 
 def _fielded(options: ExperimentOptions, collection: JudgedDataset, _: str) -> FirstStage:
     fielded = _Fielded(options, collection)
-    return FirstStage(
-        options,
-        collection,
-        fielded.settings,
-        fielded.versions,
-        fielded.transformer,
-        fielded=fielded,
-    )
+    settings, versions = fielded.settings, fielded.versions
+    return FirstStage(options, collection, settings, versions, fielded.search, fielded)
 
 
 _FIRST_STAGES = {"bm25": _bm25, FIELDED_BM25: _fielded, COSINE: _cosine, DENSE: _dense}

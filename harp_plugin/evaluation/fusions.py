@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def fused_run(
         return ranked(fused[fused["rank"] < options.depth])
 
     settings = {
-        "fusion": fusion.record,
+        "fusion": asdict(fusion),
         "weights": record,
         "depth": options.depth,
         "runs": {row: file_hash(paths[row]) for row in fusion.of},

@@ -90,11 +90,6 @@ class Fusion(Options):
         """Whether the weights are learned."""
         return self.weights == LEARN
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """All options of the fusion; JSON types."""
-        return asdict(self)
-
     @classmethod
     def from_row(cls, name: str, row: Any, rows: Collection[str]) -> Fusion:
         """Read an entry of the option ``fusions``.
@@ -204,14 +199,13 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     @property
     def further_first_stages(self) -> dict[str, str]:
         """The first stages that nothing reranks, by row."""
-        assert isinstance(self.first_stages, dict)
-        return self.first_stages
+        return read_mapping("first_stages", self.first_stages)
 
     @property
     def fused_rows(self) -> dict[str, Fusion]:
         """The fusions, by row."""
-        assert isinstance(self.fusions, dict)
-        return {row: Fusion(**entry) for row, entry in self.fusions.items()}
+        entries = read_mapping("fusions", self.fusions)
+        return {row: Fusion(**entry) for row, entry in entries.items()}
 
     @property
     def index_folder(self) -> Path:
@@ -227,15 +221,13 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     @property
     def settings(self) -> dict[str, Any]:
         """The options that decide the results."""
-        options = asdict(self)
-        return {name: options[name] for name in options.keys() - _WITHOUT_EFFECT}
+        return {k: value for k, value in asdict(self).items() if k not in _WITHOUT_EFFECT}
 
     @property
     def recorded(self) -> dict[str, Any]:
         """The options that a record shows: all but those that only say what may be replaced."""
-        options = asdict(self)
-        names = options.keys() - {"overwrite", "accept_other_versions"}
-        return {name: options[name] for name in names}
+        left_out = asdict(Overwriting())
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @property
     def model_rows(self) -> list[str]:
@@ -269,14 +261,13 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
                 or an option is of a first stage that is not there.
         """
         self._check_first_stages()
-        assert isinstance(self.fusions, dict)
-        single_rows = [row for row in self.rows if row not in self.fusions]
+        fusions = read_mapping("fusions", self.fusions)
+        single_rows = [row for row in self.rows if row not in fusions]
         self.fusions = {
-            name: Fusion.from_row(name, row, single_rows).record
-            for name, row in self.fusions.items()
+            name: asdict(Fusion.from_row(name, row, single_rows)) for name, row in fusions.items()
         }
-        names = self.rows[1:]
-        first_rows = dict.fromkeys([FIRST_STAGE, *self._reserved, self.rows[0]])
+        first, *names = self.rows
+        first_rows = dict.fromkeys([FIRST_STAGE, first])
         files = [file_stem(name) for name in (*first_rows, *names)]
         if len(set(files)) < len(files):
             raise HarpError(
@@ -296,14 +287,6 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
                     f"{flag(name)} needs --first-stage {FIELDED_BM25}: give that, or leave "
                     f"{flag(name)} out"
                 )
-
-    @property
-    def _reserved(self) -> list[str]:
-        """The names of first stages that a row may not have, unless it is just that first stage."""
-        stages = self.further_first_stages
-        further = {row for row, name in stages.items() if name != self.first_stage}
-        own = {row for row in further if _FIRST_ROWS.get(stages[row]) == row}
-        return [row for row in _FIRST_ROWS.values() if row not in own]
 
 
 @dataclass(kw_only=True)
@@ -343,12 +326,11 @@ class EvaluationOptions(ExperimentOptions, PassageOptions):
     @property
     def systems(self) -> dict[str, dict[str, Any]]:
         """Arguments of each reranker, by the name of its row."""
-        assert isinstance(self.rerankers, dict)
         names = ("max_length", "dtype", "seed", "passages")
         common = {name: getattr(self, name) for name in names}
         return {
             name: row if is_cosine(row["model"]) else common | row
-            for name, row in self.rerankers.items()
+            for name, row in read_mapping("rerankers", self.rerankers).items()
         }
 
 

@@ -108,7 +108,9 @@ def _write_file(run: str, output: Path, options: RerankOptions) -> None:
             _rerank(run, count, options, lambda lines: _append(opened, lines), opened)
             opened.seek(0)
             with finished.writing() as temporary, temporary.open("wb") as target:
-                _copy_lines(opened, target, compressed=output.suffix == ".gz")
+                packed = gzip.GzipFile("", "wb", fileobj=target, mtime=0)
+                with packed if output.suffix == ".gz" else nullcontext(target) as lines:
+                    shutil.copyfileobj(opened, lines)
     part.clear()
 
 
@@ -174,14 +176,6 @@ def _append(file: BinaryIO, lines: str) -> None:
     file.write(lines.encode())
     file.flush()
     os.fsync(file.fileno())
-
-
-def _copy_lines(source: BinaryIO, target: BinaryIO, *, compressed: bool) -> None:
-    if compressed:
-        with gzip.GzipFile("", "wb", fileobj=target, mtime=0) as packed:
-            shutil.copyfileobj(source, packed)
-    else:
-        shutil.copyfileobj(source, target)
 
 
 @contextmanager

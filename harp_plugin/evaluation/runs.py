@@ -11,7 +11,7 @@ import pyterrier as pt
 from tqdm.auto import tqdm
 
 from ..collections.dataset import JudgedDataset
-from ..collections.run import Run, run_lines, run_text
+from ..collections.run import Run, run_lines
 from ..errors import one_line
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
@@ -64,9 +64,14 @@ def ranked(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def frame_text(run: pd.DataFrame, tag: str) -> str:
-    """Write a run with columns qid, docno, rank and score as the lines of a TREC run."""
-    columns = [run[name].tolist() for name in ("qid", "docno", "rank", "score")]
-    return run_text(zip(*columns, strict=True), tag)
+    """Write the lines of a TREC run; scores are written so that they read back as they were.
+
+    Args:
+        run: columns qid, docno, score and rank.
+        tag: the last column.
+    """
+    rows = zip(*(run[name].tolist() for name in COLUMNS), strict=True)
+    return "".join(f"{qid} Q0 {docno} {rank} {score!r} {tag}\n" for qid, docno, score, rank in rows)
 
 
 def stored_run(

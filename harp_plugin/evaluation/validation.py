@@ -18,7 +18,7 @@ from ..ranking import Scorer
 from ..ranking.dense.vectors import TextVectors
 from ..ranking.tokens import distinct
 from ..training.validation import ValidationOptions
-from .first_stage import first_stage
+from .first_stage import FirstStage, first_stage
 from .options import EvaluationOptions
 from .results import averages, measure_runs, parse_measures
 from .runs import ranked
@@ -129,24 +129,23 @@ def _candidates(
     collection: JudgedDataset, options: ValidationOptions, index_dir: Path, quiet: bool
 ) -> pd.DataFrame:
     """The run that is reranked: columns qid, docno, score, rank."""
-    depth = options.validation_depth
-    if options.validation_run is None and collection.has("scoreddocs"):
-        queries = set(collection.topics["qid"])
-        scored = (line for line in collection.scored_documents() if line.query in queries)
-        run = ranked(pd.DataFrame(scored, columns=["qid", "docno", "score"]))
-        if run.empty:
-            raise HarpError(
-                f"the scoreddocs of {collection.name} have none of the {len(collection.topics)} "
-                "queries to validate on: name a validation_run"
-            )
-        return run[run["rank"] < depth].reset_index(drop=True)
     if options.validation_run is not None and not Path(options.validation_run).is_file():
         raise HarpError(f"validation_run {options.validation_run}: there is no such file")
     settings = EvaluationOptions(
         dataset=collection.name,
         first_stage=options.validation_run or "bm25",
-        depth=depth,
+        depth=options.validation_depth,
         index_dir=str(index_dir),
         quiet=quiet,
     )
-    return first_stage(settings, collection).retrieve().reset_index(drop=True)
+    if options.validation_run is None and collection.has("scoreddocs"):
+        stage = FirstStage(settings, collection, {}, {}, lambda _: _scoreddocs(collection))
+    else:
+        stage = first_stage(settings, collection)
+    return stage.retrieve().reset_index(drop=True)
+
+
+def _scoreddocs(collection: JudgedDataset) -> pd.DataFrame:
+    queries = set(collection.topics["qid"])
+    scored = (line for line in collection.scored_documents() if line.query in queries)
+    return pd.DataFrame(scored, columns=["qid", "docno", "score"])

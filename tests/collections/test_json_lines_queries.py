@@ -133,7 +133,9 @@ def test_passages_carry_their_teachers_scores(tmp_path):
 @pytest.mark.parametrize("score", ["high", True, float("nan"), float("inf"), [1]])
 def test_a_score_that_is_not_a_number_is_named(score, tmp_path):
     path = write(tmp_path / "x.jsonl", with_scores(row("q", ["p"], ["n"]), [1], [score]))
-    with pytest.raises(HarpError, match=r"x.jsonl, line 1: score .* of a passage is not a number"):
+    with pytest.raises(
+        HarpError, match=r"x.jsonl, line 1: negative_passages: score is .*: it must be a number"
+    ):
         JsonLinesQueries([path], teacher=True)
     assert len(JsonLinesQueries([path])) == 1
 
@@ -142,17 +144,20 @@ def test_a_score_that_is_not_a_number_is_named(score, tmp_path):
     ("line", "message"),
     [
         ("{", "line 3: not JSON"),
-        ("[]", "line 3: no `query`"),
-        ('{"query": 3}', "line 3: no `query`"),
-        ('{"query": "q"}', "line 3: `positive_passages` must be a list"),
-        ('{"query": "q", "positive_passages": ["p"]}', "line 3: `positive_passages` must be"),
+        ("[]", r"line 3 is \[\]: it must be an object"),
+        ('{"query": 3}', "line 3: query is 3: it must be a text"),
+        ('{"query": "q"}', "line 3: positive_passages is None: it must be a list"),
+        (
+            '{"query": "q", "positive_passages": ["p"]}',
+            r"line 3: positive_passages is \['p'\]: it must be",
+        ),
         (
             '{"query": "q", "positive_passages": [{"body": "p"}], "negative_passages": []}',
-            "line 3: a passage of `positive_passages` has no text in title, text",
+            "line 3: positive_passages: a passage has no text in title, text",
         ),
         (
             '{"query": "q", "positive_passages": [{"text": null}], "negative_passages": []}',
-            "line 3: a passage of `positive_passages` has no text",
+            "line 3: positive_passages: text is None: it must be a text",
         ),
         ("\udcff", "line 3: not JSON"),
     ],

@@ -15,7 +15,6 @@ from harp_plugin.collections.run import (
     count_lines,
     results_by_query,
     run_lines,
-    run_text,
 )
 from harp_plugin.errors import HarpError
 
@@ -81,14 +80,6 @@ def test_a_run_takes_few_bytes_a_line():
     tracemalloc.stop()
     assert len(run["q7"]) == 1000
     assert held < 14 * 200_000
-
-
-def test_lines_read_back_as_they_were(tmp_path):
-    results = [("q", "d1", 0, 0.1 + 0.2), ("q", "é", 1, -1e-300)]
-    path = tmp_path / "x.run"
-    path.write_text(run_text(results, "tag"), encoding="utf-8")
-    assert path.read_text(encoding="utf-8").startswith("q Q0 d1 0 0.30000000000000004 tag\n")
-    assert list(run_lines(path)) == [(query, doc, score) for query, doc, _, score in results]
 
 
 @pytest.mark.parametrize("kind", ["CRLF", "BOM", "ranks out of order", "tabs", "no line end"])

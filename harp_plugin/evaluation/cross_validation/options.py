@@ -127,9 +127,8 @@ class CrossValidationOptions(ExperimentOptions):
     @property
     def candidates(self) -> list[dict[str, Any]]:
         """Every choice of the grid's values; one empty choice without a grid."""
-        assert isinstance(self.grid, dict)
-        choices = product(*self.grid.values())
-        return [dict(zip(self.grid, values, strict=True)) for values in choices]
+        grid = read_mapping("grid", self.grid)
+        return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
     @property
     def first_stage_depth(self) -> int:
@@ -148,8 +147,8 @@ class CrossValidationOptions(ExperimentOptions):
 
     def finetuning_of(self, system: str) -> dict[str, Any]:
         """Return options of fine-tuning, the system's own over the common ones."""
-        assert isinstance(self.finetuning, dict)
-        return {**self.finetuning, **self._system(system).get("finetuning", {})}
+        common = read_mapping("finetuning", self.finetuning)
+        return {**common, **self._system(system).get("finetuning", {})}
 
     def ranking_of(self, system: str) -> dict[str, Any]:
         """Return arguments of a system's reranker but for its model."""
@@ -157,8 +156,7 @@ class CrossValidationOptions(ExperimentOptions):
         return {key: own[key] for key in own.keys() - {"model", "finetuning"}}
 
     def _system(self, name: str) -> dict[str, Any]:
-        assert isinstance(self.systems, dict)
-        return self.systems[name]
+        return read_mapping("systems", self.systems)[name]
 
 
 def count_label(count: int | None) -> str:

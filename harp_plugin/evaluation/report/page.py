@@ -18,32 +18,23 @@ __all__ = ["render", "rows_of"]
 _CONFIDENCE = 0.95
 
 
-def render(
-    results: Results,
-    runs: dict[str, pd.DataFrame],
-    collection: JudgedDataset,
-    *,
-    system: str | None = None,
-    measure: str | None = None,
-    notes: list[str] | None = None,
-) -> str:
+def render(results: Results, runs: dict[str, pd.DataFrame], collection: JudgedDataset) -> str:
     """Write the page: it escapes every text of the collection, and may load nothing.
+
+    Bars show the first measure. Queries won and lost are those of the row with the highest mean,
+    the baseline left out.
 
     Args:
         results: of the evaluation.
         runs: row → run.
         collection: that was searched.
-        system: the row whose queries won and lost are shown; by default the one with the highest
-            mean, the baseline left out.
-        measure: the one that the bars show; by default the first of the results.
-        notes: paragraphs that stand below the title.
     """
     rows = rows_of(results)
     measures = list(rows[0]["means"])
-    measure = measure or measures[0]
-    others = [row for row in rows if row["name"] != results.baseline]
-    if system is None and others:
-        system = max(others, key=lambda row: row["means"][measure])["name"]
+    measure = measures[0]
+    others = {row: means[measure] for row, means in results.means.items()}
+    del others[results.baseline]
+    system = max(others, key=others.__getitem__, default=None)
     won, lost = changed_queries(results, runs, collection, system, measure) if system else ([], [])
     return render_page(
         __package__,
@@ -61,7 +52,7 @@ def render(
         )
         or 1,
         groups=[("won", "Queries won", won), ("lost", "Queries lost", lost)],
-        notes=[*(notes or []), *results.notes],
+        notes=results.notes,
     )
 
 
