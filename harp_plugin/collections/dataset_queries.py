@@ -66,7 +66,7 @@ class DatasetQueries(JudgedQueries):
         self._dataset = Dataset(name, fields)
         self.min_label, self.depth = min_label, depth
         self.skip_top, self.judged_negatives = skip_top, judged_negatives
-        self._check(run)
+        self._dataset.check("queries", "qrels")
         texts = self._dataset.queries()
         allowed = read_query_ids(query_ids, texts, self.source) - set(left_out)
         first_stage = self._first_stage(run, texts)
@@ -100,16 +100,13 @@ class DatasetQueries(JudgedQueries):
         texts = self._dataset.texts(documents)
         return [texts[document] for document in documents]
 
-    def _check(self, run: str | None) -> None:
-        self._dataset.check("queries", "qrels")
-        if run is None and not self._dataset.has("scoreddocs"):
-            raise HarpError(
-                f"{self.source} has no scoreddocs: name a negatives_run to draw negatives from"
-            )
-
     def _first_stage(self, run: str | None, queries: Collection[str]) -> Run:
         if run is not None:
             return self._read_run(run, queries, self.depth)
+        if not self._dataset.has("scoreddocs"):
+            raise HarpError(
+                f"{self.source} has no scoreddocs: name a negatives_run to draw negatives from"
+            )
         scored = self._dataset.scored_documents()
         return Run(scored, f"scoreddocs of {self._dataset.name}", self.depth)
 

@@ -147,12 +147,9 @@ def read_query_ids(path: str | None, allowed: Collection[str], source: str) -> s
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise HarpError(f"cannot read query_ids {path}: {error}") from error
-    ids: set[str] = set()
-    for number, line in enumerate(lines, start=1):
-        id = line.strip()
-        if id and id not in allowed:
-            raise HarpError(f"{path}, line {number}: no query {id!r} in {source}")
-        ids |= {id} - {""}
+    ids = set(map(str.strip, lines)) - {""}
+    if unknown := sorted(ids.difference(allowed)):
+        raise HarpError(f"query_ids {path}: no query {unknown[0]!r} in {source}")
     if not ids:
         raise HarpError(f"query_ids {path} is empty: list one query id a line")
     return ids

@@ -11,8 +11,8 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any, TypeVar
 
+import ir_measures
 import pandas as pd
-import pyterrier as pt
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
 
@@ -121,22 +121,15 @@ def measure_runs(
 
     A query without results counts as 0.
     """
-    values = pt.Experiment(
-        list(runs.values()),
-        topics,
-        qrels,
-        measures,
-        names=list(runs),
-        perquery=True,
-        validate="ignore",
-    )
-    order = topics["qid"].tolist()
-    per_query = {
-        row: {str(measure): dict.fromkeys(order, 0.0) for measure in measures} for row in runs
-    }
-    for row, qid, measure, value in values[["name", "qid", "measure", "value"]].itertuples(False):
-        if qid in per_query[row][measure]:
-            per_query[row][measure][qid] = float(value)
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    evaluator = ir_measures.evaluator(measures, qrels.rename(columns=names))
+    per_query = {}
+    for row, run in runs.items():
+        values = {str(measure): dict.fromkeys(topics["qid"], 0.0) for measure in measures}
+        for qid, measure, value in evaluator.iter_calc(run.rename(columns=names)):
+            if qid in values[str(measure)]:
+                values[str(measure)][qid] = float(value)
+        per_query[row] = values
     return per_query
 
 

@@ -85,20 +85,18 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     counts = _counts(splits)
     if not (folder / CARD).exists():  # it may have been edited since
         tables: dict[str, Sequence[Sequence[Any]]] = {
-            "counts": [
-                (split, kind, f"{queries:,}", f"{relevant:,}")
-                for (split, kind), (queries, relevant) in counts.items()
-            ],
+            "counts": [(*place, *numbers) for place, numbers in counts.items()],
             "samples": _samples(splits, pages),
-            "audit": [(name, f"{count:,}") for name, count in audit.items()],
-            "drops": [(name, f"{count:,}") for name, count in _by_count(+drops)],
-            "options": list(stage.options.items()),
+            "audit": list(audit.items()),
+            "drops": _by_count(+drops),
+            "options": [(name, str(value)) for name, value in stage.options.items()],
         }
+        corpus, graph = (read_manifest(directory / needed) for needed in ("corpus", "graph"))
         write_card(
             folder,
             tables,
-            sources=_source(directory),
-            anchors=_HELD_OUT[_held_out_by(directory)],
+            sources=", ".join(name.partition(":")[2] for name in corpus["inputs"]),
+            anchors=_HELD_OUT[graph["settings"].get("held_out_by", "")],
             documents=f"{written[0].rows:,}",
             queries=f"{sum(map(len, splits.values())):,}",
         )
@@ -113,15 +111,6 @@ def _terms(stage: Stage) -> Iterator[Term]:
     for file in stage.table(TERMS):
         for batch in read_batches(file.path, list(Term._fields)):
             yield from (Term(**row) for row in batch.to_pylist())
-
-
-def _source(directory: Path) -> str:
-    inputs: dict[str, Any] = read_manifest(directory / "corpus")["inputs"]
-    return ", ".join(name.partition(":")[2] for name in inputs)
-
-
-def _held_out_by(directory: Path) -> str:
-    return read_manifest(directory / "graph")["settings"].get("held_out_by", "")
 
 
 def _nothing(directory: Path, options: QueryOptions, terms: int, drops: Counter[str]) -> str:
@@ -201,7 +190,8 @@ def _by_count(drops: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _row(cells: Sequence[Any]) -> str:
-    return f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in cells)} |"
+    texts = [f"{cell:,}" if type(cell) is int else str(cell) for cell in cells]
+    return f"| {' | '.join(text.replace('|', '&#124;') for text in texts)} |"
 
 
 build_collection = BuildStage(

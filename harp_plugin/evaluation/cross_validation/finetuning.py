@@ -112,11 +112,7 @@ class Finetuning:
         fold = Fold(1, (), (), ())
         for system in self._options.model_rows:
             for fold_run in self._fold_runs(system, [fold]):
-                data = self._read(fold_run).data
-                try:
-                    data.check()
-                except HarpError as error:
-                    raise HarpError(f"finetuning: {error}") from error
+                self._read(fold_run).data.check()
 
     def check_training_queries(self, folds: Sequence[Fold]) -> dict[str, list[TrainingQueries]]:
         """Check that every fold has as many queries to learn from as are asked for.

@@ -37,20 +37,18 @@ def draw(results: CrossValidation, kind: str) -> bytes:
     Returns:
         The file's content, the same bytes for the same results.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):
         measures = results.measures
         figure = Figure(figsize=(3.4 * len(measures) + 0.4, 3.4), layout="constrained")
-        FigureCanvasAgg(figure)
-        for panel, measure in zip(
-            figure.subplots(1, len(measures), squeeze=False)[0], measures, strict=True
-        ):
+        panels = figure.subplots(1, len(measures), squeeze=False)[0]
+        for panel, measure in zip(panels, measures, strict=True):
             _panel(panel, results, measure)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)))
-        figure.suptitle(_caption(results), fontsize=8, y=0.0, va="top")
+        caption = f"{results.title}. {star_note(results.baseline, results.correction)}"
+        figure.suptitle(caption, fontsize=8, y=0.0, va="top")
         content = io.BytesIO()
         metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
         figure.savefig(content, format=kind, dpi=200, bbox_inches="tight", metadata=metadata)
@@ -63,31 +61,18 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
     positions = range(len(results.counts))
     panel.axhline(means[first][results.counts[0]], color="0.4", linestyle="--", label=first)
     for number, row in enumerate(systems):
-        color = _COLOURS[number % len(_COLOURS)]
         heights = list(means[row].values())
         bars = [results.deviations.get(c, {}).get(row, {}).get(measure) for c in results.counts]
-        panel.errorbar(
-            positions,
-            heights,
-            yerr=bars if any(bars) else None,
-            capsize=3,
-            color=color,
-            marker=_MARKERS[number % len(_MARKERS)],
-            label=row,
-        )
-        for position, height, p_value in zip(
-            positions, heights, tests.get(row, {}).values(), strict=False
-        ):
+        style = {
+            "color": _COLOURS[number % len(_COLOURS)],
+            "marker": _MARKERS[number % len(_MARKERS)],
+        }
+        yerr = bars if any(bars) else None
+        panel.errorbar(positions, heights, yerr=yerr, capsize=3, label=row, **style)
+        star = {"textcoords": "offset points", "ha": "center", "fontsize": 12}
+        for point, p_value in zip(enumerate(heights), tests.get(row, {}).values(), strict=False):
             if starred(p_value):
-                panel.annotate(
-                    "*",
-                    (position, height),
-                    (0, 2),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=12,
-                    color=color,
-                )
+                panel.annotate("*", point, (0, 2), color=style["color"], **star)
     panel.set_xticks(list(positions), [_tick(results, count) for count in results.counts])
     panel.set_xlabel("training queries")
     panel.set_ylabel(measure)
@@ -98,7 +83,3 @@ def _panel(panel, results: CrossValidation, measure: str) -> None:
 def _tick(results: CrossValidation, count: str) -> str:
     learnt = results.learnt[count]
     return count if learnt == count else f"{count} ({learnt})"
-
-
-def _caption(results: CrossValidation) -> str:
-    return f"{results.title}. {star_note(results.baseline, results.correction)}"
