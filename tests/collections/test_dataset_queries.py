@@ -41,7 +41,7 @@ def test_query_ids_limit_what_is_taken(name, run, tmp_path):
     source = DatasetQueries(name, run=run, query_ids=str(file))
     assert [source.judged(index).id for index in range(len(source))] == ["q3", "q7"]
     assert len(DatasetQueries(name, run=run, query_ids=str(file), queries=1)) == 1
-    for content, message in [("q3\nq99\n", "ids: no query 'q99' in dataset"), ("", "is empty")]:
+    for content, message in [("q3\nq99\n", "ids.txt: no query 'q99' in "), ("", "is empty")]:
         file.write_text(content)
         with pytest.raises(HarpError, match=message):
             DatasetQueries(name, run=run, query_ids=str(file))
