@@ -188,9 +188,3 @@ class _DocumentStore(Docstore):
                     "or remove the index"
                 )
             yield document
-
-    def built(self) -> bool:
-        return True
-
-    def count(self) -> int:
-        return self._documents.docs_count()

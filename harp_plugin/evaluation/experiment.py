@@ -79,17 +79,13 @@ def _evaluate(options: EvaluationOptions, folder: Path) -> Results:
         correction=options.correction,
         notes=tuple(notes(fusions, options)),
     )
-    chosen = next((stage.chosen for stage in stages.values() if stage.chosen is not None), None)
-    contents = {
-        "results.json": results_text(
-            options,
-            results,
-            models=models,
-            queries=len(collection.topics),
-            first_stage=chosen,
-            fusions=fusions,
-        )
+    record = {
+        "models": models,
+        "queries": len(collection.topics),
+        "first_stage": next((stage.chosen for stage in stages.values() if stage.chosen), None),
+        "fusions": fusions,
     }
+    contents = {"results.json": results_text(options, results, **record)}
     if options.report:
         contents["report.html"] = render(results, runs, collection)
     files.write(contents)
@@ -139,12 +135,8 @@ def results_text(options: ExperimentOptions, results: Any, **more: Any) -> str:
     """
     names = ("baseline", "means", "p_values", "per_query")
     values = {name: getattr(results, name) for name in names}
-    record = {
-        "options": options.recorded,
-        "versions": package_versions(*_PACKAGES),
-        **more,
-        **values,
-    }
+    versions = package_versions(*_PACKAGES)
+    record = {"options": options.recorded, "versions": versions, **more, **values}
     return json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 

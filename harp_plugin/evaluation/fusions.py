@@ -96,10 +96,8 @@ def fused_run(
     Returns:
         The run, with columns qid, docno, score, rank; and what a record holds of its weights.
     """
-    arguments: dict[str, Any] = {
-        "normalization": fusion.normalization,
-        "candidates": fusion.candidates,
-    }
+    names = ("normalization", "candidates")
+    arguments: dict[str, Any] = {name: getattr(fusion, name) for name in names}
     weights: list[tuple[Sequence[str], Mapping[str, float]]] = []
     if isinstance(fusion.weights, dict):
         weights = [(judged.runs[fusion.of[0]]["qid"].unique().tolist(), fusion.weights)]

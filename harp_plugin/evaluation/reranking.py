@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,7 +29,9 @@ from ..collections.run import (
 )
 from ..errors import HarpError
 from ..models.loading import choose_device, model_fingerprint
+from ..options import option_types
 from ..ranking import HarpReranker
+from ..ranking.options import WindowOptions
 from ..work.artifact import Artifact, OverwriteRules, Provenance
 from ..work.lock import one_writer
 from ..work.provenance import scoring_versions
@@ -74,7 +77,7 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
     output = _output(run, options.output)
     if output is None:
         source = "/dev/stdin" if run == _STDIN else run
-        _rerank(source, count_lines(source), options, _print)
+        _rerank(source, count_lines(source), options, partial(print, end="", flush=True))
         return None
     with one_writer(output.parent, output.name):
         remove_temporary_of(output)
@@ -108,9 +111,11 @@ def _write_file(run: str, output: Path, options: RerankOptions) -> None:
             _rerank(run, count, options, lambda lines: _append(opened, lines), opened)
             opened.seek(0)
             with finished.writing() as temporary, temporary.open("wb") as target:
-                packed = gzip.GzipFile("", "wb", fileobj=target, mtime=0)
-                with packed if output.suffix == ".gz" else nullcontext(target) as lines:
-                    shutil.copyfileobj(opened, lines)
+                if output.suffix == ".gz":
+                    with gzip.GzipFile("", "wb", fileobj=target, mtime=0) as packed:
+                        shutil.copyfileobj(opened, packed)
+                else:
+                    shutil.copyfileobj(opened, target)
     part.clear()
 
 
@@ -167,11 +172,6 @@ def _is_whole(lines: list[bytes], query: QueryResults) -> bool:
     return sorted(written) == sorted([query.query, document] for document in query.documents)
 
 
-def _print(lines: str) -> None:
-    sys.stdout.write(lines)
-    sys.stdout.flush()
-
-
 def _append(file: BinaryIO, lines: str) -> None:
     file.write(lines.encode())
     file.flush()
@@ -200,17 +200,13 @@ def _as_file(run: str, output: Path) -> Iterator[str]:
 
 def _reranker(options: RerankOptions) -> HarpReranker:
     devices = options.device or []
+    names = ("max_length", "batch_tokens", "dtype", *option_types(WindowOptions))
     return HarpReranker(
         options.model,
         dataset=options.dataset,
         text_field=options.fields,
-        passages=options.passages,
-        passage_length=options.passage_length,
-        passage_stride=options.passage_stride,
-        max_length=options.max_length,
-        batch_tokens=options.batch_tokens,
         device=devices[0] if len(devices) == 1 else options.device,
-        dtype=options.dtype,
+        **{name: getattr(options, name) for name in names},
     )
 
 

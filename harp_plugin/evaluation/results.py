@@ -90,7 +90,8 @@ def text_blocks(
             cells = (
                 f"{by_column[c]:>{wide - 1}.4f}{star}" for c, star in zip(shown, stars, strict=True)
             )
-            lines.append(f"{_shortened(row, names):<{names}}" + "".join(cells))
+            name = row if len(row) <= names else f"{row[: names - 1]}…"
+            lines.append(f"{name:<{names}}" + "".join(cells))
         yield "\n".join(line.rstrip() for line in lines)
 
 
@@ -178,7 +179,3 @@ def _p_value(values: dict[str, float], baseline: dict[str, float]) -> float | No
         warnings.simplefilter("ignore", RuntimeWarning)
         p_value = float(ttest_rel(list(values.values()), [baseline[qid] for qid in values]).pvalue)
     return None if math.isnan(p_value) else p_value
-
-
-def _shortened(name: str, width: int) -> str:
-    return name if len(name) <= width else f"{name[: width - 1]}…"

@@ -59,9 +59,7 @@ def _without_space(key: str) -> str:
 
 def page_keys(files: Iterable[Path]) -> Iterator[str]:
     """Read the keys of all pages."""
-    for file in files:
-        for batch in read_batches(file, ["key"]):
-            yield from batch.column("key").to_pylist()
+    return (row["key"] for row in _rows(files, ["key"]))
 
 
 def named_pages(

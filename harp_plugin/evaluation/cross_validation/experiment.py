@@ -22,7 +22,6 @@ from ..first_stage import FirstStage, first_stage, first_stages
 from ..folds import Fold, draw_parts, folds_of, read_parts
 from ..fusions import Judged, Learning, fused_run
 from ..results import averages, corrected, measure_runs, paired_tests, parse_measures
-from ..runs import stored_run
 from .finetuning import Condition, Finetuning, TrainingQueries
 from .fold_runs import FoldRuns
 from .options import CrossValidationOptions, count_label
@@ -186,14 +185,9 @@ def _first_stage(
         The first stage as deep as the options say, and its run.
     """
     run, shallow = stage.stored(path), replace(stage, options=options)
-    first = stored_run(
-        options.run_paths[options.rows[0]],
-        {**shallow.run_settings, "from depth": stage.options.depth},
-        lambda: run[run["rank"] < options.depth],
-        versions=stage.versions,
-        rules=options.rules,
-    )
-    return shallow, first
+    settings = {**stage.settings, "from depth": stage.options.depth}
+    cut = replace(shallow, settings=settings, search=lambda _: run)
+    return shallow, cut.stored(options.run_paths[options.rows[0]])
 
 
 def _folds(options: CrossValidationOptions, collection: JudgedDataset) -> list[Fold]:
@@ -282,7 +276,7 @@ def _learnt(
 ) -> dict[str, str]:
     """How many queries each number of training queries stands for, such as 74 for all."""
     counts = sorted({number for folds in training_queries.values() for number, _ in folds})
-    everything = str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    everything = "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return {
         count_label(count): everything if count is None else count_label(count)
         for count in options.query_counts

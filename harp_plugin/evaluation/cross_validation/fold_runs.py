@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,11 @@ class FoldRuns:
         path = Path(self.options.output_dir) / "runs" / f"{condition.name}.run"
         if condition.query_count == 0:
             bar.set_postfix_str(f"{condition.system}, not fine-tuned")
-            run = self._run_without_training(condition, path)
+            finetuning = self.options.finetuning_of(condition.system)
+            settings = self._settings(condition, finetuning)
+            models = self.options.models(condition.system)
+            untrained = partial(self._rerank, self.first, condition, models, finetuning)
+            run = self._stored(path, settings, untrained)
             bar.update()
             return run, []
         parts, hashes, chosen = [], [], []
@@ -155,15 +160,6 @@ class FoldRuns:
             for member in arguments:
                 remove_weights(Path(str(member.training.output_dir)))
         return run
-
-    def _run_without_training(self, condition: Condition, path: Path) -> pd.DataFrame:
-        """Read or make the run of all queries by a system that is not fine-tuned."""
-        finetuning = self.options.finetuning_of(condition.system)
-        models = self.options.models(condition.system)
-        settings = self._settings(condition, finetuning)
-        return self._stored(
-            path, settings, lambda: self._rerank(self.first, condition, models, finetuning)
-        )
 
     def _settings(self, condition: Condition, finetuning: dict[str, Any]) -> dict[str, Any]:
         """Return what every run of a condition depends on."""
