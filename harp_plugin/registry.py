@@ -62,27 +62,25 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._items:
-            point = self._entry_points().get(name)
-            if point is None:
+            points = [point for point in self._entry_points() if point.name == name]
+            if not points:
                 raise HarpError(self._unknown(name))
-            self._items[name] = self._load(point)
+            self._items[name] = self._load(points[0])
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:
         return name in set(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._items, *self._entry_points()]))
+        names = (point.name for point in self._entry_points())
+        return iter(dict.fromkeys([*self._items, *names]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def _entry_points(self) -> dict[str, EntryPoint]:
-        """The entry points by name; the first of several with one name counts."""
-        points: dict[str, EntryPoint] = {}
-        for point in _installed(self.group, tuple(sys.path)):
-            points.setdefault(point.name, point)
-        return points
+    def _entry_points(self) -> tuple[EntryPoint, ...]:
+        """The entry points; the first of several with one name counts."""
+        return _installed(self.group, tuple(sys.path))
 
     def _load(self, point: EntryPoint) -> Any:
         """Import an item of another package; an error in it is that package's mistake."""

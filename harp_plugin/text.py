@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from urllib.parse import unquote
 
@@ -94,7 +95,8 @@ def normalize_title(title: str, *, first_letter: bool = True) -> str:
     if "&" in title:
         title = _ENTITY.sub(lambda entity: html.unescape(entity[0]), title)
     if "%" in title:
-        title = unquote(title, errors="strict") if _is_utf8_escaped(title) else title
+        with suppress(UnicodeDecodeError):
+            title = unquote(title, errors="strict")
     title = _DIRECTION_MARKS.sub("", title.partition("#")[0].replace("_", " "))
     title = _SPACE.sub(" ", unicodedata.normalize("NFC", title)).strip().removeprefix(":").strip()
     if first_letter and title and len(title[0].upper()) == 1:
@@ -113,14 +115,6 @@ def title_anchors(title: str) -> list[str]:
     if start < 1 or title.find(")", start) != len(title) - 1:
         return [whole]
     return list(dict.fromkeys([whole, normalize_anchor(title[:start])]))
-
-
-def _is_utf8_escaped(title: str) -> bool:
-    try:
-        unquote(title, errors="strict")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def query_passage(query: str, text: str) -> str:

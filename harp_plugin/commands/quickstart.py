@@ -6,14 +6,11 @@ import json
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..options import Count, Overwriting, Progress, Workers
 from ..options_parser import Command, options_from, read_recipe
 from .steps import options_of_every_step, output_folder, say
-
-if TYPE_CHECKING:
-    from ..evaluation import Results
 
 __all__ = ["RECIPES", "QuickstartOptions", "quickstart"]
 
@@ -40,19 +37,30 @@ def quickstart(options: QuickstartOptions) -> None:
         HarpError: a part of the package is not installed, or the folder cannot be written, or it
             holds something that may not be replaced.
     """
+    from ..evaluation import EvaluationOptions, evaluate
+    from ..evaluation.training import train
+    from ..inspection import InspectOptions, inspect
+    from ..tasks import DrawOptions
+    from ..training.arguments import PRETRAINING
+
     output = Path(options.output_dir)
     training, evaluation = (_located(read_recipe(name), options) for name in RECIPES)
     with output_folder(output):
         _build(training, options)
         say("inspect", "sample pairs of each task")
-        report = _inspect(training["build_dir"], options)
+        inspection = InspectOptions(quiet=options.quiet, model_checks=False)
+        report = inspect(training["build_dir"], inspection, DrawOptions())
+        print(report)
         say("train", f"{training['model']} on anchor texts and the pages that they lead to")
-        _train(training, options)
+        steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
+        arguments = options_from(training | steps, PRETRAINING, "quickstart")
+        print(f"checkpoint: {train(*arguments)}")
         say("evaluate", "56 judged queries: BM25, cosine, the trained model, and their fusions")
-        results = _evaluate(evaluation)
+        (evaluating,) = options_from(evaluation, [EvaluationOptions], "evaluate-quickstart")
+        results = evaluate(evaluating)
     print(results)
     print(f"report of the ranking: {results.path.with_name('report.html')}")
-    print(f"report of the pairs: {report}")
+    print(f"report of the pairs: {report.path}")
 
 
 def _located(recipe: dict[str, Any], options: QuickstartOptions) -> dict[str, Any]:
@@ -79,30 +87,6 @@ def _build(recipe: dict[str, Any], options: QuickstartOptions) -> None:
     )
     corpus, weights = CorpusOptions(pages_per_shard=40), WeightOptions(model=recipe["model"])
     print(summary(build([source], building, corpus, weights)))
-
-
-def _inspect(build_dir: str, options: QuickstartOptions) -> Path:
-    from ..inspection import InspectOptions, inspect
-    from ..tasks import DrawOptions
-
-    inspection = InspectOptions(quiet=options.quiet, model_checks=False)
-    report = inspect(build_dir, inspection, DrawOptions())
-    print(report)
-    return report.path
-
-
-def _train(recipe: dict[str, Any], options: QuickstartOptions) -> None:
-    from ..evaluation.training import train
-    from ..training.arguments import PRETRAINING
-
-    steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
-    print(f"checkpoint: {train(*options_from(recipe | steps, PRETRAINING, 'quickstart'))}")
-
-
-def _evaluate(recipe: dict[str, Any]) -> Results:
-    from ..evaluation import EvaluationOptions, evaluate
-
-    return evaluate(*options_from(recipe, [EvaluationOptions], "evaluate-quickstart"))
 
 
 @Command("", QuickstartOptions, trains=True)

@@ -2,8 +2,8 @@
 
 An `Artifact` is a folder (its record is ``manifest.json`` in it) or a file (its record is
 ``NAME.json`` next to it). The record says what the work was made from (`Provenance`) and lists its
-files with sizes and SHA-256. Sizes are compared when work is opened; hashes by `verify`, which is
-``harp check``.
+files with sizes and SHA-256. Sizes are compared when work is opened; hashes by `verify_record`,
+which is ``harp check``.
 
 A folder or a file that is made at once, such as an index, a copy of a table or a run. It appears
 whole or not at all, one process makes it, and the others wait::
@@ -72,7 +72,7 @@ from .records import (
 )
 from .writing import (
     TEMPORARY,
-    kind_of,
+    refuse_special,
     refuse_url,
     remove_temporary_of,
     whole_file,
@@ -88,7 +88,6 @@ __all__ = [
     "read_finished",
     "read_if_whole",
     "record_path",
-    "verify",
     "verify_record",
 ]
 
@@ -281,19 +280,20 @@ class Artifact:
         if record is None:
             self.clear()
         files = dict((record or {}).get("files", {}))
-        for name, content in contents.items():
-            path, data = self.path / name, _as_bytes(content)
+        data = {name: _as_bytes(content) for name, content in contents.items()}
+        for name, content in data.items():
+            path = self.path / name
             if name in files and path.exists():
                 if damage := changed_file(self.path, {name: files[name]}):
                     self._refuse_damage(damage)
                 path.unlink()
             elif path.exists() or path.is_symlink():
                 raise HarpError(f"{path} {NOT_WRITTEN_BY_HARP}: name another {self.rules.output}")
-            files[name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            files[name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self._write(files, self.record_path, **more)  # first: a kill leaves no file without it
-        for name, content in contents.items():
+        for name, content in data.items():
             with whole_file(self.path / name) as temporary:
-                temporary.write_bytes(_as_bytes(content))
+                temporary.write_bytes(content)
 
     def commit(
         self, files: Iterable[str] | Mapping[str, Mapping[str, Any]], **more: Any
@@ -365,12 +365,9 @@ class Artifact:
     def _refuse_special(self) -> None:
         """Refuse links, and a folder in place of a file or a file in place of a folder."""
         refuse_url(self.path)
-        paths = {self.path: self.is_file, **dict.fromkeys(self._records, True)}
-        for path, is_file in paths.items():
-            if path.is_symlink() or (
-                path.exists() and not (path.is_file() if is_file else path.is_dir())
-            ):
-                raise HarpError(f"{path} is a {kind_of(path)}: name another {self.rules.output}")
+        refuse_special(self.path, self.rules.output, is_folder=not self.is_file)
+        for path in self._records:
+            refuse_special(path, self.rules.output)
 
     def _refuse_damage(self, damage: str) -> None:
         if not self.rules.overwrite:
@@ -439,17 +436,12 @@ def read_finished(path: Path) -> dict[str, Any]:
     return record
 
 
-def verify(path: Path) -> list[str]:
-    """Compare the whole content of all files of a finished folder or file with their SHA-256.
+def verify_record(record_file: Path) -> list[str]:
+    """Compare the whole content of the files that a record lists with their SHA-256.
 
     Returns:
         One line for each file that is missing or has changed, or for a record that is damaged.
     """
-    return verify_record(path / MANIFEST if path.is_dir() else record_path(path))
-
-
-def verify_record(record_file: Path) -> list[str]:
-    """Compare the files that a record lists, as `verify` does; one that lists none with itself."""
     try:
         files = read_record(record_file).get("files", {})
     except HarpError as error:

@@ -92,17 +92,19 @@ def refuse_url(path: Path) -> None:
         )
 
 
-def refuse_special(path: Path, output: str) -> None:
-    """Refuse to write where something lies that is not a plain file.
+def refuse_special(path: Path, output: str, *, is_folder: bool = False) -> None:
+    """Refuse to write where something lies that is not a plain file, or not a folder.
 
     Args:
-        path: where a file is to be written.
+        path: where a file or a folder is to be written.
         output: the option that names another path, for errors.
+        is_folder: a folder is to be written.
 
     Raises:
-        HarpError: there is a folder, a link, a device or the like.
+        HarpError: there is a link, a device or the like, or a folder in place of a file.
     """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    is_plain = path.is_dir() if is_folder else path.is_file()
+    if path.is_symlink() or (path.exists() and not is_plain):
         raise HarpError(f"{path} is a {kind_of(path)}: name another {output}")
 
 

@@ -16,7 +16,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.card import CARD
 from harp_plugin.training.run_folder import LOG, RunFolder, log_lines, remove_weights
-from harp_plugin.work.artifact import MANIFEST, STARTED, Artifact, Provenance, verify
+from harp_plugin.work.artifact import MANIFEST, STARTED, Artifact, Provenance, verify_record
 from harp_plugin.work.lock import LOCK, one_writer
 from harp_plugin.work.records import read_record, write_record
 
@@ -188,7 +188,10 @@ def test_a_kill_while_the_model_is_published(kind, run, tmp_path, monkeypatch):
         patched.setattr(Path, "replace", dying)
         run(tmp_path / "run", **changes)
     assert not (tmp_path / "run" / MANIFEST).exists()
-    assert same(run(tmp_path / "run", **changes), whole) and verify(tmp_path / "run") == []
+    assert (
+        same(run(tmp_path / "run", **changes), whole)
+        and verify_record(tmp_path / "run" / MANIFEST) == []
+    )
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
@@ -282,7 +285,7 @@ def test_old_checkpoints_are_removed_after_the_new_one_is_whole(run, tmp_path, m
 
     def watch(folder, limit, best):
         paths = list(folder.path.glob("checkpoint-*"))
-        assert all(verify(path) == [] for path in paths)
+        assert all(verify_record(path / MANIFEST) == [] for path in paths)
         counts.append(len(paths))
         remove_old(folder, limit, best)
 
@@ -297,7 +300,10 @@ def test_weights_are_removed_and_what_describes_them_stays(copy):
     for _ in range(2):
         remove_weights(copy)
         names = {path.name for path in copy.iterdir()} - {LOCK}
-        assert names == {LOG, CARD, MANIFEST, STARTED, "notes.txt"} and verify(copy) == []
+        assert (
+            names == {LOG, CARD, MANIFEST, STARTED, "notes.txt"}
+            and verify_record(copy / MANIFEST) == []
+        )
 
 
 @pytest.mark.parametrize("counts", [{}, {"num_samples": 1, "num_steps": 1, "num_tokens": 1}])

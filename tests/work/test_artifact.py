@@ -13,7 +13,7 @@ from harp_plugin.work.artifact import (
     OverwriteRules,
     Provenance,
     read_finished,
-    verify,
+    verify_record,
 )
 from harp_plugin.work.lock import one_writer
 
@@ -65,7 +65,7 @@ def test_what_is_made_is_finished(tmp_path, new, make):
     make(work)
     assert work.is_finished() and new(tmp_path).is_finished()
     assert read_finished(work.path)["settings"] == PROVENANCE.settings
-    assert verify(work.path) == []
+    assert verify_record(work.record_path) == []
 
 
 @KINDS
@@ -177,7 +177,7 @@ DAMAGES = {"missing": Path.unlink, "other size": append, "other byte": flip}
 
 
 class TestDamage:
-    """Every file, every damage: what opening sees, and what `verify` sees."""
+    """Every file, every damage: what opening sees, and what `verify_record` sees."""
 
     @KINDS
     @pytest.mark.parametrize("damage", DAMAGES)
@@ -190,7 +190,7 @@ class TestDamage:
             {"missing": lambda p: p.unlink(), "other size": append, "other byte": flip}[damage](
                 path
             )
-            (line,) = verify(work.path)
+            (line,) = verify_record(work.record_path)
             assert line.startswith(str(path))
             assert line.endswith("missing" if damage == "missing" else "since it was written")
             if damage == "other byte":  # sizes only, when it is opened
@@ -228,7 +228,7 @@ class TestDamage:
         make(work)
         record = work.record_path.read_text()
         work.record_path.write_text(record.replace("abc", "abd") if text is None else text)
-        (line,) = verify(work.path)
+        (line,) = verify_record(work.record_path)
         assert str(work.record_path) in line
         before = content(tmp_path)
         for act in (work.is_finished, work.start):
@@ -240,7 +240,7 @@ class TestDamage:
         work = folder_work(tmp_path)
         make_folder(work)
         work.commit({"../a.txt": {"size": 1, "sha256": ""}})
-        assert "lies outside" in verify(work.path)[0]
+        assert "lies outside" in verify_record(work.record_path)[0]
 
 
 class TestStarted:
@@ -367,7 +367,7 @@ class TestShared:
         assert self.work(tmp_path).is_finished()
         self.work(tmp_path, OTHER_SETTINGS, OVERWRITE).write({"results.json": "[]"})
         assert sorted(content(tmp_path)) == ["manifest.json", "notes.txt", "results.json"]
-        assert verify(tmp_path) == []
+        assert verify_record(tmp_path / "manifest.json") == []
 
     def test_a_file_of_its_name_that_it_has_not_written_is_refused(self, tmp_path):
         (tmp_path / "report.html").write_text("precious")

@@ -142,13 +142,15 @@ class _Time:
         return count * self._of_a_step(learner)
 
     def _of_a_step(self, learner: Learner) -> float:
+        from ...training.arguments import multiplies_in_bf16
+
         recipe = learner.recipe
         if learner.name not in self.speeds:
             data, model = training_data(recipe), self._options.model
             self.speeds[learner.name] = measured_speed(
                 data, model, recipe["max_length"], self._options.seed
             )
-        in_bf16 = _multiplies_in_bf16(learner)
+        in_bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
         return seconds_of_a_step(self.speeds[learner.name], recipe, bf16=in_bf16)
 
 
@@ -157,12 +159,6 @@ def _scoring_seconds(options: AdaptOptions, data: PreTrainingData, max_length: i
     speed = measured_speed(data, options.model, max_length, options.seed, ranking_dtype())
     pairs = DEPTH * sum(_query_count(options, split) for split in ("dev", "test"))
     return pairs / speed
-
-
-def _multiplies_in_bf16(learner: Learner) -> bool:
-    from ...training.arguments import multiplies_in_bf16
-
-    return multiplies_in_bf16(learner.recipe.get("bf16"), learner.recipe.get("use_cpu", False))
 
 
 def _shares_of_signals(options: AdaptOptions, queries: int) -> dict[str, float]:
