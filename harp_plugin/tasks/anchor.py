@@ -21,8 +21,16 @@ class AnchorText:
     """For an anchor text, the page that it leads to beats pages that it leads to nowhere."""
 
     citation = "xie2023anchordr"
-    stages = ()
     negative_queries = "anchor_texts"
+
+    @staticmethod
+    def stages(options: DrawOptions) -> tuple[str, ...]:
+        """Name the stages that options need: for the context of an anchor, for texts like queries.
+
+        By default there are none.
+        """
+        weights = ("weights",) if options.anchor_query == "context" else ()
+        return weights if options.query_like_share == 1 else (*weights, "query_likeness")
 
     @staticmethod
     def examples(graph):

@@ -24,7 +24,8 @@ class Task(Protocol):
     """A pre-training task: which examples there are, and how a group is drawn from one.
 
     A class may also have six attributes. ``stages`` names the stages of a build that a draw reads
-    besides the corpus and the link graph; without it, they are ``("weights",)``.
+    besides the corpus and the link graph, or is a static method that names them for `DrawOptions`;
+    without it, they are ``("weights",)``.
     ``groups_per_example`` is the number of groups that an example gives in one epoch; without it,
     the number is 1. ``negative_queries`` names the texts by which a task that draws other pages
     finds hard negatives: ``anchor_texts``, ``sentences`` or ``pages``. ``select`` is a static

@@ -86,22 +86,17 @@ def needed_stages(tasks: Iterable[str], draw: DrawOptions | None = None) -> tupl
 
     Args:
         tasks: names of the tasks.
-        draw: how pairs are drawn; None where nothing is drawn. Hard negatives, and the context of
-            an anchor text, are stages of their own.
+        draw: how pairs are drawn; None for the default. Hard negatives are stages of their own.
 
     Raises:
         HarpError: a task is unknown.
     """
-    tasks, names = list(tasks), ["corpus", "graph"]
+    tasks, names, draw = list(tasks), ["corpus", "graph"], draw or DrawOptions()
     for task in tasks:
-        names += getattr(TASKS[task], "stages", ("weights",))
+        stages = getattr(TASKS[task], "stages", ("weights",))
+        names += stages(draw) if callable(stages) else stages
     names.append("examples")
-    if draw is not None:
-        draws_pages = any(getattr(TASKS[task], "negative_queries", None) for task in tasks)
-        if draws_pages and draw.negatives in HARD_NEGATIVES:
-            names.append(f"{draw.negatives}_negatives")
-        if "anchor" in tasks and draw.anchor_query == "context":
-            names.append("weights")
-        if "anchor" in tasks and draw.query_like_share < 1:
-            names.append("query_likeness")
+    draws_pages = any(getattr(TASKS[task], "negative_queries", None) for task in tasks)
+    if draws_pages and draw.negatives in HARD_NEGATIVES:
+        names.append(f"{draw.negatives}_negatives")
     return tuple(dict.fromkeys(names))

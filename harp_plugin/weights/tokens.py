@@ -40,9 +40,6 @@ class TokenizedTexts:
     pieces: np.ndarray
     piece_starts: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.words)
-
     @property
     def lengths(self) -> np.ndarray:
         """The number of tokens of each text."""
