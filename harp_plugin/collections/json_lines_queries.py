@@ -99,22 +99,21 @@ class JsonLinesQueries(JudgedQueries):
                 if content.strip():
                     where = f"{path}, line {number}"
                     judged = self._parsed(content, f"{file}:{number}", where)
-                    if self._is_usable(judged):
+                    if reason := self._reason(judged):
+                        self.drops[reason] += 1
+                    else:
                         lines.append(_Line(file, offset, number, judged.id))
                 offset += len(content)
         return lines
 
-    def _is_usable(self, judged: JudgedQuery) -> bool:
+    def _reason(self, judged: JudgedQuery) -> str | None:
+        """Return why a line cannot be learnt from, if it cannot."""
         if not judged.positives:
-            reason = "without a positive passage that has text"
-        elif not judged.negatives:
-            reason = "without a negative passage that has a text of its own"
-        elif isinstance(scored := self._take_scored(judged), str):
-            reason = scored
-        else:
-            return True
-        self.drops[reason] += 1
-        return False
+            return "without a positive passage that has text"
+        if not judged.negatives:
+            return "without a negative passage that has a text of its own"
+        scored = self._take_scored(judged)
+        return scored if isinstance(scored, str) else None
 
     def _parsed(self, line: bytes, default_id: str, where: str) -> JudgedQuery:
         try:

@@ -118,9 +118,8 @@ def first_stage(
         options = copy(options)
         options.first_stage = name
     name = options.first_stage
-    kind, _, argument = name.partition(":")
-    make = _FIRST_STAGES.get(name) or _FIRST_STAGES.get(f"{kind}:")
-    if make is not None:
+    kind, colon, argument = name.partition(":")
+    if make := _FIRST_STAGES.get(kind + colon):
         return make(options, collection, argument)
     if Path(name).is_file():
         settings = {"run": file_hash(Path(name))}

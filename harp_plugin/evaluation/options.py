@@ -57,7 +57,7 @@ DENSE = "dense:"
 LEARN = "learn"
 """The weights of a fusion that are learnt."""
 _RRF = "rrf"
-_FIRST_ROWS = {"bm25": "BM25", FIELDED_BM25: "fielded BM25"}
+_FIRST_ROWS = {"bm25": "BM25", FIELDED_BM25: "fielded BM25", COSINE: "cosine", DENSE: "dense"}
 _WITHOUT_EFFECT = {
     *("output_dir", "index_dir", "quiet", "overwrite", "accept_other_versions"),
     *("keep_checkpoints", "report", "device", "batch_tokens"),
@@ -237,9 +237,8 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     @property
     def rows(self) -> list[str]:
         """Names of the table's rows: first stages, rerankers, fusions."""
-        kind = self.first_stage.partition(":")[0] + ":"
-        default = {COSINE: "cosine", DENSE: "dense"}.get(kind, FIRST_STAGE)
-        first = _FIRST_ROWS.get(self.first_stage, default)
+        kind, colon, _ = self.first_stage.partition(":")
+        first = _FIRST_ROWS.get(kind + colon, FIRST_STAGE)
         return [first, *(self.first_stages or ()), *self.model_rows, *(self.fusions or ())]
 
     @property

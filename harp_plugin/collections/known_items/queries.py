@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -137,8 +137,12 @@ def judged_queries(
         The queries, sorted by id.
     """
     groups: dict[str, list[Term]] = defaultdict(list)
-    for term in _good_terms(terms, pages, options, drops):
-        groups[same_form(term.text)].append(term)
+    for written in terms:
+        term = written._replace(text=without_qualifier(written.text))
+        if reason := _term_reason(term, pages[term.page], options):
+            drops[f"{_NAMES[term.kind]} {reason}"] += 1
+        else:
+            groups[same_form(term.text)].append(term)
     queries = []
     for form, group in groups.items():
         query = _query(form, group)
@@ -147,20 +151,6 @@ def judged_queries(
         else:
             queries.append(query)
     return sorted(queries, key=lambda query: query.id)
-
-
-def _good_terms(
-    terms: Iterable[Term],
-    pages: Mapping[int, NamedPage],
-    options: QueryOptions,
-    drops: Counter[str],
-) -> Iterator[Term]:
-    for term in terms:
-        cleaned = term._replace(text=without_qualifier(term.text))
-        if reason := _term_reason(cleaned, pages[term.page], options):
-            drops[f"{_NAMES[term.kind]} {reason}"] += 1
-        else:
-            yield cleaned
 
 
 def _term_reason(term: Term, page: NamedPage, options: QueryOptions) -> str | None:

@@ -76,13 +76,11 @@ def drawn_queries(
 
 def shared_by_splits(splits: Mapping[str, Sequence[Query]]) -> dict[str, int]:
     """Count the pages, and the near forms of queries, that are in more than one split."""
-    pages, forms = (
-        Counter(item for queries in splits.values() for item in {*items(queries)})
-        for items in (
-            lambda queries: (page for query in queries for page in query.pages),
-            lambda queries: (query.near for query in queries),
-        )
-    )
+    pages: Counter[int] = Counter()
+    forms: Counter[str] = Counter()
+    for queries in splits.values():
+        pages.update({page for query in queries for page in query.pages})
+        forms.update({query.near for query in queries})
     return {
         "pages in several splits": sum(count > 1 for count in pages.values()),
         "near-duplicate queries across splits": sum(count > 1 for count in forms.values()),

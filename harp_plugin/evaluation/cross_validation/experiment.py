@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -213,12 +214,8 @@ def _write_folds(options: CrossValidationOptions, folds: Sequence[Fold]) -> None
 
 
 def _conditions(options: CrossValidationOptions, rows: Iterable[str]) -> list[Condition]:
-    return [
-        Condition(row, count, seed)
-        for count in options.query_counts
-        for row in rows
-        for seed in options.seeds
-    ]
+    places = product(options.query_counts, rows, options.seeds)
+    return [Condition(row, count, seed) for count, row, seed in places]
 
 
 def _results(
