@@ -23,7 +23,7 @@ from ..models.packing.encoder import filler_tokens
 from ..models.pairs import PackedPairs
 from .tokens import in_order
 
-__all__ = ["BatchRunner", "scoring_lock"]
+__all__ = ["Batch", "BatchOutputs", "BatchRunner", "scoring_lock"]
 
 _TOKENS_ON_CPU = 2048
 """Tokens of a batch in float32; in 16 bits it has twice as many. A larger batch does not fit into a
@@ -37,6 +37,12 @@ logger = logging.getLogger(__name__)
 
 _cpu_lock = threading.RLock()
 _model_locks: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary()
+
+
+Batch = tuple[np.ndarray, PackedPairs]
+"""The indices of texts or pairs, and these."""
+BatchOutputs = tuple[np.ndarray, np.ndarray]
+"""The indices of texts or pairs, and what a model computes for them."""
 
 
 class BatchRunner(ABC):
@@ -66,9 +72,7 @@ class BatchRunner(ABC):
     def _outputs(self, batch: PackedPairs) -> np.ndarray:
         """Compute the output of each text of a batch, in inference mode."""
 
-    def run(
-        self, batches: Iterable[tuple[np.ndarray, PackedPairs]]
-    ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
+    def run(self, batches: Iterable[Batch]) -> Generator[BatchOutputs, None, None]:
         """Compute the outputs of batches.
 
         The thread that begins to read the outputs must read all of them or close the generator.
@@ -89,17 +93,15 @@ class BatchRunner(ABC):
             else:
                 yield from self._run_in_threads(chain(first, source), threads)
 
-    def _run_in_threads(
-        self, batches: Iterable[tuple[np.ndarray, PackedPairs]], threads: int
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _run_in_threads(self, batches: Iterable[Batch], threads: int) -> Iterator[BatchOutputs]:
         """Run one batch in each thread, which is faster than all threads for one batch."""
         pool = ThreadPoolExecutor(threads, "score", torch.set_num_threads, (1,))
 
-        def run(item: tuple[np.ndarray, PackedPairs]) -> tuple[np.ndarray, np.ndarray]:
-            return item[0], self.outputs(item[1])
+        def run(batch: Batch) -> BatchOutputs:
+            return batch[0], self.outputs(batch[1])
 
         try:
-            yield from in_order(lambda item: pool.submit(run, item), batches, 2 * threads)
+            yield from in_order(lambda batch: pool.submit(run, batch), batches, 2 * threads)
         finally:
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)
@@ -115,7 +117,7 @@ class BatchRunner(ABC):
             return np.concatenate([self.outputs(half) for half in batch.halves()])
         try:
             return self._outputs(batch)
-        except (torch.OutOfMemoryError, RuntimeError) as error:
+        except RuntimeError as error:
             if not _is_out_of_memory(error):
                 raise
         if len(batch.lengths) == 1:

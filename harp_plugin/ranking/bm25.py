@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Bm25"]
 
 
+@dataclass(eq=False, repr=False)
 class Bm25(Shareable, ComparedTransformer):
     """Retrieve by BM25: ``Bm25("irds:vaswani", "indexes")``.
 
@@ -54,24 +56,19 @@ class Bm25(Shareable, ComparedTransformer):
 
     schematic = {"label": "BM25", "help_url": None}  # noqa: RUF012
 
-    def __init__(
-        self,
-        collection: Documents | str,
-        folder: str | PathLike[str],
-        *,
-        k1: float = 0.9,
-        b: float = 0.4,
-        depth: int = 1000,
-        algorithm: str | None = None,
-        quiet: bool = True,
-    ) -> None:
-        self.collection = Dataset(collection) if isinstance(collection, str) else collection
-        self.folder = Path(folder)
-        self.k1 = k1
-        self.b = b
-        self.depth = depth
-        self.algorithm = algorithm
-        self.quiet = quiet
+    collection: Documents | str
+    folder: str | PathLike[str]
+    _: KW_ONLY
+    k1: float = 0.9
+    b: float = 0.4
+    depth: int = 1000
+    algorithm: str | None = None
+    quiet: bool = True
+
+    @cached_property
+    def documents(self) -> Documents:
+        """What is indexed."""
+        return Dataset(self.collection) if isinstance(self.collection, str) else self.collection
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -87,9 +84,9 @@ class Bm25(Shareable, ComparedTransformer):
     @cached_property
     def artifact(self) -> Artifact:
         """The index, which may have to be made."""
-        settings = {"collection": self.collection.documents_identity, **self.settings}
+        settings = {"collection": self.documents.documents_identity, **self.settings}
         provenance = Provenance(settings, self.versions)
-        path = self.folder / f"bm25-{provenance.key}"
+        path = Path(self.folder) / f"bm25-{provenance.key}"
         return Artifact(path, "BM25 index", provenance, OverwriteRules(overwrite=True))
 
     def make(self) -> None:
@@ -126,11 +123,11 @@ class Bm25(Shareable, ComparedTransformer):
     def _fill(self, folder: Path) -> None:
         from pyterrier_pisa import PisaIndex
 
-        feed = _DocumentFeed(self.collection)
-        options: dict[str, Any] = {"total": self.collection.document_count, "unit": "doc"}
+        feed = _DocumentFeed(self.documents)
+        options: dict[str, Any] = {"total": self.documents.document_count, "unit": "doc"}
         with _muted() as screen:
             bar = tqdm(
-                feed, f"index {self.collection.name}", file=screen, disable=self.quiet, **options
+                feed, f"index {self.documents.name}", file=screen, disable=self.quiet, **options
             )
             pisa = PisaIndex(str(folder), text_field="text", stemmer=STEMMER)
             pisa.index(iter(bar))
@@ -138,7 +135,7 @@ class Bm25(Shareable, ComparedTransformer):
             self._open(folder)  # writes the score bounds, which must be whole too
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        return self.collection.name, self.folder, self.k1, self.b, self.depth, self.algorithm
+        return self.documents.name, Path(self.folder), self.k1, self.b, self.depth, self.algorithm
 
 
 class _DocumentFeed:

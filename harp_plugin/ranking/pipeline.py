@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
+from ..collections.dataset import Dataset
 from ..errors import HarpError
 from ..models.loading import PIPELINE, model_fingerprint
 from ..registry import Registry
@@ -275,8 +276,7 @@ def _existing(folder: Path, relative: str) -> Path:
 def _encoded_dataset(dataset: Any, folder: Path) -> str:
     if hasattr(dataset, "irds_ref"):
         dataset = dataset.irds_ref()
-    name = dataset.dataset_id() if hasattr(dataset, "dataset_id") else dataset
-    name = getattr(name, "name", name)
+    name = dataset.name if hasattr(dataset, "name") else Dataset(dataset).name
     if not isinstance(name, str):
         raise HarpError(f"dataset {dataset!r:.60} has no id: name one of ir_datasets to save it")
     name = name.removeprefix("irds:")

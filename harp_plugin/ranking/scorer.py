@@ -17,8 +17,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..models.loading import choose_device, load_tokenizer
-from ..models.pairs import PackedPairs, PairEncoder, PairTemplate, tokenize
-from .batches import scoring_lock
+from ..models.pairs import PairEncoder, PairTemplate, tokenize
+from .batches import Batch, scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
 from .options import ScorerSettings
@@ -126,12 +126,12 @@ class Scorer(Shareable, ScorerSettings):
         pairs, inverse = distinct_pairs(np.stack([query_indices, document_indices], axis=1))
         if not len(pairs):
             return np.zeros(0, dtype=np.float32)
-        uses = np.bincount(pairs[:, 0]), np.bincount(pairs[:, 1])
+        bar = partial(progress, disable=not verbose)
         with self._lock:
             lazy = partial(LazyTokens, tokenizer=self._tokenizer, max_length=self.limit)
-            read_queries = lazy(distinct_queries, uses[0]).read
-            read_documents = lazy(distinct_documents, uses[1]).read
-            return self._scores(read_queries, read_documents, pairs, progress, verbose)[inverse]
+            read_queries = lazy(distinct_queries, np.bincount(pairs[:, 0])).read
+            read_documents = lazy(distinct_documents, np.bincount(pairs[:, 1])).read
+            return self._scores(pairs, bar, read_queries, read_documents)[inverse]
 
     def tokenize(self, texts: Sequence[str], *, max_length: int | None = None) -> list[np.ndarray]:
         """Return the token ids of each text, (length,) int32, without special tokens.
@@ -174,9 +174,11 @@ class Scorer(Shareable, ScorerSettings):
         def read(ids: Sequence[np.ndarray], indices: np.ndarray) -> list[np.ndarray]:
             return [ids[index] for index in indices.tolist()]
 
-        sides = partial(read, queries), partial(read, documents)
+        bar = partial(progress, disable=not verbose)
         with self._lock:
-            return self._scores(*sides, scored, progress, verbose)[inverse]
+            return self._scores(scored, bar, partial(read, queries), partial(read, documents))[
+                inverse
+            ]
 
     @cached_property
     def limit(self) -> int:
@@ -213,43 +215,35 @@ class Scorer(Shareable, ScorerSettings):
                 self._workers = None
 
     def _scores(
-        self,
-        queries: _ReadTokens,
-        documents: _ReadTokens,
-        pairs: np.ndarray,
-        progress: Callable[..., Any],
-        verbose: bool,
+        self, pairs: np.ndarray, progress: Callable[..., Any], *sides: _ReadTokens
     ) -> np.ndarray:
-        """Score distinct pairs."""
+        """Score distinct pairs; ``sides`` read the token ids of queries and of documents."""
         runner = self._runner
         _ = self.encoder  # so that the prefetching thread need not wait for this thread
         scores = np.empty(len(pairs), dtype=np.float32)
         with (
-            closing(self._batches(queries, documents, pairs, runner)) as source,
+            closing(self._batches(runner, pairs, *sides)) as source,
             closing(prefetch(source, _PREFETCHED_BATCHES)) as batches,
             closing(runner.run(batches)) as results,
-            progress(total=len(pairs), desc="score", unit="pair", disable=not verbose) as bar,
+            progress(total=len(pairs), desc="score", unit="pair") as bar,
         ):
             for indices, batch_scores in results:
                 scores[indices] = batch_scores
                 bar.update(len(indices))
         wrong = np.flatnonzero(~np.isfinite(scores))
         if len(wrong):
-            query, document = pairs[wrong[:1]].T
-            self._refuse(scores, wrong, queries(query), documents(document))
+            first = pairs[wrong[:1]].T
+            self._refuse(scores, wrong, *(read(n) for read, n in zip(sides, first, strict=True)))
         return scores
 
     def _batches(
-        self,
-        queries: _ReadTokens,
-        documents: _ReadTokens,
-        pairs: np.ndarray,
-        runner: Forward | Workers,
-    ) -> Generator[tuple[np.ndarray, PackedPairs], None, None]:
+        self, runner: Forward | Workers, pairs: np.ndarray, *sides: _ReadTokens
+    ) -> Generator[Batch, None, None]:
         """Yield batches of pairs of similar length, with the indices of the pairs."""
         for start in range(0, len(pairs), _SORTED_PAIRS):
-            query_indices, document_indices = pairs[start : start + _SORTED_PAIRS].T
-            part = self.encoder.pairs(queries(query_indices), documents(document_indices))
+            columns = pairs[start : start + _SORTED_PAIRS].T
+            queries, documents = (read(n) for read, n in zip(sides, columns, strict=True))
+            part = self.encoder.pairs(queries, documents)
             for indices in part.batches(runner.batch_tokens):
                 yield start + indices, part.packed(indices)
 

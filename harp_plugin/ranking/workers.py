@@ -10,12 +10,11 @@ from contextlib import closing, contextmanager
 from multiprocessing import get_context
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..errors import HarpError
-from ..models.pairs import PackedPairs
 from ..work.processes import start_worker
+from .batches import Batch, BatchOutputs
 from .forward import Forward
 from .tokens import in_order
 
@@ -65,9 +64,7 @@ class Workers:
         """Return whether the processes can score more batches."""
         return bool(self.close.alive)
 
-    def run(
-        self, batches: Iterable[tuple[np.ndarray, PackedPairs]]
-    ) -> Generator[tuple[np.ndarray, np.ndarray], None, None]:
+    def run(self, batches: Iterable[Batch]) -> Generator[BatchOutputs, None, None]:
         """Score batches, and return the scores in the order of the batches.
 
         Args:
@@ -82,9 +79,11 @@ class Workers:
         most = _WAITING_PER_WORKER * self._count
         with (
             self._clear_errors(),
-            closing(in_order(lambda item: self._pool.submit(_scores, *item), batches, most)) as all,
+            closing(
+                in_order(lambda batch: self._pool.submit(_scores, batch), batches, most)
+            ) as scores,
         ):
-            yield from all
+            yield from scores
 
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:
@@ -119,6 +118,6 @@ def _limits() -> tuple[int | None, int]:
     return _forward().max_length, _forward().batch_tokens
 
 
-def _scores(indices: np.ndarray, batch: PackedPairs) -> tuple[np.ndarray, np.ndarray]:
-    [scores] = _forward().run([(indices, batch)])
+def _scores(batch: Batch) -> BatchOutputs:
+    [scores] = _forward().run([batch])
     return scores

@@ -144,8 +144,6 @@ class DenseCosine(ModelTransformer):
         return row_scores(self.encoder.queries(queries)[query_of], documents[document_of])
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        texts = self.texts
-        index_dir = None if self.index_dir is None else fspath(self.index_dir)
-        names = "max_length", "num_results", "batch_size", "device", "dtype"
+        names = "model", "max_length", "num_results", "batch_size", "device", "dtype"
         options = (getattr(self, name) for name in names)
-        return self.model, texts.name, texts.fields, index_dir, *options
+        return self.texts.name, self.texts.fields, str(self.index_dir), *options
