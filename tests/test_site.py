@@ -38,7 +38,7 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_every_page_is_reached(site):
     pages = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")}
     assert all((site / f"{page}.html").is_file() for page in pages)
@@ -47,7 +47,7 @@ def test_every_page_is_reached(site):
     assert {str(page) for page in pages} - entries <= {"index"}
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_it_works_offline(site):
     assert (site / "searchindex.js").is_file()
     for page in site.rglob("*.html"):
@@ -55,7 +55,7 @@ def test_it_works_offline(site):
         assert loaded and not [name for name in loaded if name.startswith(("http", "//"))], page
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_reference_has_every_option_and_recipe(site):
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     for command, parser in parsers().items():

@@ -59,7 +59,7 @@ def short_training(monkeypatch):
     monkeypatch.setattr(plan, "_SHARE_OF_TRAINING", 0)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch, capsys):
     for module in (plan, run):
         monkeypatch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)

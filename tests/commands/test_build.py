@@ -128,6 +128,7 @@ def core(shared_data, core150):
     return shared_data / "wiki" / "simplewiki-core150.xml.bz2", core150
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same_bytes(core, tmp_path, tiny_bert):
     source, expected = core
     run(source, tmp_path, tiny_bert, workers=2, query_examples=str(QUERIES))

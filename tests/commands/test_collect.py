@@ -1,6 +1,7 @@
 """`harp collect` on small wikis and on a folder of Markdown, against what the sources say."""
 
 import json
+import shutil
 from collections import defaultdict
 
 import ir_datasets
@@ -16,7 +17,7 @@ from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.commands.check import check
 from harp_plugin.commands.collect import CollectOptions, collect, summary
 from harp_plugin.errors import HarpError
-from harp_plugin.graph import GraphOptions
+from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.options import Progress
 from harp_plugin.text import normalize_anchor
 from harp_plugin.work.parquet import read_table
@@ -58,12 +59,18 @@ def plain(tmp_path_factory):
     return stages(folder, write_dump(folder / "wiki.xml", PAGES, REDIRECTS))
 
 
+def held_out(corpus, folder, **options):
+    """A build of a real wiki some of whose links are held out."""
+    shutil.copytree(corpus / "corpus", folder / "build" / "corpus")
+    build_graph(folder / "build", GraphOptions(min_words=0, **options))
+    return folder / "build"
+
+
 @pytest.fixture(scope="module")
-def by_text(tmp_path_factory, shared_data):
-    """A build of a real wiki whose links are held out by text."""
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+def by_text(tmp_path_factory, corpus150):
+    """The real wiki whose links are held out by text."""
     folder = tmp_path_factory.mktemp("by-text")
-    return stages(folder, source, held_out_links=0.4, held_out_by="text")
+    return held_out(corpus150, folder, held_out_links=0.4, held_out_by="text")
 
 
 def run(directory, folder, overwrite=False, **options):
@@ -145,9 +152,8 @@ def test_index_terms(tmp_path):
 
 
 @pytest.mark.parametrize("by", ["page", "text"])
-def test_held_out_links_are_queries_that_training_never_sees(shared_data, tmp_path, by):
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    directory = stages(tmp_path, source, held_out_links=0.3, held_out_by=by)
+def test_held_out_links_are_queries_that_training_never_sees(corpus150, tmp_path, by):
+    directory = held_out(corpus150, tmp_path, held_out_links=0.3, held_out_by=by)
     folder = run(directory, tmp_path / "collection", kinds=["link"], anchors="keep")
     pages = {row["id"]: row for row in read_table(directory / "corpus" / "pages").to_pylist()}
     seen, hidden = defaultdict(set), defaultdict(set)
@@ -186,17 +192,15 @@ def test_the_same_bytes_again(by_text, tmp_path):
     assert other["documents.jsonl"] == first["documents.jsonl"]
 
 
-@pytest.mark.parametrize(
-    "moment", ["write_documents", "write_queries", "write_card", "Stage.finish"]
-)
-def test_interrupted_work_goes_on(by_text, tmp_path, monkeypatch, moment):
+def test_interrupted_work_goes_on(by_text, tmp_path, monkeypatch):
     whole = hashes(run(by_text, tmp_path / "whole"))
-    with monkeypatch.context() as patched:
-        name = f"{known_items.__name__}.{moment}"
-        patched.setattr(name, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run(by_text, tmp_path / "cut")
-    assert hashes(run(by_text, tmp_path / "cut")) == whole
+    for moment in ("write_documents", "write_queries", "write_card", "Stage.finish"):
+        with monkeypatch.context() as patched:
+            name = f"{known_items.__name__}.{moment}"
+            patched.setattr(name, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                run(by_text, tmp_path / moment)
+        assert hashes(run(by_text, tmp_path / moment)) == whole, moment
 
 
 def test_other_work_is_left_alone(plain, tmp_path):

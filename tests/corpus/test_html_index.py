@@ -110,7 +110,7 @@ def manual(folder: str, package: str) -> list:
     return [item for source in found for r in reader.records(source) for item in reader.parse(r)]
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_index_of_a_manual_leads_to_its_pages():
     """Each term of PostgreSQL's index; a program without a parser finds as many links."""
     folder = "/usr/share/doc/postgresql-doc-15/html"

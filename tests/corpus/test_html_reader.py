@@ -118,7 +118,7 @@ def manual(folder: str, package: str) -> Iterator[tuple[Page, bytes]]:
                 yield from ((i, data) for i in items if not isinstance(i, IndexTerm))
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "package", "pages"), [POSTGRESQL, PYTHON])
 def test_every_link_of_a_manual_is_kept_or_counted(folder, package, pages):
     """As many as lxml, another parser, finds."""
@@ -134,7 +134,7 @@ def test_every_link_of_a_manual_is_kept_or_counted(folder, package, pages):
     assert found == pages
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_links_in_the_prose_of_a_manual_are_those_that_xpath_finds():
     """Links to other pages in paragraphs and lists, outside of navigation, tables and code.
 
@@ -163,7 +163,7 @@ def test_links_in_the_prose_of_a_manual_are_those_that_xpath_finds():
     assert sum((expected - found).values()) < 0.04 * sum(expected.values())
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_link_graph_of_a_manual(tmp_path):
     """Of about 2,100 links in prose, lists and the glossary, those between documents are left.
 

@@ -120,7 +120,7 @@ def test_the_record_itself_is_read(reader, record, tmp_path):
 
 
 @pytest.mark.integration
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(st.sampled_from(CASES), st.data())
 def test_values_of_any_kind(case, data):
     reader, record = case

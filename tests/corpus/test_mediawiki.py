@@ -101,7 +101,7 @@ def naive_links(text):
         ("simplewiki-core150.xml.bz2", 7_000, 0),
         # Apart: one link with stray quotes, one within single brackets, two with brackets in
         # their text (which the regular expression does not see).
-        pytest.param("simplewiki-20100814-999.xml.bz2", 35_000, 4, marks=pytest.mark.integration),
+        pytest.param("simplewiki-20100814-999.xml.bz2", 35_000, 4, marks=pytest.mark.slow),
     ],
 )
 def test_links_agree_with_a_naive_reading(shared_data, name, links, apart):
@@ -127,10 +127,7 @@ def test_links_agree_with_a_naive_reading(shared_data, name, links, apart):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if "core150" in name else pytest.mark.integration)
-        for name in DUMPS
-    ],
+    [pytest.param(name, marks=() if "core150" in name else pytest.mark.slow) for name in DUMPS],
 )
 def test_real_dump(shared_data, name):
     """Counts of ``data/README.md``; every link at its place; no markup left."""

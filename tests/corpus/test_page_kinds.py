@@ -170,7 +170,7 @@ PLAIN = re.compile(
         ("ltgwiki-pages-articles", 0, 0),  # its language is none of the largest
     ],
 )
-@pytest.mark.integration
+@pytest.mark.slow
 def test_real_dumps(shared_data, name, disambiguation, lists):
     source = shared_data / "wiki" / f"{name}.xml.bz2"
     pages = [item for item in read(source) if hasattr(item, "kind")]

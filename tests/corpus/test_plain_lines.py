@@ -99,7 +99,7 @@ def test_a_page_comes_out_the_same(parts):
         assert parse_page("A", text.replace("\x02", "").replace("\x03", ""), Site()) == found
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["enwiki-p10p30302-shortened", "ltgwiki-pages-articles"])
 def test_real_pages_come_out_the_same(shared_data, monkeypatch, name):
     path = shared_data / "wiki" / f"{name}.xml.bz2"

@@ -52,7 +52,7 @@ def test_nothing_is_added(parts):
     assert all(character in rest for character in prose_only(text))
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "apart"),
     [

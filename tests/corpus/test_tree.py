@@ -68,9 +68,7 @@ def built(source, folder):
     ("file", "pages", "nodes", "left_out"),
     [
         ("simplewiki-core150.xml.bz2", 150, 666, 39),
-        pytest.param(
-            "simplewiki-20100814-999.xml.bz2", 999, 5111, 244, marks=pytest.mark.integration
-        ),
+        pytest.param("simplewiki-20100814-999.xml.bz2", 999, 5111, 244, marks=pytest.mark.slow),
     ],
 )
 def test_every_article_of_a_wiki(shared_data, tmp_path, file, pages, nodes, left_out):

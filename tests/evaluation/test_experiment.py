@@ -282,7 +282,7 @@ def test_a_download_that_fails(options, tmp_path):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_vaswani_and_cranfield_are_reranked(irds_home, tiny_bert, tmp_path):
     for name, queries in (("vaswani", 93), ("cranfield", 225)):
         results = evaluate(

@@ -241,9 +241,7 @@ def test_needs_the_corpus(tmp_path):
         build_graph(tmp_path, GraphOptions())
 
 
-@pytest.mark.parametrize(
-    "min_words", [0, *(pytest.param(n, marks=pytest.mark.integration) for n in (100, 300))]
-)
+@pytest.mark.parametrize("min_words", [0, 100])
 def test_real_dump(corpus150, tmp_path, min_words):
     shutil.copytree(corpus150, tmp_path, dirs_exist_ok=True)
     manifest = build_graph(tmp_path, GraphOptions(min_words=min_words))
@@ -265,12 +263,19 @@ def test_real_dump(corpus150, tmp_path, min_words):
         assert abs(len(expected.ambiguous_texts) - 5) <= 2
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize(("min_words", "sentences", "texts"), [(0, 1950, 30), (100, 1803, 28)])
-def test_counts_of_the_development_corpus(shared_data, tmp_path, min_words, sentences, texts):
-    """data/README.md for all articles; for those of 100 words or more our count stands alone."""
+@pytest.fixture(scope="module")
+def corpus999(shared_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus999")
     source = shared_data / "wiki" / "simplewiki-20100814-999.xml.bz2"
-    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
+    build_corpus(folder, CorpusOptions(), sources=[source], quiet=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("min_words", "sentences", "texts"), [(0, 1950, 30), (100, 1803, 28)])
+def test_counts_of_the_development_corpus(corpus999, tmp_path, min_words, sentences, texts):
+    """data/README.md for all articles; for those of 100 words or more our count stands alone."""
+    shutil.copytree(corpus999, tmp_path, dirs_exist_ok=True)
     build_graph(tmp_path, GraphOptions(min_words=min_words))
     anchors = read_table(tmp_path / "graph" / "anchors").to_pylist()
     targets = defaultdict(set)

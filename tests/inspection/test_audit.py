@@ -105,15 +105,30 @@ def planted(encyclopedia_build, tmp_path_factory):
         TASKS.unregister(name)
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [{"preset": "paper"}, {"rqp_negative_words": "page", "negative_query_length": "drawn"}],
-)
-def test_queries_of_unequal_length_are_found(encyclopedia_build, tmp_path, draw):
-    _, audits = audited(encyclopedia_build, tmp_path, DrawOptions(**draw), table_groups=400)
-    found = result_of(audits["rqp"], "longer_query")
-    assert found.level is Level.RED and found.measurement.value > 0.65
-    assert "--negative-query-length equal" in found.advice
+@pytest.fixture(scope="module")
+def unequal(encyclopedia_build, tmp_path_factory):
+    """The audit of queries of any length, the negatives' words drawn from the page."""
+    draw = DrawOptions(rqp_negative_words="page", negative_query_length="drawn")
+    return audited(encyclopedia_build, tmp_path_factory.mktemp("unequal"), draw, table_groups=400)
+
+
+@pytest.fixture(scope="module")
+def found_in_planted(planted, tmp_path_factory):
+    return audited(planted, tmp_path_factory.mktemp("planted"), table_groups=400)
+
+
+@pytest.fixture(scope="module")
+def small(build, tmp_path_factory):
+    """The audit of the small build by default options."""
+    return audited(build, tmp_path_factory.mktemp("small"))
+
+
+def test_queries_of_unequal_length_are_found(unequal, encyclopedia_build, tmp_path):
+    paper = audited(encyclopedia_build, tmp_path, DrawOptions(preset="paper"), table_groups=400)
+    for _, audits in (unequal, paper):
+        found = result_of(audits["rqp"], "longer_query")
+        assert found.level is Level.RED and found.measurement.value > 0.65
+        assert "--negative-query-length equal" in found.advice
 
 
 def test_queries_from_the_document_itself_are_found(encyclopedia_build, tmp_path):
@@ -125,8 +140,8 @@ def test_queries_from_the_document_itself_are_found(encyclopedia_build, tmp_path
     assert "--rqp-negative-words anchors_on_page" in found.advice
 
 
-def test_a_task_whose_positive_is_longer_is_found(planted, tmp_path):
-    report, audits = audited(planted, tmp_path, table_groups=400)
+def test_a_task_whose_positive_is_longer_is_found(found_in_planted):
+    report, audits = found_in_planted
     audit = audits["longer"]
     found = result_of(audit, "longer_document")
     assert (found.measurement.value, found.level, audit.worst) == (1.0, Level.RED, found)
@@ -136,8 +151,8 @@ def test_a_task_whose_positive_is_longer_is_found(planted, tmp_path):
     assert line.split()[1:4] == ["RED", "longer", "document"]
 
 
-def test_swapped_labels_are_found(planted, tmp_path):
-    _, audits = audited(planted, tmp_path, table_groups=400)
+def test_swapped_labels_are_found(found_in_planted):
+    _, audits = found_in_planted
     found = result_of(audits["swapped"], "more_shared_words")
     assert found.level is Level.RED and found.is_reversed and found.measurement.value > 0.65
     assert "not swapped" in found.advice
@@ -151,8 +166,8 @@ def test_default_data_passes(encyclopedia_build, tmp_path):
     assert levels(audits["rqp"])["longer_query"] is Level.GREEN
 
 
-def test_nothing_is_red_by_chance_in_a_small_build(build, tmp_path):
-    _, audits = audited(build, tmp_path)
+def test_nothing_is_red_by_chance_in_a_small_build(small):
+    _, audits = small
     for audit in audits.values():
         for result in audit.results:
             low, high = result.measurement.interval
@@ -161,7 +176,7 @@ def test_nothing_is_red_by_chance_in_a_small_build(build, tmp_path):
 
 
 @pytest.mark.parametrize("task", HARP_TASKS)
-def test_shared_words_are_those_of_the_groups_that_training_draws(build, tmp_path, task):
+def test_shared_words_are_those_of_the_groups_that_training_draws(build, small, task):
     data = PreTrainingData(build, {task: 1}, seed=42)
     stopped, right = stop_words("english"), 0.0
     for index in range(len(data)):
@@ -171,7 +186,7 @@ def test_shared_words_are_those_of_the_groups_that_training_draws(build, tmp_pat
             for p in group.members
         )
         right += (good > bad) + (good == bad) / 2
-    _, audits = audited(build, tmp_path)
+    _, audits = small
     result = result_of(audits[task], "more_shared_words")
     value = 1 - right / len(data) if result.is_reversed else right / len(data)
     assert result.measurement.pairs == len(data)
@@ -230,12 +245,11 @@ class Tables(HTMLParser):
             self.texts[self.section][-1] += data
 
 
-def test_page_json_and_terminal_say_the_same(encyclopedia_build, tmp_path):
-    draw = DrawOptions(rqp_negative_words="page", negative_query_length="drawn")
-    report, audits = audited(encyclopedia_build, tmp_path, draw, table_groups=400)
+def test_page_json_and_terminal_say_the_same(unequal):
+    report, audits = unequal
     shown = Tables(report.path.read_text(encoding="utf-8"))
     found = json.loads(report.audit_path.read_text(encoding="utf-8"))
-    assert report.audit_path == tmp_path / "page-audit.json"
+    assert report.audit_path == report.path.with_name("page-audit.json")
     header, *rows = shown.rows["audit"]
     cells = {
         (row[0], task): cell for row in rows for task, cell in zip(header[1:], row[1:], strict=True)
@@ -257,9 +271,8 @@ def test_page_json_and_terminal_say_the_same(encyclopedia_build, tmp_path):
         assert f"{audit.worst.label[:31]:<32}{audit.worst.value_text}" in line
 
 
-def test_terminal_names_the_worst_check_and_all_that_are_not_green(encyclopedia_build, tmp_path):
-    draw = DrawOptions(rqp_negative_words="page", negative_query_length="drawn")
-    report, audits = audited(encyclopedia_build, tmp_path, draw, table_groups=400)
+def test_terminal_names_the_worst_check_and_all_that_are_not_green(unequal):
+    report, audits = unequal
     text = str(report)
     lines = [line for line in text.splitlines() if "page.html" not in line]
     assert max(map(len, lines)) <= 80
@@ -313,16 +326,18 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     assert levels(audits["rqp"])["longer_query"] is Level.RED
 
 
-def test_checks_that_need_an_encoder_are_run_or_said_to_be_left_out(build, tmp_path):
+def test_checks_that_need_an_encoder_are_run_or_said_to_be_left_out(
+    build, small, tiny_bert, tmp_path
+):
     def written(report):
         page = report.path.read_text(encoding="utf-8")
         return page, json.loads(report.audit_path.read_text(encoding="utf-8")), str(report)
 
-    report, audits = audited(build, tmp_path)
+    report, audits = small
     page, found, text = written(report)
     assert {"document_probe", "higher_cosine"} <= set(levels(audits["acm"]))
     assert "were not run" not in page + text
-    assert found["model_checks_not_run"] is None and found["model"].endswith("tiny-bert0")
+    assert found["model_checks_not_run"] is None and found["model"] == str(tiny_bert)
     report, audits = audited(build, tmp_path, model_checks=False)
     page, found, text = written(report)
     assert not {"query_probe", "document_probe", "higher_cosine"} & set(levels(audits["acm"]))
@@ -345,8 +360,8 @@ def test_a_model_that_nobody_named_is_not_loaded(build, tmp_path, monkeypatch, t
     assert "the build has no model: name a --model" in report.not_run
 
 
-def test_kinds_of_checks_stand_apart(build, tmp_path):
-    report, audits = audited(build, tmp_path)
+def test_kinds_of_checks_stand_apart(small):
+    report, audits = small
     found = json.loads(report.audit_path.read_text(encoding="utf-8"))["tasks"]
     kinds = {(task, each["name"]): each["kind"] for task in found for each in found[task]["checks"]}
     assert kinds["rqp", "higher_bm25"] == "rule" and kinds["acm", "higher_bm25"] == "baseline"

@@ -305,9 +305,12 @@ def orchard(tmp_path_factory) -> Orchard:
 
 
 @pytest.fixture(scope="session")
-def wiki_build(shared_data, tmp_path_factory) -> Path:
-    """150 real articles, for the tasks that need no weights."""
-    folder = tmp_path_factory.mktemp("wiki-150")
-    options = BuildOptions(output_dir=str(folder), tasks=STRUCTURE_TASKS, workers=1, quiet=True)
-    build([shared_data / "wiki" / "simplewiki-core150.xml.bz2"], options)
-    return folder
+def wiki_build(core150_source, shared_folder) -> Path:
+    """150 real articles, searched by BM25, for the tasks that need no weights."""
+
+    def fill(folder: Path) -> None:
+        tasks = [*STRUCTURE_TASKS, "anchor"]
+        options = BuildOptions(str(folder), tasks=tasks, negatives=["bm25"], workers=1, quiet=True)
+        build([core150_source], options)
+
+    return shared_folder("wiki-150-searched", fill)

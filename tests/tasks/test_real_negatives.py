@@ -7,7 +7,6 @@ import pytest
 from orchard_wiki import draws
 from wiki_reading import WikiReading
 
-from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.graph import FUNCTIONAL_ANCHORS
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.source import BuildSource
@@ -18,23 +17,13 @@ TASKS = ["ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"]
 
 
 @pytest.fixture(scope="module")
-def folder(shared_data, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wiki-150-searched")
-    options = BuildOptions(
-        str(folder), tasks=TASKS, negatives=["bm25"], workers=1, device="cpu", quiet=True
-    )
-    build([shared_data / "wiki" / "simplewiki-core150.xml.bz2"], options)
-    return folder
+def source(wiki_build):
+    return BuildSource(wiki_build, TASKS)
 
 
 @pytest.fixture(scope="module")
-def source(folder):
-    return BuildSource(folder, TASKS)
-
-
-@pytest.fixture(scope="module")
-def wiki(folder):
-    return WikiReading(folder)
+def wiki(wiki_build):
+    return WikiReading(wiki_build)
 
 
 class Link(NamedTuple):
@@ -75,17 +64,17 @@ def pages_of_texts(wiki):
     return found
 
 
-def test_examples_of_anchor(folder, wiki, links):
+def test_examples_of_anchor(wiki_build, wiki, links):
     """One for each text and document, the anchor of the lowest id; of a document, two are drawn."""
     first = {}
     for id, link in sorted(links.items()):
         fits = link.page in wiki.anchored[link.source] and link.page in wiki.documents
         if fits and link.text not in FUNCTIONAL_ANCHORS:
             first.setdefault((link.text, link.page), id)
-    rows = read_table(folder / "examples" / "anchor").to_pylist()
+    rows = read_table(wiki_build / "examples" / "anchor").to_pylist()
     assert {row["id"] for row in rows} == set(first.values())
     counts = Counter(page for _, page in first)
-    data = PreTrainingData(folder, {"anchor": 1}, draw=DrawOptions(anchors_per_page=2))
+    data = PreTrainingData(wiki_build, {"anchor": 1}, draw=DrawOptions(anchors_per_page=2))
     assert len(data) == sum(min(2, count) for count in counts.values()) < len(rows)
     ranks = defaultdict(list)
     for row in sorted(rows, key=lambda row: row["id"]):
@@ -135,9 +124,9 @@ def test_negatives(source, wiki, links, pages_of_texts, task, negatives):
     assert counts[True] > (0.5 if negatives == "bm25" else 0.9) * counts.total()
 
 
-def test_options_reach_the_reader_of_training(folder):
+def test_options_reach_the_reader_of_training(wiki_build):
     kinds = [DrawOptions(negatives=kind) for kind in ("task", "bm25", "in_links")]
-    data = [PreTrainingData(folder, {"wlp": 1, "anchor": 1}, draw=draw) for draw in kinds]
+    data = [PreTrainingData(wiki_build, {"wlp": 1, "anchor": 1}, draw=draw) for draw in kinds]
     for index in range(5):
         groups = [each.group(0, index) for each in data]
         assert len({group.task for group in groups}) == 1

@@ -112,10 +112,10 @@ def test_loss_falls_on_few_queries(recipe, tmp_path):
     settings = {
         "queries": 5,
         "per_device_train_batch_size": 5,
-        "max_steps": 150,
+        "max_steps": 50,
         "redraw_each_epoch": False,
     }
-    assert main(["finetune", recipe(**settings, learning_rate=3e-3)]) == 0
+    assert main(["finetune", recipe(**settings, learning_rate=1e-2)]) == 0
     log = json.loads((tmp_path / "out" / "training_log.json").read_text())
     assert log[-1]["loss"] < 0.5 * log[0]["loss"]
     assert log[-1]["finetune/accuracy"] > 0.9
@@ -147,10 +147,10 @@ def test_a_teacher_is_learnt(loss, recipe, teacher, tmp_path):
     settings = {
         "queries": 5,
         "per_device_train_batch_size": 5,
-        "max_steps": 150,
+        "max_steps": 50,
         "redraw_each_epoch": False,
     }
-    settings |= {"teacher_run": teacher, "losses": {loss: 1}, "learning_rate": 3e-3}
+    settings |= {"teacher_run": teacher, "losses": {loss: 1}, "learning_rate": 1e-2}
     assert main(["finetune", recipe(**settings)]) == 0
     log = json.loads((tmp_path / "out" / "training_log.json").read_text())
     assert log[-1][f"loss/{loss}"] < 0.3 * log[0][f"loss/{loss}"]

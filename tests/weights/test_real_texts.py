@@ -1,5 +1,6 @@
 """Weights of real sentences and pages against eager attention, one text at a time."""
 
+import shutil
 import warnings
 
 import numpy as np
@@ -8,8 +9,6 @@ import torch
 from by_text import weigh
 from eager import agree, reference
 
-from harp_plugin.corpus.build import build_corpus
-from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.models.loading import resolve_model
 from harp_plugin.weights.attention import AttentionWeigher
@@ -19,11 +18,10 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def texts(shared_data, tmp_path_factory):
+def texts(corpus150, tmp_path_factory):
     """Sentences with the spans of their anchors, and leads without any, at random."""
-    directory = tmp_path_factory.mktemp("core150")
-    dump = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build_corpus(directory, CorpusOptions(), sources=[dump], quiet=True)
+    directory = tmp_path_factory.mktemp("linked")
+    shutil.copytree(corpus150 / "corpus", directory / "corpus")
     build_graph(directory, GraphOptions())
     tables = {name: open_table(directory, "graph", name) for name in ("anchors", "documents")}
     sentences = open_table(directory, "corpus", "sentences")

@@ -1,6 +1,7 @@
 """What a kill, Ctrl-C or a changed option leaves of a run, and what a later start makes of it."""
 
 import gzip
+import io
 import shutil
 import signal
 import subprocess
@@ -235,23 +236,18 @@ def test_what_a_killed_start_leaves_is_removed(rerank, run_file, tmp_path):
     assert not any(path.exists() for path in left) and other.exists()
 
 
-@pytest.mark.integration
-def test_another_run_from_standard_input_is_no_finished_one(run_file, tiny_bert, tmp_path):
+def test_another_run_from_standard_input_is_no_finished_one(
+    rerank, run_file, tmp_path, monkeypatch, capsys
+):
     def rerank_lines(lines):
-        options = ["--dataset", "irds:harp-encyclopedia", "--model", str(tiny_bert)]
-        options += ["--max-length", "40", "--output", str(tmp_path / "out.run")]
-        return subprocess.run(
-            [sys.executable, "-m", "harp_plugin.cli", "rerank", "-", *options],
-            input=lines,
-            capture_output=True,
-            text=True,
-        )
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+        return rerank("-", "--output", tmp_path / "out.run")
 
-    lines = run_file.read_text()
-    assert rerank_lines(lines).returncode == 0
-    assert rerank_lines(lines).returncode == 0
-    other = rerank_lines("".join(lines.splitlines(keepends=True)[:5]))
-    assert other.returncode == 2 and "made from other settings (run: " in other.stderr
+    lines = run_file.read_bytes()
+    assert rerank_lines(lines) == 0
+    assert rerank_lines(lines) == 0
+    assert rerank_lines(b"".join(lines.splitlines(keepends=True)[:5])) == 2
+    assert "made from other settings (run: " in capsys.readouterr().err
 
 
 def test_two_processes_do_not_write_one_run(rerank, run_file, tmp_path, capsys, monkeypatch):
