@@ -44,12 +44,10 @@ def map_shards(
         yield from _in_pool(fn, shards, workers, begin, arguments)
         return
     shards = iter(shards)
-    first = list(itertools.islice(shards, 1))
-    if not first:
-        return
-    from .sql.spark import spark_map
+    for first in shards:  # Spark starts if there is a shard at all
+        from .sql.spark import spark_map
 
-    yield from spark_map(fn, itertools.chain(first, shards), engine, workers)
+        yield from spark_map(fn, itertools.chain([first], shards), engine, workers)
 
 
 def _in_pool(
