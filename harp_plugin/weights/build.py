@@ -25,7 +25,7 @@ from ..models.devices import (
 from ..models.loading import choose_device, model_fingerprint
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
 from ..work.manifest import table_files
-from ..work.parquet import ShardFile, write_table
+from ..work.parquet import ShardFile, read_batches, write_table
 from ..work.sql.steps import PACKAGES
 from ..work.stage import Stage
 from .attention import AttentionWeigher
@@ -36,16 +36,20 @@ from .encoders import NO_FAST_PATH
 from .language_model import LanguageModelWeigher
 from .options import DTYPES, WeightOptions
 from .weighed_texts import (
+    PAGE_ATTENTION,
     TABLES,
     WeighedTexts,
     anchor_batch,
+    attention_batch,
     beyond_storage,
+    read_attention,
     text_batch,
 )
 from .words import LONGEST, find_distinct_words
 
 __all__ = ["build_weights"]
 
+_PAGE_ATTENTION = "page_attention"
 _BEYOND = f"with words beyond {LONGEST:,} characters, left out"
 
 
@@ -203,26 +207,34 @@ def _weigher(shard: _Shard) -> Weigher:
 
 @one_thread()
 def _count_shard(shard: _Shard) -> None:
-    """Count the words of leads; for the contrast, with the probability of each by attention."""
+    """Count the words of leads; for the contrast, keep the attention to them as well."""
     counted = shard.stage.folder / COUNTED / f"{shard.name}.parquet"
     leads = lead_chunks(shard.pages, graph_tables(shard.directory))
+    drops: Counter[str] = Counter()
     if shard.options.weighting == "language-model":
-        file = count_words((chunk.texts for chunk in leads), counted)
+        files = [count_words((chunk.texts for chunk in leads), counted)]
     else:
-        file = _count_attention(shard, leads).write(counted)
-    shard.stage.finish_shard(f"words-{shard.name}", {}, {}, [file])
+        files = _count_attention(shard, leads, counted, drops)
+    shard.stage.finish_shard(f"words-{shard.name}", {}, +drops, files)
 
 
-def _count_attention(shard: _Shard, leads: Iterable[Chunk]) -> WordCounts:
+def _count_attention(
+    shard: _Shard, leads: Iterable[Chunk], counted: Path, drops: Counter[str]
+) -> list[ShardFile]:
     """Count the words of leads with the probability of each by attention (B-PROP)."""
-    options, counts = shard.options, WordCounts()
+    options = shard.options
+    counts, batches = WordCounts(), []
     for chunk, weighed in _weighed(shard, _attention(shard), leads):
         words = find_distinct_words(chunk.texts, weighed.words)
-        mass = saturated(attention_to_words(weighed.cls, words), options.saturation)
+        attention = attention_to_words(weighed.cls, words)
+        mass = saturated(attention, options.saturation)
         if options.random_distribution != "pooled":
             mass = shares_in_texts(mass, words)
         counts.add(len(weighed), words, mass)
-    return counts
+        batches.append(attention_batch(chunk.ids, weighed))
+        drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
+    kept = shard.stage.folder / _PAGE_ATTENTION / counted.name
+    return [write_table(kept, PAGE_ATTENTION, batches), counts.write(counted)]
 
 
 @one_thread()
@@ -242,7 +254,13 @@ def _write_shard(shard: _Shard) -> None:
         drops["anchor without a token"] += int((outside & ~in_cut).sum())
         batches["sentence_weights"].append(text_batch(chunk.ids, weighed))
         batches["anchor_weights"].append(anchor_batch(chunk.anchors, weighed))
-    for chunk, weighed in _weighed(shard, weigher, lead_chunks(shard.pages, tables)):
+    leads = lead_chunks(shard.pages, tables)
+    pages = (
+        _contrasted(weigher, leads, shard.stage.folder / _PAGE_ATTENTION / file)
+        if isinstance(weigher, Contrast)
+        else _weighed(shard, weigher, leads)
+    )
+    for chunk, weighed in pages:
         drops[f"page cut at {limit}"] += int(weighed.words.cut.sum())
         drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
         batches["page_weights"].append(text_batch(chunk.ids, weighed))
@@ -254,12 +272,24 @@ def _write_shard(shard: _Shard) -> None:
     shard.stage.finish_shard(shard.name, rows, +drops, files.values())
 
 
+def _contrasted(
+    contrast: Contrast, chunks: Iterable[Chunk], attention: Path
+) -> Iterator[tuple[Chunk, WeighedTexts]]:
+    """Contrast leads by the attention that was kept when their words were counted."""
+    kept, first = pa.Table.from_batches(read_batches(attention), PAGE_ATTENTION), 0
+    for chunk in chunks:
+        weighed = read_attention(kept.slice(first, len(chunk.texts)))
+        first += len(chunk.texts)
+        words = find_distinct_words(chunk.texts, weighed.words)
+        yield chunk, contrast.contrast(weighed, words)
+
+
 build_weights = BuildStage(
     "weights",
     ("corpus", "graph"),
     _options,
     _weigh,
     _check,
-    temporary=(COUNTED,),
+    temporary=(COUNTED, _PAGE_ATTENTION),
     can_be_shared=True,
 )

@@ -10,11 +10,14 @@ import pyarrow as pa
 from .words import LONGEST, TextWords, ragged, starts_of
 
 __all__ = [
+    "PAGE_ATTENTION",
     "TABLES",
     "TEXT_WEIGHTS",
     "WeighedTexts",
     "anchor_batch",
+    "attention_batch",
     "beyond_storage",
+    "read_attention",
     "text_batch",
 ]
 
@@ -30,6 +33,15 @@ TABLES = {
         [("id", pa.int64()), ("weights", _WEIGHTS), ("layer_before", pa.float16())]
     ),
 }
+PAGE_ATTENTION = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("starts", _OFFSETS),
+        ("ends", _OFFSETS),
+        ("weights", pa.list_(pa.float32())),
+        ("cut", pa.bool_()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +140,7 @@ class WeighedTexts:
 
 def text_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
     """Make rows of `TEXT_WEIGHTS` of texts: the weights of [CLS]."""
-    spans = weighed.words.spans
-    fits = spans[:, 1] <= LONGEST
-    offsets = _lists(weighed.words.starts, fits)
-    lists = ((spans[:, 0], np.uint16), (spans[:, 1], np.uint16), (weighed.cls, np.float16))
-    columns = [
-        pa.ListArray.from_arrays(offsets, pa.array(values[fits].astype(kind)))
-        for values, kind in lists
-    ]
+    columns = _text_columns(weighed, np.float16)
     return pa.RecordBatch.from_arrays([pa.array(ids), *columns], schema=TEXT_WEIGHTS)
 
 
@@ -145,6 +150,41 @@ def beyond_storage(weighed: WeighedTexts) -> np.ndarray:
     words = weighed.words
     beyond[words.word_texts[words.spans[:, 1] > LONGEST]] = True
     return beyond
+
+
+def attention_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
+    """Make rows of `PAGE_ATTENTION` of texts: the same, not rounded."""
+    columns = [pa.array(ids), *_text_columns(weighed, np.float32), pa.array(weighed.words.cut)]
+    return pa.RecordBatch.from_arrays(columns, schema=PAGE_ATTENTION)
+
+
+def read_attention(rows: pa.Table) -> WeighedTexts:
+    """Make weighed texts of the rows that `attention_batch` made."""
+    starts, ends, weights = (
+        rows.column(name).combine_chunks() for name in ("starts", "ends", "weights")
+    )
+    spans = np.stack([starts.flatten().to_numpy(), ends.flatten().to_numpy()], axis=1)
+    words = TextWords(
+        spans.astype(np.int64),
+        starts_of(starts.value_lengths().to_numpy()),
+        np.zeros((0, 2), dtype=np.int64),
+        np.zeros(rows.num_rows + 1, dtype=np.int64),
+        np.zeros(0, dtype=bool),
+        rows.column("cut").to_numpy(),
+    )
+    row_starts, no_rows = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.float32)
+    return WeighedTexts(words, weights.flatten().to_numpy(), row_starts, no_rows, no_rows)
+
+
+def _text_columns(weighed: WeighedTexts, kind: type) -> list[pa.Array]:
+    spans = weighed.words.spans
+    fits = spans[:, 1] <= LONGEST
+    offsets = _lists(weighed.words.starts, fits)
+    lists = ((spans[:, 0], np.uint16), (spans[:, 1], np.uint16), (weighed.cls, kind))
+    return [
+        pa.ListArray.from_arrays(offsets, pa.array(values[fits].astype(kind)))
+        for values, kind in lists
+    ]
 
 
 def anchor_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
