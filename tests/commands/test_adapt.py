@@ -97,7 +97,7 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_in_a_short_budget_the_encoder_learns_alone(command, short_training, capsys, caplog):
     arguments, folder = command
     alone = folder.with_name("short")

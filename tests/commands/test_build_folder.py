@@ -21,6 +21,8 @@ from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.mapped import open_table
 
 pytestmark = pytest.mark.integration
+FEW: dict = {"tasks": ["rqp", "ict"], "negatives": []}
+"""Tasks and stages that are enough for whole folders."""
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -82,7 +84,7 @@ def built(tmp_path_factory, tiny_bert):
     """A source and its build; not to be changed."""
     folder = tmp_path_factory.mktemp("built")
     source = write_dump(folder / "d.xml", PAGES)
-    run(source, folder / "out", tiny_bert, tasks=["rqp", "ict"])
+    run(source, folder / "out", tiny_bert, **FEW)
     return source, folder / "out"
 
 
@@ -102,7 +104,7 @@ def test_other_settings_replace_nothing_unless_asked(
     source, output = built
     shutil.copytree(output, tmp_path / "out")
     before = content(tmp_path)
-    change = {"tasks": ["rqp", "ict"], **change}
+    change = FEW | change
     with pytest.raises(HarpError) as caught:
         run(source, tmp_path / "out", tiny_bert, **change)
     assert difference in str(caught.value) and "give --overwrite" in str(caught.value)
@@ -137,13 +139,12 @@ def test_other_versions_ask_in_one_line(built, tmp_path, tiny_bert, monkeypatch)
         return {name: "99.0" if name == "sentencex" else real(name)[name] for name in names}
 
     monkeypatch.setattr(stage_module, "package_versions", other)
-    tasks = ["rqp", "ict"]
     with pytest.raises(HarpError, match=r"corpus was made by .*sentencex: .* then, 99\.0 now") as e:
-        run(source, tmp_path / "out", tiny_bert, tasks=tasks)
+        run(source, tmp_path / "out", tiny_bert, **FEW)
     assert "--accept-other-versions" in str(e.value) and "--overwrite" in str(e.value)
-    run(source, tmp_path / "out", tiny_bert, tasks=tasks, accept_other_versions=True)
+    run(source, tmp_path / "out", tiny_bert, **FEW, accept_other_versions=True)
     assert content(tmp_path) == before
-    run(source, tmp_path / "out", tiny_bert, tasks=tasks, overwrite=True)
+    run(source, tmp_path / "out", tiny_bert, **FEW, overwrite=True)
     assert read_manifest(tmp_path / "out" / "corpus")["versions"]["sentencex"] == "99.0"
     # The same bytes came out, so all that was made from them still holds.
     assert content(tmp_path)["out/graph/manifest.json"] == before["out/graph/manifest.json"]
@@ -168,7 +169,7 @@ def test_a_stage_of_another_build_is_not_used(built, tmp_path, tiny_bert):
     _, output = built
     shutil.copytree(output, tmp_path / "out")
     other = write_dump(tmp_path / "d.xml", {**PAGES, "Plum": "A [[fruit]]."})
-    run(other, tmp_path / "other", tiny_bert, tasks=["rqp", "ict"])
+    run(other, tmp_path / "other", tiny_bert, **FEW)
     shutil.rmtree(tmp_path / "out" / "corpus")
     shutil.copytree(tmp_path / "other" / "corpus", tmp_path / "out" / "corpus")
     with pytest.raises(HarpError, match="was made from another corpus"):
@@ -183,7 +184,7 @@ class TestOneWriter:
                 capsys, source, "--output-dir", tmp_path / "out", "--model", tiny_bert
             )
         assert "another process is writing to" in error and f"process {os.getpid()}" in error
-        run(source, tmp_path / "out", tiny_bert)
+        run(source, tmp_path / "out", tiny_bert, **FEW)
 
     def test_a_lock_ends_with_its_process(self, tmp_path):
         script = (

@@ -93,7 +93,7 @@ def test_stock_tevatron_reads_it(exported, rows, tiny_bert, tmp_path):
     assert len(read[0]["positives"]) == len(read[0]["negatives"]) == 1
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_same_bytes_for_any_number_of_workers(encyclopedia_build, tmp_path, monkeypatch):
     monkeypatch.setattr("harp_plugin.commands.export._SHARD", 10)
     folders = []

@@ -94,7 +94,7 @@ def rows(folder: Path) -> list[dict]:
 def test_anchor_texts_lead_to_their_documents(msmarco, tmp_path):
     """What `harp build irds:msmarco-document irds:msmarco-document/anchor-text` does."""
     out = tmp_path / "build"
-    manifest = build_corpus(out, CorpusOptions(), sources=msmarco, workers=2, quiet=True)
+    manifest = build_corpus(out, CorpusOptions(), sources=msmarco, quiet=True)
     assert manifest["drops"] == {"page without text": 1, "empty anchor text": 1}
     graph = build_graph(out, GraphOptions(min_words=1))
     pages = {stable_id("page", key): key for key in ("D1", "D2")}

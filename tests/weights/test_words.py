@@ -92,6 +92,7 @@ def test_a_page_read_twice_counts_once(tmp_path):
     check_by_brute_force(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_real_wiki(shared_data, tmp_path):
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
     options = BuildOptions(output_dir=str(tmp_path), tasks=["prop"], workers=2, quiet=True)

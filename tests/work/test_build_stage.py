@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from harp_plugin.errors import HarpError
-from harp_plugin.options import Options, option
+from harp_plugin.options import Options
 from harp_plugin.work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
 from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.parquet import write_table
@@ -16,8 +16,15 @@ SCHEMA = pa.schema([("id", pa.int64())])
 
 @dataclass
 class CountOptions(Options):
-    count: int = option(4, "How many shards there are.")
-    unit: str = option("word", "What is counted.")
+    """What is counted.
+
+    Attributes:
+        count: how many shards there are.
+        unit: what is counted.
+    """
+
+    count: int = 4
+    unit: str = "word"
 
 
 def options_of(request):

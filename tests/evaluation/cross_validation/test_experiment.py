@@ -208,6 +208,7 @@ def count_trainings(monkeypatch):
     return install
 
 
+@pytest.mark.slow
 def test_it_resumes_and_gives_the_same_bytes(make, done, tmp_path, count_trainings):
     for stop, after in ((3, False), (2, True)):
         count_trainings(stop, after)
