@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from multiprocessing import connection
+from multiprocessing import connection, forkserver
 from typing import Any, TypeVar
 
-__all__ = ["folder_of_workers", "results_in_order", "start_worker"]
+__all__ = ["folder_of_workers", "importing_once", "results_in_order", "start_worker"]
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -65,6 +65,21 @@ def folder_of_workers() -> Iterator[None]:
         finally:
             process._config["tempdir"] = before
             _end_children()
+
+
+def importing_once(*modules: str) -> Any:
+    """Return what starts processes from one server, which has imported these modules once.
+
+    The server serves this process to its end, so its socket lies outside of `folder_of_workers`.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(modules))
+    process: Any = multiprocessing.current_process()
+    folder = process._config.pop("tempdir", None)
+    forkserver.ensure_running()
+    if folder is not None:
+        process._config["tempdir"] = folder
+    return context
 
 
 def _end_children() -> None:

@@ -156,6 +156,30 @@ def test_a_failed_step_is_one_line(numbers, expression, message):
     assert not stage.shard_done("table")
 
 
+def test_steps_after_the_folder_of_a_training_is_gone(numbers):
+    """In a process of its own, whose first child starts within that folder."""
+    stage, sources = numbers
+    code = (
+        "import sys\n"
+        f"sys.path[:0] = {[str(Path(__file__).parent), *filter(None, sys.path)]!r}\n"
+        "from pathlib import Path\n"
+        "from test_engine import small\n"
+        "from harp_plugin.work.processes import folder_of_workers\n"
+        "from harp_plugin.work.sql.steps import Step, run_steps\n"
+        "from harp_plugin.work.stage import Stage\n"
+        "def run(name):\n"
+        f"    stage = Stage(Path({str(stage.folder.parent)!r}, name), {{}}, {{}})\n"
+        "    stage.start()\n"
+        f"    sources = {{'source': Path({str(sources['source'])!r})}}\n"
+        "    run_steps(stage, sources, [Step('small', small)])\n"
+        "with folder_of_workers():\n"
+        "    run('within')\n"
+        "run('after')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert len(read_table(stage.folder.with_name("after") / "small")) == 100
+
+
 def pairs(tables):
     """Two million rows: every number beside a thousand others."""
     source = tables["source"]

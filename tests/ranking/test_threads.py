@@ -18,7 +18,7 @@ from harp_plugin.ranking.forward import Forward
 
 pytestmark = pytest.mark.integration
 
-ROUNDS = 10
+ROUNDS = 4
 WORDS = [*"abcdefgh", "the", "web", "link", "page", "rank", "text", "query", "anchor"]
 
 
@@ -228,7 +228,7 @@ def test_scoring_between_training_steps_changes_no_bit(telling_bert):
         assert torch.equal(with_scores, without)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_several_devices(telling_bert):
     frame = results()
     texts = frame["query"].tolist(), frame["text"].tolist()

@@ -17,7 +17,7 @@ from ...errors import HarpError
 from ..artifact import MANIFEST
 from ..manifest import table_files
 from ..parquet import ShardFile, parquet_files, write_table
-from ..processes import start_worker
+from ..processes import importing_once, start_worker
 from ..stage import Stage
 from ..writing import TEMPORARY
 from .engine import ROWS_PER_CHUNK, Embedded, EngineOptions
@@ -120,9 +120,7 @@ def _context(engine: EngineOptions) -> Any:
     """Return what starts the child: for DuckDB a server that imports it once for all stages."""
     if engine.is_spark:
         return multiprocessing.get_context("spawn")  # Java is looked for where it is now
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ibis.backends.duckdb", __name__])
-    return context
+    return importing_once("ibis.backends.duckdb", __name__)
 
 
 def _watch(receiver: Connection, steps: int, name: str, quiet: bool) -> dict[str, int] | str | None:
