@@ -128,7 +128,7 @@ def as_they_are(examples):
     return examples
 
 
-@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.integration)])
+@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_same_groups_for_any_worker(context, irds_home, tmp_path):
     lines = [
         (str(q), str(1 + (37 * q + 13 * n) % 11429), -n) for q in range(1, 31) for n in range(20)

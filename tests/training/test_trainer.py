@@ -61,8 +61,9 @@ def test_meters_by_hand(options):
     mask = torch.tensor([[True, True, True], [True, True, False]])
     losses = torch.tensor([1.0, 2.0])
     trainer.meters.add_loss("hinge", losses)
-    trainer.meters.add_groups(torch.tensor([0, 1]), losses, scores, mask)
-    trainer.meters.add_groups(torch.tensor([0]), losses[:1] * 5, scores[:1], mask[:1])
+    tasks = torch.tensor([trainer.meters.tasks.index(task) for task in TASKS])
+    trainer.meters.add_groups(tasks, losses, scores, mask)
+    trainer.meters.add_groups(tasks[:1], losses[:1] * 5, scores[:1], mask[:1])
     assert trainer.meters.drain(trainer.accelerator) == {
         "loss/hinge": 1.5,
         "rqp/loss": 3.0,
