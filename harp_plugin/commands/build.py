@@ -45,9 +45,8 @@ class BuildOptions(
     Attributes:
         output_dir: Folder for the result. What is finished in it is kept.
         stages: Only these stages are run (default: those that the tasks and --negatives need).
-        negatives: Hard negatives that are found for the tasks which draw other pages: those that
-            BM25 ranks high (bm25), bm25's in the order of a cross-encoder (model), those that an
-            encoder finds (dense).
+        negatives: Kinds of hard negatives that are found for the tasks which draw other pages, so
+            that `harp train --negatives` can draw from one of them.
     """
 
     output_dir: str

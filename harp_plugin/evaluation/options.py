@@ -325,7 +325,7 @@ class EvaluationOptions(ExperimentOptions, PassageOptions):
     @property
     def systems(self) -> dict[str, dict[str, Any]]:
         """Arguments of each reranker, by the name of its row."""
-        names = ("max_length", "dtype", "seed", "passages")
+        names = [name for name in option_types(ModelOptions) if hasattr(self, name)]
         common = {name: getattr(self, name) for name in names}
         return {
             name: row if is_cosine(row["model"]) else common | row

@@ -31,7 +31,7 @@ from ..errors import HarpError
 from ..models.loading import choose_device, model_fingerprint
 from ..options import option_types
 from ..ranking import HarpReranker
-from ..ranking.options import WindowOptions
+from ..ranking.options import ModelOptions
 from ..work.artifact import Artifact, OverwriteRules, Provenance
 from ..work.lock import one_writer
 from ..work.provenance import scoring_versions
@@ -200,13 +200,14 @@ def _as_file(run: str, output: Path) -> Iterator[str]:
 
 def _reranker(options: RerankOptions) -> HarpReranker:
     devices = options.device or []
-    names = ("max_length", "batch_tokens", "dtype", *option_types(WindowOptions))
+    of_scores = option_types(ModelOptions).keys() - {"model"}
     return HarpReranker(
         options.model,
         dataset=options.dataset,
         text_field=options.fields,
         device=devices[0] if len(devices) == 1 else options.device,
-        **{name: getattr(options, name) for name in names},
+        batch_tokens=options.batch_tokens,
+        **{name: getattr(options, name) for name in of_scores if hasattr(options, name)},
     )
 
 

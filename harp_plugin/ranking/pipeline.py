@@ -44,6 +44,7 @@ PIPELINE_PARTS: Registry[type | str] = Registry(
     {
         "reranker": "harp_plugin.ranking.transformer:HarpReranker",
         "ensemble": "harp_plugin.ranking.combined:HarpEnsemble",
+        "features": "harp_plugin.ranking.combined:HarpFeatures",
         "fusion": "harp_plugin.ranking.fusion:HarpFusion",
         "stage-before": "harp_plugin.ranking.fusion:StageBefore",
         "cutoff": "pyterrier._ops:RankCutoff",

@@ -263,8 +263,8 @@ class Scorer(Shareable, ScorerSettings):
     @property
     def _loader(self) -> Callable[..., Forward]:
         """Loads the model in this process or in another one, on the device that it gets."""
-        settings = self.scorer_settings
-        del settings["device"], settings["max_length"]
+        names = "dtype", "batch_tokens", "allow_untrained", "seed"
+        settings = {name: getattr(self, name) for name in names}
         return partial(_load, fspath(self.model), **settings)
 
     @cached_property

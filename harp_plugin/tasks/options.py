@@ -97,9 +97,10 @@ class DrawOptions(Options):
         rwi_negatives: RWI: the titles of a negative are those of sections that do not contain the
             document (others), or of any sections. By default as the preset says.
         negatives: Which pages tasks draw as negatives: those of the task's own definition (task),
-            any in proportion to their in-links, or those that BM25, a model or an encoder (dense)
-            ranks high for the query's text; these three need `harp build --negatives`. Their number
-            is --negatives-per-group.
+            any in proportion to their in-links (in_links), or those that rank high for the query's
+            text: BM25's (bm25), BM25's in the order of a cross-encoder (model), or an encoder's
+            (dense); these three need `harp build --negatives`. Their number is
+            --negatives-per-group.
         alike_negatives: Whether a page can be a negative whose title is that of the positive page,
             or whose lead is nearly the same. By default as the preset says.
         negatives_per_group: SRR, RWI, ATI, LTM and anchor: how many negatives a group has at most.

@@ -12,7 +12,7 @@ from harp_plugin.commands.adapt.budget import (
     training_steps,
 )
 from harp_plugin.commands.adapt.options import AdaptOptions
-from harp_plugin.commands.adapt.training import Learner
+from harp_plugin.commands.adapt.training import Learner, finetuning_part
 from harp_plugin.errors import HarpError
 
 RECIPE = {"per_device_train_batch_size": 16, "negatives_per_group": 3}
@@ -122,3 +122,11 @@ def test_a_plan_without_a_cross_encoder(planned, caplog):
     assert found == {"links": 0, "queries": 0, "encoder-links": 158, "encoder-queries": 158}
     assert "too short for a cross-encoder" in caplog.text
     assert planned(10**6, train_encoder=False) == found
+
+
+def test_training_on_queries_takes_the_options_that_it_has():
+    """Options of drawing pairs from links, whichever a recipe names, are left out."""
+    recipe = {"preset": "paper", "mixing": "uniform", "tasks": {"rqp": 1}, "about": "words"}
+    shared = {"learning_rate": 1e-4, "max_length": 64, "negatives_per_group": 3}
+    losses = {"losses": {"lce": 1, "kl": 1}}
+    assert finetuning_part(recipe | shared | losses) == shared | {"losses": {"lce": 1}}

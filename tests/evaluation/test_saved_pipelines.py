@@ -75,6 +75,16 @@ def test_a_fusion_in_a_pipeline(tiny_bert, tmp_path):
     assert HarpPipeline.load(tmp_path) == HarpPipeline(fusion)
 
 
+def test_features_that_one_pass_computes(dataset, tiny_bert, tmp_path):
+    """`a ** b` is compiled to one transformer, which can be saved as its parts can."""
+    options = [{"max_length": 16}, {"max_length": 32}]
+    first, second = (HarpReranker(tiny_bert, dataset=f"irds:{dataset}", **o) for o in options)
+    compiled = HarpPipeline(Bm25(dataset, tmp_path / "index", depth=4) >> (first**second).compile())
+    expected = compiled(TOPICS)
+    compiled.save(tmp_path / "saved")
+    pd.testing.assert_frame_equal(HarpPipeline.load(tmp_path / "saved")(TOPICS), expected)
+
+
 def test_a_model_that_has_changed_is_refused(pipeline, tmp_path):
     folder = tmp_path / "here" / "model"
     pipeline.save(folder)

@@ -9,17 +9,16 @@ from typing import Any
 
 from ...errors import HarpError
 from ...models.loading import COSINE
+from ...options import option_types
 from ...options_parser import options_from, read_recipe
 from ..steps import options_of_every_step, say
 from .options import AdaptOptions
 
-__all__ = ["DEPTH", "Learner", "cross_encoder", "encoder", "train"]
+__all__ = ["DEPTH", "Learner", "cross_encoder", "encoder", "finetuning_part", "train"]
 
 DEPTH = 50
 """How many results of each query are ranked."""
 _NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
-_OF_LINKS = ("about", "build_dir", "tasks", "negatives", "document_fields", "teacher")
-"""Options of the training that its second part does not have."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +105,9 @@ def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> No
 
     name = learner.folders["queries"]
     say("train", f"the {learner.name} on the queries of the train split")
-    arguments = {name: value for name, value in learner.recipe.items() if name not in _OF_LINKS}
+    arguments = finetuning_part(learner.recipe)
     if "links" in options.learn_from:
         arguments["model"] = str(options.folder / learner.folders["links"])
-    if "losses" in arguments:
-        arguments["losses"] = _without_teacher(arguments["losses"])
     arguments |= {
         "dataset": options.dataset("train"),
         "negatives_run": str(_candidates(options)),
@@ -119,6 +116,17 @@ def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> No
         "max_steps": steps,
     }
     print(f"checkpoint: {finetune(*_arguments(options, FINETUNING, name, arguments))}")
+
+
+def finetuning_part(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a training on links that a training on judged queries has as well."""
+    from ...training.finetune import FINETUNING
+
+    names = {name for options in FINETUNING for name in option_types(options)}
+    part = {name: value for name, value in recipe.items() if name in names}
+    if "losses" in part:
+        part["losses"] = _without_teacher(part["losses"])
+    return part
 
 
 def _without_teacher(losses: dict[str, Any]) -> dict[str, Any]:
