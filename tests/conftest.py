@@ -1,5 +1,6 @@
 """Inputs that several rooms share."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable
@@ -25,6 +26,21 @@ def pytest_collection_modifyitems(items):
     """Put the files with long tests first, so that two workers end at the same time."""
     long = {item.path for item in items if item.get_closest_marker("integration")}
     items.sort(key=lambda item: item.path not in long)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced():
+    """Nothing that a test writes has to outlive a loss of power: do not wait for the disk."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen():
+    """Spare the collector what outlives the file: each training collects all garbage twice."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
