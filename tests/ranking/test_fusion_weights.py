@@ -88,7 +88,7 @@ def test_measures_equal_those_of_ir_measures(name):
 def test_an_equally_good_and_independent_system_is_fused():
     rng = np.random.default_rng(0)
     gains = []
-    for number in range(5):
+    for number in range(3):
         runs, qrels = simulated(rng, 50, {"first": 2.0, "second": 2.0}, 1000 * number)
         learnt = HarpFusion.learn(runs, qrels, seed=number)
         assert not learnt.first_alone and 0.5 <= learnt.weights["second"] <= 2
@@ -102,11 +102,11 @@ def test_an_equally_good_and_independent_system_is_fused():
 def test_noise_is_left_out(queries):
     rng = np.random.default_rng(queries)
     alone = []
-    for number in range(10):
+    for number in range(5):
         strengths = {"first": 2.0, "noise": 0.0, "more": 0.0}
         runs, qrels = simulated(rng, queries, strengths)
         alone.append(HarpFusion.learn(runs, qrels, seed=number).first_alone)
-    assert np.mean(alone) >= 0.9
+    assert all(alone)
 
 
 def test_noise_beside_a_good_system_gets_little_weight():

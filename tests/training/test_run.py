@@ -33,34 +33,37 @@ def same(first, second, files=(WEIGHTS, LOG)):
 
 
 def test_same_seed_same_bits(options, tmp_path):
-    first = run(options, output_dir=str(tmp_path / "a"))
-    second = run(options, output_dir=str(tmp_path / "b"), dataloader_num_workers=2)
+    first = run(options, output_dir=str(tmp_path / "a"), max_steps=4)
+    changes = {"max_steps": 4, "dataloader_num_workers": 2}
+    second = run(options, output_dir=str(tmp_path / "b"), **changes)
     assert same(first, second, (WEIGHTS, LOG, MANIFEST, "config.json", "tokenizer.json"))
-    assert not same(first, run(options, output_dir=str(tmp_path / "c"), seed=1), (WEIGHTS,))
+    other = run(options, output_dir=str(tmp_path / "c"), max_steps=4, seed=1)
+    assert not same(first, other, (WEIGHTS,))
 
 
 def test_killed_and_resumed_run_ends_in_the_same_bits(options, tmp_path):
-    whole = run(options, output_dir=str(tmp_path / "whole"))
-    for reads in (14, 20, 22):
-        die(options, reads)
+    whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=6)
+    for reads in (14, 17, 12):
+        die(options, reads, max_steps=6)
     checkpoints = {path.name for path in (tmp_path / "out").glob("checkpoint-*")}
     assert "checkpoint-2" in checkpoints and not (tmp_path / "out" / MANIFEST).exists()
-    assert same(whole, run(options))
+    assert same(whole, run(options, max_steps=6))
 
 
 def test_killed_with_gradient_accumulation(options, tmp_path):
-    changes = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 3, "max_steps": 6}
+    changes = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 3, "max_steps": 4}
     whole = run(options, output_dir=str(tmp_path / "whole"), **changes)
-    die(options, 40, **changes)
+    die(options, 26, **changes)
     assert same(whole, run(options, **changes))
 
 
 def test_killed_after_the_last_checkpoint_takes_no_further_step(options, tmp_path):
-    whole = run(options, output_dir=str(tmp_path / "whole"), max_steps=6)
-    out = run(options, max_steps=6)
+    out = run(options, max_steps=4)
+    whole = shutil.copytree(out, tmp_path / "whole")
     for name in (MANIFEST, "config.json", WEIGHTS):
         (out / name).unlink()
-    assert same(whole, run(options, max_steps=6), (WEIGHTS, LOG, MANIFEST, "config.json"))
+    resumed = run(options, DyingGroups(0), max_steps=4)
+    assert same(whole, resumed, (WEIGHTS, LOG, MANIFEST, "config.json"))
 
 
 def test_finished_run_is_left_as_it_is(options):
@@ -152,12 +155,9 @@ def test_a_head_that_nothing_trained_is_not_saved(
     manifest = json.loads((out / MANIFEST).read_text())
     assert set(manifest["untrained_weights"]) == scorer | language_model
     assert set(manifest["fresh_weights"]) >= scorer | language_model | SCORING
-
-
-def test_head_that_nothing_trained_is_refused_as_a_reranker(bare_bert, options):
-    out = run(options, model=bare_bert, losses={"mlm": 1}, max_steps=1)
-    with pytest.raises(HarpError, match=r"no trained weights for bert\.pooler"):
-        Scorer(str(out)).score(["query"], ["document"])
+    if scorer_lacks:
+        with pytest.raises(HarpError, match=r"no trained weights for bert\.pooler"):
+            Scorer(str(out)).score(["query"], ["document"])
 
 
 def test_head_that_came_with_the_model_is_kept(tiny_bert, options):
@@ -171,9 +171,9 @@ def test_head_that_came_with_the_model_is_kept(tiny_bert, options):
 def test_killed_run_with_an_untrained_head_ends_in_the_same_bits(
     losses, bare_bert, options, tmp_path
 ):
-    changes = {"model": bare_bert, "losses": losses, "max_steps": 6}
+    changes = {"model": bare_bert, "losses": losses, "max_steps": 4}
     whole = run(options, output_dir=str(tmp_path / "whole"), **changes)
-    die(options, 22, **changes)
+    die(options, 17, **changes)
     assert (tmp_path / "out" / "checkpoint-2").is_dir()
     assert same(whole, run(options, **changes), (WEIGHTS, LOG, MANIFEST))
 

@@ -111,9 +111,13 @@ class Hostile:
         return (Path.touch, (Path("code-was-run"),))
 
 
-@pytest.mark.parametrize("name", ["optimizer.pt", "rng_state.pth", "scheduler.pt"])
 @pytest.mark.parametrize(
-    "save", [torch.save, lambda value, path: path.write_bytes(pickle.dumps(value))]
+    ("name", "save"),
+    [
+        ("optimizer.pt", torch.save),
+        ("rng_state.pth", torch.save),
+        ("scheduler.pt", lambda value, path: path.write_bytes(pickle.dumps(value))),
+    ],
 )
 def test_pickles_run_no_code(name, save, unfinished, run, tmp_path, monkeypatch):
     """Not even where the manifest vouches for them."""
