@@ -197,15 +197,6 @@ def test_page_needs_nothing_beside_itself(look):
     assert "url(" not in text and "@import" not in text and not re.search("https?:", text)
 
 
-def test_same_seed_same_bytes(build, tmp_path):
-    def written(name: str, seed: int) -> bytes:
-        options = InspectOptions(output=str(tmp_path / name), seed=seed, quiet=True)
-        return inspect(build, options).path.read_bytes()
-
-    assert written("a.html", 42) == written("b.html", 42)
-    assert written("a.html", 42) != written("c.html", 43)
-
-
 def test_words_that_were_not_drawn_are_not_shown_as_drawn(build, tmp_path):
     """With mercury among the stop words, it stands in both queries of RQP."""
     (tmp_path / "list").write_text("mercury")
