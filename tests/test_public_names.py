@@ -54,6 +54,7 @@ PUBLIC = {
         "FieldSettings",
         "FieldedBm25",
         "FieldedIndex",
+        "LexicalFeatures",
         "Tuning",
         "tune",
     ],

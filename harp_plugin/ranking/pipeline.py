@@ -51,6 +51,7 @@ PIPELINE_PARTS: Registry[type | str] = Registry(
         "bm25": "harp_plugin.ranking.bm25:Bm25",
         "fielded-bm25": "harp_plugin.ranking.fielded.bm25:FieldedBm25",
         "fielded-index": "harp_plugin.ranking.fielded.index:FieldedIndex",
+        "lexical-features": "harp_plugin.ranking.fielded:LexicalFeatures",
         "dense": "harp_plugin.ranking.dense.retriever:HarpRetriever",
         "cosine": "harp_plugin.ranking.dense.transformer:DenseCosine",
     },

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
-__all__ = ["READABLE", "STEMMER", "STOP_WORDS", "plain", "query_terms", "terms"]
+__all__ = ["READABLE", "STEMMER", "STOP_WORDS", "content_terms", "plain", "query_terms", "terms"]
 
 READABLE = re.compile("[A-Za-z0-9]")
 """What the words that PISA knows are made of."""
@@ -31,7 +31,12 @@ def terms(text: str) -> list[str]:
 
 def query_terms(query: str) -> list[str]:
     """List the distinct stemmed words of a query that are not stop words, in alphabetical order."""
-    return sorted(set(terms(query)) - _stop_words())
+    return sorted(set(content_terms(query)))
+
+
+def content_terms(query: str) -> list[str]:
+    """Cut a query into its stemmed words without stop words, in order."""
+    return [term for term in terms(query) if term not in _stop_words()]
 
 
 @lru_cache(maxsize=1 << 20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
@@ -31,8 +30,7 @@ class FieldedIndex(Shareable):
     """The terms of each field of the documents of a dataset, stemmed as `Bm25` does.
 
     The index is built when it is first read. It serves all weights, k1 and b. It is built in
-    memory, about 40 bytes for each distinct term of each field of each document, and read from
-    disk.
+    memory, about 20 bytes for each term of each field, and read from disk.
 
     Args:
         dataset: an ir_datasets id, or a `harp_plugin.collections.dataset.Dataset`.
@@ -136,7 +134,7 @@ class Postings:
 
     def __init__(self, folder: Path, fields: int) -> None:
         self._folder = folder
-        self._fields = fields
+        self.fields = fields
 
     @cached_property
     def docnos(self) -> np.ndarray:
@@ -145,9 +143,14 @@ class Postings:
         return np.array(text.split("\n")[:-1], dtype=object)
 
     @cached_property
+    def lengths(self) -> np.ndarray:
+        """(fields, documents) how many terms each field of each document has; float64."""
+        return np.load(self._folder / "lengths.npy", allow_pickle=False).astype(np.float64)
+
+    @cached_property
     def relative_lengths(self) -> np.ndarray:
         """Length over mean length of a field, float64 of shape (fields, documents); 1 if empty."""
-        lengths = np.load(self._folder / "lengths.npy", allow_pickle=False).astype(np.float64)
+        lengths = self.lengths
         means = lengths.mean(axis=1, keepdims=True)
         return np.divide(lengths, means, out=np.ones_like(lengths), where=lengths > 0)
 
@@ -164,13 +167,44 @@ class Postings:
         """
         number = self._numbers.get(term)
         if number is None:
-            return np.zeros(0, np.int32), np.zeros((self._fields, 0))
+            return np.zeros(0, np.int32), np.zeros((self.fields, 0))
         parts = {field: self._of_field(field, number) for field in fields}
         documents = np.unique(np.concatenate([numbers for numbers, _ in parts.values()]))
-        counts = np.zeros((self._fields, len(documents)))
+        counts = np.zeros((self.fields, len(documents)))
         for field, (numbers, of_field) in parts.items():
             counts[field, np.searchsorted(documents, numbers)] = of_field
         return documents, counts
+
+    @cached_property
+    def sequences(self) -> np.ndarray:
+        """The numbers of the terms of all texts, int32, field after field of each document."""
+        return np.load(self._folder / "sequences.npy", mmap_mode="r", allow_pickle=False)
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """(texts + 1,) where each text begins in `sequences`, and where the last one ends."""
+        return np.load(self._folder / "ends.npy", allow_pickle=False)
+
+    def documents(self, docnos: Sequence[str]) -> np.ndarray:
+        """Return the numbers of documents.
+
+        Raises:
+            HarpError: the index lacks one; the message names it.
+        """
+        wanted = np.asarray(docnos, dtype=object)
+        numbers = np.searchsorted(self.docnos, wanted)
+        numbers[numbers == len(self.docnos)] = 0
+        if (missing := self.docnos[numbers] != wanted).any():
+            raise HarpError(f"the index has no document {wanted[missing][0]!r}: build it again")
+        return numbers
+
+    def number(self, term: str) -> int:
+        """Return the number of a term in `sequences`, or -1 where no document has it."""
+        return self._numbers.get(term, -1)
+
+    def frequency(self, term: str) -> int:
+        """Return how many documents have a term in any field."""
+        return len(self.of_term(term, range(self.fields))[0])
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -180,7 +214,7 @@ class Postings:
     @cached_property
     def _counts(self) -> list[csr_array]:
         """The counts of each field, (terms, documents)."""
-        return [load_npz(self._folder / f"counts-{field}.npz") for field in range(self._fields)]
+        return [load_npz(self._folder / f"counts-{field}.npz") for field in range(self.fields)]
 
     def _of_field(self, field: int, number: int) -> tuple[np.ndarray, np.ndarray]:
         counts = self._counts[field]
@@ -193,8 +227,7 @@ def write_postings(
 ) -> None:
     """Count the terms of documents and write them into a folder.
 
-    All counts are in memory meanwhile, about 40 bytes for each distinct term of each field of each
-    document.
+    All counts are in memory meanwhile, about 20 bytes for each term of each text.
 
     Args:
         documents: docno and texts, one for each field.
@@ -206,27 +239,46 @@ def write_postings(
     """
     docnos: list[str] = []
     numbers: dict[str, int] = {}
-    columns, counts, ends = array("i"), array("i"), array("q", [0])
+    sequence, ends = array("i"), array("q", [0])
     for docno, texts in documents:
         docnos.append(docno)
         for text in texts:
-            for word, count in Counter(terms(text)).items():
-                columns.append(numbers.setdefault(word, len(numbers)))
-                counts.append(count)
-            ends.append(len(columns))
+            sequence.extend(numbers.setdefault(word, len(numbers)) for word in terms(text))
+            ends.append(len(sequence))
     check_docnos(docnos)
     order = np.array(sorted(range(len(docnos)), key=docnos.__getitem__), dtype=np.int64)
     words = sorted(numbers)
     rank = np.empty(len(words), np.int32)
     rank[[numbers[word] for word in words]] = np.arange(len(words), dtype=np.int32)
-    parts = np.asarray(counts), rank[np.asarray(columns, dtype=np.int32)], np.asarray(ends)
-    matrix = csr_array(parts, shape=(len(docnos) * fields, len(words)))
-    lengths = matrix.sum(axis=1).reshape(-1, fields).T
+    in_order = _reordered(rank[np.asarray(sequence, np.int32)], np.asarray(ends), order, fields)
+    _write_sequences(*in_order, fields, len(words), folder)
     _write_lines(folder / "docnos.txt", [docnos[number] for number in order])
     _write_lines(folder / "terms.txt", words)
-    np.save(folder / "lengths.npy", lengths[:, order])
+
+
+def _reordered(
+    sequence: np.ndarray, ends: np.ndarray, order: np.ndarray, fields: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put the texts of documents, and where they end, into another order of the documents."""
+    lengths = np.diff(ends).reshape(-1, fields)[order].ravel()
+    starts = ends[:-1].reshape(-1, fields)[order].ravel()
+    new_ends = np.concatenate([[0], np.cumsum(lengths)])
+    positions = np.arange(len(sequence)) + np.repeat(starts - new_ends[:-1], lengths)
+    return sequence[positions], new_ends
+
+
+def _write_sequences(
+    sequence: np.ndarray, ends: np.ndarray, fields: int, terms: int, folder: Path
+) -> None:
+    """Write the terms of texts as they stand, their lengths, and their counts for each field."""
+    np.save(folder / "sequences.npy", sequence)
+    np.save(folder / "ends.npy", ends)
+    np.save(folder / "lengths.npy", np.diff(ends).reshape(-1, fields).T)
+    ones = np.ones(len(sequence), np.int32)
+    matrix = csr_array((ones, sequence, ends), shape=(len(ends) - 1, terms))
     for field in range(fields):
-        of_field = matrix[field::fields][order].T.tocsr()
+        of_field = matrix[field::fields].T.tocsr()
+        of_field.sum_duplicates()
         save_npz(folder / f"counts-{field}.npz", of_field, compressed=False)
 
 

@@ -1,0 +1,170 @@
+"""Lexical features of results: how the words of a query match each field of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from ..base import ComparedTransformer
+from ..terms import content_terms
+from ..texts import column_texts
+from .bm25 import term_weight
+from .index import FieldedIndex, Postings
+
+__all__ = ["OF_DOCUMENT", "OF_FIELD", "LexicalFeatures"]
+
+OF_FIELD = (
+    "BM25",
+    "idf covered",
+    "terms covered",
+    "density",
+    "log counts",
+    "bigrams",
+    "first position",
+    "log length",
+)
+"""Features of each field."""
+OF_DOCUMENT = ("idf covered", "terms covered", "query length")
+"""Features of all fields together."""
+_K1, _B = 0.9, 0.4
+_FAR = 200
+"""Words after which a first position makes no difference."""
+
+
+@dataclass(eq=False, repr=False)
+class LexicalFeatures(ComparedTransformer):
+    """Add features of how a query's words match: ``first_stage >> LexicalFeatures(index)``.
+
+    A query's words are its stemmed words without stop words. The features of each field are: BM25
+    of the field alone (k1 0.9, b 0.4); the fraction of the query's words, weighed by idf or not,
+    that the field has; the fraction of the field's words that are the query's; the mean of
+    log(1 + count) over the query's words; the fraction of the pairs of neighbors of the query that
+    are neighbors in the field; where the first word of the query stands (0 for the beginning, 1
+    from word 200 on, or for none); and log(1 + length). Those of the document are the two fractions
+    for all fields together, and the number of the query's words.
+
+    Args:
+        index: of the documents; it is built when it is first read.
+        verbose: show a progress bar.
+    """
+
+    schematic = {"label": "LexicalFeatures", "help_url": None}  # noqa: RUF012
+
+    index: FieldedIndex
+    _: KW_ONLY
+    verbose: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the features, in order."""
+        return [f"{f}: {name}" for f in self.index.fields for name in OF_FIELD] + [*OF_DOCUMENT]
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add the column ``features``.
+
+        Args:
+            inp: results, with ``qid``, ``query`` and ``docno``.
+
+        Returns:
+            The rows, each with (features,) float64 in the order of `names`.
+
+        Raises:
+            HarpError: a query is not a string, or the index lacks a document.
+        """
+        pt.validate.result_frame(inp, extra_columns=["query"], context=self)
+        features = np.zeros((len(inp), len(self.names)))
+        queries, postings = column_texts(inp, "query"), self.index.postings
+        groups = inp.reset_index(drop=True).groupby(["qid", "query"], sort=False).indices.values()
+        for rows in pt.tqdm(groups, desc="LexicalFeatures", unit="query", disable=not self.verbose):
+            documents = postings.documents(inp["docno"].to_numpy()[rows])
+            features[rows] = _features(queries[rows[0]], documents, postings)
+        return inp.assign(features=pd.Series(list(features), inp.index, dtype=object))
+
+    def _comparison_key(self) -> Any:
+        return self.index
+
+
+@dataclass(frozen=True)
+class _Matches:
+    """Where the words of a query stand in texts; arrays of shape (matches,).
+
+    Attributes:
+        text: which text.
+        word: which of the query's distinct words.
+        position: how many words of the text stand before it.
+    """
+
+    text: np.ndarray
+    word: np.ndarray
+    position: np.ndarray
+
+    @classmethod
+    def from_postings(cls, postings: Postings, texts: np.ndarray, words: Sequence[str]) -> _Matches:
+        """Find the words in the texts of these numbers."""
+        starts = postings.ends[texts]
+        lengths = postings.ends[texts + 1] - starts
+        text = np.repeat(np.arange(len(texts)), lengths)
+        position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        sequence = postings.sequences[starts[text] + position]
+        numbers = np.array([postings.number(word) for word in words])
+        order = np.argsort(numbers)
+        nearest = order[np.searchsorted(numbers[order], sequence).clip(max=len(order) - 1)]
+        matching = np.flatnonzero(numbers[nearest] == sequence)
+        return cls(text[matching], nearest[matching], position[matching])
+
+    def counts(self, texts: int, words: int) -> np.ndarray:
+        """(texts, words) how often each text has each word."""
+        cells = np.bincount(self.text * words + self.word, minlength=texts * words)
+        return cells.reshape(texts, words).astype(np.float64)
+
+    def first(self, texts: int) -> np.ndarray:
+        """(texts,) where the first match stands, as a fraction of `_FAR` words; 1 for none."""
+        first = np.full(texts, _FAR)
+        np.minimum.at(first, self.text, self.position)
+        return first / _FAR
+
+    def bigrams(self, pairs: Sequence[tuple[int, int]], texts: int) -> np.ndarray:
+        """(texts,) how many of these pairs of words are neighbors in each text."""
+        follows = (np.diff(self.position) == 1) & (np.diff(self.text) == 0)
+        found = np.zeros(texts)
+        for first, second in set(pairs):
+            match = follows & (self.word[:-1] == first) & (self.word[1:] == second)
+            found[np.unique(self.text[:-1][match])] += 1
+        return found
+
+
+def _features(query: str, documents: np.ndarray, postings: Postings) -> np.ndarray:
+    """(documents, features) those of one query."""
+    words = content_terms(query)
+    distinct = list(dict.fromkeys(words)) or [""]
+    shape = len(documents), postings.fields
+    texts = (documents[:, None] * postings.fields + np.arange(postings.fields)).ravel()
+    matches = _Matches.from_postings(postings, texts, distinct)
+    counts = matches.counts(len(texts), len(distinct)).reshape(*shape, len(distinct))
+    idf = np.array([term_weight(len(postings.docnos), postings.frequency(w)) for w in distinct])
+    pairs = [(distinct.index(first), distinct.index(second)) for first, second in pairwise(words)]
+    lengths = postings.lengths[:, documents].T
+    normalized = counts / (1 - _B + _B * postings.relative_lengths[:, documents].T)[..., None]
+    of_fields = [
+        (idf * (_K1 + 1) * normalized / (_K1 + normalized)).sum(axis=2),
+        *_covered(counts, idf),
+        counts.sum(axis=2) / np.maximum(lengths, 1),
+        np.log1p(counts).sum(axis=2) / max(len(distinct), 1),
+        matches.bigrams(pairs, len(texts)).reshape(shape) / max(len(set(pairs)), 1),
+        matches.first(len(texts)).reshape(shape),
+        np.log1p(lengths),
+    ]
+    of_document = [*_covered(counts.sum(axis=1), idf), np.full(len(documents), len(set(words)))]
+    return np.column_stack([np.stack(of_fields, axis=2).reshape(len(documents), -1), *of_document])
+
+
+def _covered(counts: np.ndarray, idf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The fractions of the query's words that are there, weighed by idf and not."""
+    present = counts > 0
+    return present @ idf / max(idf.sum(), 1e-9), present.sum(axis=-1) / max(len(idf), 1)
