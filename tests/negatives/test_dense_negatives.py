@@ -34,9 +34,9 @@ def run(folder, encoder):
 
 
 @pytest.fixture
-def build(core150, tmp_path):
+def build(linked150, tmp_path):
     for stage in ("corpus", "graph"):
-        shutil.copytree(core150 / stage, tmp_path / "build" / stage)
+        shutil.copytree(linked150 / stage, tmp_path / "build" / stage)
     return tmp_path / "build"
 
 

@@ -55,9 +55,9 @@ def copy_of(build, folder, *stages) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(core150, tmp_path_factory, tiny_bert):
+def found(linked150, tmp_path_factory, tiny_bert):
     """A build with both stages, by one worker and uninterrupted; not to be changed."""
-    folder = copy_of(core150, tmp_path_factory.mktemp("found"))
+    folder = copy_of(linked150, tmp_path_factory.mktemp("found"))
     run_bm25(folder)
     run_model(folder, tiny_bert)
     return folder

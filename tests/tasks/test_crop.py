@@ -14,7 +14,7 @@ SENTENCES = [sentence("Zeta", number).lower().rstrip(".").split() for number in 
 @pytest.fixture
 def draw(orchard):
     examples = orchard.examples("crop")
-    return lambda *name, count=3000, **more: draws(
+    return lambda *name, count=2000, **more: draws(
         orchard.source, "crop", examples[name], count, **more
     )
 

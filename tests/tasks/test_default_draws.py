@@ -55,7 +55,7 @@ class TestQuery:
 
     def test_words(self, source, hand_build):
         """Weights normalized plainly, none twice, none of the anchor's, as far as there are any."""
-        queries = [query.split() for query in self.draw(source, hand_build, 6000)]
+        queries = [query.split() for query in self.draw(source, hand_build, 2500)]
         assert {words[0] for words in queries} == {"apple"}
         drawn = [tuple(words[1:]) for words in queries]
         assert agrees(Counter(map(len, drawn)), at_least_one(len(OLD_APPLE)))
@@ -65,7 +65,7 @@ class TestQuery:
             assert agrees(counts, in_order(OLD_APPLE, size))
 
     def test_anchor_words_in_query(self, source, hand_build):
-        queries = self.draw(source, hand_build, 1000, anchor_words_in_query="kept")
+        queries = self.draw(source, hand_build, 600, anchor_words_in_query="kept")
         first = Counter(query.split()[1] for query in queries)
         assert agrees(first, shares({**OLD_APPLE, "apple": 12}))
 
@@ -119,7 +119,7 @@ class TestRQP:
         Green tree has two words; the other three lead to apple: itself, elsewhere, and by a link of
         its sentence that was dropped. Beside cider stand three words, beside salt six.
         """
-        drawn = draws(linked_source, "rqp", linked_build.anchors[0, 0], 4000)
+        drawn = draws(linked_source, "rqp", linked_build.anchors[0, 0], 1200)
         pairs = [[pair.query.split() for pair in group.members] for group in drawn]
         assert all(len(better) == len(worse) for better, worse in pairs)
         short = Counter(worse[0] for _, worse in pairs if len(worse) <= 4)
@@ -134,12 +134,12 @@ class TestRQP:
 
     def test_as_many_words_in_the_anchor(self, linked_source, linked_build):
         """Fruits leads to apple from another page, by one word; Big red barn to tree, by three."""
-        drawn = draws(linked_source, "rqp", linked_build.anchors[26, 0], 500)
+        drawn = draws(linked_source, "rqp", linked_build.anchors[26, 0], 150)
         assert {g.negatives[0].query.split()[0] for g in filter(None, drawn)} == {"cider", "salt"}
 
     def test_anchors_near_the_page(self, linked_source, linked_build):
         """No anchor stands on tree: apple, its neighbor, is linked from iron and from apple."""
-        drawn = [g for g in draws(linked_source, "rqp", linked_build.anchors[5, 0], 600) if g]
+        drawn = [g for g in draws(linked_source, "rqp", linked_build.anchors[5, 0], 200) if g]
         standing = Counter(group.negatives[0].query_origin.page for group in drawn)
         names_of = {page: name for name, page in linked_build.pages.items()} | {99: "99"}
         assert {names_of[page] for page in standing} == {"APPLE", "IRON", "99"}
@@ -161,7 +161,7 @@ class TestQDM:
 
         No anchor of records may have cider as the negative, for its sentence links to cider too.
         """
-        drawn = draws(source, "qdm", hand_build.anchors[4, 0], 3000)
+        drawn = draws(source, "qdm", hand_build.anchors[4, 0], 1200)
         pairs = [("APPLE", "RECORDS"), ("APPLE", "CIDER"), ("RECORDS", "APPLE")]
         pairs += [("CIDER", "APPLE"), ("CIDER", "RECORDS")]
         counts = Counter(names(hand_build, group) for group in drawn)
@@ -186,7 +186,7 @@ class TestRDP:
 
     def test_agreement(self, source, hand_build):
         """The layer before weighs tree more than fruit: 14 against 12; apple more than both."""
-        drawn = draws(source, "rdp", hand_build.sentence(0), 3000)
+        drawn = draws(source, "rdp", hand_build.sentence(0), 1200)
         counts = Counter(group and names(hand_build, group) for group in drawn)
         assert agrees(counts, self.chances(("APPLE", "FRUIT"), ("APPLE", "TREE")))
 
@@ -198,7 +198,7 @@ class TestRDP:
         build, source = write_build(more={20: text})
         for agreement, ties in ((True, 0), (False, 1 / 6)):
             options = {"rdp_agreement": agreement, "rdp_max_in_link_ratio": 0}
-            drawn = draws(source, "rdp", build.sentence(20), 2000, **options)
+            drawn = draws(source, "rdp", build.sentence(20), 800, **options)
             counts = Counter(group and names(build, group) for group in drawn)
             pairs = dict.fromkeys([("APPLE", "FRUIT"), ("APPLE", "TREE")], (1 - ties) / 2)
             assert agrees(counts, pairs | ({None: ties} if ties else {}))
@@ -217,7 +217,7 @@ class TestRDP:
         in_links = {page: counts.get(name, 1) for name, page in hand_build.pages.items()}
         build, source = write_build(in_links=in_links)
         options = {"rdp_agreement": False, "rdp_max_in_link_ratio": ratio}
-        drawn = draws(source, "rdp", build.sentence(0), 2000, **options)
+        drawn = draws(source, "rdp", build.sentence(0), 800, **options)
         counts = Counter(group and names(build, group) for group in drawn)
         assert agrees(counts, self.chances(*pairs))
 
@@ -240,7 +240,7 @@ class TestRDP:
 class TestACM:
     def test_negatives_of_the_same_article(self, linked_source, linked_build):
         """Its other links; no page of the sentence, of a dropped link, or of apple elsewhere."""
-        drawn = draws(linked_source, "acm", linked_build.sentence(0), 4000)
+        drawn = draws(linked_source, "acm", linked_build.sentence(0), 1500)
         article = {"IRON", "GOLD", *(f"SPOT{n}" for n in range(12))}
         expected = Counter()
         for first, also in (("apple", set()), ("tree", {"RECORDS", "CIDER"})):
@@ -252,7 +252,7 @@ class TestACM:
         assert all(group.positive.query == group.negatives[0].query for group in drawn)
 
     def test_words_without_the_anchor(self, source, hand_build):
-        drawn = draws(source, "acm", hand_build.sentence(0), 2000)
+        drawn = draws(source, "acm", hand_build.sentence(0), 1000)
         queries = [group.positive.query.split() for group in drawn]
         first = Counter(words[1] for words in queries if words[0] == "apple")
         assert agrees(first, shares({"sweet": 16, "fruit": 4, "tree": 6}))
@@ -266,7 +266,7 @@ class TestACM:
             more={20: (*text, anchors)},
             in_links={hand_build.pages[name]: n for name, n in counts.items()},
         )
-        drawn = draws(source, "acm", build.sentence(20), 3000)
+        drawn = draws(source, "acm", build.sentence(20), 1200)
         never = ("GOLD", "IRON", "SALT")
         expected = shares({name: n for name, n in counts.items() if name not in never})
         assert agrees(Counter(names(build, group)[1] for group in drawn), expected)
@@ -281,7 +281,7 @@ class TestACM:
         )
         for alike, found in (("excluded", {False}), ("allowed", {False, True})):
             example = linked_build.sentence(0)
-            drawn = draws(linked_source, "acm", example, 500, alike_negatives=alike)
+            drawn = draws(linked_source, "acm", example, 300, alike_negatives=alike)
             of_apple = [g for g in drawn if g.positive.query.startswith("apple ")]
             assert {names(linked_build, group)[1] == "GOLD" for group in of_apple} == found
 
@@ -293,7 +293,7 @@ class TestHardNegatives:
         """Negatives of groups whose text is the apple of sentence 0."""
         source = BuildSource(build.directory, HARP)
         example = build.anchors[0, 0] if task == "qdm" else build.sentence(0)
-        for group in filter(None, draws(source, task, example, 2000, **options)):
+        for group in filter(None, draws(source, task, example, 1500, **options)):
             positive, negative = names(build, group)
             is_apple = {
                 "qdm": group.positive.query_origin.anchor == build.anchors[0, 0],

@@ -33,7 +33,7 @@ def tables(linked_build):
     return [rows(linked_build.directory, name) for name in names]
 
 
-def drawn_pairs(source, task, options, count=25):
+def drawn_pairs(source, task, options, count=15):
     for example in source.examples[task].ids.tolist():
         for group in draws(source, task, example, count, **options):
             if group is not None:

@@ -61,7 +61,7 @@ class TestSRR:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("srr")
-        return lambda *name, count=1500, **more: draws(
+        return lambda *name, count=900, **more: draws(
             orchard.source, "srr", examples[name], count, **more
         )
 
@@ -115,7 +115,7 @@ class TestRWI:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("rwi")
-        return lambda *name, count=1500, **more: draws(
+        return lambda *name, count=900, **more: draws(
             orchard.source, "rwi", examples[name], count, **more
         )
 
@@ -154,7 +154,7 @@ class TestRWI:
     def test_any(self, draw, options):
         """Of all sections, its own too; a query of its path is no negative."""
         orders = set(permutations(TITLED, 2)) - {("One", "OneA")}
-        found = draw("Alpha", "OneA", count=1000, **options)
+        found = draw("Alpha", "OneA", count=600, **options)
         first = Counter(tuple(g.negatives[0].query.split()[1:]) for g in found)
         assert agrees(first, uniform(orders))
         own = [g for g in draw("Alpha", "One", count=400, **options) if g is not None]
@@ -195,7 +195,7 @@ class TestATI:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("ati")
-        return lambda name, count=1500, **more: draws(
+        return lambda name, count=900, **more: draws(
             orchard.source, "ati", examples[name,], count, **more
         )
 
@@ -204,7 +204,7 @@ class TestATI:
         assert set(orchard.examples("ati")) == {(title,) for title in BODIES}
 
     def test_lead_against_four_sections(self, draw):
-        found = draw("Alpha", count=2500)
+        found = draw("Alpha", count=1200)
         assert {group.positive for group in found} == {Pair("Alpha", LEADS["Alpha"])}
         assert {pair.query for group in found for pair in group.negatives} == {"Alpha"}
         fours = map(frozenset, combinations(TITLED, 4))
@@ -295,7 +295,7 @@ class TestICT:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("ict")
-        return lambda *name, count=2500, **more: draws(
+        return lambda *name, count=1000, **more: draws(
             orchard.source, "ict", examples[name], count, **more
         )
 
@@ -345,7 +345,7 @@ class TestBFS:
     def test_sentence_and_passages(self, orchard, negatives):
         """Alpha has links with Beta and Gamma; Kappa, which a search finds, has no passage."""
         example = orchard.examples("bfs")["Alpha",]
-        found = draws(orchard.source, "bfs", example, 2000, negatives=negatives)
+        found = draws(orchard.source, "bfs", example, 1000, negatives=negatives)
         others = spread([prose("EpsilonOne")], [prose("Same")] * 2)
         assert all(pair.query == g.positive.query for g in found for pair in g.negatives)
         counts = Counter((g.positive.query, *(pair.document for pair in g.members)) for g in found)
@@ -395,7 +395,7 @@ class TestWLP:
 
     def test_sentence_linking_page_and_another(self, orchard):
         """Alpha links to Beta, and so does Epsilon; a page first, then one of its passages."""
-        found = draws(orchard.source, "wlp", orchard.examples("wlp")["Beta",], 2000)
+        found = draws(orchard.source, "wlp", orchard.examples("wlp")["Beta",], 1000)
         counts = Counter((query, positive) for query, positive, _ in texts_of(found))
         linking = passages_of(Alpha=1, Epsilon=1)
         assert agrees(counts, independent(self.SENTENCES, linking))
@@ -412,7 +412,7 @@ class TestWLP:
     )
     def test_other_negatives(self, orchard, negatives, shares):
         example = orchard.examples("wlp")["Beta",]
-        found = draws(orchard.source, "wlp", example, 1000, negatives=negatives)
+        found = draws(orchard.source, "wlp", example, 600, negatives=negatives)
         counts = Counter(negative for _, _, negative in texts_of(found))
         assert agrees(counts, passages_of(**shares))
 
@@ -436,7 +436,7 @@ class TestHLP:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("hlp")
-        return lambda name, count=2000, **more: list(
+        return lambda name, count=900, **more: list(
             texts_of(draws(orchard.source, "hlp", examples[name,], count, **more))
         )
 
@@ -478,7 +478,7 @@ class TestPHP:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("php")
-        return lambda name, count=3000, **more: list(
+        return lambda name, count=1200, **more: list(
             texts_of(draws(orchard.source, "php", examples[name,], count, **more))
         )
 

@@ -62,7 +62,14 @@ class WikiReading:
         return [sentence for sentence in found if sentence]
 
     def passages(self, title: str) -> list[str]:
-        return [s.text for s in self.sections[title][1:] if s.words >= 20]
+        return self._passages[title]
+
+    @cached_property
+    def _passages(self) -> dict[str, list[str]]:
+        return {
+            title: [s.text for s in sections[1:] if s.words >= 20]
+            for title, sections in self.sections.items()
+        }
 
     def others(self, title: str, places: tuple[int, ...]) -> list[str]:
         """Titles of sections with a text, but for some."""
@@ -73,8 +80,12 @@ class WikiReading:
     def moved(self) -> dict[str, str]:
         return {row["source"]: row["target"] for row in self.tables["redirects"]}
 
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        return {row["key"]: title for title, row in self.rows.items()}
+
     def resolved(self, key: str) -> str | None:
-        keys = {row["key"]: title for title, row in self.rows.items()}
+        keys = self.keys
         while key in self.moved and key not in keys:
             key = self.moved[key]
         return keys.get(key)
@@ -99,6 +110,10 @@ class WikiReading:
             if resolved[row["target"]] is not None:
                 found[page[row["sentence"]]].add(resolved[row["target"]])
         return {title: targets - {title} for title, targets in found.items()}
+
+    @cached_property
+    def with_links(self) -> set[str]:
+        return set().union(*self.anchored.values())
 
     def no_link(self, title: str) -> set[str]:
         """Documents that do not link to a page and that it does not link to."""
@@ -274,8 +289,7 @@ class WikiReading:
 
     def hlp(self, title: str) -> list[Group]:
         beside = self.beside(title)
-        with_links = set().union(*self.anchored.values())
-        others = frozenset(self.texts(self.no_link(title) & with_links - beside))
+        others = frozenset(self.texts(self.no_link(title) & self.with_links - beside))
         related = self.texts(self.neighbors[title][0] | beside)
         return [Group(q, d, others) for q in self.texts({title}) for d in related]
 
