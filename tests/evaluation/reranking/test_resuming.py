@@ -75,7 +75,7 @@ def test_a_kill_loses_only_the_queries_in_flight(
     )
     assert killed.returncode == (-kill if kill == signal.SIGKILL else 130)
     if kill == signal.SIGINT:
-        assert "run again to go on" in killed.stderr and "Traceback" not in killed.stderr
+        assert "run again to resume" in killed.stderr and "Traceback" not in killed.stderr
     part = tmp_path / "out.run.gz.part"
     kept = part.read_bytes()
     assert kept.count(b"\n") == 20 and not output.exists()
