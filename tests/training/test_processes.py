@@ -91,6 +91,7 @@ def validate_on_the_first(rank: int, port: int, recipe: dict, watched: dict) -> 
     [
         ({"losses": {"hinge": 1, "mlm": 1}}, True),
         ({"losses": {"mlm": 1}}, False),
+        ({"losses": {"lce": 1}}, False),
         (OF_A_BI_ENCODER, False),
     ],
 )

@@ -79,9 +79,10 @@ class LexicalFeatures(ComparedTransformer):
         """
         pt.validate.result_frame(inp, extra_columns=["query"], context=self)
         features = np.zeros((len(inp), len(self.names)))
-        queries, postings = column_texts(inp, "query"), self.index.postings
+        queries = column_texts(inp, "query")
         groups = inp.reset_index(drop=True).groupby(["qid", "query"], sort=False).indices.values()
         for rows in pt.tqdm(groups, desc="LexicalFeatures", unit="query", disable=not self.verbose):
+            postings = self.index.postings
             documents = postings.documents(inp["docno"].to_numpy()[rows])
             features[rows] = _features(queries[rows[0]], documents, postings)
         return inp.assign(features=pd.Series(list(features), inp.index, dtype=object))

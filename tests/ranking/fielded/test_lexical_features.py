@@ -106,11 +106,21 @@ def test_they_are_learned_from_next_to_other_features(index):
 def test_no_results_and_unknown_documents(index):
     features = LexicalFeatures(index)
     assert features(every_result("apple")[:0]).columns.tolist()[-1] == "features"
+    assert not index.folder.exists()  # a pipeline is inspected with empty frames
     with pytest.raises(HarpError, match="no document 'x'"):
         features(every_result("apple").assign(docno="x"))
 
 
+def test_documents_without_any_word(make_pages, tmp_path):
+    pages = make_pages([("c", "", "日本語", ""), ("a", "", "", "")])
+    features = LexicalFeatures(FieldedIndex(pages, tmp_path / "index", FIELDS))
+    results = features(every_result("apple").query("docno in ['c', 'a']"))
+    assert np.isfinite(np.stack(results["features"])).all()
+
+
 class TestContract(
-    pt.testing.transformer_test_class(lambda: LexicalFeatures(FieldedIndex("vaswani", "no")))
+    pt.testing.transformer_test_class(
+        lambda: LexicalFeatures(FieldedIndex("harp-encyclopedia", "no/such/folder"))
+    )
 ):
-    """Inspection and schematics."""
+    """Inspection and schematics, without an index."""
