@@ -15,8 +15,6 @@ from harp_plugin.training.run import fit
 
 from .conftest import DyingGroups, Killed, SentenceGroups, parse
 
-OF_A_BI_ENCODER = {"losses": {"contrastive": {"temperature": 5}}, "model_kind": "bi-encoder"}
-
 
 def free_port() -> int:
     with socket.socket() as taken:
@@ -36,16 +34,6 @@ def join(rank: int, port: int) -> None:
     )
 
 
-def train_one_of_two(rank: int, port: int, recipe: dict, killed: bool = False) -> None:
-    """Train; if ``killed``, until both are in the second epoch, then from the only checkpoint."""
-    join(rank, port)
-    if killed:
-        with pytest.raises(Killed):
-            fit(DyingGroups(20), *parse(recipe))
-    fit(SentenceGroups(), *parse(recipe))
-    torch.distributed.destroy_process_group()
-
-
 class Listening(SentenceGroups):
     """Keeps what was read, in order."""
 
@@ -56,14 +44,6 @@ class Listening(SentenceGroups):
     def group(self, epoch, index):
         self.read.append([epoch, index])
         return super().group(epoch, index)
-
-
-def listen_as_one_of_two(rank: int, port: int, recipe: dict, folder: str) -> None:
-    join(rank, port)
-    groups = Listening(63)
-    fit(groups, *parse(recipe))
-    Path(folder, f"read-{rank}.json").write_text(json.dumps(groups.read))
-    torch.distributed.destroy_process_group()
 
 
 class OnTheFirst:
@@ -78,59 +58,92 @@ class OnTheFirst:
         return {"nDCG@10": float(score[0, 0])}
 
 
-def validate_on_the_first(rank: int, port: int, recipe: dict, watched: dict) -> None:
+GLOBAL = {
+    "hinge-mlm": {"losses": {"hinge": 1, "mlm": 1}},
+    "mlm": {"losses": {"mlm": 1}},
+    "lce": {"losses": {"lce": 1}},
+    "bi-encoder": {"losses": {"contrastive": {"temperature": 5}}, "model_kind": "bi-encoder"},
+}
+"""What is trained by one process and by two; the first is killed in its second epoch."""
+PLAIN = {
+    "build_dir": "unread",
+    "tasks": {"rqp": 1, "qdm": 1},
+    "max_length": 40,
+    "logging_steps": 1,
+    "use_cpu": True,
+    "disable_tqdm": True,
+}
+EIGHT_STEPS = {
+    "max_steps": 8,
+    "optim": "sgd",
+    "learning_rate": 0.1,
+    "weight_decay": 0.1,
+    "save_steps": 5,
+}
+TWO_EPOCHS = {
+    "losses": {"lce": 1},
+    "max_steps": 20,
+    "save_strategy": "no",
+    "learning_rate": 1e-3,
+}
+UNWATCHED = {"max_steps": 6, "save_steps": 2, "learning_rate": 1e-2}
+WATCHED = {
+    "eval_strategy": "steps",
+    "eval_steps": 2,
+    "validation_dataset": "none",
+    "validation_measures": ["nDCG@10"],
+}
+
+
+def recipe_of(model, output: Path, *, together: bool, **changes) -> dict:
+    """A recipe for six groups a step: by one process, or by two."""
+    size = {"per_device_train_batch_size": 3 if together else 6}
+    return {**PLAIN, "model": str(model), "output_dir": str(output), **size, **changes}
+
+
+def train_as_one_of_two(rank: int, port: int, still: str, dropping: str, folder: str) -> None:
+    """All trainings, one after another, as starting two processes takes longer than any."""
     join(rank, port)
-    fit(SentenceGroups(), *parse(recipe))
-    fit(SentenceGroups(), *parse(recipe | watched), validation=OnTheFirst())
+
+    def recipe(name, model=still, **changes):
+        return parse(recipe_of(model, Path(folder, name), together=True, **changes))
+
+    with pytest.raises(Killed):
+        fit(DyingGroups(20), *recipe("hinge-mlm", **EIGHT_STEPS, **GLOBAL["hinge-mlm"]))
+    for name, changes in GLOBAL.items():
+        fit(SentenceGroups(), *recipe(name, **EIGHT_STEPS, **changes))
+    groups = Listening(63)
+    fit(groups, *recipe("epochs", **TWO_EPOCHS))
+    Path(folder, f"read-{rank}.json").write_text(json.dumps(groups.read))
+    fit(SentenceGroups(), *recipe("unwatched", dropping, **UNWATCHED))
+    watched = recipe("watched", dropping, **UNWATCHED, **WATCHED)
+    fit(SentenceGroups(), *watched, validation=OnTheFirst())
     torch.distributed.destroy_process_group()
 
 
+@pytest.fixture
+def two(shared_folder, still_bert, tiny_bert) -> Path:
+    """The folder of what two processes have trained."""
+
+    def fill(folder: Path) -> None:
+        arguments = (free_port(), still_bert, str(tiny_bert), str(folder))
+        multiprocessing.spawn(train_as_one_of_two, args=arguments, nprocs=2)
+
+    return shared_folder("two-processes", fill)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "killed"),
-    [
-        ({"losses": {"hinge": 1, "mlm": 1}}, True),
-        ({"losses": {"mlm": 1}}, False),
-        ({"losses": {"lce": 1}}, False),
-        (OF_A_BI_ENCODER, False),
-    ],
-)
+@pytest.mark.parametrize("name", GLOBAL)
 def test_two_processes_train_what_one_trains_with_the_same_global_batch(
-    changes, killed, options, still_bert, tmp_path
+    name, two, still_bert, tmp_path
 ):
-    common = {
-        "model": still_bert,
-        **changes,
-        "max_steps": 8,
-        "optim": "sgd",
-        "learning_rate": 0.1,
-        "weight_decay": 0.1,
-        "save_steps": 5,
-    }
-    one = fit(
-        SentenceGroups(),
-        *options(per_device_train_batch_size=6, output_dir=str(tmp_path / "one"), **common),
-    )
-    recipe = {
-        "build_dir": "unread",
-        "tasks": {"rqp": 1, "qdm": 1},
-        "output_dir": str(tmp_path / "two"),
-        "max_length": 40,
-        "per_device_train_batch_size": 3,
-        "logging_steps": 1,
-        "use_cpu": True,
-        "disable_tqdm": True,
-        **common,
-    }
-    multiprocessing.spawn(train_one_of_two, args=(free_port(), recipe, killed), nprocs=2)
-    expected, actual = (load_file(tmp_path / name / WEIGHTS) for name in ("one", "two"))
+    recipe = recipe_of(still_bert, tmp_path / "one", together=False, **EIGHT_STEPS, **GLOBAL[name])
+    one = fit(SentenceGroups(), *parse(recipe))
+    expected, actual = (load_file(folder / WEIGHTS) for folder in (one, two / name))
     assert expected.keys() == actual.keys()
-    for name, weight in expected.items():
-        torch.testing.assert_close(actual[name], weight, atol=1e-6, rtol=1e-5)
-    lines = [
-        json.loads((folder / "training_log.json").read_text()) for folder in (one, tmp_path / "two")
-    ]
-    for first, second in zip(*lines, strict=True):
+    for key, weight in expected.items():
+        torch.testing.assert_close(actual[key], weight, atol=1e-6, rtol=1e-5)
+    for first, second in zip(log_of(one), log_of(two / name), strict=True):
         assert first == pytest.approx(second, abs=1e-5)
 
 
@@ -139,64 +152,25 @@ def log_of(folder):
 
 
 @pytest.mark.slow
-def test_two_epochs_on_two_processes_see_the_pairs_of_one_and_none_twice(
-    options, still_bert, tmp_path
-):
-    common = {
-        "model": still_bert,
-        "tasks": {"rqp": 1, "qdm": 1},
-        "losses": {"lce": 1},
-        "build_dir": "unread",
-        "max_length": 40,
-        "max_steps": 20,
-        "save_strategy": "no",
-        "learning_rate": 1e-3,
-        "logging_steps": 1,
-        "use_cpu": True,
-        "disable_tqdm": True,
-    }
+def test_two_epochs_on_two_processes_see_the_pairs_of_one_and_none_twice(two, still_bert, tmp_path):
     alone = Listening(63)
-    one = {"per_device_train_batch_size": 6, "output_dir": str(tmp_path / "one")}
-    fit(alone, *parse(common | one))
-    two = {"per_device_train_batch_size": 3, "output_dir": str(tmp_path / "two")}
-    arguments = (free_port(), common | two, str(tmp_path))
-    multiprocessing.spawn(listen_as_one_of_two, args=arguments, nprocs=2)
+    recipe = recipe_of(still_bert, tmp_path / "one", together=False, **TWO_EPOCHS)
+    one = fit(alone, *parse(recipe))
     first, second = (
-        {tuple(place) for place in json.loads((tmp_path / f"read-{rank}.json").read_text())}
+        {tuple(place) for place in json.loads((two / f"read-{rank}.json").read_text())}
         for rank in range(2)
     )
     # Sixty of the 63 groups in each of two epochs, each by one process.
     assert len(first) == len(second) == 60 and not first & second
     assert first | second == {tuple(place) for place in alone.read}
     assert len(alone.read) == 120
-    losses = [[line["loss"] for line in log_of(tmp_path / name)] for name in ("one", "two")]
+    losses = [[line["loss"] for line in log_of(folder)] for folder in (one, two / "epochs")]
     assert len(losses[0]) == 20 and losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 
 @pytest.mark.slow
-def test_the_first_process_validates_and_training_goes_on_unmoved(tiny_bert, tmp_path):
-    recipe = {
-        "model": str(tiny_bert),
-        "build_dir": "unread",
-        "tasks": {"rqp": 1, "qdm": 1},
-        "output_dir": str(tmp_path / "alone"),
-        "max_length": 40,
-        "per_device_train_batch_size": 3,
-        "max_steps": 6,
-        "save_steps": 2,
-        "learning_rate": 1e-2,
-        "use_cpu": True,
-        "disable_tqdm": True,
-    }
-    watched = {
-        "output_dir": str(tmp_path / "watched"),
-        "eval_strategy": "steps",
-        "eval_steps": 2,
-        "validation_dataset": "none",
-        "validation_measures": ["nDCG@10"],
-    }
-    multiprocessing.spawn(validate_on_the_first, args=(free_port(), recipe, watched), nprocs=2)
-    alone, seen = tmp_path / "alone", tmp_path / "watched"
+def test_the_first_process_validates_and_training_goes_on_unmoved(two):
+    alone, seen = two / "unwatched", two / "watched"
     assert (alone / "model.safetensors").read_bytes() == (seen / "model.safetensors").read_bytes()
     assert log_of(alone) == [line for line in log_of(seen) if "loss" in line]
     values = [line["eval_nDCG@10"] for line in log_of(seen) if "eval_nDCG@10" in line]
