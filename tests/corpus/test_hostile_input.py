@@ -377,7 +377,7 @@ def test_a_line_of_a_gigabyte(tmp_path, reader, compress):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress, zstandard])
+@pytest.mark.parametrize("compress", [bz2.compress, zstandard])
 def test_a_dump_with_a_page_of_a_gigabyte(tmp_path, compress):
     dump = dump_xml({"A": "[[B]]", "Bomb": "CUT", "C": "[[A]]"}).encode()
     path = inflating(tmp_path / "x", compress, *dump.split(b"CUT"))
@@ -471,11 +471,11 @@ def test_a_sentence_of_ten_megabytes_and_many_links(tmp_path):
     fields["sentence"] = "apple " * 1_700_000
     fields["tokenized_sentence"] = fields["sentence"].split()
     (anchors,) = fields["anchors"]
-    fields["anchors"] = [[{**anchors[0], "pos": [17 * n, 0]} for n in range(MANY)]]
+    fields["anchors"] = [[{**anchors[0], "pos": [85 * n, 0]} for n in range(MANY // 5)]]
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps(fields) + "\n")
     counts, peak = read_elsewhere("harp-anchors", path)
-    assert counts["pages"] == MANY + 1 and peak < 3 * MOST_MEMORY
+    assert counts["pages"] == MANY // 5 + 1 and peak < 3 * MOST_MEMORY
 
 
 @pytest.mark.integration
