@@ -29,7 +29,7 @@ def anchor_source(hand_build):
 def draw(anchor_source, hand_build):
     names = {page: name for name, page in hand_build.pages.items()}
 
-    def draw(number=0, place=0, count=1500, source=anchor_source, **options):
+    def draw(number=0, place=0, count=900, source=anchor_source, **options):
         example = hand_build.anchors[number, place]
         groups = draws(source, "anchor", example, count, **options)
         return [g and (g, [names[pair.document_origin.page] for pair in g.members]) for g in groups]

@@ -14,7 +14,7 @@ SENTENCES = [sentence("Zeta", number).lower().rstrip(".").split() for number in 
 @pytest.fixture
 def draw(orchard):
     examples = orchard.examples("crop")
-    return lambda *name, count=2000, **more: draws(
+    return lambda *name, count=1500, **more: draws(
         orchard.source, "crop", examples[name], count, **more
     )
 
@@ -63,7 +63,7 @@ def test_half_of_the_hard_negatives_are_drawn_at_random(draw, orchard):
     """A search finds three pages for Alpha that it has no links with."""
     titles = {id: title for title, id in orchard.pages.items()}
     options = {"negatives": "bm25", "negatives_per_group": 3}
-    found = [group for group in draw("Alpha", "One", count=300, **options) if group]
+    found = [group for group in draw("Alpha", "One", count=200, **options) if group]
     pages = [[titles[pair.document_origin.page] for pair in g.negatives] for g in found]
     assert all(len(set(drawn)) == 3 for drawn in pages)
     searched = {"Epsilon", "Twin", "Kappa"}
@@ -73,7 +73,7 @@ def test_half_of_the_hard_negatives_are_drawn_at_random(draw, orchard):
 
 def test_negatives_are_pages_without_a_link_to_or_from_it(draw, orchard):
     titles = {id: title for title, id in orchard.pages.items()}
-    found = [group for group in draw("Alpha", "One", count=300, negatives_per_group=3) if group]
+    found = [group for group in draw("Alpha", "One", count=150, negatives_per_group=3) if group]
     drawn = Counter()
     for group in found:
         assert titles[group.positive.document_origin.page] == "Alpha"

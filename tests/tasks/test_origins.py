@@ -96,7 +96,7 @@ def test_mirrored_words_of_each_kind(source, hand_build):
     """Words that the lead holds become words of the lead; others, words of another sentence."""
     example, page = hand_build.anchors[0, 0], hand_build.pages["APPLE"]
     lead = words(hand_build.lead("APPLE").lower())
-    for group in filter(None, draws(source, "rqp", example, 200, rqp_negative_words="mirrored")):
+    for group in filter(None, draws(source, "rqp", example, 100, rqp_negative_words="mirrored")):
         negative = group.negatives[0]
         pairs = zip(words(group.positive.query.lower()), negative.query_origin.sampled, strict=True)
         for replaced, drawn in pairs:

@@ -135,7 +135,7 @@ def test_a_task_that_gives_nothing_at_all(tied_build):
     ],
 )
 def test_mixing(data, tasks, mixing, shares):
-    mixed = data(tasks, draw={"mixing": mixing}, groups_per_epoch=1000)
+    mixed = data(tasks, draw={"mixing": mixing}, groups_per_epoch=600)
     assert mixed.shares == pytest.approx(shares)
     counts = Counter(group.task for group in epoch_of(mixed, 0))
     if len(shares) > 1:

@@ -81,7 +81,7 @@ def stop_list(tmp_path_factory):
 def draw(orchard, stop_list):
     examples = orchard.examples("prop")
 
-    def found(title, count=1500, **options):
+    def found(title, count=1000, **options):
         options = {"stop_words": stop_list, **options}
         return draws(orchard.source, "prop", examples[title,], count, **options)
 

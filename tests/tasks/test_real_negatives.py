@@ -107,7 +107,7 @@ def test_negatives(source, wiki, links, pages_of_texts, task, negatives):
     """Nor, of PHP's one-way links, any but below a mutual one."""
     counts = Counter()
     for example in source.examples[task].ids.tolist()[:150]:
-        for group in draws(source, task, example, 4, negatives=negatives):
+        for group in draws(source, task, example, 2, negatives=negatives):
             counts[group is not None] += 1
             if group is None:
                 continue

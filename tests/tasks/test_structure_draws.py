@@ -61,7 +61,7 @@ class TestSRR:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("srr")
-        return lambda *name, count=900, **more: draws(
+        return lambda *name, count=500, **more: draws(
             orchard.source, "srr", examples[name], count, **more
         )
 
@@ -98,7 +98,7 @@ class TestSRR:
             assert len(group.negatives) == len(documents_of(group.negatives)) == negatives
 
     def test_path_of_titles(self, draw):
-        found = draw("Alpha", "One", count=300)
+        found = draw("Alpha", "One", count=200)
         pairs = Counter((g.positive, *g.negatives) for g in found)
         first, second = "Alpha One OneA", "Alpha One OneB"
         chances = {
@@ -115,7 +115,7 @@ class TestRWI:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("rwi")
-        return lambda *name, count=900, **more: draws(
+        return lambda *name, count=600, **more: draws(
             orchard.source, "rwi", examples[name], count, **more
         )
 
@@ -172,7 +172,7 @@ class TestRWI:
 
     def test_nothing_where_all_is_its_own_path(self, draw):
         """Deep / First with any: its own title is one of three, and never given."""
-        found = draw("Deep", "First", count=200, rwi_negatives="any", negatives_per_group=1)
+        found = draw("Deep", "First", count=120, rwi_negatives="any", negatives_per_group=1)
         assert agrees(
             Counter(g and g.negatives[0].query for g in found),
             {None: 1 / 3, "Deep Second": 1 / 3, "Deep Third": 1 / 3},
@@ -195,7 +195,7 @@ class TestATI:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("ati")
-        return lambda name, count=900, **more: draws(
+        return lambda name, count=600, **more: draws(
             orchard.source, "ati", examples[name,], count, **more
         )
 
@@ -245,7 +245,7 @@ class TestLTM:
     @pytest.fixture
     def draw(self, orchard):
         (example,) = orchard.examples("ltm").values()
-        return lambda count=1000, **more: draws(orchard.source, "ltm", example, count, **more)
+        return lambda count=600, **more: draws(orchard.source, "ltm", example, count, **more)
 
     def test_examples(self, orchard):
         assert set(orchard.examples("ltm")) == {("Alpha",)}
@@ -295,7 +295,7 @@ class TestICT:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("ict")
-        return lambda *name, count=1000, **more: draws(
+        return lambda *name, count=600, **more: draws(
             orchard.source, "ict", examples[name], count, **more
         )
 
@@ -329,7 +329,7 @@ class TestICT:
 
     def test_never_a_passage_of_the_same_page(self, draw, orchard):
         """Twin has two with one text; of the other fifteen passages Alpha has eight."""
-        found = draw("Twin", "Left", count=600)
+        found = draw("Twin", "Left", count=400)
         titles = {page: title for title, page in orchard.pages.items()}
         pages = Counter(titles[g.negatives[0].document_origin.page] for g in found)
         shares = {"Alpha": 8, "Beta": 2, "Gamma": 1, "Epsilon": 1, "Zeta": 1}
@@ -345,7 +345,7 @@ class TestBFS:
     def test_sentence_and_passages(self, orchard, negatives):
         """Alpha has links with Beta and Gamma; Kappa, which a search finds, has no passage."""
         example = orchard.examples("bfs")["Alpha",]
-        found = draws(orchard.source, "bfs", example, 1000, negatives=negatives)
+        found = draws(orchard.source, "bfs", example, 700, negatives=negatives)
         others = spread([prose("EpsilonOne")], [prose("Same")] * 2)
         assert all(pair.query == g.positive.query for g in found for pair in g.negatives)
         counts = Counter((g.positive.query, *(pair.document for pair in g.members)) for g in found)
@@ -395,7 +395,7 @@ class TestWLP:
 
     def test_sentence_linking_page_and_another(self, orchard):
         """Alpha links to Beta, and so does Epsilon; a page first, then one of its passages."""
-        found = draws(orchard.source, "wlp", orchard.examples("wlp")["Beta",], 1000)
+        found = draws(orchard.source, "wlp", orchard.examples("wlp")["Beta",], 600)
         counts = Counter((query, positive) for query, positive, _ in texts_of(found))
         linking = passages_of(Alpha=1, Epsilon=1)
         assert agrees(counts, independent(self.SENTENCES, linking))
@@ -412,7 +412,7 @@ class TestWLP:
     )
     def test_other_negatives(self, orchard, negatives, shares):
         example = orchard.examples("wlp")["Beta",]
-        found = draws(orchard.source, "wlp", example, 600, negatives=negatives)
+        found = draws(orchard.source, "wlp", example, 400, negatives=negatives)
         counts = Counter(negative for _, _, negative in texts_of(found))
         assert agrees(counts, passages_of(**shares))
 
@@ -436,7 +436,7 @@ class TestHLP:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("hlp")
-        return lambda name, count=900, **more: list(
+        return lambda name, count=600, **more: list(
             texts_of(draws(orchard.source, "hlp", examples[name,], count, **more))
         )
 
@@ -462,7 +462,7 @@ class TestHLP:
         assert agrees(counts, independent(passages_of(Beta=1), passages_of(Twin=1)))
 
     def test_other_negatives(self, draw):
-        found = draw("Gamma", negatives="bm25", count=800)
+        found = draw("Gamma", negatives="bm25", count=500)
         counts = Counter(negative for _, _, negative in found)
         assert agrees(counts, passages_of(Epsilon=1, Twin=1, Kappa=1))
         assert agrees(Counter(p for _, p, _ in found), passages_of(Beta=1, Delta=1))
@@ -478,7 +478,7 @@ class TestPHP:
     @pytest.fixture
     def draw(self, orchard):
         examples = orchard.examples("php")
-        return lambda name, count=1200, **more: list(
+        return lambda name, count=700, **more: list(
             texts_of(draws(orchard.source, "php", examples[name,], count, **more))
         )
 

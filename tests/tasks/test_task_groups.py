@@ -97,15 +97,15 @@ def in_another_process(data, queue):
 
 @pytest.mark.integration
 def test_the_same_groups_in_any_process_and_order(data):
-    mixed = data(GROUPS, groups_per_epoch=80)
-    backwards = [data(GROUPS, groups_per_epoch=80).group(2, n) for n in range(79, -1, -1)]
+    mixed = data(GROUPS, groups_per_epoch=40)
+    backwards = [data(GROUPS, groups_per_epoch=40).group(2, n) for n in range(39, -1, -1)]
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     child = context.Process(target=in_another_process, args=(mixed, queue))
     child.start()
     groups = queue.get(timeout=120)
     child.join()
-    assert groups == [mixed.group(2, index) for index in range(80)] == backwards[::-1]
+    assert groups == [mixed.group(2, index) for index in range(40)] == backwards[::-1]
     assert {group.task for group in groups} == set(GROUPS)
     for group in groups:
         assert group.positive not in group.negatives
@@ -113,11 +113,11 @@ def test_the_same_groups_in_any_process_and_order(data):
 
 
 def test_proportional_counts_groups(data):
-    mixed = data(GROUPS, draw=DrawOptions(mixing="proportional"), groups_per_epoch=1500)
+    mixed = data(GROUPS, draw=DrawOptions(mixing="proportional"), groups_per_epoch=900)
     total = sum(GROUPS.values())
     expected = {task: count / total for task, count in GROUPS.items()}
     assert mixed.shares == pytest.approx(expected)
-    counts = Counter(mixed.group(0, index).task for index in range(1500))
+    counts = Counter(mixed.group(0, index).task for index in range(900))
     assert agrees(counts, expected)
 
 
