@@ -39,19 +39,19 @@ SEARCHES = [
 Encode = Callable[[Sequence[str]], object]
 
 
-def ours(model: str, dtype: str) -> Encode:
+def ours(model: str, dtype: str, device: str = "cpu") -> Encode:
     """The encoder of `harp index`."""
     from harp_plugin.ranking.dense.encoder import Encoder
 
-    return Encoder(model, device="cpu", dtype=dtype).documents
+    return Encoder(model, device=device, dtype=dtype).documents
 
 
-def sentence_transformers(model: str, dtype: str) -> Encode:
+def sentence_transformers(model: str, dtype: str, device: str = "cpu") -> Encode:
     """``encode``: sorted by length, batches of 32, padded."""
     from sentence_transformers import SentenceTransformer
 
     options = {"dtype": getattr(torch, dtype)}
-    encoder = SentenceTransformer(resolve_model(model), device="cpu", model_kwargs=options)
+    encoder = SentenceTransformer(resolve_model(model), device=device, model_kwargs=options)
     return lambda texts: encoder.encode(list(texts), show_progress_bar=False)
 
 

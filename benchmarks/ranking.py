@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-WARM = 16
 MAX_LENGTH = 512
 
 Score = Callable[[Sequence[str], Sequence[str]], np.ndarray]
@@ -44,11 +44,11 @@ def ours(model: str, dtype: str, device: str) -> Score:
     return Scorer(model, dtype=dtype, device=device, max_length=MAX_LENGTH).score
 
 
-def sentence_transformers(model: str, dtype: str, device: str) -> Score:
+def sentence_transformers(model: str, dtype: str, device: str, **options: Any) -> Score:
     """``CrossEncoder.predict``: sorted by characters, batches of 32."""
     from sentence_transformers import CrossEncoder
 
-    options = {"dtype": getattr(torch, dtype)}
+    options["dtype"] = getattr(torch, dtype)
     encoder = CrossEncoder(model, max_length=MAX_LENGTH, device=device, model_kwargs=options)
     identity = torch.nn.Identity()
     return lambda queries, documents: encoder.predict(
@@ -116,6 +116,10 @@ def rerankers(model: str, dtype: str, device: str) -> Score:
 TOOLKITS: dict[str, tuple[str, Callable[[str, str, str], Score]]] = {
     "harp_plugin": ("harp_plugin", ours),
     "sentence-transformers": ("sentence_transformers", sentence_transformers),
+    "sentence-transformers, FlashAttention-2": (
+        "flash_attn",
+        partial(sentence_transformers, attn_implementation="flash_attention_2"),
+    ),
     "PyTerrier plugin": ("transformers", pyterrier_plugin),
     "FlagEmbedding": ("FlagEmbedding", flag_embedding),
     "rerankers": ("rerankers", rerankers),
@@ -195,7 +199,7 @@ def _timed(options: argparse.Namespace) -> dict[str, Any]:
     queries, documents = rows["query"], rows["text"]
     _, make = TOOLKITS[options.only]
     score = make(options.model, options.dtypes[0], options.device)
-    score(queries[:WARM], documents[:WARM])
+    score(queries[: options.warm], documents[: options.warm])
     started, computed = time.perf_counter(), time.process_time()
     scores = score(queries, documents)
     seconds, computed = time.perf_counter() - started, time.process_time() - computed
@@ -288,6 +292,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=2, help="the best of them counts")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--warm", type=int, default=16, help="pairs that are not timed")
     parser.add_argument("--stream", type=int, help="stream so many made-up pairs instead")
     parser.add_argument("--only", choices=list(TOOLKITS), help=argparse.SUPPRESS)
     parser.add_argument("--rows", help=argparse.SUPPRESS)

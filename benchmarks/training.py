@@ -7,9 +7,10 @@
 
 DIR is a finished build. Both train the same model on the same pair groups with the same hinge loss,
 batch, learning rate and length, each in a process of its own, one after the other, some rounds.
-Timed are the steps after the first ones. *padded* is our trainer without packing. With `--mlm` ours
-also learns to predict masked tokens, and sentence-transformers, which cannot, is left out. On a CPU
-all is fp32, on CUDA bf16. The table is Markdown.
+Timed are the steps after the first ones; tokens are real ones, without padding. *padded* is our
+trainer without packing. With `--mlm` ours also learns to predict masked tokens, and
+sentence-transformers, which cannot, is left out. On a CPU all is fp32, on CUDA bf16. The table is
+Markdown. `gpu.py` runs this file on a GPU, and profiles some steps too.
 
 With `--dense`, both train a bi-encoder on anchor texts with one negative of BM25 each and those of
 the batch: our `contrastive`, and sentence-transformers' MultipleNegativesRankingLoss.
@@ -23,15 +24,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from step_clock import StepClock
 
 from harp_plugin.models.loading import resolve_model
 from harp_plugin.models.packing.products import multiplies_bfloat16
@@ -77,18 +77,13 @@ def _print_curves(losses: dict[str, dict[str, float]]) -> None:
 
 def _print(results: dict[str, list[dict[str, Any]]]) -> None:
     last = list(results)[-1]
-    print(f"| library | pairs/s | compared with {last} | peak, GB |")
-    print("|---|---|---|---|")
+    print(f"| library | pairs/s | compared with {last} | tokens/s | peak, GB |")
+    print("|---|---|---|---|---|")
     base = _mean(results[last], "rate")
     for name, runs in results.items():
         rate, memory = _mean(runs, "rate"), max(run["memory"] for run in runs)
-        print(f"| {name} | {rate:.2f} | {rate / base:.2f} | {memory:.2f} |")
-
-
-def _now(device: str) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
+        tokens = f"{_mean(runs, 'tokens'):,.0f}"
+        print(f"| {name} | {rate:.2f} | {rate / base:.2f} | {tokens} | {memory:.2f} |")
 
 
 def _mean(runs: list[dict[str, Any]], key: str) -> float:
@@ -96,7 +91,7 @@ def _mean(runs: list[dict[str, Any]], key: str) -> float:
 
 
 def _groups(options: argparse.Namespace) -> PreTrainingData:
-    size = options.batch * options.steps
+    size = options.batch * (options.steps + options.profiled)
     tasks = dict.fromkeys(options.tasks, 1.0)
     draw = DrawOptions(**_drawing(options))
     return PreTrainingData(options.directory, tasks, groups_per_epoch=size, draw=draw)
@@ -107,48 +102,6 @@ def _drawing(options: argparse.Namespace) -> dict[str, Any]:
     if not options.dense:
         return {}
     return {"negatives": "bm25", "negatives_per_group": 1, "document_fields": ["title", "text"]}
-
-
-class _Clock:
-    """Times the steps after the first ones.
-
-    Args:
-        options: of the benchmark.
-    """
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.steps = 0
-        self.result: dict[str, Any] = {}
-
-    def tick(self) -> None:
-        """Note the end of a step."""
-        self.steps += 1
-        if self.steps == self.options.warm:
-            self.started = _now(self.options.device)
-        elif self.steps == self.options.steps:
-            self._stop(_now(self.options.device) - self.started)
-
-    def _stop(self, seconds: float) -> None:
-        pairs = 2 * self.options.batch * (self.steps - self.options.warm)
-        self.result = {"rate": pairs / seconds, "memory": _peak_memory(self.options.device)}
-
-
-def _peak_memory(device: str) -> float:
-    """In GB: of the GPU, else resident."""
-    if device == "cuda":
-        return torch.cuda.max_memory_allocated() / 1e9
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-
-
-def _callback(clock: _Clock):
-    from transformers import TrainerCallback
-
-    class Ticks(TrainerCallback):
-        def on_step_end(self, *_: object, **__: object) -> None:
-            clock.tick()
-
-    return Ticks()
 
 
 def _ours(options: argparse.Namespace) -> dict[str, Any]:
@@ -172,8 +125,9 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
         model = HarpModelArguments(model=options.model, model_kind=kind)
         trainer = build_trainer(_groups(options), model, data, training)
         trainer.model.is_packed = options.only != "padded"
-        clock = _Clock(options)
-        trainer.add_callback(_callback(clock))
+        clock = StepClock(options)
+        trainer.add_callback(clock)
+        clock.watch(trainer.model)
         trainer.train()
         log = trainer.state.log_history
         losses = {entry["step"]: entry["loss"] for entry in log if "loss" in entry}
@@ -204,14 +158,15 @@ def _sentence_transformers_dense(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         model = SentenceTransformer(str(resolve_model(options.model)), device=options.device)
         model.max_seq_length = options.max_length
-        clock = _Clock(options)
+        clock = StepClock(options)
         trainer = SentenceTransformerTrainer(
             model=model,
             args=SentenceTransformerTrainingArguments(**_training(folder, options)),
             train_dataset=Dataset.from_list(rows),
             loss=MultipleNegativesRankingLoss(model),
-            callbacks=[_callback(clock)],
+            callbacks=[clock],
         )
+        clock.watch(model)
         trainer.train()
         return clock.result
 
@@ -223,6 +178,7 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, Any]:
         CrossEncoderTrainer,
         CrossEncoderTrainingArguments,
     )
+    from sentence_transformers.util import batch_to_device
 
     groups = _groups(options)
     rows = []
@@ -239,7 +195,8 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, Any]:
         def forward(self, inputs: list[list[str]], labels: object) -> torch.Tensor:
             queries, documents, others, worse = inputs
             pairs = [*zip(queries, documents, strict=True), *zip(others, worse, strict=True)]
-            scores = self.model(self.model.preprocess(pairs))["scores"].squeeze(1)
+            features = batch_to_device(self.model.preprocess(pairs), self.model.device)
+            scores = self.model(features)["scores"].squeeze(1)
             positive, negative = scores.chunk(2)
             return torch.relu(1 - positive + negative).mean()
 
@@ -248,14 +205,15 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, Any]:
         model = CrossEncoder(
             name, num_labels=1, max_length=options.max_length, device=options.device
         )
-        clock = _Clock(options)
+        clock = StepClock(options)
         trainer = CrossEncoderTrainer(
             model=model,
             args=CrossEncoderTrainingArguments(**_training(folder, options)),
             train_dataset=Dataset.from_list(rows),
             loss=Hinge(model),
-            callbacks=[_callback(clock)],
+            callbacks=[clock],
         )
+        clock.watch(model)
         trainer.train()
         return clock.result
 
@@ -264,7 +222,7 @@ def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:
     return {
         "output_dir": folder,
         "per_device_train_batch_size": options.batch,
-        "max_steps": options.steps,
+        "max_steps": options.steps + options.profiled,
         "learning_rate": options.learning_rate,
         "logging_strategy": "steps" if options.precisions else "no",
         "logging_steps": options.logging_steps,
@@ -288,6 +246,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--max-length", type=int, default=512)
     parser.add_argument("--warm", type=int, default=3, help="steps before the clock starts")
+    parser.add_argument("--profiled", type=int, default=0, help="steps after the timed ones")
     parser.add_argument("--dense", action="store_true", help="train a bi-encoder")
     parser.add_argument("--mlm", action="store_true", help="predict masked tokens too")
     parser.add_argument("--precisions", action="store_true", help="compare bf16 with fp32")
