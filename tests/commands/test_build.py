@@ -5,21 +5,23 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
-from builds import PAGES, QUERIES, run, same
+from builds import PAGES, QUERIES, run, same, tree
 from dumps import write_dump
-from kill_moments import kill_at_random
+from kill_moments import build as start_build
+from kill_moments import stage_under_way
 
 from harp_plugin.commands.build import STAGES, BuildOptions, build, summary
 from harp_plugin.errors import HarpError
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.work.lock import LOCK
 from harp_plugin.work.manifest import read_manifest
+from harp_plugin.work.processes import importing_once
 
 pytestmark = pytest.mark.integration
 
@@ -136,33 +138,30 @@ def test_two_workers_give_the_same_bytes(core, tmp_path, tiny_bert):
     same(expected, tmp_path)
 
 
-SCRIPT = """
-import sys
-from builds import QUERIES, run
-if __name__ == "__main__":
-    options = {"workers": int(sys.argv[4]), "stages": [sys.argv[5]]}
-    run(*sys.argv[1:4], **options, query_examples=str(QUERIES))
-"""
+def start_stage(source, output: Path, model, workers: int, stage: str) -> None:
+    os.setsid()
+    run(source, output, model, workers, stages=[stage], query_examples=str(QUERIES))
 
 
-def kill_after(
-    sign: str, delay: float, source, output: Path, model, workers: int, stage: str
-) -> None:
+@pytest.fixture(scope="module")
+def processes():
+    """What starts processes that have imported what all stages import."""
+    return importing_once("harp_plugin.commands.build", *map(module_of, STAGES.values()))
+
+
+def module_of(stage: str) -> str:
+    return f"harp_plugin.{stage.partition(':')[0]}"
+
+
+def kill_after(sign: str, delay: float, child: BaseProcess, output: Path) -> None:
     """Start a stage in a process group of its own; SIGKILL it once a file shows, and a moment."""
-    script = output.with_suffix(".py")
-    script.write_text(SCRIPT)
-    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
-    child = subprocess.Popen(
-        [sys.executable, script, source, output, model, str(workers), stage],
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-    )
-    while child.poll() is None and not any(output.glob(sign)):
+    child.start()
+    while child.is_alive() and not any(output.glob(sign)):
         time.sleep(0.002)
     time.sleep(delay)
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+    child.join()
 
 
 SIGNS = {
@@ -183,7 +182,7 @@ SIGNS = {
 @pytest.mark.parametrize(
     ("stage", "workers"), [(stage, 1 + number % 2) for number, stage in enumerate(STAGES)]
 )
-def test_kill(core, tmp_path, tiny_bert, stage, workers):
+def test_kill(core, processes, tmp_path, tiny_bert, stage, workers):
     """Killed at a random moment within a stage, then run to the end: the same bytes."""
     source, expected = core
     output = tmp_path / "out"
@@ -195,7 +194,8 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
     started = f"{stage}/started.json"
     for found, most in [(sign, longest), (started, longest), (started, 0)]:
         delay = moments.uniform(0, most)
-        kill_after(found, delay, source, output, tiny_bert, workers, stage)
+        asked = (source, output, tiny_bert, workers, stage)
+        kill_after(found, delay, processes.Process(target=start_stage, args=asked), output)
         if not (output / stage / "manifest.json").exists():
             break
         shutil.rmtree(output / stage)  # it was over before the kill
@@ -209,10 +209,25 @@ def test_kill(core, tmp_path, tiny_bert, stage, workers):
 
 @pytest.mark.slow
 def test_kill_whole_builds(core, tmp_path, tiny_bert):
-    """At a random moment over all stages; `kill_moments.py` does it fifty times."""
-    source, _ = core
-    hit = kill_at_random(source, tmp_path, str(tiny_bert), kills=1)
-    assert hit.total() == 1
+    """At a random moment over all stages; `kill_moments.py` does it fifty times.
+
+    What two workers began, one ends.
+    """
+    source, expected = core
+    output = tmp_path / "out"
+    child = start_build(source, output, str(tiny_bert), 2)
+    while child.poll() is None and not any(output.glob("corpus/started.json")):
+        time.sleep(0.01)
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(random.SystemRandom().uniform(0, 10))
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL, "it was over before the kill"
+    killed_in = stage_under_way(output)
+    manifests = run(source, output, tiny_bert, negatives=["bm25"])
+    assert "bm25_negatives" in manifests
+    for stage in manifests:
+        assert tree(output / stage) == tree(expected / stage), f"{stage}, killed in {killed_in}"
 
 
 def test_a_device_that_is_not_there_is_told_before_reading(tmp_path):
