@@ -95,8 +95,8 @@ def test_import_is_light():
     ("given", "spins"),
     [
         ({}, "1000"),
-        ({"GOMP_SPINCOUNT": "5"}, "5"),
-        ({"OMP_WAIT_POLICY": "active"}, "30000000000"),
+        pytest.param({"GOMP_SPINCOUNT": "5"}, "5", marks=pytest.mark.slow),
+        pytest.param({"OMP_WAIT_POLICY": "active"}, "30000000000", marks=pytest.mark.slow),
     ],
 )
 def test_threads_that_wait_sleep_early_unless_the_environment_says_otherwise(given, spins):

@@ -116,7 +116,7 @@ def test_other_settings_replace_nothing_unless_asked(
 
 def test_a_change_in_the_middle_of_a_large_source_is_seen(tmp_path, tiny_bert):
     """Neither its size, nor its ends, nor its time tell of it."""
-    filler = {f"Filler {n}": "x " * 4000 for n in range(700)}
+    filler = {f"Filler {n}": f"x <!--{'x' * 8000}-->" for n in range(700)}
     source = write_dump(tmp_path / "d.xml", {**PAGES, **filler})
     run(source, tmp_path / "out", tiny_bert, stages=["corpus"], pages_per_shard=400)
     time_before = source.stat()

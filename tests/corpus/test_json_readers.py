@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harp_plugin.corpus.pages import Page
@@ -120,7 +120,6 @@ def test_the_record_itself_is_read(reader, record, tmp_path):
 
 
 @pytest.mark.integration
-@settings(max_examples=500)
 @given(st.sampled_from(CASES), st.data())
 def test_values_of_any_kind(case, data):
     reader, record = case
@@ -134,7 +133,6 @@ def test_values_of_any_kind(case, data):
     check(reader, json.dumps(record).encode())
 
 
-@settings(max_examples=500)
 @given(st.sampled_from(CASES), st.data())
 def test_bytes_of_any_kind(case, data):
     reader, record = case

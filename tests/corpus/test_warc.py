@@ -66,7 +66,7 @@ def test_redirects_and_canonical_addresses():
         (response(b"<html>"), "page without text"),
         (response(b"<p>" + b"x" * (9 << 20)), "page over 8 MiB"),
         (response(zlib.compress(bytes(9 << 20)), Content_Encoding="deflate"), "page over 8 MiB"),
-        (response(gzip.compress(bytes(1 << 28)), Content_Encoding="gzip"), "page over 8 MiB"),
+        (response(gzip.compress(bytes(1 << 25)), Content_Encoding="gzip"), "page over 8 MiB"),
         (response(b"\x1f\x8bjunk", Content_Encoding="gzip"), "page that cannot be decompressed"),
         (record(b"garbage"), "response that is not HTTP"),
         (record(b"1.2.3.4", url="dns:a.b", media="text/dns"), "response that is not HTTP"),
@@ -152,14 +152,13 @@ def test_real_crawl(shared_data, crawl):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
-def test_truncated_crawl(crawl, kept):
+def test_truncated_crawl(crawl):
     with pytest.raises(HarpError, match=r"^x\.warc\.gz, byte \d+: the record is truncated"):
-        read_bytes(crawl[: int(len(crawl) * kept)], "x.warc.gz")
+        read_bytes(crawl[: len(crawl) // 10], "x.warc.gz")
 
 
 def test_damaged_crawl(crawl):
-    middle = len(crawl) // 2
+    middle = len(crawl) // 5
     damaged = crawl[:middle] + bytes(byte ^ 0xFF for byte in crawl[middle : middle + 9])
     with pytest.raises(HarpError, match=r"^x\.warc\.gz, byte \d+: (this|the) record"):
         read_bytes(damaged + crawl[middle + 9 :], "x.warc.gz")

@@ -156,6 +156,7 @@ def test_a_failed_step_is_one_line(numbers, expression, message):
     assert not stage.shard_done("table")
 
 
+@pytest.mark.slow
 def test_steps_after_the_folder_of_a_training_is_gone(numbers):
     """In a process of its own, whose first child starts within that folder."""
     stage, sources = numbers
@@ -216,6 +217,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line(numbers, tmp_path):
     """A limit on the size of files stands for the disk: writing fails in the same place."""
     _, sources = numbers
@@ -248,6 +250,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_no_orphan_is_left(tmp_path):
     """The child ends when its parent is killed."""
     script, child = tmp_path / "orphan.py", tmp_path / "child"

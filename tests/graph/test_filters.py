@@ -1,6 +1,7 @@
 """The graph's filters, worked by hand on a small wiki, and counted on real ones."""
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,11 +31,13 @@ def small(tmp_path_factory):
     return folder
 
 
+@cache
 def tables(corpus: Path) -> dict[str, pa.Table]:
     names = ("pages", "sentences", "links", "redirects")
     return {name: read_table(corpus / "corpus" / name) for name in names}
 
 
+@cache
 def graph(corpus: Path, **options) -> tuple[Graph, dict[int, str]]:
     """The graph, and its pages' keys."""
     found = as_graph(compute(tables(corpus), min_words=0, **options))

@@ -39,6 +39,9 @@ LEFT_OPEN = {
 """Red accuracies of default data: an anchor often repeats its page's title, which begins the lead,
 and a page of the encyclopedia shares few words with those that it links to."""
 
+FEW = {"table_groups": 200, "model_checks": False}
+"""Enough for the checks of words and lengths."""
+
 
 def audited(directory, tmp_path, draw: DrawOptions | None = None, **options):
     """The report, and its audits by task."""
@@ -114,7 +117,7 @@ def unequal(encyclopedia_build, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found_in_planted(planted, tmp_path_factory):
-    return audited(planted, tmp_path_factory.mktemp("planted"), table_groups=200)
+    return audited(planted, tmp_path_factory.mktemp("planted"), **FEW)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +127,7 @@ def small(build, tmp_path_factory):
 
 
 def test_queries_of_unequal_length_are_found(unequal, encyclopedia_build, tmp_path):
-    paper = audited(encyclopedia_build, tmp_path, DrawOptions(preset="paper"), table_groups=200)
+    paper = audited(encyclopedia_build, tmp_path, DrawOptions(preset="paper"), **FEW)
     for _, audits in (unequal, paper):
         found = result_of(audits["rqp"], "longer_query")
         assert found.level is Level.RED and found.measurement.value > 0.65
@@ -133,7 +136,7 @@ def test_queries_of_unequal_length_are_found(unequal, encyclopedia_build, tmp_pa
 
 def test_queries_from_the_document_itself_are_found(encyclopedia_build, tmp_path):
     _, audits = audited(
-        encyclopedia_build, tmp_path, DrawOptions(rqp_negative_words="page"), table_groups=200
+        encyclopedia_build, tmp_path, DrawOptions(rqp_negative_words="page"), **FEW
     )
     found = result_of(audits["rqp"], "more_shared_words")
     assert found.level is Level.RED and found.is_reversed

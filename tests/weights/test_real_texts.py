@@ -31,8 +31,8 @@ def texts(corpus150, tmp_path_factory):
         place = [tables["anchors"].get(anchor, name) for name in ("start", "end")]
         spans.setdefault(tables["anchors"].get(anchor, "sentence"), []).append(tuple(place))
     chance = np.random.default_rng(5)
-    linked = chance.choice(sorted(spans), 80, replace=False).tolist()
-    leads = chance.choice(tables["documents"].ids, 20, replace=False).tolist()
+    linked = chance.choice(sorted(spans), 40, replace=False).tolist()
+    leads = chance.choice(tables["documents"].ids, 10, replace=False).tolist()
     return [(sentences.get(id, "text"), spans[id]) for id in linked] + [
         (pages.get(id, "lead"), []) for id in leads
     ]

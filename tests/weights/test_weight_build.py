@@ -195,6 +195,7 @@ def test_weights_from_a_gpu_are_kept(directory, tiny_bert):
     assert again["settings"]["dtype"] == "float32"
 
 
+@pytest.mark.slow
 def test_no_fast_path_is_said_once_by_all_workers(directory, albert, capfd):
     options = WeightOptions(model=str(albert))
     with pytest.warns(UserWarning, match="no fast path") as caught:

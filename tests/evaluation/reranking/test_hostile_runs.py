@@ -2,13 +2,12 @@
 
 import gzip
 import os
-import subprocess
-import sys
 import time
 
 import pyterrier as pt
 import pytest
 
+from harp_plugin.cli import main
 from harp_plugin.errors import HarpError, one_line
 from harp_plugin.evaluation.options import RerankOptions
 from harp_plugin.evaluation.reranking import rerank
@@ -22,7 +21,7 @@ GOOD = b"{q} Q0 {d} 0 1.5 x\n"
 HOSTILE = {
     "empty": (b"", "is empty"),
     "only empty lines": (b"\n \n\t\r\n" * 20, "is empty"),
-    "one endless line": (b"x" * 50_000_000, "line 1: over"),
+    "one endless line": (b"x" * 10_000_000, "line 1: over"),
     "a long line in the middle": (GOOD + b"y" * 70_000 + b"\n" + GOOD, "line 2: over"),
     "a long docno": (b"{q} Q0 " + b"d" * 60_000 + b" 0 1 x\n", "no document"),
     "a long qid": (b"q" * 60_000 + b" Q0 {d} 0 1 x\n", "is not in dataset"),
@@ -57,8 +56,8 @@ HOSTILE = {
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 50, "line 1"),
 }
 PACKED = {
-    "a bomb of one line": (b"z" * 200_000_000, "line 1: over"),
-    "a bomb of one document": (GOOD * 200_000, "twice for query"),
+    "a bomb of one line": (b"z" * 50_000_000, "line 1: over"),
+    "a bomb of one document": (GOOD * 50_000, "twice for query"),
 }
 
 
@@ -169,17 +168,13 @@ def test_reading_is_linear_in_the_lines_of_a_query(tmp_path, names, refused):
     assert "lists document d0 twice" in refused(run)
 
 
-def test_the_command_prints_one_line(names, tiny_bert, tmp_path):
+def test_the_command_prints_one_line(names, tiny_bert, tmp_path, capsys):
     run = tmp_path / "hostile.run"
     run.write_bytes(named(HOSTILE["escape sequences"][0], names))
     options = ["--dataset", DATASET, "--model", str(tiny_bert), "--quiet"]
-    done = subprocess.run(
-        [sys.executable, "-m", "harp_plugin.cli", "rerank", str(run), *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    lines = done.stderr.splitlines()
-    assert done.returncode == 2 and "Traceback" not in done.stderr and "\x1b" not in done.stderr
-    assert len(lines) <= 3 and lines[-1].startswith("harp: error: ")
+    assert main(["rerank", str(run), *options]) == 2
+    error = capsys.readouterr().err
+    lines = error.splitlines()
+    assert "Traceback" not in error and "\x1b" not in error
+    assert len(lines) == 1 and lines[-1].startswith("harp: error: ")
     assert not (tmp_path / "hostile.reranked.run.gz").exists()
