@@ -98,7 +98,9 @@ FILTERS = {
 }
 
 
-CASES = [*((seed, {}) for seed in range(25)), *((seed, FILTERS) for seed in range(6))]
+SEEDS = [*range(8), 15, 18, 19, 22, 23]
+"""They reach every case."""
+CASES = [*((seed, {}) for seed in SEEDS), *((seed, FILTERS) for seed in range(6))]
 
 
 @pytest.mark.parametrize(("seed", "filters"), CASES)
@@ -132,7 +134,7 @@ def test_random_graphs_reach_every_filter():
 def test_random_graphs_reach_every_case():
     """The brute force itself meets every reason, ambiguity and redirects of several hops."""
     drops, counts, anchors, several, pairs = Counter(), Counter(), 0, 0, 0
-    for seed in range(25):
+    for seed in SEEDS:
         found = link_graph(*random_graph(seed), GraphOptions())
         anchors += len(found.anchors)
         pairs += len(found.see_also)

@@ -135,9 +135,7 @@ def test_queries_of_unequal_length_are_found(unequal, encyclopedia_build, tmp_pa
 
 
 def test_queries_from_the_document_itself_are_found(encyclopedia_build, tmp_path):
-    _, audits = audited(
-        encyclopedia_build, tmp_path, DrawOptions(rqp_negative_words="page"), **FEW
-    )
+    _, audits = audited(encyclopedia_build, tmp_path, DrawOptions(rqp_negative_words="page"), **FEW)
     found = result_of(audits["rqp"], "more_shared_words")
     assert found.level is Level.RED and found.is_reversed
     assert "--rqp-negative-words anchors_on_page" in found.advice
