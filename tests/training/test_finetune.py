@@ -1,6 +1,7 @@
 """`harp finetune`: options, wrong ones, and real runs to a checkpoint that ranks."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -39,10 +40,15 @@ def encyclopedia_run(path, depth=20):
     return write_run(path, lines)
 
 
+@pytest.fixture(scope="module")
+def words_run(tmp_path_factory):
+    return encyclopedia_run(tmp_path_factory.mktemp("runs") / "words.run.gz")
+
+
 @pytest.fixture
-def recipe(tiny_bert, tmp_path):
+def recipe(tiny_bert, words_run, tmp_path):
     """Writes a recipe of four steps on the encyclopedia, changed as asked."""
-    run = encyclopedia_run(tmp_path / "words.run.gz")
+    run = str(shutil.copy(words_run, tmp_path))
 
     def write(**changes):
         options = {

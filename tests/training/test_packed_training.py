@@ -23,9 +23,9 @@ def trained(options, is_packed, **changes):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_packed_and_padded_losses_are_equal(kind, options, tiny_bert, tmp_path):
+def test_packed_and_padded_losses_are_equal(kind, options, wordy_bert, tmp_path):
     """Over eight optimizer steps with joint masked language modeling, fp32, no dropout."""
-    model = str(save_tiny_model(kind, tiny_bert, tmp_path / "base"))
+    model = str(save_tiny_model(kind, wordy_bert, tmp_path / "base"))
     more = {"model": model, "max_steps": 8, "learning_rate": 1e-4, "save_strategy": "no"}
     of_packed, packed = trained(options, True, **more)
     of_padded, padded = trained(options, False, **more)
