@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -210,41 +212,27 @@ class TestOneWriter:
         for size in (10, 7):
             run(source, tmp_path / f"{size}", tiny_bert, stages=["corpus"], pages_per_shard=size)
             expected[size] = read_manifest(tmp_path / f"{size}" / "corpus")["content"]
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["harp_plugin.commands.build", "harp_plugin.corpus.build"])
-        for number in range(20):
-            output = tmp_path / f"out-{number}"
-            builds = {}
-            for size in (10, 7):
-                said = context.SimpleQueue()
-                builds[size] = (
-                    said,
-                    context.Process(
-                        target=build_and_tell, args=(said, source, output, tiny_bert, size)
-                    ),
-                )
-            builds[10][1].start()
-            time.sleep(0.02 * number)
-            builds[7][1].start()
-            told = {size: said.get() for size, (said, _) in builds.items()}
-            for _, child in builds.values():
-                child.join()
-            (winner,) = [size for size, error in told.items() if error is None]
-            (error,) = filter(None, told.values())
-            assert "another process is writing" in error or "made from other settings" in error
-            manifest = read_manifest(output / "corpus")
-            assert manifest["content"] == expected[winner] and manifest["rows"]["pages"] == 60
+        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
+            for number in range(20):
+                output = tmp_path / f"out-{number}"
+                start = partial(processes.submit, error_of_build, source, output, tiny_bert)
+                builds = {10: start(10)}
+                time.sleep(0.02 * number)
+                builds[7] = start(7)
+                told = {size: build.result() for size, build in builds.items()}
+                (winner,) = [size for size, error in told.items() if error is None]
+                (error,) = filter(None, told.values())
+                assert "another process is writing" in error or "made from other settings" in error
+                manifest = read_manifest(output / "corpus")
+                assert manifest["content"] == expected[winner] and manifest["rows"]["pages"] == 60
 
 
-def build_and_tell(said, source, output, model, size) -> None:
+def error_of_build(source, output, model, size) -> str | None:
     try:
         run(source, output, model, stages=["corpus"], pages_per_shard=size)
     except HarpError as error:
-        said.put(str(error))
-    except BaseException as error:
-        said.put(f"a bug: {error!r}")
-    else:
-        said.put(None)
+        return str(error)
+    return None
 
 
 @pytest.mark.slow

@@ -312,22 +312,17 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
 
     source = shared_data / "wiki" / "simplewiki-20100814-999.xml.bz2"
     others = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp"]
-    options = BuildOptions(
-        output_dir=str(tmp_path / "build"), tasks=[*HARP_TASKS, *others], device="cpu", quiet=True
-    )
+    directory = tmp_path / "build"
+    options = BuildOptions(output_dir=str(directory), device="cpu", quiet=True)
     build([source], options, WeightOptions(model=str(tiny_bert)))
-    _, audits = audited(tmp_path / "build", tmp_path)
-    red = {
-        (task, each.name)
-        for task in HARP_TASKS
-        for each in audits[task].results
-        if each.level is Level.RED
-    }
+    _, audits = audited(directory, tmp_path)
+    red = {(a.task, r.name) for a in audits.values() for r in a.results if r.level is Level.RED}
+    assert set(audits) == set(HARP_TASKS)
     assert red <= LEFT_OPEN
+    tasks, rules = ExampleOptions(tasks=[*HARP_TASKS, *others]), OverwriteRules(overwrite=True)
+    build_examples(directory, tasks, rules=rules)
+    _, audits = audited(directory, tmp_path, DrawOptions(preset="paper"), **FEW)
     assert set(audits) == {*HARP_TASKS, *others}
-    _, audits = audited(
-        tmp_path / "build", tmp_path, DrawOptions(preset="paper"), model_checks=False
-    )
     assert levels(audits["rqp"])["longer_query"] is Level.RED
 
 
