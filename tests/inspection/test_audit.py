@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -319,8 +320,8 @@ def test_default_data_of_a_wikipedia_passes(shared_data, tiny_bert, tmp_path):
     red = {(a.task, r.name) for a in audits.values() for r in a.results if r.level is Level.RED}
     assert set(audits) == set(HARP_TASKS)
     assert red <= LEFT_OPEN
-    tasks, rules = ExampleOptions(tasks=[*HARP_TASKS, *others]), OverwriteRules(overwrite=True)
-    build_examples(directory, tasks, rules=rules)
+    options = replace(options, tasks=[*HARP_TASKS, *others], overwrite=True)
+    build([source], options, WeightOptions(model=str(tiny_bert)))
     _, audits = audited(directory, tmp_path, DrawOptions(preset="paper"), **FEW)
     assert set(audits) == {*HARP_TASKS, *others}
     assert levels(audits["rqp"])["longer_query"] is Level.RED
