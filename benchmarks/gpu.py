@@ -8,7 +8,7 @@ the vocabulary of BERT and random weights, so nothing is downloaded. Each row is
 own, made by `training.py` and `ranking.py`, or by the functions of `weights.py` and `dense.py`;
 after one that fails, or for which no time is left, the others go on.
 
-The ceiling is a product of two matrices of 8192 × 8192 in bf16; `random_models.py` says which
+The ceiling is a product of two matrices of 8192 × 8192 in bf16; `model_shapes.py` says which
 operations count, and `step_clock.py` how long the GPU waits.
 """
 
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from random_models import MOST_TOKENS, NO_DROPOUT, Model, random_models
+from model_shapes import MOST_TOKENS, NO_DROPOUT, Model, random_models
 from ranking import TOOLKITS
 
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData

@@ -7,7 +7,7 @@ from benchmark_modules import load
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertForMaskedLM
 
-Model = load("random_models").Model
+Model = load("model_shapes").Model
 covered = load("step_clock").covered
 
 

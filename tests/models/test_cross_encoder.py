@@ -200,7 +200,7 @@ def test_activation_checkpointing_gives_the_same_gradients(tiny_bert):
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         if checkpointing:
-            model.activation_checkpointing_enable()
+            model.gradient_checkpointing_enable()
         out = model(**batch(), masked_positions=torch.tensor([3, 4]))
         (out.scores.sum() + out.mlm_logits.square().mean()).backward()
         return model.scorer.bert.encoder.layer[0].attention.self.query.weight.grad

@@ -123,7 +123,7 @@ def test_gradients(model, checkpointing):
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     if checkpointing:
-        model.activation_checkpointing_enable()
+        model.gradient_checkpointing_enable()
     found = packed(model, ids, types, places)
     (found.logits.square().sum() + found.hidden.square().mean()).backward()
     expected = dict(padded.named_parameters())
