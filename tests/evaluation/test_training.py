@@ -211,7 +211,10 @@ def build(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "loss", "made"),
-    [("taught", "kl", "config.json"), ("encoder", "contrastive", "modules.json")],
+    [
+        pytest.param("taught", "kl", "config.json", marks=pytest.mark.slow),
+        ("encoder", "contrastive", "modules.json"),
+    ],
 )
 def test_the_documented_recipe_trains(name, loss, made, documented, build, tiny_bert, tmp_path):
     write, recipes = documented

@@ -160,6 +160,7 @@ def test_swapped_labels_are_found(found_in_planted):
     assert "not swapped" in found.advice
 
 
+@pytest.mark.slow
 def test_default_data_passes(encyclopedia_build, tmp_path):
     _, audits = audited(encyclopedia_build, tmp_path)
     red = {(a.task, r.name) for a in audits.values() for r in a.results if r.level is Level.RED}

@@ -1,7 +1,6 @@
 """Learnt weights: the measures against ir_measures, the search, and when the first ranks alone."""
 
 import pydoc
-import time
 from itertools import product
 
 import ir_measures
@@ -183,17 +182,6 @@ def test_help_names_and_explains_each_argument():
     text = pydoc.render_doc(HarpFusion.learn, renderer=pydoc.plaintext)
     for name in ("runs", "qrels", "measure", "normalization", "candidates", "seed", "level"):
         assert f"{name}: '" in text and f"\n        {name}: " in text
-
-
-def test_five_hundred_queries_take_seconds():
-    rng = np.random.default_rng(7)
-    pairs = [(f"q{query}", f"d{number}") for query in range(500) for number in range(100)]
-    frame = pd.DataFrame(pairs, columns=["qid", "docno"])
-    relevant = frame["docno"] == "d7"
-    runs = {n: frame.assign(score=rng.normal(size=len(frame)) + 2 * relevant) for n in "abc"}
-    start = time.process_time()
-    HarpFusion.learn(runs, frame[relevant].assign(label=1))
-    assert time.process_time() - start < 20
 
 
 def test_what_cannot_be_learnt_from_is_refused():

@@ -56,7 +56,7 @@ def test_from_any_form_into_any_form(
     assert len(columns) == 6 and columns[1] == "Q0" and columns[5] == "harp"
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_from_standard_input_to_standard_output(run_file, expected, tiny_bert, tmp_path):
     options = ["--dataset", f"irds:{DATASET}", "--model", str(tiny_bert), "--max-length", "40"]
     done = subprocess.run(
