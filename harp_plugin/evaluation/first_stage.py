@@ -19,13 +19,16 @@ import pyterrier as pt
 
 from ..collections.dataset import JudgedDataset
 from ..errors import HarpError
+from ..models.loading import PIPELINE
 from ..ranking.bm25 import Bm25
 from ..ranking.dense import DenseCosine, HarpRetriever
 from ..ranking.fielded import FieldedBm25, FieldedIndex, FieldSettings, Tuning, tune
+from ..ranking.pipeline import HarpPipeline
 from ..ranking.ranking_measures import parse_measure
 from ..work.artifact import Artifact, Provenance
+from ..work.provenance import scoring_versions
 from ..work.records import file_hash
-from .options import COSINE, DENSE, FIELDED_BM25, ExperimentOptions, read_mapping
+from .options import COSINE, DENSE, FIELDED_BM25, SAVED_PIPELINE, ExperimentOptions, read_mapping
 from .runs import COLUMNS, ranked, read_run, stored_run
 
 __all__ = ["TUNING_FILE", "FirstStage", "dense_cosine", "first_stage", "first_stages"]
@@ -127,8 +130,8 @@ def first_stage(
     if _FUNCTION.fullmatch(name):
         return _call(options, collection, name)
     raise HarpError(
-        f"unknown first stage {name!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, {DENSE}FOLDER, a "
-        "run that exists, or module:function"
+        f"unknown first stage {name!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, {DENSE}FOLDER, "
+        f"{SAVED_PIPELINE}FOLDER, a run that exists, or module:function"
     )
 
 
@@ -173,6 +176,12 @@ def _cosine(options: ExperimentOptions, collection: JudgedDataset, model: str) -
 def _dense(options: ExperimentOptions, collection: JudgedDataset, folder: str) -> FirstStage:
     dense = HarpRetriever(folder, num_results=options.depth, device=options.device)
     return FirstStage(options, collection, dense.settings, {}, dense.transform)
+
+
+def _pipeline(options: ExperimentOptions, collection: JudgedDataset, folder: str) -> FirstStage:
+    pipeline = HarpPipeline.load(folder)
+    settings = {"pipeline": file_hash(Path(folder) / PIPELINE)}
+    return FirstStage(options, collection, settings, scoring_versions(), pipeline.transform)
 
 
 def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> FirstStage:
@@ -268,5 +277,11 @@ def _fielded(options: ExperimentOptions, collection: JudgedDataset, _: str) -> F
     return FirstStage(options, collection, settings, versions, fielded.search, fielded)
 
 
-_FIRST_STAGES = {"bm25": _bm25, FIELDED_BM25: _fielded, COSINE: _cosine, DENSE: _dense}
+_FIRST_STAGES = {
+    "bm25": _bm25,
+    FIELDED_BM25: _fielded,
+    COSINE: _cosine,
+    DENSE: _dense,
+    SAVED_PIPELINE: _pipeline,
+}
 """How each first stage is made, by its name or by what its name begins with."""

@@ -39,6 +39,7 @@ __all__ = [
     "FIELDED_BM25",
     "FIRST_STAGE",
     "LEARN",
+    "SAVED_PIPELINE",
     "EvaluationOptions",
     "ExperimentOptions",
     "Fusion",
@@ -54,10 +55,18 @@ FIRST_STAGE = "first stage"
 FIELDED_BM25 = "fielded-bm25"
 DENSE = "dense:"
 """How a first stage begins that searches an index of `harp index`; the folder follows."""
+SAVED_PIPELINE = "pipeline:"
+"""How a first stage begins that `HarpPipeline.save` wrote; the folder follows."""
 LEARN = "learn"
 """The weights of a fusion that are learnt."""
 _RRF = "rrf"
-_FIRST_ROWS = {"bm25": "BM25", FIELDED_BM25: "fielded BM25", COSINE: "cosine", DENSE: "dense"}
+_FIRST_ROWS = {
+    "bm25": "BM25",
+    FIELDED_BM25: "fielded BM25",
+    COSINE: "cosine",
+    DENSE: "dense",
+    SAVED_PIPELINE: "pipeline",
+}
 _WITHOUT_EFFECT = {
     *("output_dir", "index_dir", "quiet", "overwrite", "accept_other_versions"),
     *("keep_checkpoints", "report", "device", "batch_tokens"),
@@ -141,9 +150,9 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     Attributes:
         dataset: ir_datasets id with queries and judgments, such as vaswani.
         first_stage: bm25 (PISA), fielded-bm25 (over fields with weights), cosine:MODEL (of a
-            sentence-transformers encoder), dense:FOLDER (what `harp index` made), the path of a
-            TREC run (.gz too), or module:function that takes these options and returns a PyTerrier
-            transformer.
+            sentence-transformers encoder), dense:FOLDER (what `harp index` made), pipeline:FOLDER
+            (a saved HarpPipeline), the path of a TREC run (.gz too), or module:function that takes
+            these options and returns a PyTerrier transformer.
         depth: How many results of the first stage are reranked and evaluated.
         measures: Measures as ir_measures writes them.
         first_stages: Further first stages by the name of their row, each written as first_stage is.

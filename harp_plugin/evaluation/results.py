@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ __all__ = [
     "text_blocks",
 ]
 
+_COLLECTED = re.compile(r"([a-z]+)-[0-9a-f]{16}")
+"""The id of a query that `harp collect` made, which begins with its kind."""
 _WIDTH = 80
 _SIGNIFICANT = 0.05
 _Row = TypeVar("_Row", bound=Hashable)
@@ -64,10 +67,35 @@ class Results:
     def table(self) -> str:
         """Means as text of at most 80 columns; a star marks p < 0.05 against the baseline."""
         blocks = [self.title, *text_blocks(self.means, self.p_values)]
+        if self.by_kind:
+            measure = next(iter(next(iter(self.means.values()))))
+            blocks += [f"{measure} by kind of query", *text_blocks(self.by_kind, {})]
         if any(starred(p) for by_measure in self.p_values.values() for p in by_measure.values()):
             blocks.append(star_note(self.baseline, self.correction))
         blocks += [fill(note, _WIDTH) for note in self.notes]
         return "\n\n".join(blocks)
+
+    @property
+    def by_kind(self) -> dict[str, dict[str, float]]:
+        """The first measure by the kind of query: row → kind with its number of queries → mean.
+
+        It is empty unless the ids of the queries are those of `harp collect`, of several kinds.
+        """
+        qids: dict[str, list[str]] = {}
+        first = next(iter(self.per_query.values()), {})
+        for qid in next(iter(first.values()), ()):
+            found = _COLLECTED.fullmatch(qid)
+            qids.setdefault(found[1] if found else "", []).append(qid)
+        if "" in qids or len(qids) < 2:
+            return {}
+        return {
+            row: {
+                f"{kind} ({len(chosen)})": fmean(values[qid] for qid in chosen)
+                for kind, chosen in sorted(qids.items())
+            }
+            for row, by_measure in self.per_query.items()
+            for values in [next(iter(by_measure.values()))]
+        }
 
     def __str__(self) -> str:
         return self.table

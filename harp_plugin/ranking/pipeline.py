@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pyterrier as pt
+from pyterrier._ops import FeatureUnion
 
 from ..collections.dataset import Dataset
 from ..errors import HarpError
@@ -26,7 +27,9 @@ from .base import ComparedTransformer
 __all__ = ["PIPELINE_PARTS", "HarpPipeline"]
 
 _FORMAT = 1
-_KIND, _PATH, _DATASET, _STEPS = "$kind", "$path", "$dataset", "$steps"
+_KIND, _PATH, _DATASET = "$kind", "$path", "$dataset"
+_OPERATORS = {"$steps": pt.Compose, "$features": FeatureUnion}
+"""Keys of transformers that are joined by ``>>`` and by ``**``."""
 _MAPPING = "$mapping"
 """Key of the pairs of a mapping, whose order counts: JSON files of harp sort their keys."""
 _COLLECTION = "harp:"
@@ -51,7 +54,8 @@ PIPELINE_PARTS: Registry[type | str] = Registry(
         "bm25": "harp_plugin.ranking.bm25:Bm25",
         "fielded-bm25": "harp_plugin.ranking.fielded.bm25:FieldedBm25",
         "fielded-index": "harp_plugin.ranking.fielded.index:FieldedIndex",
-        "lexical-features": "harp_plugin.ranking.fielded:LexicalFeatures",
+        "lexical-features": "harp_plugin.ranking.fielded.features:LexicalFeatures",
+        "learned-ranker": "harp_plugin.ranking.learned:LearnedRanker",
         "dense": "harp_plugin.ranking.dense.retriever:HarpRetriever",
         "cosine": "harp_plugin.ranking.dense.transformer:DenseCosine",
     },
@@ -76,7 +80,7 @@ class HarpPipeline(ComparedTransformer):
     can be moved together.
 
     Args:
-        pipeline: a transformer, or several joined by ``>>`` and ``%``.
+        pipeline: a transformer, or several joined by ``>>``, ``**`` and ``%``.
 
     Raises:
         HarpError: this is not a transformer.
@@ -178,8 +182,9 @@ def _encoded(value: Any, folder: Path, models: dict[str, str]) -> Any:
     Raises:
         HarpError: the value cannot be saved; the message names it.
     """
-    if isinstance(value, pt.Compose):
-        return {_STEPS: [_encoded(stage, folder, models) for stage in value]}
+    for key, operator in _OPERATORS.items():
+        if isinstance(value, operator):
+            return {key: [_encoded(part, folder, models) for part in value]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -248,8 +253,9 @@ def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, An
 
 
 def _made(value: dict[str, Any], folder: Path, made: dict[str, Any]) -> Any:
-    if _STEPS in value:
-        return pt.Compose(*(_decoded(step, folder, made) for step in value[_STEPS]))
+    for key, operator in _OPERATORS.items():
+        if key in value:
+            return operator(*(_decoded(part, folder, made) for part in value[key]))
     arguments = {name: _decoded(v, folder, made) for name, v in value.items() if name != _KIND}
     part = PIPELINE_PARTS[value.get(_KIND, "")]
     make = resolve_name(part) if isinstance(part, str) else part

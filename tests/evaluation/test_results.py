@@ -131,3 +131,18 @@ def test_a_large_table_fits_in_80_columns():
     assert max(map(len, lines)) <= 80
     assert all(any(measure in line for line in lines) for measure in measures)
     assert any("…" in line for line in lines)
+
+
+def test_means_by_kind_of_query():
+    """The ids of queries that `harp collect` made begin with their kind."""
+    hashes = [f"{number:016x}" for number in range(4)]
+    values = {f"index-{hashes[0]}": 1.0, f"index-{hashes[1]}": 0.5, f"link-{hashes[2]}": 0.25}
+    of_queries, means = {"a": {"RR@10": values}}, {"a": {"RR@10": 0.0}}
+    results = Results("t", Path("results.json"), "a", of_queries, means, {})
+    assert results.by_kind == {"a": {"index (2)": 0.75, "link (1)": 0.25}}
+    assert "RR@10 by kind of query\n\n" in results.table
+    assert "index (2)    link (1)" in results.table
+    for others in ({}, {"q1": 1.0}, {f"index-{hashes[3]}": 1.0}):
+        one_kind = {**dict(list(values.items())[:2]), **others}
+        other = replace(results, per_query={"a": {"RR@10": one_kind}})
+        assert other.by_kind == {} and "by kind" not in other.table

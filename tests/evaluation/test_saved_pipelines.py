@@ -2,17 +2,24 @@
 
 import json
 import shutil
+from pkgutil import resolve_name
 
 import pandas as pd
 import pyterrier as pt
 import pytest
 
 from harp_plugin import HarpFusion, HarpPipeline, HarpReranker
+from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.commands.index import IndexOptions, index
 from harp_plugin.errors import HarpError
+from harp_plugin.evaluation import EvaluationOptions, evaluate
+from harp_plugin.evaluation.runs import read_run
 from harp_plugin.ranking.bm25 import Bm25
 from harp_plugin.ranking.dense import DenseCosine, HarpRetriever
-from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
+from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex, LexicalFeatures
+from harp_plugin.ranking.fusion import StageBefore
+from harp_plugin.ranking.learned import LearnedRanker
+from harp_plugin.ranking.pipeline import PIPELINE_PARTS
 from harp_plugin.work.records import read_record, write_record
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q3"], "query": ["inverted index", "hyperlinks & pages"]})
@@ -140,3 +147,39 @@ def test_what_cannot_be_saved_is_named(tmp_path, dataset):
     with pytest.raises(HarpError, match="is not a pipeline: name a transformer"):
         HarpPipeline("bm25")
     assert not (tmp_path / "harp_pipeline.json").exists()
+
+
+def test_a_saved_pipeline_is_a_first_stage(pipeline, dataset, tmp_path):
+    pipeline.save(tmp_path / "here")
+    options = {"dataset": dataset, "measures": ["RR@10"], "quiet": True}
+    stage = {"first_stage": f"pipeline:{tmp_path / 'here'}", "output_dir": str(tmp_path / "out")}
+    results = evaluate(EvaluationOptions(**options, **stage))
+    assert list(results.means) == ["pipeline"]
+    run = read_run(tmp_path / "out" / "runs" / "pipeline.run")
+    expected = pipeline(JudgedDataset(dataset).topics)
+    keys = ["qid", "docno", "rank"]
+    assert sorted(run[keys].values.tolist()) == sorted(expected[keys].values.tolist())
+    HarpPipeline(pipeline.pipeline % 1).save(tmp_path / "here")
+    with pytest.raises(HarpError, match="other settings"):
+        evaluate(EvaluationOptions(**options, **stage))
+
+
+def test_a_pipeline_that_has_learned_is_saved(dataset, tmp_path):
+    judged = JudgedDataset(dataset)
+    index = FieldedIndex(dataset, tmp_path / "fields")
+    lexical = LexicalFeatures(index, fields=index.fields[:1])
+    first = FieldedBm25(index, num_results=4)
+    learned = first >> (StageBefore() ** lexical) >> LearnedRanker()
+    learned.fit(judged.topics, judged.qrels)
+    expected = learned(judged.topics)
+    HarpPipeline(learned).save(tmp_path)
+    loaded = HarpPipeline.load(tmp_path)
+    assert loaded.pipeline == learned
+    pd.testing.assert_frame_equal(loaded(judged.topics), expected)
+
+
+@pytest.mark.parametrize("kind", PIPELINE_PARTS)
+def test_a_kind_of_part_is_named_by_where_it_is_defined(kind):
+    """By that name, its objects are found when they are saved."""
+    made = resolve_name(PIPELINE_PARTS[kind])
+    assert PIPELINE_PARTS[kind] == f"{made.__module__}:{made.__name__}"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from ...errors import HarpError
 from ..base import ComparedTransformer
 from ..terms import content_terms
 from ..texts import column_texts
@@ -51,19 +52,34 @@ class LexicalFeatures(ComparedTransformer):
 
     Args:
         index: of the documents; it is built when it is first read.
+        fields: those of the index that have features; all by default.
         verbose: show a progress bar.
+
+    Raises:
+        HarpError: the index lacks a field.
     """
 
     schematic = {"label": "LexicalFeatures", "help_url": None}  # noqa: RUF012
 
     index: FieldedIndex
     _: KW_ONLY
+    fields: Sequence[str] | None = None
     verbose: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.fields or () if name not in self.index.fields]
+        if unknown:
+            known = ", ".join(self.index.fields)
+            raise HarpError(f"the index has no field {unknown[0]!r}: choose of {known}")
 
     @property
     def names(self) -> list[str]:
         """The names of the features, in order."""
-        return [f"{f}: {name}" for f in self.index.fields for name in OF_FIELD] + [*OF_DOCUMENT]
+        return [f"{f}: {name}" for f in self._fields for name in OF_FIELD] + [*OF_DOCUMENT]
+
+    @property
+    def _fields(self) -> Sequence[str]:
+        return self.index.fields if self.fields is None else self.fields
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the column ``features``.
@@ -79,16 +95,17 @@ class LexicalFeatures(ComparedTransformer):
         """
         pt.validate.result_frame(inp, extra_columns=["query"], context=self)
         features = np.zeros((len(inp), len(self.names)))
+        fields = np.array([self.index.fields.index(name) for name in self._fields])
         queries = column_texts(inp, "query")
         groups = inp.reset_index(drop=True).groupby(["qid", "query"], sort=False).indices.values()
         for rows in pt.tqdm(groups, desc="LexicalFeatures", unit="query", disable=not self.verbose):
             postings = self.index.postings
             documents = postings.documents(inp["docno"].to_numpy()[rows])
-            features[rows] = _features(queries[rows[0]], documents, postings)
+            features[rows] = _features(queries[rows[0]], documents, postings, fields)
         return inp.assign(features=pd.Series(list(features), inp.index, dtype=object))
 
     def _comparison_key(self) -> Any:
-        return self.index
+        return self.index, tuple(self._fields)
 
 
 @dataclass(frozen=True)
@@ -140,18 +157,22 @@ class _Matches:
         return found
 
 
-def _features(query: str, documents: np.ndarray, postings: Postings) -> np.ndarray:
-    """(documents, features) those of one query."""
+def _features(
+    query: str, documents: np.ndarray, postings: Postings, fields: np.ndarray
+) -> np.ndarray:
+    """(documents, features) those of one query and of some fields, by their numbers."""
     words = content_terms(query)
     distinct = list(dict.fromkeys(words)) or [""]
-    shape = len(documents), postings.fields
-    texts = (documents[:, None] * postings.fields + np.arange(postings.fields)).ravel()
+    shape = len(documents), len(fields)
+    texts = (documents[:, None] * postings.fields + fields).ravel()
     matches = _Matches.from_postings(postings, texts, distinct)
     counts = matches.counts(len(texts), len(distinct)).reshape(*shape, len(distinct))
     idf = np.array([term_weight(len(postings.docnos), postings.frequency(w)) for w in distinct])
     pairs = [(distinct.index(first), distinct.index(second)) for first, second in pairwise(words)]
-    lengths = postings.lengths[:, documents].T
-    normalized = counts / (1 - _B + _B * postings.relative_lengths[:, documents].T)[..., None]
+    lengths = postings.lengths[np.ix_(fields, documents)].T
+    normalized = (
+        counts / (1 - _B + _B * postings.relative_lengths[np.ix_(fields, documents)].T)[..., None]
+    )
     of_fields = [
         (idf * (_K1 + 1) * normalized / (_K1 + normalized)).sum(axis=2),
         *_covered(counts, idf),

@@ -124,3 +124,19 @@ class TestContract(
     )
 ):
     """Inspection and schematics, without an index."""
+
+
+def test_features_of_some_fields(index):
+    """They are those columns of all, but for the features of all fields together."""
+    every, titles = LexicalFeatures(index), LexicalFeatures(index, fields=["title"])
+    results = every_result(*QUERIES)
+    columns = [name.startswith("title: ") for name in every.names]
+    expected = np.stack(every(results)["features"].to_list())[:, columns]
+    found = np.stack(titles(results)["features"].to_list())
+    own = 3  # of all fields together
+    np.testing.assert_array_equal(found[:, :-own], expected)
+    covered = titles.names.index("title: idf covered")
+    np.testing.assert_array_equal(found[:, -own], found[:, covered])
+    assert titles != every and titles == LexicalFeatures(index, fields=("title",))
+    with pytest.raises(HarpError, match="no field 'body': choose of"):
+        LexicalFeatures(index, fields=["body"])

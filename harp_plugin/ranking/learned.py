@@ -1,0 +1,278 @@
+"""Learning to rank: a linear ranker and LambdaRank from the features of judged results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from ..errors import HarpError
+from .base import LazyTransformer
+from .candidates import SCALES, read_candidates
+from .frames import rerank_frame
+from .ranking_measures import MeasuredRankings, parse_measure
+
+__all__ = ["LearnedRanker"]
+
+_SEEDS = 3
+"""Runs of LambdaRank whose scores are added, which vary with the seed."""
+_FEWEST_QUERIES_FOR_TREES = 100
+_MANY_QUERIES = 1000
+"""From so many queries on, LambdaRank makes more and larger trees."""
+_L2 = 0.01
+_standardize = SCALES["zscore"]
+_BOTH, _LINEAR, _TREES = [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]
+"""Weights of the linear ranker's and of the trees' standardized scores."""
+
+
+@dataclass(eq=False, repr=False)
+class LearnedRanker(LazyTransformer, pt.Estimator):
+    """Rank results by their features: ``first_stage >> features >> LearnedRanker()``.
+
+    ``pipeline.fit(topics, qrels, dev_topics, dev_qrels)`` teaches it. Two rankers learn from the
+    queries that have a relevant result: a linear one, by the softmax over the results of a query
+    (the top-one loss of ListNet, Cao et al., ICML 2007), from features standardized within each
+    query; and LightGBM's LambdaRank (Burges, 2010), from the features as they are, standardized,
+    and less the best of the query. The standardized scores of both are added; judged dev queries,
+    where there are any, choose between the sum and one of the two. With fewer than 100 queries, the
+    linear ranker learns alone.
+
+    Args:
+        learned: what a ranker has learned, as ``ranker.learned`` gives it after `fit`; None for one
+            that is still to learn. It is of JSON's types; `HarpPipeline.save` writes it.
+        measure: by which dev queries choose.
+        seed: of the trees.
+    """
+
+    schematic = {"label": "LearnedRanker", "help_url": None}  # noqa: RUF012
+
+    learned: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    measure: str = "nDCG@10"
+    seed: int = 42
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+    ) -> LearnedRanker:
+        """Learn from judged results; what was learned before is forgotten.
+
+        Args:
+            topics_or_res_tr: results with ``qid``, ``docno`` and ``features``.
+            qrels_tr: judgments of their queries, with ``qid``, ``docno`` and ``label``.
+            topics_or_res_va: results of other queries, which choose between the rankers.
+            qrels_va: their judgments.
+
+        Raises:
+            HarpError: no query has a relevant result, or LightGBM is not installed.
+        """
+        train = _Results.from_frame(topics_or_res_tr)
+        labels = train.labels(topics_or_res_tr, qrels_tr)
+        judged = train.of_queries(np.add.reduceat(labels > 0, train.starts) > 0)
+        if not len(judged):
+            raise HarpError("no query has a relevant result to learn from: give other judgments")
+        train, labels = train.part(judged), labels[judged]
+        model = _Model([], _linear_weights(train, labels), _LINEAR)
+        if len(train.starts) >= _FEWEST_QUERIES_FOR_TREES:
+            model = replace(model, trees=_trees(train, labels, self.seed), parts=_BOTH)
+            if topics_or_res_va is not None and qrels_va is not None:
+                model = _best(model, topics_or_res_va, qrels_va, self.measure)
+        self.learned = asdict(model)
+        return self
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Rank results by their features.
+
+        Args:
+            inp: results with ``qid``, ``docno`` and ``features``.
+
+        Returns:
+            The rows with new ``score`` (float64) and ``rank`` (from 0).
+
+        Raises:
+            HarpError: the ranker has not learned yet, or from another number of features.
+        """
+        pt.validate.result_frame(inp, extra_columns=["features"], context=self)
+        if inp.empty:
+            return rerank_frame(inp, np.zeros(0))
+        results = _Results.from_frame(inp)
+        scores = np.empty(len(inp))
+        scores[results.order] = self._model.scores(results)
+        return rerank_frame(inp, scores)
+
+    @property
+    def _model(self) -> _Model:
+        """What was learned, with LightGBM's models read once.
+
+        Raises:
+            HarpError: nothing was.
+        """
+        learned = self.learned
+        if learned is None:
+            raise HarpError("this ranker has not learned yet: call fit of its pipeline first")
+        return self._make_once("model", id(learned), lambda: _Model(**learned))
+
+    def __repr__(self) -> str:
+        has_learned = "untrained" if self.learned is None else "trained"
+        return f"LearnedRanker({has_learned}, measure={self.measure!r}, seed={self.seed})"
+
+    def _comparison_key(self) -> Any:
+        return id(self) if self.learned is None else json.dumps(self.learned)
+
+
+@dataclass(frozen=True)
+class _Results:
+    """The features of results, those of a query one after another.
+
+    Attributes:
+        order: (results,) the row of each result in its frame.
+        starts: (queries,) the index of each query's first result.
+        features: (results, features) float64.
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    features: np.ndarray
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame) -> _Results:
+        query_of = pd.factorize(frame["qid"])[0]
+        order = np.argsort(query_of, kind="stable")
+        starts = np.flatnonzero(np.diff(query_of[order], prepend=-1))
+        return cls(order, starts, np.stack(frame["features"].to_list())[order].astype(np.float64))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """(queries,) how many results each query has."""
+        return np.diff(self.starts, append=len(self.order))
+
+    @cached_property
+    def standardized(self) -> np.ndarray:
+        """(results, features) with mean 0 and deviation 1 within each query."""
+        return _standardize(self.features.T, self.starts).T
+
+    @cached_property
+    def all(self) -> np.ndarray:
+        """(results, 3 * features) what trees read."""
+        best = np.maximum.reduceat(self.features, self.starts)
+        below = self.features - np.repeat(best, self.sizes, axis=0)
+        return np.hstack([self.features, self.standardized, below])
+
+    def of_queries(self, chosen: np.ndarray) -> np.ndarray:
+        """The indices of the results of some queries, of which (queries,) tells whether."""
+        return np.flatnonzero(np.repeat(chosen, self.sizes))
+
+    def part(self, chosen: np.ndarray) -> _Results:
+        """Take the results of some queries, by their indices."""
+        query_of = np.repeat(np.arange(len(self.starts)), self.sizes)[chosen]
+        starts = np.flatnonzero(np.diff(query_of, prepend=-1))
+        return _Results(self.order[chosen], starts, self.features[chosen])
+
+    def labels(self, frame: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
+        """(results,) the judgment of each result, 0 for none."""
+        keys = ["qid", "docno"]
+        best = qrels.groupby(keys, as_index=False)["label"].max()
+        found = frame[keys].merge(best, on=keys, how="left")["label"]
+        return found.fillna(0).clip(lower=0).to_numpy(dtype=np.int64)[self.order]
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What was learned.
+
+    Attributes:
+        trees: LightGBM's models as text, whose scores are added.
+        linear: (features,) weights of standardized features.
+        parts: weights of the linear ranker's and of the trees' standardized scores.
+    """
+
+    trees: Sequence[str]
+    linear: Sequence[float]
+    parts: Sequence[float]
+
+    @cached_property
+    def _boosters(self) -> list[Any]:
+        from lightgbm import Booster
+
+        return [Booster(model_str=text) for text in self.trees]
+
+    def part_scores(self, results: _Results) -> np.ndarray:
+        """(2, results) the standardized scores of the linear ranker and of the trees."""
+        if results.features.shape[1] != len(self.linear):
+            raise HarpError(
+                f"this ranker learned from {len(self.linear)} features, and results have "
+                f"{results.features.shape[1]}: rank with the pipeline that it learned in"
+            )
+        trees = np.zeros(len(results.order))
+        for booster in self._boosters:
+            trees += booster.predict(results.all)
+        return _standardize(np.stack([results.standardized @ self.linear, trees]), results.starts)
+
+    def scores(self, results: _Results) -> np.ndarray:
+        """(results,) the score of each."""
+        return np.array(self.parts) @ self.part_scores(results)
+
+
+def _linear_weights(train: _Results, labels: np.ndarray) -> list[float]:
+    """Minimize the cross-entropy between relevance and the softmax over each query's results."""
+    from scipy.optimize import minimize
+
+    features, count = train.standardized, len(train.starts)
+    relevant = (labels > 0).astype(np.float64)
+    relevant /= np.repeat(np.add.reduceat(relevant, train.starts), train.sizes)
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = features @ weights
+        scores -= np.repeat(np.maximum.reduceat(scores, train.starts), train.sizes)
+        sums = np.repeat(np.add.reduceat(np.exp(scores), train.starts), train.sizes)
+        value = -(relevant * (scores - np.log(sums))).sum() / count
+        gradient = features.T @ (np.exp(scores) / sums - relevant) / count
+        return value + _L2 * (weights @ weights) / 2, gradient + _L2 * weights
+
+    found = minimize(loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B")
+    return [float(weight) for weight in found.x]
+
+
+def _trees(train: _Results, labels: np.ndarray, seed: int) -> list[str]:
+    """Learn LambdaRank's models; they are the same for any number of threads."""
+    import lightgbm
+
+    many = len(train.starts) >= _MANY_QUERIES
+    settings: dict[str, Any] = {
+        "objective": "lambdarank",
+        "num_leaves": 31 if many else 15,
+        "min_data_in_leaf": 50,
+        "learning_rate": 0.05,
+        "bagging_fraction": 0.8,
+        "bagging_freq": 1,
+        "feature_fraction": 0.7,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbosity": -1,
+    }
+    data = lightgbm.Dataset(train.all, labels, group=train.sizes, free_raw_data=False)
+    rounds = 300 if many else 150
+    models = (lightgbm.train({**settings, "seed": seed + n}, data, rounds) for n in range(_SEEDS))
+    return [model.model_to_string() for model in models]
+
+
+def _best(model: _Model, frame: pd.DataFrame, qrels: pd.DataFrame, measure: str) -> _Model:
+    """Choose the parts that rank other judged queries best; of equal ones the first."""
+    results = _Results.from_frame(frame)
+    rows = frame.iloc[results.order].assign(score=0.0)
+    candidates = read_candidates({"": rows}, normalization="zscore", candidates="first")
+    measured = MeasuredRankings(candidates, qrels, parse_measure(measure))
+    scores = model.part_scores(results)
+    return max(
+        (replace(model, parts=parts) for parts in (_BOTH, _LINEAR, _TREES)),
+        key=lambda each: measured.values((each.parts @ scores)[candidates.rows]).mean(),
+    )

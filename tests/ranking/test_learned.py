@@ -1,0 +1,148 @@
+"""Learning to rank, compared with logistic regression and with what must be learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from harp_plugin import HarpPipeline
+from harp_plugin.errors import HarpError
+from harp_plugin.ranking import learned
+from harp_plugin.ranking.fusion import StageBefore
+from harp_plugin.ranking.learned import LearnedRanker
+
+FEATURES = 4
+
+
+def judged(queries, results, relevance, seed=0):
+    """Random features of results, and judgments by which the result of most relevance is right."""
+    draw = np.random.default_rng(seed)
+    rows, labels = [], []
+    for query in range(queries):
+        features = draw.normal(size=(results, FEATURES))
+        best = int(np.argmax(relevance(features)))
+        for number, of_result in enumerate(features):
+            docno = f"d{query}-{number}"
+            rows.append((f"q{query}", f"query {query}", docno, -float(number), number, of_result))
+            labels.append((f"q{query}", docno, int(number == best)))
+    frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "score", "rank", "features"])
+    return frame, pd.DataFrame(labels, columns=["qid", "docno", "label"])
+
+
+def reciprocal_rank(results: pd.DataFrame, qrels: pd.DataFrame) -> float:
+    merged = results.merge(qrels[qrels["label"] > 0], on=["qid", "docno"])
+    return float((1 / (1 + merged["rank"])).mean())
+
+
+def third(features):
+    return features[:, 2]
+
+
+def both_or_none(features):
+    """A product, which no weighted sum of features orders."""
+    return features[:, 0] * features[:, 1]
+
+
+def test_pairs_of_results_are_logistic_regression():
+    """With two results, the softmax is the logistic function of the difference of their scores."""
+    frame, qrels = judged(60, 2, third)
+    ranker = LearnedRanker().fit(frame, qrels)
+    draw = np.stack(frame["features"].to_list()).reshape(60, 2, FEATURES)
+    differences = np.sign(draw[:, 0] - draw[:, 1]) * 2  # of features with mean 0 and deviation 1
+    first_is_right = qrels["label"].to_numpy().reshape(60, 2)[:, 0]
+    reference = LogisticRegression(C=1 / (60 * learned._L2), fit_intercept=False, tol=1e-10)
+    reference.fit(differences, first_is_right)
+    assert ranker.learned["trees"] == []
+    assert ranker.learned["linear"] == pytest.approx(reference.coef_[0].tolist(), abs=1e-3)
+
+
+def test_few_queries_teach_a_linear_ranker():
+    frame, qrels = judged(50, 10, third)
+    ranker = LearnedRanker().fit(frame, qrels)
+    unseen, unseen_qrels = judged(50, 10, third, seed=1)
+    ranked = ranker.transform(unseen)
+    assert (
+        reciprocal_rank(unseen, unseen_qrels) < 0.5 < 0.95 < reciprocal_rank(ranked, unseen_qrels)
+    )
+    assert ranked["docno"].tolist() == unseen["docno"].tolist()
+
+
+def test_trees_learn_what_no_sum_orders():
+    frame, qrels = judged(400, 10, both_or_none)
+    dev, test = judged(100, 10, both_or_none, seed=1), judged(100, 10, both_or_none, seed=2)
+    linear = LearnedRanker(learned={"trees": [], "linear": [1, 1, 0, 0], "parts": [1, 0]})
+    ranker = LearnedRanker().fit(frame, qrels, *dev)
+    assert len(ranker.learned["trees"]) == 3
+    assert reciprocal_rank(ranker.transform(test[0]), test[1]) > 0.8
+    assert reciprocal_rank(linear.transform(test[0]), test[1]) < 0.6
+
+
+def test_dev_queries_choose_the_parts():
+    frame, qrels = judged(150, 10, both_or_none)
+    trees = LearnedRanker().fit(frame, qrels, *judged(100, 10, both_or_none, seed=1))
+    linear = LearnedRanker().fit(*judged(150, 10, third), *judged(100, 10, third, seed=1))
+    assert trees.learned["parts"] == [0, 1]
+    assert linear.learned["parts"] != [0, 1]
+
+
+def test_shuffled_judgments_teach_nothing():
+    frame, qrels = judged(200, 10, third)
+    of_query = qrels.groupby("qid", sort=False)["label"]
+    draw = np.random.default_rng(5)
+    shuffled = qrels.assign(label=of_query.transform(lambda labels: draw.permutation(labels)))
+    unseen, unseen_qrels = judged(300, 10, third, seed=1)
+    ranked = LearnedRanker().fit(frame, shuffled).transform(unseen)
+    by_chance = sum(1 / rank for rank in range(1, 11)) / 10
+    assert reciprocal_rank(ranked, unseen_qrels) == pytest.approx(by_chance, abs=0.06)
+
+
+def test_the_same_is_learned_by_any_number_of_threads():
+    frame, qrels = judged(100, 4, third)
+    with threadpool_limits(1):
+        one = LearnedRanker().fit(frame, qrels).learned
+    with threadpool_limits(2):
+        assert LearnedRanker().fit(frame, qrels).learned == one
+
+
+def test_the_order_of_rows_makes_no_difference():
+    frame, qrels = judged(50, 10, third)
+    ranker = LearnedRanker().fit(frame, qrels)
+    shuffled = frame.sample(frac=1, random_state=0)
+    again = ranker.transform(shuffled).set_index(["qid", "docno"])["score"]
+    expected = ranker.transform(frame).set_index(["qid", "docno"])["score"]
+    pd.testing.assert_series_equal(again.sort_index(), expected.sort_index())
+
+
+def test_a_pipeline_learns_and_is_saved(tmp_path):
+    frame, qrels = judged(120, 10, third)
+    results = frame.drop(columns="features")
+    by_docno = dict(zip(frame["docno"], frame["features"], strict=True))
+    scores = pt.apply.doc_score(lambda row: float(by_docno[row["docno"]][2]))
+    pipeline = StageBefore() >> (scores ** StageBefore()) >> LearnedRanker()
+    pipeline.fit(results, qrels, results, qrels)
+    expected = pipeline.transform(results)
+    assert reciprocal_rank(expected, qrels) > 0.9
+    ranker = list(pipeline)[-1]
+    kept = StageBefore() >> (StageBefore() ** StageBefore()) >> ranker
+    HarpPipeline(kept).save(tmp_path)
+    loaded = HarpPipeline.load(tmp_path)
+    pd.testing.assert_frame_equal(loaded.transform(results), kept.transform(results))
+    assert loaded.pipeline == kept
+    assert repr(ranker) == "LearnedRanker(trained, measure='nDCG@10', seed=42)"
+
+
+def test_what_cannot_be_ranked_is_refused():
+    frame, qrels = judged(20, 5, third)
+    with pytest.raises(HarpError, match="has not learned yet"):
+        LearnedRanker().transform(frame)
+    with pytest.raises(HarpError, match="no query has a relevant result"):
+        LearnedRanker().fit(frame, qrels.assign(label=0))
+    ranker = LearnedRanker().fit(frame, qrels)
+    fewer = frame.assign(features=[row[:2] for row in frame["features"]])
+    with pytest.raises(HarpError, match="learned from 4 features, and results have 2"):
+        ranker.transform(fewer)
+    assert ranker.transform(frame.iloc[:0]).empty
