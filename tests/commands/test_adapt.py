@@ -10,7 +10,7 @@ import pytest
 from harp_plugin import HarpPipeline
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
-from harp_plugin.commands.adapt import FUSION, plan, run
+from harp_plugin.commands.adapt import LEARNED, RERANKED, plan, run
 from harp_plugin.evaluation.runs import read_run
 
 RECIPE = {
@@ -55,19 +55,30 @@ def command(tiny_bert, tmp_path_factory):
 
 @pytest.fixture
 def short_training(monkeypatch):
-    """As many steps as a run takes whose budget is spent."""
-    monkeypatch.setattr(plan, "_SHARE_OF_TRAINING", 0)
+    """So few queries are enough, and so few steps are taken, that a test has time for them."""
+    for module in (plan, run):
+        monkeypatch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
+    monkeypatch.setattr(plan, "_LEAST_SECONDS", 0)
+    monkeypatch.setattr(plan, "_FEWEST_STEPS", 0)
+    monkeypatch.setattr(plan, "training_steps", lambda *_: 20)
+
+
+def assert_pipeline_gives(folder, row):
+    dataset = JudgedDataset(f"harp:{folder / 'collection'}/test")
+    found = HarpPipeline.load(folder).transform(dataset.topics)
+    expected = read_run(folder / "evaluation" / "runs" / f"{row.replace(' ', '-')}.run")
+    both = found.merge(expected, on=["qid", "docno"], suffixes=("", "_expected"))
+    assert len(both) == len(expected) == len(found)
+    assert both["score"].tolist() == pytest.approx(both["score_expected"].tolist(), abs=1e-5)
 
 
 @pytest.mark.slow
-def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch, capsys):
-    for module in (plan, run):
-        monkeypatch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
+def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
     arguments, folder = command
     assert main(arguments) == 0
     output = capsys.readouterr().out
-    rows = ["fielded BM25", "BM25", "cosine", "cross-encoder", FUSION]
-    assert all(f"\n{row} " in output for row in rows)
+    rows = ["fielded BM25", "BM25", "cosine", "learned ranking", "cross-encoder"]
+    assert all(f"\n{row} " in output for row in [*rows, LEARNED, RERANKED])
     assert str(folder / "evaluation" / "report.html") in output
     assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
     manifests = [json.loads((folder / name / "manifest.json").read_text()) for name in MODELS[:2]]
@@ -77,47 +88,39 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, monkeypatch,
     results = json.loads((folder / "evaluation" / "results.json").read_text())
     model = results["options"]["rerankers"]["cross-encoder"]["model"]
     assert model == str(folder / "queries")
-    indexes = [
-        path.name.rpartition("-")[0] for path in (folder / "index").iterdir() if path.is_dir()
-    ]
-    assert sorted(indexes) == ["bm25", "dense", "fielded-bm25"]
-
-    dataset = JudgedDataset(f"harp:{folder / 'collection'}/test")
-    found = HarpPipeline.load(folder).transform(dataset.topics)
-    stem = FUSION.replace(" ", "-")
-    expected = read_run(folder / "evaluation" / "runs" / f"{stem}.run")
-    both = found.merge(expected, on=["qid", "docno"], suffixes=("", "_expected"))
-    assert len(both) == len(expected) == len(found)
-    assert both["score"].tolist() == pytest.approx(both["score_expected"].tolist(), abs=1e-5)
+    assert_pipeline_gives(folder, RERANKED)
 
     decided = (folder / "plan.json").read_bytes()
-    written = {path: path.stat().st_mtime_ns for path in folder.rglob("*.safetensors")}
+    written = {
+        path: path.stat().st_mtime_ns
+        for kind in ("*.safetensors", "ranker/*")
+        for path in folder.rglob(kind)
+    }
     assert main(arguments) == 0
     assert (folder / "plan.json").read_bytes() == decided
     assert {path: path.stat().st_mtime_ns for path in written} == written
+    assert_pipeline_gives(folder, RERANKED)
 
 
 @pytest.mark.slow
-def test_in_a_short_budget_the_encoder_learns_alone(command, short_training, capsys, caplog):
+@pytest.mark.parametrize("learns", [False, True])
+def test_in_a_short_budget_no_model_is_trained(command, learns, monkeypatch, capsys):
+    if learns:
+        monkeypatch.setattr(run, "FEWEST_TRAIN_QUERIES", 1)
     arguments, folder = command
-    alone = folder.with_name("short")
-    arguments = [str(alone) if word == str(folder) else word for word in arguments]
-    arguments.remove("--train-encoder")
+    short = folder.with_name(f"short-{learns}")
+    arguments = [str(short) if word == str(folder) else word for word in arguments]
     assert main(arguments) == 0
-    assert "the encoder learns alone" in caplog.text
     output = capsys.readouterr().out
-    assert "\nfielded BM25 + cosine " in output and "cross-encoder" not in output
-    assert (alone / "encoder-links" / "model.safetensors").is_file()
-    assert not (alone / "links").exists()
-    dataset = JudgedDataset(f"harp:{alone / 'collection'}/test")
-    found = HarpPipeline.load(alone).transform(dataset.topics)
-    expected = read_run(alone / "evaluation" / "runs" / "fielded-bm25-+-cosine.run")
-    both = found.merge(expected, on=["qid", "docno"], suffixes=("", "_expected"))
-    assert len(both) == len(expected) == len(found)
-    assert both["score"].tolist() == pytest.approx(both["score_expected"].tolist(), abs=1e-5)
-    decided = (alone / "plan.json").read_bytes()
+    assert "no model is trained" in output and "cross-encoder" not in output
+    row = LEARNED if learns else "fielded BM25 + cosine"
+    assert f"\n{row} " in output
+    assert_pipeline_gives(short, row)
+    assert not any((short / name).exists() for name in MODELS)
+    assert not (short / "build" / "examples").exists()
+    decided = (short / "plan.json").read_bytes()
     assert main(arguments) == 0
-    assert (alone / "plan.json").read_bytes() == decided
+    assert (short / "plan.json").read_bytes() == decided
 
 
 def test_a_wrong_budget_is_refused_at_once(tmp_path, capsys):
@@ -135,8 +138,9 @@ def test_a_recipe_without_sizes_is_refused_at_once(tmp_path, capsys):
     assert wrong in capsys.readouterr().err
 
 
-@pytest.mark.integration
-def test_queries_alone_must_be_enough(command, capsys):
+@pytest.mark.slow
+def test_queries_alone_must_be_enough(command, monkeypatch, capsys):
+    monkeypatch.setattr(plan, "_LEAST_SECONDS", 0)
     arguments, folder = command
     other = [str(folder) + "-alone" if word == str(folder) else word for word in arguments]
     assert main([*other, "--learn-from", "queries"]) == 2

@@ -52,7 +52,7 @@ def test_steps():
     of_a_step = seconds_of_a_step(100, RECIPE, bf16=False)
     assert of_a_step == pytest.approx(2.56)
     assert training_steps(800, of_a_step, RECIPE, groups=10_000) == 312
-    assert training_steps(1, of_a_step, RECIPE, groups=10_000) == 50
+    assert training_steps(1, of_a_step, RECIPE, groups=10_000) == 0
     assert training_steps(1e6, of_a_step, RECIPE, groups=1600) == 20 * 100
     assert 1.5 * seconds_of_a_step(100, RECIPE, bf16=True) < of_a_step
     taught = RECIPE | {"teacher": "cosine:encoder"}
@@ -72,12 +72,12 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "measured_speed", lambda data, *_: speeds.get(data[-1], 100.0))
     monkeypatch.setattr(plan, "encoding_seconds", lambda *_: 200.0)
     monkeypatch.setattr(plan, "training_data", lambda r: [0] * 9_999 + [r.get("of")])
-    monkeypatch.setattr(plan, "_query_count", lambda _, split: 8000 if split == "train" else 100)
+    monkeypatch.setattr(plan, "query_count", lambda _, split: 8000 if split == "train" else 100)
 
-    def make(seconds, train_encoder=True, speed_of_encoder=100.0):
+    def make(seconds, train_encoder=True, speed_of_encoder=100.0, build_examples=lambda: None):
         speeds["encoder"] = speed_of_encoder
         options = AdaptOptions(output_dir=str(tmp_path), train_encoder=train_encoder)
-        return plan.make_plan(options, learners, seconds)
+        return plan.make_plan(options, learners, seconds, build_examples)
 
     return make
 
@@ -100,28 +100,29 @@ def test_each_model_has_the_speed_of_its_own_texts(planned):
     assert found == {"links": 394, "queries": 394, "encoder-links": 84, "encoder-queries": 84}
 
 
-def test_a_plan_for_too_little_time(planned, caplog):
-    assert set(planned(200).values()) == {50}
-    assert "training and ranking take longer than --budget 2h allows" in caplog.text
+def test_a_plan_for_too_little_time(planned, capsys):
+    """1,100 s leave 800 for training: 98 steps of 2.56 s, too few for a cross-encoder."""
+    found = planned(1100)
+    assert set(found.values()) == {0}
+    assert "no model is trained: 18 min of --budget 2h are left" in capsys.readouterr().out
+    assert planned(10**6) == found
+
+
+def test_examples_are_built_where_there_is_time(planned, tmp_path):
+    built = []
+    planned(299, build_examples=lambda: built.append(299))
+    (tmp_path / "plan.json").unlink()
+    planned(3510, build_examples=lambda: built.append(3510))
+    planned(3510, build_examples=lambda: built.append("again"))
+    assert built == [3510]
 
 
 def test_a_plan_for_one_model(planned):
-    """Of 3,210 s nine tenths are for training: 2,889 s, half of them for queries."""
+    """Scoring takes 100 s; of 3,410 s nine tenths are for training, half of them for queries."""
     assert planned(3510, train_encoder=False) == {
-        **{"links": 564, "queries": 564},
+        **{"links": 599, "queries": 599},
         **{"encoder-links": 0, "encoder-queries": 0},
     }
-
-
-def test_a_plan_without_a_cross_encoder(planned, caplog):
-    """1,100 s leave 800 beside ranking: 140 steps of 2.56 s, too few for a cross-encoder.
-
-    Without one, no pairs are scored, and nine tenths of 900 s are for the encoder.
-    """
-    found = planned(1100, train_encoder=False)
-    assert found == {"links": 0, "queries": 0, "encoder-links": 158, "encoder-queries": 158}
-    assert "too short for a cross-encoder" in caplog.text
-    assert planned(10**6, train_encoder=False) == found
 
 
 def test_training_on_queries_takes_the_options_that_it_has():

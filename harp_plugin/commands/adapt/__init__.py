@@ -4,10 +4,10 @@ from ...corpus.options import CorpusOptions
 from ...errors import show
 from ...options_parser import SOURCES, Command
 from .options import SIGNALS, AdaptOptions
-from .ranking import FUSION
+from .ranking import LEARNED, RERANKED
 from .run import adapt
 
-__all__ = ["FUSION", "SIGNALS", "AdaptOptions", "adapt"]
+__all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
 
 
 @Command(

@@ -35,7 +35,6 @@ _TEACHER_COST = {"fp32": 1.0, "bf16": 0.5}
 """What the scores of a teacher add to it, calculated: a teacher scores each pair once."""
 _MEASURED_GROUPS = 48
 _MEASURED_DOCUMENTS = 100
-_FEWEST_STEPS = 50
 _MOST_EPOCHS = 20
 
 
@@ -100,13 +99,14 @@ def measured_speed(
     return len(pairs) / (time.perf_counter() - began)
 
 
-def encoding_seconds(dataset: str, model: str, dtype: str) -> float:
+def encoding_seconds(dataset: str, model: str, dtype: str, max_length: int) -> float:
     """Measure how long an encoder takes for all documents of a dataset on this machine.
 
     Args:
         dataset: id of the dataset.
         model: the encoder.
         dtype: type of the numbers that it computes with.
+        max_length: tokens of a document.
     """
     from ...collections.dataset import Dataset
     from ...ranking.dense.encoder import Encoder
@@ -115,7 +115,7 @@ def encoding_seconds(dataset: str, model: str, dtype: str) -> float:
     count = documents.document_count or sum(1 for _ in documents.documents())
     step = max(count // _MEASURED_DOCUMENTS, 1)
     texts = [text for _, text in islice(documents.documents(), 0, None, step)]
-    encoder = Encoder(model, dtype=dtype)
+    encoder = Encoder(model, dtype=dtype, max_length=max_length)
     encoder.documents(texts[:4])
     began = time.perf_counter()
     encoder.documents(texts)
@@ -146,7 +146,7 @@ def training_steps(seconds: float, of_a_step: float, recipe: dict[str, Any], gro
         groups: how many groups one epoch has.
 
     Returns:
-        At least 50, so that a model comes out; at most 20 epochs, which teach all that there is.
+        At most 20 epochs, which teach all that there is.
     """
     most = _MOST_EPOCHS * groups // recipe["per_device_train_batch_size"]
-    return max(_FEWEST_STEPS, min(int(seconds / of_a_step), most))
+    return min(int(seconds / of_a_step), most)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
 from ...tasks import PreTrainingData
 from ...work.records import read_record, write_record
@@ -20,11 +18,9 @@ from .budget import (
     training_steps,
 )
 from .options import AdaptOptions
-from .training import DEPTH, Learner
+from .training import DEPTH, Learner, query_count
 
 __all__ = ["FEWEST_TRAIN_QUERIES", "make_plan"]
-
-logger = logging.getLogger(__name__)
 
 _PLAN = "plan.json"
 FEWEST_TRAIN_QUERIES = 100
@@ -33,27 +29,32 @@ _SHARE_OF_QUERIES = 0.5
 """Of the time for training, where there are queries enough to learn from."""
 _SHARE_OF_TRAINING = 0.9
 """The rest of the budget, after ranking, is kept for what is not foreseen."""
-_FEWEST_STEPS_OF_A_CROSS_ENCODER = 150
-"""On links, and on queries. On the documentation of C++, 50 made one that ranks badly, 150 a good
-one."""
+_LEAST_SECONDS = 300
+"""With less of the budget left, the examples are not even built."""
+_FEWEST_STEPS = 150
+"""On links, and on queries. On the documentation of C++, 50 made a cross-encoder that ranks badly,
+150 a good one."""
 _SHARES = {"cross-encoder": 0.7, "encoder": 0.3}
 """Of the time for training, where both learn."""
 
 
 def make_plan(
-    options: AdaptOptions, learners: Sequence[Learner], seconds_left: float
+    options: AdaptOptions,
+    learners: Sequence[Learner],
+    seconds_left: float,
+    build_examples: Callable[[], None],
 ) -> dict[str, int]:
     """Decide the numbers of training steps, when this is first asked.
-
-    Where there is too little time for a cross-encoder that helps, the encoder learns alone.
 
     Args:
         options: of the command.
         learners: what can be trained: the cross-encoder and the encoder.
         seconds_left: of the budget.
+        build_examples: builds what they learn from; it is called where there may be time to train.
 
     Returns:
-        The steps by the names of folders, each of which may be 0.
+        The steps by the names of folders; each is 0 where there is too little time for a
+        cross-encoder that helps.
 
     Raises:
         HarpError: the models are to learn from queries only, and there are too few.
@@ -69,39 +70,46 @@ def make_plan(
         plan = read_record(path)
         if plan["asked"] == asked:
             return plan["steps"]
+    steps = {folder: 0 for learner in learners for folder in learner.folders.values()}
+    speeds: dict[str, float] = {}
+    if seconds_left >= _LEAST_SECONDS:
+        build_examples()
+        steps |= _steps_that_fit(options, learners, seconds_left, speeds)
+    if not any(steps.values()):
+        left = in_words(max(seconds_left, 0))
+        say("plan", f"no model is trained: {left} of --budget {options.budget} are left for it")
+    write_record(path, {"asked": asked, "pairs_per_second": speeds, "steps": steps})
+    return steps
+
+
+def _steps_that_fit(
+    options: AdaptOptions,
+    learners: Sequence[Learner],
+    seconds_left: float,
+    speeds: dict[str, float],
+) -> dict[str, int]:
+    """Return the steps of the models that there is time for; ``speeds`` is filled."""
     reranker, dense = learners
-    max_length = reranker.recipe["max_length"]
     data = training_data(reranker.recipe)
-    queries = _query_count(options, "train") if "queries" in options.learn_from else 0
-    time = _Time(options, queries)
-    encoding = encoding_seconds(
-        options.dataset("test"), options.encoder or options.model, ranking_dtype()
-    )
-    ranking = encoding + _scoring_seconds(options, data, max_length)
-    steps = time.steps([reranker, *[dense] * options.train_encoder], seconds_left - ranking)
-    fewest = min(filter(None, (steps[folder] for folder in reranker.folders.values())))
-    if fewest < _FEWEST_STEPS_OF_A_CROSS_ENCODER and not options.train_encoder:
-        ranking = encoding
-        steps = time.steps([dense], seconds_left - ranking)
-        logger.warning(
-            "--budget %s is too short for a cross-encoder that helps: the encoder learns alone",
-            options.budget,
+    queries = query_count(options, "train") if "queries" in options.learn_from else 0
+    time = _Time(options, queries, speeds)
+    ranking = _scoring_seconds(options, data, reranker.recipe["max_length"])
+    if options.train_encoder:
+        encoder = options.encoder or options.model
+        ranking += encoding_seconds(
+            options.dataset("test"), encoder, ranking_dtype(), reranker.recipe["max_length"]
         )
-    steps = {folder: 0 for each in learners for folder in each.folders.values()} | steps
-    takes = sum(time.taken(learner, steps) for learner in learners)
+    trained = [reranker, *[dense] * options.train_encoder]
+    if time.fitting_steps(trained, seconds_left - ranking) < _FEWEST_STEPS:
+        return {}
+    steps = time.steps(trained, seconds_left - ranking)
+    takes = sum(time.taken(learner, steps) for learner in trained)
     counts = ", ".join(f"{name} {count:,}" for name, count in steps.items() if count)
     say(
         "plan",
         f"training steps: {counts}, about {in_words(takes)}; then ranking, about "
         f"{in_words(ranking)}",
     )
-    if takes + ranking > seconds_left:
-        logger.warning(
-            "training and ranking take longer than --budget %s allows: the fewest steps that make "
-            "a model are taken",
-            options.budget,
-        )
-    write_record(path, {"asked": asked, "pairs_per_second": time.speeds, "steps": steps})
     return steps
 
 
@@ -111,30 +119,37 @@ class _Time:
     Args:
         options: of the command.
         queries: how many queries there are to learn from.
-
-    Attributes:
-        speeds: pairs of what each model learns from that are scored in a second.
+        speeds: is filled with the pairs of what each model learns from that are scored in a second.
     """
 
-    def __init__(self, options: AdaptOptions, queries: int) -> None:
-        self.speeds: dict[str, float] = {}
+    def __init__(self, options: AdaptOptions, queries: int, speeds: dict[str, float]) -> None:
+        self._speeds = speeds
         self._options = options
         self._queries = queries
         self._shares = _shares_of_signals(options, queries)
 
+    def fitting_steps(self, learners: Sequence[Learner], seconds: float) -> float:
+        """Return how many steps the shortest part of the first model's training has time for."""
+        least = min(filter(None, self._shares.values()))
+        return self._seconds(learners, learners[0], seconds) * least / self._of_a_step(learners[0])
+
     def steps(self, learners: Sequence[Learner], seconds: float) -> dict[str, int]:
         """Share a time between models and what they learn from; return steps by folders."""
-        seconds = max(seconds * _SHARE_OF_TRAINING, 0)
-        seconds /= sum(_SHARES[learner.name] for learner in learners)
         steps: dict[str, int] = {}
         for learner in learners:
             groups = {"links": len(training_data(learner.recipe)), "queries": self._queries}
+            time, step = self._seconds(learners, learner, seconds), self._of_a_step(learner)
             for signal, share in self._shares.items():
-                time = seconds * _SHARES[learner.name] * share
-                step, count = self._of_a_step(learner), groups[signal]
-                fitting = training_steps(time, step, learner.recipe, count)
-                steps[learner.folders[signal]] = fitting if share else 0
+                steps[learner.folders[signal]] = training_steps(
+                    time * share, step, learner.recipe, groups[signal]
+                )
         return steps
+
+    @staticmethod
+    def _seconds(learners: Sequence[Learner], learner: Learner, seconds: float) -> float:
+        """Return the part of a time that is one model's."""
+        parts = sum(_SHARES[each.name] for each in learners)
+        return max(seconds, 0) * _SHARE_OF_TRAINING * _SHARES[learner.name] / parts
 
     def taken(self, learner: Learner, steps: Mapping[str, int]) -> float:
         """Return the seconds that a model's steps take."""
@@ -145,19 +160,19 @@ class _Time:
         from ...training.arguments import multiplies_in_bf16
 
         recipe = learner.recipe
-        if learner.name not in self.speeds:
+        if learner.name not in self._speeds:
             data, model = training_data(recipe), self._options.model
-            self.speeds[learner.name] = measured_speed(
+            self._speeds[learner.name] = measured_speed(
                 data, model, recipe["max_length"], self._options.seed
             )
         in_bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
-        return seconds_of_a_step(self.speeds[learner.name], recipe, bf16=in_bf16)
+        return seconds_of_a_step(self._speeds[learner.name], recipe, bf16=in_bf16)
 
 
 def _scoring_seconds(options: AdaptOptions, data: PreTrainingData, max_length: int) -> float:
     """How long the cross-encoder takes for the results of the queries of dev and test."""
     speed = measured_speed(data, options.model, max_length, options.seed, ranking_dtype())
-    pairs = DEPTH * sum(_query_count(options, split) for split in ("dev", "test"))
+    pairs = DEPTH * sum(query_count(options, split) for split in ("dev", "test"))
     return pairs / speed
 
 
@@ -174,12 +189,3 @@ def _shares_of_signals(options: AdaptOptions, queries: int) -> dict[str, float]:
             "learn from: add links to --learn-from"
         )
     return {"links": 1 - on_queries, "queries": on_queries}
-
-
-def _query_count(options: AdaptOptions, split: str) -> int:
-    try:
-        return len(JudgedDataset(options.dataset(split)).topics)
-    except HarpError:
-        if split == "train":
-            return 0
-        raise

@@ -1,113 +1,253 @@
-"""The ranking of `harp adapt`: the table, and the pipeline that is saved."""
+"""The systems of `harp adapt`, the table of what they gain, and the pipeline of them all."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...collections.dataset import Dataset, JudgedDataset
+from ...models.loading import model_fingerprint
+from ...work.artifact import Artifact, Provenance
+from ...work.provenance import package_versions, scoring_versions
 from ..steps import options_of_every_step, say
-from .budget import ranking_dtype
+from .budget import ranking_dtype, seconds_in
 from .options import AdaptOptions
-from .training import DEPTH
+from .training import DEPTH, query_count
 
 if TYPE_CHECKING:
+    import pyterrier as pt
+
     from ...evaluation import Results
 
-__all__ = ["FUSION", "rank", "save_pipeline"]
+__all__ = ["LEARNED", "RERANKED", "Systems"]
 
-FUSION = "all three"
-"""The row of the pipeline that is saved, where there is a cross-encoder."""
-_WITHOUT_RERANKER = "fielded BM25 + cosine"
-"""Its row where there is none."""
+LEARNED = "with learned ranking"
+"""The row of the fusion with the ranker that has learned from the train queries."""
+RERANKED = "with cross-encoder"
+"""The row of the fusion with the cross-encoder."""
+_TWO = "fielded BM25 + cosine"
 _FIRST_STAGE = "fielded BM25"
-_RERANKER = "cross-encoder"
 _DENSE = "cosine"
+_RANKER = "learned ranking"
+_RERANKER = "cross-encoder"
 _CANDIDATES = "union"
 """Of the fusions with the cosine: its results are not a subset of BM25's."""
 _LEARNT_BY = "nDCG@10"
 """It varies less than RR@10 between queries, so that fewer of them show a gain."""
+_FIELDS = ("title", "text")
+"""Not anchor texts: a page whose links are held out has none, which would give it away."""
 _MAX_LENGTH = 128
+"""Of pairs, and of the documents that are encoded, where there is time for it."""
+_LEAST_WEIGHT = 0.5
+"""Of the cosine among the candidates of the ranker, next to 1 for BM25 over fields."""
+_SECONDS_OF_A_TOKEN = 1.7e-4
+"""That an encoder of MiniLM's size takes on two cores of Zen 4 in float32."""
+_SHARE_OF_ENCODING = 0.4
+"""Of the budget, at most: longer documents are cut to 64 tokens, or to 32."""
 
 
-def rank(options: AdaptOptions, reranker: str | None, dense: str) -> Results:
-    """Rank the test queries by all systems, with weights from the dev queries.
+@dataclass(frozen=True)
+class Systems:
+    """What ranks: BM25 over fields, the cosine, and what has learned so far.
 
     The cosine ranks all pages, not BM25's results alone: on a wiki, whose links say in other words
     what their page is about, it finds pages that BM25 does not.
 
-    Args:
+    Attributes:
         options: of the command.
-        reranker: folder of the cross-encoder; None if there is none.
         dense: the encoder whose cosine ranks.
+        ranker: folder of the learned ranking; None if there is none.
+        reranker: folder of the cross-encoder; None if there is none.
     """
-    from ...evaluation import EvaluationOptions, evaluate
 
-    folder = options.folder
-    say("evaluate", "first stages, rerankers and their fusions on the test queries")
-    dev = options.dataset("dev")
-    rerankers = {} if reranker is None else {_RERANKER: {"model": reranker, "passages": "matching"}}
-    return evaluate(
-        EvaluationOptions(
-            dataset=options.dataset("test"),
-            first_stage="fielded-bm25",
-            tuning_dataset=dev,
-            first_stages={"BM25": "bm25", _DENSE: f"cosine:{dense}"},
-            rerankers=rerankers,
-            fusions=_fusions(reranker is not None, {"train_dataset": dev, "measure": _LEARNT_BY}),
-            depth=DEPTH,
-            max_length=_MAX_LENGTH,
+    options: AdaptOptions
+    dense: str
+    ranker: Path | None = None
+    reranker: str | None = None
+
+    def evaluate(self) -> Results:
+        """Rank the test queries by all systems, with weights from the dev queries.
+
+        The table replaces that of fewer systems. What those found is not searched for again.
+        """
+        from ...evaluation import EvaluationOptions, evaluate
+        from ...evaluation.options import SAVED_PIPELINE
+        from ...ranking import HarpPipeline
+
+        options = self.options
+        say("evaluate", f"{', '.join(self._rows)} and their fusion on the test queries")
+        cosine = HarpPipeline(self._cosine).save(options.folder / "cosine")
+        stages = {"BM25": "bm25", _DENSE: f"{SAVED_PIPELINE}{cosine.parent}"}
+        if self.ranker is not None:
+            stages[_RANKER] = f"{SAVED_PIPELINE}{self.ranker}"
+        models = {} if self.reranker is None else {_RERANKER: {"model": self.reranker}}
+        return evaluate(
+            EvaluationOptions(
+                dataset=options.dataset("test"),
+                first_stage="fielded-bm25",
+                tuning_dataset=options.dataset("dev"),
+                first_stages=stages,
+                rerankers={name: {**row, "passages": "matching"} for name, row in models.items()},
+                fusions=self._fusions,
+                depth=DEPTH,
+                max_length=_MAX_LENGTH,
+                dtype=ranking_dtype(),
+                measures=["RR@10", "nDCG@10"],
+                baseline=_FIRST_STAGE,
+                correction="holm",
+                report=True,
+                output_dir=str(options.folder / "evaluation"),
+                index_dir=str(options.folder / "index"),
+                **options_of_every_step(options) | {"overwrite": True},
+            )
+        )
+
+    def save(self) -> None:
+        """Save the fusion of all systems as a pipeline, with the weights that dev has chosen.
+
+        `evaluate` has to have been called.
+        """
+        from ...ranking import HarpPipeline
+
+        HarpPipeline(self._fusion).save(self.options.folder)
+
+    def learn(self) -> Path | None:
+        """Learn from the train queries to rank what BM25 over fields and the cosine find.
+
+        `evaluate` has to have been called.
+
+        Returns:
+            The folder of the pipeline; None if there are no train queries.
+        """
+        from ...ranking import HarpPipeline
+        from ...ranking.fielded import LexicalFeatures
+        from ...ranking.fusion import StageBefore
+        from ...ranking.learned import LearnedRanker
+
+        folder = self.options.folder / "ranker"
+        if not query_count(self.options, "train"):
+            return None
+        train, dev = (JudgedDataset(self.options.dataset(split)) for split in ("train", "dev"))
+        lexical = LexicalFeatures(self._bm25.index, fields=_FIELDS)
+        features = StageBefore() ** lexical**self._cosine
+        pipeline = self._candidates % DEPTH >> features >> LearnedRanker(seed=self.options.seed)
+        made_from = Provenance(
+            {
+                "train": train.identity,
+                "dev": dev.identity,
+                "systems": self._chosen,
+                "encoder": model_fingerprint(self.dense),
+                "max_length": self._encoded_length,
+                "seed": self.options.seed,
+            },
+            scoring_versions() | package_versions("lightgbm", "numpy", "scipy"),
+        )
+
+        def fill(temporary: Path) -> None:
+            say("learn", f"to rank, from {len(train.topics):,} queries of the train split")
+            pipeline.fit(train.topics, train.qrels, dev.topics, dev.qrels)
+            HarpPipeline(pipeline).save(temporary)
+
+        rules = replace(self.options.rules, overwrite=True)  # it takes a minute
+        Artifact(folder, "ranker", made_from, rules).make(fill)
+        return folder
+
+    @property
+    def _rows(self) -> list[str]:
+        """What is fused: the learned ranking has the cosine among its features."""
+        second = _DENSE if self.ranker is None else _RANKER
+        return [_FIRST_STAGE, second, *[_RERANKER] * (self.reranker is not None)]
+
+    @property
+    def _best_row(self) -> str:
+        """The fusion of all systems."""
+        if self.reranker is not None:
+            return RERANKED
+        return _TWO if self.ranker is None else LEARNED
+
+    @property
+    def _fusions(self) -> dict[str, Any]:
+        """The rows of fusions, whose weights are learned on dev."""
+        learnt = {"train_dataset": self.options.dataset("dev"), "measure": _LEARNT_BY}
+        of = {_TWO: [_FIRST_STAGE, _DENSE]}
+        if self.ranker is not None:
+            of[LEARNED] = [_FIRST_STAGE, _RANKER]
+        of[self._best_row] = self._rows
+        union = {"candidates": _CANDIDATES}
+        rows = {row: {"of": systems, **union, **learnt} for row, systems in of.items()}
+        by_ranks = {"of": self._rows, **union, "weights": "rrf"}
+        return {**rows, f"{self._best_row}, by ranks": by_ranks}
+
+    @cached_property
+    def _chosen(self) -> dict[str, Any]:
+        """What dev has chosen: the arguments of BM25 over fields, and the weights of the fusion."""
+        path = self.options.folder / "evaluation" / "results.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        names = ("weights", "k1", "b")
+        weights = record["fusions"][self._best_row]["learnt"][0]["weights"]
+        chosen = {name: record["first_stage"][name] for name in names}
+        return {"bm25": chosen, "fusion": weights}
+
+    @cached_property
+    def _bm25(self) -> Any:
+        from ...ranking.fielded import FieldedBm25, FieldedIndex
+
+        index = FieldedIndex(self.options.dataset("test"), self.options.folder / "index")
+        return FieldedBm25(index, **self._chosen["bm25"], num_results=DEPTH)
+
+    @cached_property
+    def _cosine(self) -> Any:
+        from ...ranking.dense import DenseCosine
+
+        index = self.options.folder / "index"
+        index.mkdir(exist_ok=True)
+        return DenseCosine(
+            self.dense,
+            dataset=self.options.dataset("test"),
+            index_dir=index,
+            max_length=self._encoded_length,
+            num_results=DEPTH,
             dtype=ranking_dtype(),
-            measures=["RR@10", "nDCG@10"],
-            baseline=_FIRST_STAGE,
-            correction="holm",
-            report=True,
-            output_dir=str(folder / "evaluation"),
-            index_dir=str(folder / "index"),
-            **options_of_every_step(options),
         )
-    )
 
+    @property
+    def _encoded_length(self) -> int:
+        """The most tokens of a document that are encoded: as many on any machine."""
+        documents = Dataset(self.options.dataset("test"))
+        count = documents.document_count or sum(1 for _ in documents.documents())
+        seconds = _SHARE_OF_ENCODING * seconds_in(self.options.budget)
+        fitting = seconds / (count * _SECONDS_OF_A_TOKEN)
+        return next((n for n in (_MAX_LENGTH, 64) if n <= fitting), 32)
 
-def _fusions(has_reranker: bool, learnt: dict[str, str]) -> dict[str, Any]:
-    """Return the rows of fusions; the weights of most are learnt."""
-    two = {"of": [_FIRST_STAGE, _DENSE], "candidates": _CANDIDATES}
-    if not has_reranker:
-        by_ranks = {f"{_WITHOUT_RERANKER}, by ranks": {**two, "weights": "rrf"}}
-        return {_WITHOUT_RERANKER: {**two, **learnt}, **by_ranks}
-    three = {"of": [_FIRST_STAGE, _RERANKER, _DENSE], "candidates": _CANDIDATES}
-    return {
-        _WITHOUT_RERANKER: {**two, **learnt},
-        "fielded BM25 + cross-encoder": {"of": [_FIRST_STAGE, _RERANKER], **learnt},
-        FUSION: {**three, **learnt},
-        f"{FUSION}, by ranks": {**three, "weights": "rrf"},
-    }
+    @property
+    def _candidates(self) -> pt.Transformer:
+        """What the ranker ranks: it learns by itself how far to trust the cosine."""
+        from ...ranking import HarpFusion
 
+        systems = {_FIRST_STAGE: self._bm25, _DENSE: self._cosine}
+        weight = max(self._chosen["fusion"][_DENSE], _LEAST_WEIGHT)
+        weights = {_FIRST_STAGE: 1.0, _DENSE: weight}
+        return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)
 
-def save_pipeline(options: AdaptOptions, reranker: str | None, dense: str) -> None:
-    """Save the fusion of all systems as a pipeline, with the weights that dev has chosen.
+    @cached_property
+    def _fusion(self) -> pt.Transformer:
+        from ...ranking import HarpFusion, HarpPipeline, HarpReranker
 
-    Args:
-        options: of the command.
-        reranker: folder of the cross-encoder; None if there is none.
-        dense: the encoder whose cosine ranks.
-    """
-    from ...ranking import HarpFusion, HarpPipeline, HarpReranker
-    from ...ranking.dense import DenseCosine
-    from ...ranking.fielded import FieldedBm25, FieldedIndex
-
-    folder = options.folder
-    record = json.loads((folder / "evaluation" / "results.json").read_text(encoding="utf-8"))
-    index, dataset, dtype = folder / "index", options.dataset("test"), ranking_dtype()
-    chosen = {name: record["first_stage"][name] for name in ("weights", "k1", "b")}
-    bm25 = FieldedBm25(FieldedIndex(dataset, index), **chosen, num_results=DEPTH)
-    systems: dict[str, Any] = {_FIRST_STAGE: bm25}
-    if reranker is not None:
-        systems[_RERANKER] = bm25 >> HarpReranker(
-            reranker, dataset=dataset, passages="matching", max_length=_MAX_LENGTH, dtype=dtype
-        )
-    systems[_DENSE] = DenseCosine(
-        dense, dataset=dataset, index_dir=index, num_results=DEPTH, dtype=dtype
-    )
-    row = _WITHOUT_RERANKER if reranker is None else FUSION
-    weights = record["fusions"][row]["learnt"][0]["weights"]
-    HarpPipeline(HarpFusion(systems, weights=weights, candidates=_CANDIDATES)).save(folder)
+        systems: dict[str, Any] = {_FIRST_STAGE: self._bm25}
+        if self.ranker is None:
+            systems[_DENSE] = self._cosine
+        else:
+            systems[_RANKER] = HarpPipeline.load(self.ranker).pipeline
+        if self.reranker is not None:
+            systems[_RERANKER] = self._bm25 >> HarpReranker(
+                self.reranker,
+                dataset=self.options.dataset("test"),
+                passages="matching",
+                max_length=_MAX_LENGTH,
+                dtype=ranking_dtype(),
+            )
+        weights = self._chosen["fusion"]
+        return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from ..steps import options_of_every_step, output_folder, say
 from .budget import in_words, seconds_in
 from .options import AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
-from .ranking import rank, save_pipeline
+from .ranking import Systems
 from .training import Learner, cross_encoder, encoder, train
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["adapt"]
 
 _SECONDS_OF_A_QUERY = 15
-"""Seconds of the budget for each query that is ranked; at least 100 and at most 500 are."""
+"""Seconds of the budget for each query that is ranked; at least 250 and at most 500 are."""
 _MOST_TRAIN_QUERIES = 5000
 
 
@@ -48,25 +50,42 @@ def adapt(
     began, budget = time.monotonic(), seconds_in(options.budget)
     with output_folder(options.folder):
         learners = [cross_encoder(options), encoder(options)]
-        _build(sources, options, corpus, learners)
+        _build(sources, options, corpus)
         print(f"the build took {in_words(time.monotonic() - began)} of {options.budget}")
         _collect(options, budget)
-        steps = make_plan(options, learners, budget - (time.monotonic() - began))
+        systems = Systems(options, options.encoder or options.model)
+        results = _usable(systems)
+        if ranker := systems.learn():
+            systems = replace(systems, ranker=ranker)
+            results = _usable(systems)
+        left = budget - (time.monotonic() - began)
+        print(f"a pipeline is in {options.folder}, after {in_words(budget - left)}")
+        examples = partial(_build, sources, options, corpus, learners)
+        steps = make_plan(options, learners, left, examples)
+        if not any(steps.values()):
+            return results
+        print(results)
+        examples()
         for learner in learners:
             train(learner, options, steps)
         reranker, dense = (learner.trained(options, steps) for learner in learners)
-        dense = dense or options.encoder or options.model
-        results = rank(options, reranker, dense)
-        save_pipeline(options, reranker, dense)
-        return results
+        return _usable(replace(systems, dense=dense or systems.dense, reranker=reranker))
+
+
+def _usable(systems: Systems) -> Results:
+    """Measure the systems, and save their pipeline."""
+    results = systems.evaluate()
+    systems.save()
+    return results
 
 
 def _build(
     sources: Sequence[str | Path],
     options: AdaptOptions,
     corpus: CorpusOptions | None,
-    learners: Sequence[Learner],
+    learners: Sequence[Learner] = (),
 ) -> None:
+    """Build pages and links, and the training examples of models that learn."""
     from ...graph import GraphOptions
     from ...tasks.options import HARD_NEGATIVES
     from ...weights.options import WeightOptions
@@ -78,6 +97,7 @@ def _build(
         output_dir=str(options.folder / "build"),
         tasks=list(dict.fromkeys(task for recipe in recipes for task in recipe["tasks"])),
         negatives=[kind for kind in HARD_NEGATIVES if kind in asked],
+        stages=[] if learners else ["corpus", "graph"],
         workers=options.workers,
         **options_of_every_step(options),
     )
@@ -87,7 +107,7 @@ def _build(
         title_anchors=options.title_anchors,
     )
     weights = WeightOptions(model=options.model)
-    say("build", "pages, links and training examples of the source")
+    say("build", "training examples" if learners else "pages and links of the source")
     print(summary(build(sources, building, *filter(None, [corpus]), graph, weights)))
 
 
@@ -103,7 +123,7 @@ def _collect(options: AdaptOptions, budget: float) -> None:
         **options_of_every_step(options),
     )
     queries = QueryOptions(
-        max_queries=round(min(max(budget / _SECONDS_OF_A_QUERY, 100), 500)),
+        max_queries=round(min(max(budget / _SECONDS_OF_A_QUERY, 250), 500)),
         max_train_queries=_MOST_TRAIN_QUERIES,
         train_fraction=0.4,
         min_train_queries=FEWEST_TRAIN_QUERIES if "links" in options.learn_from else 0,

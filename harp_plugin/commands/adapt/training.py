@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...collections.dataset import JudgedDataset
 from ...errors import HarpError
 from ...models.loading import COSINE
 from ...options import option_types
@@ -14,11 +15,29 @@ from ...options_parser import options_from, read_recipe
 from ..steps import options_of_every_step, say
 from .options import AdaptOptions
 
-__all__ = ["DEPTH", "Learner", "cross_encoder", "encoder", "finetuning_part", "train"]
+__all__ = [
+    "DEPTH",
+    "Learner",
+    "cross_encoder",
+    "encoder",
+    "finetuning_part",
+    "query_count",
+    "train",
+]
 
 DEPTH = 50
 """How many results of each query are ranked."""
 _NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
+
+
+def query_count(options: AdaptOptions, split: str) -> int:
+    """Return how many judged queries a split has; train may be without any."""
+    try:
+        return len(JudgedDataset(options.dataset(split)).topics)
+    except HarpError:
+        if split == "train":
+            return 0
+        raise
 
 
 @dataclass(frozen=True)
