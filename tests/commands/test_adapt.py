@@ -11,6 +11,7 @@ from harp_plugin import HarpPipeline
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.commands.adapt import LEARNED, RERANKED, plan, run
+from harp_plugin.evaluation.options import file_stem
 from harp_plugin.evaluation.runs import read_run
 
 RECIPE = {
@@ -66,7 +67,7 @@ def short_training(monkeypatch):
 def assert_pipeline_gives(folder, row):
     dataset = JudgedDataset(f"harp:{folder / 'collection'}/test")
     found = HarpPipeline.load(folder).transform(dataset.topics)
-    expected = read_run(folder / "evaluation" / "runs" / f"{row.replace(' ', '-')}.run")
+    expected = read_run(folder / "evaluation" / "runs" / f"{file_stem(row)}.run")
     both = found.merge(expected, on=["qid", "docno"], suffixes=("", "_expected"))
     assert len(both) == len(expected) == len(found)
     assert both["score"].tolist() == pytest.approx(both["score_expected"].tolist(), abs=1e-5)
