@@ -157,9 +157,14 @@ class Systems:
 
     @property
     def _rows(self) -> list[str]:
-        """What is fused: the learned ranking has the cosine among its features."""
-        second = _DENSE if self.ranker is None else _RANKER
-        return [_FIRST_STAGE, second, *[_RERANKER] * (self.reranker is not None)]
+        """What is fused: the cosine of an untrained encoder is a feature of the learned ranking."""
+        is_trained = self.dense != (self.options.encoder or self.options.model)
+        return [
+            _FIRST_STAGE,
+            *[_RANKER] * (self.ranker is not None),
+            *[_DENSE] * (self.ranker is None or is_trained),
+            *[_RERANKER] * (self.reranker is not None),
+        ]
 
     @property
     def _best_row(self) -> str:
@@ -237,10 +242,10 @@ class Systems:
         from ...ranking import HarpFusion, HarpPipeline, HarpReranker
 
         systems: dict[str, Any] = {_FIRST_STAGE: self._bm25}
-        if self.ranker is None:
-            systems[_DENSE] = self._cosine
-        else:
+        if self.ranker is not None:
             systems[_RANKER] = HarpPipeline.load(self.ranker).pipeline
+        if _DENSE in self._rows:
+            systems[_DENSE] = self._cosine
         if self.reranker is not None:
             systems[_RERANKER] = self._bm25 >> HarpReranker(
                 self.reranker,
