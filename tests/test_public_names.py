@@ -49,6 +49,7 @@ PUBLIC = {
         "cross_validate",
     ],
     "harp_plugin.evaluation.reranking": ["PAIRS_AT_ONCE", "rerank"],
+    "harp_plugin.ranking.learned": ["LearnedRanker"],
     "harp_plugin.ranking.dense": ["DenseCosine", "HarpRetriever"],
     "harp_plugin.ranking.fielded": [
         "FieldSettings",

@@ -81,20 +81,17 @@ class Results:
 
         It is empty unless the ids of the queries are those of `harp collect`, of several kinds.
         """
+        by_row = {row: next(iter(values.values())) for row, values in self.per_query.items()}
         qids: dict[str, list[str]] = {}
-        first = next(iter(self.per_query.values()), {})
-        for qid in next(iter(first.values()), ()):
+        for qid in next(iter(by_row.values()), ()):
             found = _COLLECTED.fullmatch(qid)
             qids.setdefault(found[1] if found else "", []).append(qid)
         if "" in qids or len(qids) < 2:
             return {}
+        kinds = {f"{kind} ({len(of)})": of for kind, of in sorted(qids.items())}
         return {
-            row: {
-                f"{kind} ({len(chosen)})": fmean(values[qid] for qid in chosen)
-                for kind, chosen in sorted(qids.items())
-            }
-            for row, by_measure in self.per_query.items()
-            for values in [next(iter(by_measure.values()))]
+            row: {kind: fmean(values[qid] for qid in of) for kind, of in kinds.items()}
+            for row, values in by_row.items()
         }
 
     def __str__(self) -> str:

@@ -75,12 +75,13 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         Raises:
             HarpError: no query has a relevant result, or LightGBM is not installed.
         """
-        train = _Results.from_frame(topics_or_res_tr)
-        labels = train.labels(topics_or_res_tr, qrels_tr)
-        judged = train.of_queries(np.add.reduceat(labels > 0, train.starts) > 0)
-        if not len(judged):
+        pt.validate.result_frame(topics_or_res_tr, extra_columns=["features"], context=self)
+        labels = _labels(topics_or_res_tr, qrels_tr)
+        judged = topics_or_res_tr["qid"].isin(topics_or_res_tr["qid"][labels > 0]).to_numpy()
+        if not judged.any():
             raise HarpError("no query has a relevant result to learn from: give other judgments")
-        train, labels = train.part(judged), labels[judged]
+        train = _Results.from_frame(topics_or_res_tr[judged])
+        labels = labels[judged][train.order]
         model = _Model([], _linear_weights(train, labels), _LINEAR)
         if len(train.starts) >= _FEWEST_QUERIES_FOR_TREES:
             model = replace(model, trees=_trees(train, labels, self.seed), parts=_BOTH)
@@ -119,7 +120,7 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         learned = self.learned
         if learned is None:
             raise HarpError("this ranker has not learned yet: call fit of its pipeline first")
-        return self._make_once("model", id(learned), lambda: _Model(**learned))
+        return self._make_once("model", learned, lambda: _Model(**learned))
 
     def __repr__(self) -> str:
         has_learned = "untrained" if self.learned is None else "trained"
@@ -167,23 +168,6 @@ class _Results:
         below = self.features - np.repeat(best, self.sizes, axis=0)
         return np.hstack([self.features, self.standardized, below])
 
-    def of_queries(self, chosen: np.ndarray) -> np.ndarray:
-        """The indices of the results of some queries, of which (queries,) tells whether."""
-        return np.flatnonzero(np.repeat(chosen, self.sizes))
-
-    def part(self, chosen: np.ndarray) -> _Results:
-        """Take the results of some queries, by their indices."""
-        query_of = np.repeat(np.arange(len(self.starts)), self.sizes)[chosen]
-        starts = np.flatnonzero(np.diff(query_of, prepend=-1))
-        return _Results(self.order[chosen], starts, self.features[chosen])
-
-    def labels(self, frame: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
-        """(results,) the judgment of each result, 0 for none."""
-        keys = ["qid", "docno"]
-        best = qrels.groupby(keys, as_index=False)["label"].max()
-        found = frame[keys].merge(best, on=keys, how="left")["label"]
-        return found.fillna(0).clip(lower=0).to_numpy(dtype=np.int64)[self.order]
-
 
 @dataclass(frozen=True)
 class _Model:
@@ -220,6 +204,14 @@ class _Model:
     def scores(self, results: _Results) -> np.ndarray:
         """(results,) the score of each."""
         return np.array(self.parts) @ self.part_scores(results)
+
+
+def _labels(frame: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
+    """(rows,) the judgment of each result, 0 for none."""
+    keys = ["qid", "docno"]
+    best = qrels.groupby(keys, as_index=False)["label"].max()
+    found = frame[keys].merge(best, on=keys, how="left")["label"]
+    return found.fillna(0).clip(lower=0).to_numpy(dtype=np.int64)
 
 
 def _linear_weights(train: _Results, labels: np.ndarray) -> list[float]:
@@ -272,7 +264,8 @@ def _best(model: _Model, frame: pd.DataFrame, qrels: pd.DataFrame, measure: str)
     candidates = read_candidates({"": rows}, normalization="zscore", candidates="first")
     measured = MeasuredRankings(candidates, qrels, parse_measure(measure))
     scores = model.part_scores(results)
-    return max(
-        (replace(model, parts=parts) for parts in (_BOTH, _LINEAR, _TREES)),
-        key=lambda each: measured.values((each.parts @ scores)[candidates.rows]).mean(),
+    parts = max(
+        (_BOTH, _LINEAR, _TREES),
+        key=lambda each: measured.values((each @ scores)[candidates.rows]).mean(),
     )
+    return replace(model, parts=parts, trees=[] if parts == _LINEAR else model.trees)

@@ -89,6 +89,15 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
     results = json.loads((folder / "evaluation" / "results.json").read_text())
     model = results["options"]["rerankers"]["cross-encoder"]["model"]
     assert model == str(folder / "queries")
+    indexes = [
+        path.name.rpartition("-")[0] for path in (folder / "index").iterdir() if path.is_dir()
+    ]
+    assert sorted(indexes) == [
+        "bm25",
+        "dense",
+        "dense",
+        "fielded-bm25",
+    ]  # before and after training
     assert_pipeline_gives(folder, RERANKED)
 
     decided = (folder / "plan.json").read_bytes()

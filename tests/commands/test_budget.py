@@ -6,6 +6,7 @@ import pytest
 
 from harp_plugin.commands.adapt import plan
 from harp_plugin.commands.adapt.budget import (
+    encoded_length,
     in_words,
     seconds_in,
     seconds_of_a_step,
@@ -59,6 +60,15 @@ def test_steps():
     assert seconds_of_a_step(100, taught, bf16=False) == pytest.approx(3.2)
 
 
+@pytest.mark.parametrize(
+    ("documents", "minutes", "length"),
+    [(1000, 5, 128), (9732, 5, 64), (9732, 15, 128), (10**6, 5, 32)],
+)
+def test_documents_are_cut_where_a_budget_is_short_for_them(documents, minutes, length):
+    """A token of 9,732 documents takes 1.65 s; of 5 minutes 120 s are for 72 of them."""
+    assert encoded_length(documents, 60 * minutes) == length
+
+
 @pytest.fixture
 def planned(tmp_path, monkeypatch):
     """Plans for a cross-encoder and an encoder; 100 of their pairs are scored in a second."""
@@ -71,6 +81,7 @@ def planned(tmp_path, monkeypatch):
     speeds = {"encoder": 100.0}
     monkeypatch.setattr(plan, "measured_speed", lambda data, *_: speeds.get(data[-1], 100.0))
     monkeypatch.setattr(plan, "encoding_seconds", lambda *_: 200.0)
+    monkeypatch.setattr(plan, "document_count", lambda _: 1000)
     monkeypatch.setattr(plan, "training_data", lambda r: [0] * 9_999 + [r.get("of")])
     monkeypatch.setattr(plan, "query_count", lambda _, split: 8000 if split == "train" else 100)
 
@@ -106,6 +117,12 @@ def test_a_plan_for_too_little_time(planned, capsys):
     assert set(found.values()) == {0}
     assert "no model is trained: 18 min of --budget 2h are left" in capsys.readouterr().out
     assert planned(10**6) == found
+
+
+def test_each_part_of_the_training_needs_its_steps(planned, monkeypatch):
+    """Of 1,701 s for the cross-encoder a fifth is for queries: 132 steps of 2.56 s."""
+    monkeypatch.setattr(plan, "_SHARE_OF_QUERIES", 0.2)
+    assert set(planned(3000).values()) == {0}
 
 
 def test_examples_are_built_where_there_is_time(planned, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from lightgbm import Booster
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
@@ -76,14 +77,33 @@ def test_trees_learn_what_no_sum_orders():
     dev, test = judged(100, 10, both_or_none, seed=1), judged(100, 10, both_or_none, seed=2)
     linear = LearnedRanker(learned={"trees": [], "linear": [1, 1, 0, 0], "parts": [1, 0]})
     ranker = LearnedRanker().fit(frame, qrels, *dev)
-    assert len(ranker.learned["trees"]) == 3
+    trees = ranker.learned["trees"]
+    assert len(set(trees)) == 3
+    assert all(Booster(model_str=text).num_feature() == 3 * FEATURES for text in trees)
+    assert LearnedRanker(seed=7).fit(frame, qrels).learned["trees"] != trees
     assert reciprocal_rank(ranker.transform(test[0]), test[1]) > 0.8
     assert reciprocal_rank(linear.transform(test[0]), test[1]) < 0.6
 
 
+def test_trees_learn_what_depends_on_the_query():
+    """A feature that all results of a query share says which other one counts."""
+
+    def first_or_second(features):
+        features[:, 3] = features[0, 3]
+        return features[:, 0 if features[0, 3] > 0 else 1]
+
+    ranker = LearnedRanker().fit(*judged(400, 10, first_or_second))
+    ranker.learned = {**ranker.learned, "parts": [0, 1]}
+    unseen, qrels = judged(200, 10, first_or_second, seed=1)
+    assert reciprocal_rank(ranker.transform(unseen), qrels) > 0.8
+
+
 def test_dev_queries_choose_the_parts():
+    """In whatever order their results stand, and those of the queries that are learned from."""
     frame, qrels = judged(150, 10, both_or_none)
-    trees = LearnedRanker().fit(frame, qrels, *judged(100, 10, both_or_none, seed=1))
+    dev, dev_qrels = judged(100, 10, both_or_none, seed=1)
+    dev = dev.assign(rank=9 - dev["rank"]).sample(frac=1, random_state=0)
+    trees = LearnedRanker().fit(frame.sample(frac=1, random_state=0), qrels, dev, dev_qrels)
     linear = LearnedRanker().fit(*judged(150, 10, third), *judged(100, 10, third, seed=1))
     assert trees.learned["parts"] == [0, 1]
     assert linear.learned["parts"] != [0, 1]
@@ -101,7 +121,7 @@ def test_shuffled_judgments_teach_nothing():
 
 
 def test_the_same_is_learned_by_any_number_of_threads():
-    frame, qrels = judged(100, 4, third)
+    frame, qrels = judged(200, 20, third)
     with threadpool_limits(1):
         one = LearnedRanker().fit(frame, qrels).learned
     with threadpool_limits(2):
@@ -112,6 +132,8 @@ def test_the_order_of_rows_makes_no_difference():
     frame, qrels = judged(50, 10, third)
     ranker = LearnedRanker().fit(frame, qrels)
     shuffled = frame.sample(frac=1, random_state=0)
+    weights = LearnedRanker().fit(shuffled, qrels).learned["linear"]
+    assert weights == pytest.approx(ranker.learned["linear"], abs=1e-4)
     again = ranker.transform(shuffled).set_index(["qid", "docno"])["score"]
     expected = ranker.transform(frame).set_index(["qid", "docno"])["score"]
     pd.testing.assert_series_equal(again.sort_index(), expected.sort_index())
@@ -135,12 +157,26 @@ def test_a_pipeline_learns_and_is_saved(tmp_path):
     assert repr(ranker) == "LearnedRanker(trained, measure='nDCG@10', seed=42)"
 
 
+def test_what_is_learned_again_replaces_what_was_learned():
+    """A ranker is asked between two lessons, or not; what it learned first is forgotten."""
+    unseen, unseen_qrels = judged(50, 10, third, seed=1)
+    ranker = LearnedRanker()
+    for _ in range(3):
+        ranker.fit(*judged(50, 10, lambda features: features[:, 0]))
+        ranker.transform(unseen)
+        ranker.fit(*judged(50, 10, lambda features: features[:, 1]))
+        ranker.fit(*judged(50, 10, third))
+        assert reciprocal_rank(ranker.transform(unseen), unseen_qrels) > 0.95
+
+
 def test_what_cannot_be_ranked_is_refused():
     frame, qrels = judged(20, 5, third)
     with pytest.raises(HarpError, match="has not learned yet"):
         LearnedRanker().transform(frame)
     with pytest.raises(HarpError, match="no query has a relevant result"):
         LearnedRanker().fit(frame, qrels.assign(label=0))
+    with pytest.raises(HarpError, match="no query has a relevant result"):
+        LearnedRanker().fit(frame.iloc[:0], qrels)
     ranker = LearnedRanker().fit(frame, qrels)
     fewer = frame.assign(features=[row[:2] for row in frame["features"]])
     with pytest.raises(HarpError, match="learned from 4 features, and results have 2"):

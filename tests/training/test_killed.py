@@ -1,14 +1,12 @@
 """A run that is killed at any moment and started again ends in the bytes of an undisturbed one."""
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
+from commands_in_processes import start
 
 from harp_plugin.cli import main
 
@@ -40,16 +38,6 @@ def command(encyclopedia_build, tiny_bert, tmp_path):
     path.write_text(json.dumps(recipe))
 
     return lambda folder: ["train", str(path), "--output_dir", str(folder)]
-
-
-def start(arguments):
-    """Start a command in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "harp_plugin.cli", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
 
 
 def last_step(folder):

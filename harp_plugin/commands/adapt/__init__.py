@@ -18,11 +18,12 @@ __all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
     trains=True,
 )
 def command(options: AdaptOptions, corpus: CorpusOptions, sources: list[str]) -> None:
-    """Links train a cross-encoder.
+    """Queries that people wrote into the corpus teach a ranker, and links train a cross-encoder.
 
-    Queries that people wrote into the corpus (terms of an index, redirects, links that are held
-    out) choose the weights of its fusion with BM25 and an encoder, and test it. A finished step is
-    kept, and an interrupted one is resumed.
+    The queries are terms of an index, redirects, and links that are held out: some are learned
+    from, others choose the weights of the fusion with BM25, and others test it. A cross-encoder is
+    trained where the budget has time for it. A finished step is kept, and an interrupted one is
+    resumed.
     """
     results = adapt(sources, options, corpus)
     show(f"{results}\n\nreport: {results.path.parent / 'report.html'}")

@@ -69,6 +69,11 @@ class AdaptOptions(Workers, Progress, Overwriting):
         """The output folder."""
         return Path(self.output_dir)
 
+    @property
+    def base_encoder(self) -> str:
+        """The encoder whose cosine ranks, before any training."""
+        return self.encoder or self.model
+
     def dataset(self, split: str) -> str:
         """The id of the queries of a split."""
         return f"harp:{self.folder / 'collection'}/{split}"

@@ -9,10 +9,13 @@ from ...tasks import PreTrainingData
 from ...work.records import read_record, write_record
 from ..steps import say
 from .budget import (
+    document_count,
+    encoded_length,
     encoding_seconds,
     in_words,
     measured_speed,
     ranking_dtype,
+    seconds_in,
     seconds_of_a_step,
     training_data,
     training_steps,
@@ -71,34 +74,29 @@ def make_plan(
         if plan["asked"] == asked:
             return plan["steps"]
     steps = {folder: 0 for learner in learners for folder in learner.folders.values()}
-    speeds: dict[str, float] = {}
     if seconds_left >= _LEAST_SECONDS:
         build_examples()
-        steps |= _steps_that_fit(options, learners, seconds_left, speeds)
+        steps |= _steps_that_fit(options, learners, seconds_left)
     if not any(steps.values()):
         left = in_words(max(seconds_left, 0))
         say("plan", f"no model is trained: {left} of --budget {options.budget} are left for it")
-    write_record(path, {"asked": asked, "pairs_per_second": speeds, "steps": steps})
+    write_record(path, {"asked": asked, "steps": steps})
     return steps
 
 
 def _steps_that_fit(
-    options: AdaptOptions,
-    learners: Sequence[Learner],
-    seconds_left: float,
-    speeds: dict[str, float],
+    options: AdaptOptions, learners: Sequence[Learner], seconds_left: float
 ) -> dict[str, int]:
-    """Return the steps of the models that there is time for; ``speeds`` is filled."""
+    """Return the steps of the models that there is time to train."""
     reranker, dense = learners
     data = training_data(reranker.recipe)
     queries = query_count(options, "train") if "queries" in options.learn_from else 0
-    time = _Time(options, queries, speeds)
+    time = _Time(options, queries)
     ranking = _scoring_seconds(options, data, reranker.recipe["max_length"])
     if options.train_encoder:
-        encoder = options.encoder or options.model
-        ranking += encoding_seconds(
-            options.dataset("test"), encoder, ranking_dtype(), reranker.recipe["max_length"]
-        )
+        dataset = options.dataset("test")
+        length = encoded_length(document_count(dataset), seconds_in(options.budget))
+        ranking += encoding_seconds(dataset, options.base_encoder, ranking_dtype(), length)
     trained = [reranker, *[dense] * options.train_encoder]
     if time.fitting_steps(trained, seconds_left - ranking) < _FEWEST_STEPS:
         return {}
@@ -119,11 +117,10 @@ class _Time:
     Args:
         options: of the command.
         queries: how many queries there are to learn from.
-        speeds: is filled with the pairs of what each model learns from that are scored in a second.
     """
 
-    def __init__(self, options: AdaptOptions, queries: int, speeds: dict[str, float]) -> None:
-        self._speeds = speeds
+    def __init__(self, options: AdaptOptions, queries: int) -> None:
+        self._speeds: dict[str, float] = {}
         self._options = options
         self._queries = queries
         self._shares = _shares_of_signals(options, queries)

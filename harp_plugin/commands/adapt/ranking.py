@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...collections.dataset import Dataset, JudgedDataset
+from ...collections.dataset import JudgedDataset
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
 from ..steps import options_of_every_step, say
-from .budget import ranking_dtype, seconds_in
+from .budget import document_count, encoded_length, ranking_dtype, seconds_in
 from .options import AdaptOptions
 from .training import DEPTH, query_count
 
@@ -40,13 +40,9 @@ _LEARNT_BY = "nDCG@10"
 _FIELDS = ("title", "text")
 """Not anchor texts: a page whose links are held out has none, which would give it away."""
 _MAX_LENGTH = 128
-"""Of pairs, and of the documents that are encoded, where there is time for it."""
+"""Of pairs."""
 _LEAST_WEIGHT = 0.5
 """Of the cosine among the candidates of the ranker, next to 1 for BM25 over fields."""
-_SECONDS_OF_A_TOKEN = 1.7e-4
-"""That an encoder of MiniLM's size takes on two cores of Zen 4 in float32."""
-_SHARE_OF_ENCODING = 0.4
-"""Of the budget, at most: longer documents are cut to 64 tokens, or to 32."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +79,16 @@ class Systems:
         stages = {"BM25": "bm25", _DENSE: f"{SAVED_PIPELINE}{cosine.parent}"}
         if self.ranker is not None:
             stages[_RANKER] = f"{SAVED_PIPELINE}{self.ranker}"
-        models = {} if self.reranker is None else {_RERANKER: {"model": self.reranker}}
+        rerankers = {}
+        if self.reranker is not None:
+            rerankers[_RERANKER] = {"model": self.reranker, "passages": "matching"}
         return evaluate(
             EvaluationOptions(
                 dataset=options.dataset("test"),
                 first_stage="fielded-bm25",
                 tuning_dataset=options.dataset("dev"),
                 first_stages=stages,
-                rerankers={name: {**row, "passages": "matching"} for name, row in models.items()},
+                rerankers=rerankers,
                 fusions=self._fusions,
                 depth=DEPTH,
                 max_length=_MAX_LENGTH,
@@ -140,7 +138,7 @@ class Systems:
                 "dev": dev.identity,
                 "systems": self._chosen,
                 "encoder": model_fingerprint(self.dense),
-                "max_length": self._encoded_length,
+                "max_length": self._cosine.max_length,
                 "seed": self.options.seed,
             },
             scoring_versions() | package_versions("lightgbm", "numpy", "scipy"),
@@ -158,7 +156,7 @@ class Systems:
     @property
     def _rows(self) -> list[str]:
         """What is fused: the cosine of an untrained encoder is a feature of the learned ranking."""
-        is_trained = self.dense != (self.options.encoder or self.options.model)
+        is_trained = self.dense != self.options.base_encoder
         return [
             _FIRST_STAGE,
             *[_RANKER] * (self.ranker is not None),
@@ -207,25 +205,16 @@ class Systems:
     def _cosine(self) -> Any:
         from ...ranking.dense import DenseCosine
 
-        index = self.options.folder / "index"
+        dataset, index = self.options.dataset("test"), self.options.folder / "index"
         index.mkdir(exist_ok=True)
         return DenseCosine(
             self.dense,
-            dataset=self.options.dataset("test"),
+            dataset=dataset,
             index_dir=index,
-            max_length=self._encoded_length,
+            max_length=encoded_length(document_count(dataset), seconds_in(self.options.budget)),
             num_results=DEPTH,
             dtype=ranking_dtype(),
         )
-
-    @property
-    def _encoded_length(self) -> int:
-        """The most tokens of a document that are encoded: as many on any machine."""
-        documents = Dataset(self.options.dataset("test"))
-        count = documents.document_count or sum(1 for _ in documents.documents())
-        seconds = _SHARE_OF_ENCODING * seconds_in(self.options.budget)
-        fitting = seconds / (count * _SECONDS_OF_A_TOKEN)
-        return next((n for n in (_MAX_LENGTH, 64) if n <= fitting), 32)
 
     @property
     def _candidates(self) -> pt.Transformer:

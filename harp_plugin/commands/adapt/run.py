@@ -53,19 +53,18 @@ def adapt(
         _build(sources, options, corpus)
         print(f"the build took {in_words(time.monotonic() - began)} of {options.budget}")
         _collect(options, budget)
-        systems = Systems(options, options.encoder or options.model)
+        systems = Systems(options, options.base_encoder)
         results = _usable(systems)
         if ranker := systems.learn():
             systems = replace(systems, ranker=ranker)
             results = _usable(systems)
         left = budget - (time.monotonic() - began)
         print(f"a pipeline is in {options.folder}, after {in_words(budget - left)}")
-        examples = partial(_build, sources, options, corpus, learners)
-        steps = make_plan(options, learners, left, examples)
+        build_examples = partial(_build, sources, options, corpus, learners)
+        steps = make_plan(options, learners, left, build_examples)
         if not any(steps.values()):
             return results
         print(results)
-        examples()
         for learner in learners:
             train(learner, options, steps)
         reranker, dense = (learner.trained(options, steps) for learner in learners)

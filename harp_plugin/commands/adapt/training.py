@@ -72,7 +72,7 @@ def cross_encoder(options: AdaptOptions) -> Learner:
 def encoder(options: AdaptOptions) -> Learner:
     """Return the encoder of the cosine."""
     folders = {"links": "encoder-links", "queries": "encoder-queries"}
-    recipe = _recipe(options, options.encoder_training, options.encoder or options.model)
+    recipe = _recipe(options, options.encoder_training, options.base_encoder)
     return Learner("encoder", recipe, folders)
 
 
@@ -85,7 +85,7 @@ def _recipe(options: AdaptOptions, name: str, model: str) -> dict[str, Any]:
             "steps follows: add it, as in recipes/adapt.json"
         )
     if str(recipe.get("teacher", "")).startswith(COSINE):
-        recipe["teacher"] = f"{COSINE}{options.encoder or options.model}"
+        recipe["teacher"] = f"{COSINE}{options.base_encoder}"
     return recipe | {
         "model": model,
         "build_dir": str(options.folder / "build"),

@@ -1,17 +1,15 @@
 """Hosts that share the encoding of an index: processes with one folder, each with a rank."""
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from itertools import islice
 
 import ir_datasets
 import pytest
 import torch
+from commands_in_processes import start
 
 from harp_plugin.cli import main
 
@@ -47,16 +45,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-def start(arguments):
-    """Start a command in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "harp_plugin.cli", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
 
 
 def finish(*processes):

@@ -128,15 +128,15 @@ class TestContract(
 
 def test_features_of_some_fields(index):
     """They are those columns of all, but for the features of all fields together."""
-    every, titles = LexicalFeatures(index), LexicalFeatures(index, fields=["title"])
+    every, of_text = LexicalFeatures(index), LexicalFeatures(index, fields=["text"])
     results = every_result(*QUERIES)
-    columns = [name.startswith("title: ") for name in every.names]
+    columns = [name.startswith("text: ") for name in every.names]
     expected = np.stack(every(results)["features"].to_list())[:, columns]
-    found = np.stack(titles(results)["features"].to_list())
+    found = np.stack(of_text(results)["features"].to_list())
     own = 3  # of all fields together
     np.testing.assert_array_equal(found[:, :-own], expected)
-    covered = titles.names.index("title: idf covered")
+    covered = of_text.names.index("text: idf covered")
     np.testing.assert_array_equal(found[:, -own], found[:, covered])
-    assert titles != every and titles == LexicalFeatures(index, fields=("title",))
+    assert of_text != every and of_text == LexicalFeatures(index, fields=("text",))
     with pytest.raises(HarpError, match="no field 'body': choose of"):
         LexicalFeatures(index, fields=["body"])
