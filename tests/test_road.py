@@ -22,23 +22,12 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module")
-def checkpoint(shared_data, tmp_path_factory):
+def checkpoint(core150, tmp_path_factory):
     """MiniLM after some steps on the densest 150 articles of the Simple English Wikipedia."""
     folder = tmp_path_factory.mktemp("road")
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
-    build = [
-        "build",
-        str(source),
-        "--output-dir",
-        str(folder / "build"),
-        "--model",
-        MINILM,
-        "--quiet",
-    ]
-    assert main(build) == 0
     recipe = {
         "model": MINILM,
-        "build_dir": str(folder / "build"),
+        "build_dir": str(core150),
         "output_dir": str(folder / "model"),
         "max_length": 64,
         "per_device_train_batch_size": 4,

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-STAGES = ("corpus", "graph", "weights", "examples", "bm25_negatives")
-
 
 class Cluster:
     """A master and two workers, each a process group of its own.
@@ -68,8 +66,13 @@ class Cluster:
 
 
 @contextmanager
-def killing_workers(build: Path, cluster: Cluster) -> Iterator[list[str]]:
-    """Kill a worker in each stage of a build that runs meanwhile, after the stage's first shard.
+def killing_workers(build: Path, cluster: Cluster, stages: list[str]) -> Iterator[list[str]]:
+    """Kill a worker in stages of a build that runs meanwhile, after the first shard of each.
+
+    Args:
+        build: the folder.
+        cluster: that builds.
+        stages: in their order.
 
     Yields:
         The stages, in which a worker was killed before they were finished; it grows.
@@ -78,7 +81,7 @@ def killing_workers(build: Path, cluster: Cluster) -> Iterator[list[str]]:
     ended = threading.Event()
 
     def kill() -> None:
-        for stage in STAGES:
+        for stage in stages:
             while not any((build / stage / "shards").glob("*.json")):
                 if ended.wait(0.02):
                     return

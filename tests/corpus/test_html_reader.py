@@ -4,6 +4,7 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import lxml.html
@@ -106,24 +107,24 @@ NUMBERED = re.compile(r"(Section|Chapter|Appendix|Table|Example|Part|Step)\s+[A-
 PYTHON = "/usr/share/doc/python3.11/html", "python3.11-doc", 531
 
 
-def manual(folder: str, package: str) -> Iterator[tuple[Page, bytes]]:
-    """Pages of an installed manual, and their files."""
+def manual(folder: str, package: str, step: int = 1) -> Iterator[tuple[Page, bytes]]:
+    """Pages of an installed manual, and their files; or those of every second file, and so on."""
     if not Path(folder).is_dir():
         pytest.skip(f"the Debian package {package} is not installed")
     reader = HtmlReader()
-    for source in sources(folder):
-        if reader.recognizes(source):
-            for name, data in reader.records(source):
-                items = reader.parse((name, data))
-                yield from ((i, data) for i in items if not isinstance(i, IndexTerm))
+    pages = filter(reader.recognizes, sources(folder))
+    for source in islice(pages, 0, None, step):
+        for name, data in reader.records(source):
+            items = reader.parse((name, data))
+            yield from ((i, data) for i in items if not isinstance(i, IndexTerm))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("folder", "package", "pages"), [POSTGRESQL, PYTHON])
 def test_every_link_of_a_manual_is_kept_or_counted(folder, package, pages):
-    """As many as lxml, another parser, finds."""
+    """As many as lxml, another parser, finds, on every third page."""
     found = 0
-    for page, data in manual(folder, package):
+    for page, data in manual(folder, package, step=3):
         assert isinstance(page, Page)
         tree = lxml.html.document_fromstring(data, parser=lxml.html.HTMLParser(encoding="utf-8"))
         links = [link for section in page.sections for link in section.body.links]
@@ -131,7 +132,7 @@ def test_every_link_of_a_manual_is_kept_or_counted(folder, package, pages):
         # Below "See Also", the same page is often linked twice.
         assert missing >= len(page.see_also) if page.see_also else missing == 0, page.key
         found += 1
-    assert found == pages
+    assert found == len(range(0, pages, 3))
 
 
 @pytest.mark.slow

@@ -52,7 +52,6 @@ def build(wiki, folder, engine, **options):
     return manifest
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_the_same_bytes(tmp_path, capfd, monkeypatch):
     """With all filters, the examples of all tasks, and a source that is read twice."""
@@ -78,7 +77,6 @@ def test_the_same_bytes(tmp_path, capfd, monkeypatch):
     assert leftovers == {".parquet", ".json"}
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="no Java")
 def test_shards_in_order_and_their_errors_in_one_line(monkeypatch, capfd):
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -226,15 +226,15 @@ def scoring_children(parent: int) -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-def test_memory_stays_flat_over_100_000_pairs(tiny_bert):
+def test_memory_stays_flat_over_50_000_pairs(tiny_bert):
     code = (
         "import psutil\n"
         "from itertools import islice\n"
         "from harp_plugin import Scorer\n"
         "pairs = ((f'query {n // 100}', f'document {n} ' + 'word ' * (n % 20)) "
-        "for n in range(100_000))\n"
+        "for n in range(50_000))\n"
         f"scorer = Scorer({str(tiny_bert)!r})\n"
-        "while part := list(islice(pairs, 10_000)):\n"
+        "while part := list(islice(pairs, 5_000)):\n"
         "    scorer.score(*zip(*part))\n"
         "    print(psutil.Process().memory_info().rss, flush=True)\n"
     )

@@ -259,33 +259,32 @@ def test_finished_work_is_kept_and_left_overs_go(linked, tmp_path):
     assert again["collection"]["dirichlet_mu"] == 7
 
 
-def command(source, output, model, weighting, workers):
+def command(source, output, model, workers):
     line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output-dir", output]
-    line += ["--weighting", weighting, "--min-words", "0", "--workers", workers, "--quiet"]
+    line += ["--weighting", "contrastive", "--min-words", "0", "--workers", workers, "--quiet"]
     line += ["--model", model, "--device", "cpu"]
     line += ["--pages-per-shard", "40", "--stages", "weights", "examples"]
     return [str(part) for part in line]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weighting", ["language-model", "contrastive"])
-def test_command_line_workers_and_kills(shared_data, tiny_bert, tmp_path, weighting):
+def test_command_line_workers_and_kills(shared_data, tiny_bert, tmp_path):
     """From the command line to pairs; the same bytes for two workers and after a SIGKILL."""
     source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
     build_corpus(tmp_path / "one", CorpusOptions(pages_per_shard=40), sources=[source], quiet=True)
     build_graph(tmp_path / "one", GraphOptions(min_words=0))
     copied(tmp_path / "one", tmp_path / "two")
     started = time.monotonic()
-    subprocess.run(command(source, tmp_path / "one", tiny_bert, weighting, 1), check=True)
+    subprocess.run(command(source, tmp_path / "one", tiny_bert, 1), check=True)
     took = time.monotonic() - started
     process = subprocess.Popen(
-        command(source, tmp_path / "two", tiny_bert, weighting, 2), start_new_session=True
+        command(source, tmp_path / "two", tiny_bert, 2), start_new_session=True
     )
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(random.Random(4).uniform(0.2, 0.4) * took)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    subprocess.run(command(source, tmp_path / "two", tiny_bert, weighting, 2), check=True)
+    subprocess.run(command(source, tmp_path / "two", tiny_bert, 2), check=True)
     for stage in ("weights", "examples"):
         assert tree(tmp_path / "one" / stage) == tree(tmp_path / "two" / stage)
     tasks = {"rqp": 1, "qdm": 1, "rdp": 1, "acm": 1}
