@@ -213,7 +213,7 @@ class JudgedDataset(Dataset):
     """A dataset with documents, queries and judgments, as frames that PyTerrier reads.
 
     Args:
-        name: its ir_datasets id.
+        name: its ir_datasets id, or a dataset of ir_datasets.
         fields: the document fields that make up a text, joined by a space; by default the text
             that the dataset itself recommends.
 
@@ -226,7 +226,7 @@ class JudgedDataset(Dataset):
             cannot be downloaded.
     """
 
-    def __init__(self, name: str, fields: Sequence[str] | None = None) -> None:
+    def __init__(self, name: Any, fields: Sequence[str] | None = None) -> None:
         super().__init__(name, fields)
         self.check("queries", "qrels")
         self.qrels = pd.DataFrame(self.judgments(), columns=["qid", "docno", "label"])
@@ -236,7 +236,9 @@ class JudgedDataset(Dataset):
             [topic for topic in queries.items() if topic[0] in judged], columns=["qid", "query"]
         )
         if self.topics.empty:
-            raise HarpError(f"dataset {name}: none of its {len(queries)} queries has a judgment")
+            raise HarpError(
+                f"dataset {self.name}: none of its {len(queries)} queries has a judgment"
+            )
 
     def with_texts(self, run: pd.DataFrame) -> pd.DataFrame:
         """Add the columns query and text to a run of the topics.

@@ -26,6 +26,7 @@ __all__ = [
     "UnknownCollection",
     "encyclopedia",
     "folder_collection",
+    "with_queries",
 ]
 
 ENCYCLOPEDIA = "harp-encyclopedia"
@@ -136,6 +137,21 @@ def _queries(path: Path, namespace: str, language: str | None = None) -> TsvQuer
 
 def _qrels(path: Path, grades: dict[int, str]) -> TrecQrels:
     return TrecQrels(LocalDownload(path, mkdir=False), grades)
+
+
+def with_queries(id: str, queries: Path, qrels: Path) -> Dataset:
+    """Join the documents of a test collection with other queries and judgments.
+
+    Args:
+        id: of the collection, as `folder_collection` takes it.
+        queries: a file with an id, a tab and a query a line.
+        qrels: a file of TREC's form.
+    """
+    documents = folder_collection(id).docs_handler()
+    name = documents.docs_namespace()
+    joined = Dataset(documents, _queries(queries, name), _qrels(qrels, {}))
+    joined.dataset_id = lambda: f"{id} with the queries of {queries}"
+    return joined
 
 
 def _advice(id: str, path: Path) -> str:

@@ -111,6 +111,17 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         return rerank_frame(inp, scores)
 
     @property
+    def importances(self) -> np.ndarray:
+        """(features,) the share of each feature in what the trees gain, or in the linear weights.
+
+        Linear weights count, by their absolute values, where there are no trees.
+
+        Raises:
+            HarpError: the ranker has not learned yet.
+        """
+        return self._model.importances()
+
+    @property
     def _model(self) -> _Model:
         """What was learned, with LightGBM's models read once.
 
@@ -200,6 +211,14 @@ class _Model:
         for booster in self._boosters:
             trees += booster.predict(results.all)
         return _standardize(np.stack([results.standardized @ self.linear, trees]), results.starts)
+
+    def importances(self) -> np.ndarray:
+        """(features,) shares, which add to 1."""
+        shares = np.abs(self.linear)
+        if self._boosters:
+            gains = sum(booster.feature_importance("gain") for booster in self._boosters)
+            shares = np.reshape(gains, (-1, len(self.linear))).sum(axis=0)
+        return shares / (shares.sum() or 1)
 
     def scores(self, results: _Results) -> np.ndarray:
         """(results,) the score of each."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyterrier as pt
 from pyterrier._ops import FeatureUnion
 
 from ..collections.dataset import Dataset
+from ..collections.datasets import PREFIX, SPLITS
 from ..errors import HarpError
 from ..models.loading import PIPELINE, model_fingerprint
 from ..registry import Registry
@@ -27,12 +29,13 @@ from .base import ComparedTransformer
 __all__ = ["PIPELINE_PARTS", "HarpPipeline"]
 
 _FORMAT = 1
+_ARTIFACT = "pipeline", "harp"
+"""Type and format, as PyTerrier names its artifacts."""
 _KIND, _PATH, _DATASET = "$kind", "$path", "$dataset"
 _OPERATORS = {"$steps": pt.Compose, "$features": FeatureUnion}
 """Keys of transformers that are joined by ``>>`` and by ``**``."""
 _MAPPING = "$mapping"
 """Key of the pairs of a mapping, whose order counts: JSON files of harp sort their keys."""
-_COLLECTION = "harp:"
 _OF_MACHINES = ("device", "batch_tokens", "verbose", "quiet")
 """Arguments that change no result, but for rounding; they are not saved."""
 _DATASETS = ("dataset", "collection")
@@ -71,7 +74,7 @@ it is loaded; ``dataset`` and ``collection`` name a dataset with an id; ``folder
 """
 
 
-class HarpPipeline(ComparedTransformer):
+class HarpPipeline(ComparedTransformer, pt.Artifact):
     """A pipeline that can be saved: first stages, rerankers, encoders and a fusion of them.
 
     ``HarpPipeline(bm25 >> HarpFusion.of_scores({"model": harp})).save("folder")`` writes one JSON
@@ -79,18 +82,27 @@ class HarpPipeline(ComparedTransformer):
     indexes stay where they are: the file names them by paths relative to the folder, so that all
     can be moved together.
 
+    It is an artifact of PyTerrier: where models, indexes and collections lie in the folder,
+    ``pipeline.to_hf("user/name")`` shares all that the pipeline needs, and
+    ``pt.Artifact.from_hf("user/name")`` loads it.
+
     Args:
         pipeline: a transformer, or several joined by ``>>``, ``**`` and ``%``.
+
+    Attributes:
+        path: the folder where it was saved or loaded; ``pt.Artifact.NO_PATH`` before.
 
     Raises:
         HarpError: this is not a transformer.
     """
 
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = _ARTIFACT
     schematic = {"label": "HarpPipeline", "help_url": None, "inner_pipelines_mode": "unlinked"}  # noqa: RUF012
 
     def __init__(self, pipeline: pt.Transformer) -> None:
         if not isinstance(pipeline, pt.Transformer):
             raise HarpError(f"{pipeline!r:.60} is not a pipeline: name a transformer of PyTerrier")
+        super().__init__(pt.Artifact.NO_PATH)
         self.pipeline = pipeline
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -124,10 +136,11 @@ class HarpPipeline(ComparedTransformer):
             "versions": _versions(),
         }
         write_record(path, record)
+        self.path = path.parent
         return path
 
     @classmethod
-    def load(cls, folder: str | PathLike[str]) -> HarpPipeline:
+    def load(cls, folder: str | PathLike[str]) -> HarpPipeline:  # type: ignore[override]
         """Load a pipeline that `save` wrote. Other versions of packages are named in the log.
 
         Args:
@@ -151,10 +164,56 @@ class HarpPipeline(ComparedTransformer):
         versions = Provenance({}, record["versions"])
         if changed := Provenance({}, _versions()).version_difference(versions):
             logger.warning("%s was saved with other packages (%s)", path, changed)
-        return cls(pipeline)
+        loaded = cls(pipeline)
+        loaded.path = path.parent
+        return loaded
+
+    def build_package(self, *arguments: Any, **options: Any) -> str:
+        """Write all that the pipeline needs into one file, as PyTerrier's artifacts do.
+
+        Args:
+            arguments: of ``pt.Artifact.build_package``; the file's path is the first.
+            options: of the same.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            HarpError: the pipeline was not saved yet, or needs a file outside its folder.
+        """
+        if self.path is pt.Artifact.NO_PATH:
+            raise HarpError("this pipeline is in no folder yet: save it before you share it")
+        return super().build_package(*arguments, **options)
+
+    def _package_files(self) -> Iterator[tuple[str, Any]]:
+        folder = Path(str(self.path)).resolve()
+        yield PIPELINE, str(folder / PIPELINE)
+        needed = set(_paths_in(read_record(folder / PIPELINE)["pipeline"]))
+        files = {file for path in needed for file in _files_in(_existing(folder, path))}
+        for file in sorted(files):
+            if not file.is_relative_to(folder):
+                raise HarpError(
+                    f"the pipeline needs {file}, which is not in {folder}: make it there, and save "
+                    "the pipeline again"
+                )
+            yield file.relative_to(folder).as_posix(), str(file)
+        yield "pt_meta.json", io.BytesIO(json.dumps(self._build_metadata()).encode())
 
     def _comparison_key(self) -> pt.Transformer:
         return self.pipeline
+
+
+def artifact_metadata(folder: str, names: Sequence[str]) -> dict[str, str] | None:
+    """Tell PyTerrier that a folder has a saved pipeline.
+
+    Args:
+        folder: the folder.
+        names: of its files.
+
+    Returns:
+        Type and format of the artifact; None where there is no pipeline.
+    """
+    return dict(zip(("type", "format"), _ARTIFACT, strict=True)) if PIPELINE in names else None
 
 
 def _versions() -> dict[str, str]:
@@ -281,6 +340,26 @@ def _existing(folder: Path, relative: str) -> Path:
     return path
 
 
+def _paths_in(value: Any) -> Iterator[str]:
+    """Find the paths, relative to the folder, that a saved pipeline names."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from _paths_in(entry)
+    elif isinstance(value, dict):
+        if _PATH in value:
+            yield value[_PATH]
+        elif str(dataset := value.get(_DATASET, "")).startswith(PREFIX):
+            path = PurePosixPath(dataset.removeprefix(PREFIX))
+            yield str(path.parent if path.name in SPLITS else path)
+        else:
+            yield from _paths_in(list(value.values()))
+
+
+def _files_in(path: Path) -> Iterator[Path]:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return (file for file in files if file.is_file())
+
+
 def _encoded_dataset(dataset: Any, folder: Path) -> str:
     if hasattr(dataset, "irds_ref"):
         dataset = dataset.irds_ref()
@@ -288,12 +367,12 @@ def _encoded_dataset(dataset: Any, folder: Path) -> str:
     if not isinstance(name, str):
         raise HarpError(f"dataset {dataset!r:.60} has no id: name one of ir_datasets to save it")
     name = name.removeprefix("irds:")
-    if not name.startswith(_COLLECTION):
+    if not name.startswith(PREFIX):
         return name
-    return _COLLECTION + _relative(name.removeprefix(_COLLECTION), folder)
+    return PREFIX + _relative(name.removeprefix(PREFIX), folder)
 
 
 def _decoded_dataset(name: str, folder: Path) -> str:
-    if not name.startswith(_COLLECTION):
+    if not name.startswith(PREFIX):
         return name
-    return _COLLECTION + os.path.normpath(folder.resolve() / name.removeprefix(_COLLECTION))
+    return PREFIX + os.path.normpath(folder.resolve() / name.removeprefix(PREFIX))

@@ -119,9 +119,21 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, monkeypatch, cap
         monkeypatch.setattr(run, "FEWEST_TRAIN_QUERIES", 1)
     arguments, folder = command
     short = folder.with_name(f"short-{learns}")
+    own = {"--queries": short.with_suffix(".tsv"), "--qrels": short.with_suffix(".qrels")}
+    own["--queries"].write_text("a\tannotator agreement\nb\tcranfield\nc\tnot judged\n")
+    judged = "a 0 Inter-annotator_agreement 1\nb 0 Cranfield_experiments 1\n"
+    own["--qrels"].write_text(judged)
     arguments = [str(short) if word == str(folder) else word for word in arguments]
+    arguments += [str(word) for pair in own.items() for word in pair]
     assert main(arguments) == 0
     output = capsys.readouterr().out
+    assert f"\n2 queries of {own['--queries']}, top 50\n" in output
+    measured = json.loads((short / "own-queries.json").read_text())
+    assert measured["fielded BM25"]["RR@10"] == {"a": 1, "b": 1}
+    own["--qrels"].write_text(f"{judged}b 0 No_such_page 1\n")
+    assert main(arguments) == 2
+    assert "document 'No_such_page' is not in dataset harp:" in capsys.readouterr().err
+    own["--qrels"].write_text(judged)
     assert "no model is trained" in output and "cross-encoder" not in output
     row = LEARNED if learns else "fielded BM25 + cosine"
     assert f"\n{row} " in output

@@ -48,6 +48,15 @@ def test_words(seconds, words):
     assert in_words(seconds) == words
 
 
+def test_own_queries_need_judgments(tmp_path):
+    (tmp_path / "q.tsv").write_text("a\tb\n")
+    queries = str(tmp_path / "q.tsv")
+    with pytest.raises(HarpError, match="--queries and their judgments --qrels together"):
+        AdaptOptions(output_dir="out", queries=queries)
+    with pytest.raises(HarpError, match=r"there is no file .*none of your own queries"):
+        AdaptOptions(output_dir="out", queries=queries, qrels=str(tmp_path / "none"))
+
+
 def test_steps():
     """In 800 s, 80,000 pairs are scored, so 20,000 are trained on: 312 steps of 64."""
     of_a_step = seconds_of_a_step(100, RECIPE, bf16=False)

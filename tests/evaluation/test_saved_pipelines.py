@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import tarfile
 from pkgutil import resolve_name
 
 import pandas as pd
 import pyterrier as pt
 import pytest
+from lz4.frame import LZ4FrameFile
 
 from harp_plugin import HarpFusion, HarpPipeline, HarpReranker
 from harp_plugin.collections.dataset import JudgedDataset
@@ -162,6 +164,45 @@ def test_a_saved_pipeline_is_a_first_stage(pipeline, dataset, tmp_path):
     HarpPipeline(pipeline.pipeline % 1).save(tmp_path / "here")
     with pytest.raises(HarpError, match="other settings"):
         evaluate(EvaluationOptions(**options, **stage))
+
+
+def unpacked(package, folder):
+    with LZ4FrameFile(package) as file, tarfile.open(fileobj=file, mode="r|") as members:
+        members.extractall(folder, filter="data")
+    return folder
+
+
+def test_a_pipeline_is_an_artifact_of_pyterrier(tiny_bert, tmp_path):
+    """The package has what the pipeline needs, and is loaded where nothing else is."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    shutil.copytree(tiny_bert, here / "model")
+    (here / "collection" / "test").mkdir(parents=True)
+    names = ("doc_id", "title", "text", "anchor_text")
+    texts = {"d1": "An inverted index", "d2": "Links lead to pages", "d3": "An index of pages"}
+    pages = (dict(zip(names, (id, id, text, ""), strict=True)) for id, text in texts.items())
+    lines = "".join(f"{json.dumps(page)}\n" for page in pages)
+    (here / "collection" / "documents.jsonl").write_text(lines)
+    (here / "collection" / "test" / "queries.tsv").write_text("q\tindex\n")
+    (here / "collection" / "test" / "qrels.txt").write_text("q 0 d1 1\n")
+    (here / "notes.txt").write_text("not needed")
+    collection = f"harp:{here / 'collection'}"
+    bm25 = FieldedBm25(FieldedIndex(collection, here / "i"), num_results=4)
+    made = HarpPipeline(bm25 >> HarpReranker(here / "model", dataset=f"irds:{collection}/test"))
+    with pytest.raises(HarpError, match="in no folder yet: save it before you share it"):
+        made.build_package(str(tmp_path / "package"))
+    expected = made(TOPICS)
+    made.save(here)
+    assert pt.Artifact.load(str(here)) == made
+    unpacked(made.build_package(str(tmp_path / "package"), verbose=False), there)
+    shutil.rmtree(here)
+    parts = {path.name for path in there.iterdir()}
+    assert parts == {"collection", "i", "model", "harp_pipeline.json", "pt_meta.json"}
+    assert json.loads((there / "pt_meta.json").read_text())["package_hint"] == "harp_plugin"
+    loaded = pt.Artifact.load(str(there))
+    pd.testing.assert_frame_equal(loaded(TOPICS), expected)
+    loaded.save(there / "model")
+    with pytest.raises(HarpError, match=r"which is not in .*/there/model: make it there"):
+        loaded.build_package(str(tmp_path / "package"), verbose=False)
 
 
 def test_a_pipeline_that_has_learned_is_saved(dataset, tmp_path):

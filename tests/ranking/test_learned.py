@@ -85,6 +85,16 @@ def test_trees_learn_what_no_sum_orders():
     assert reciprocal_rank(linear.transform(test[0]), test[1]) < 0.6
 
 
+def test_importances_are_shares_of_features():
+    linear = LearnedRanker().fit(*judged(50, 10, third)).importances
+    trees = LearnedRanker().fit(*judged(400, 10, both_or_none)).importances
+    assert len(linear) == len(trees) == FEATURES
+    assert linear.sum() == pytest.approx(1) and trees.sum() == pytest.approx(1)
+    assert linear[2] > 0.7 and trees[:2].sum() > 0.7
+    with pytest.raises(HarpError, match="has not learned yet"):
+        _ = LearnedRanker().importances
+
+
 def test_trees_learn_what_depends_on_the_query():
     """A feature that all results of a query share says which other one counts."""
 

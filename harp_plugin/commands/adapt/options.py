@@ -40,6 +40,9 @@ class AdaptOptions(Workers, Progress, Overwriting):
         learn_from: What models learn from: links, and after them the queries of the train split,
             which are terms and redirects of other pages than those of the test.
         min_words: Pages with fewer words are not training documents.
+        queries: Your own queries, a file of lines "id TAB query": the finished pipeline is
+            measured on them too. Nothing learns from them.
+        qrels: Their judgments, a file of TREC's form; documents are named as in collection/.
         held_out_links: Fraction of the linked pages whose links are kept for queries.
         title_anchors: Fraction of the links to keep whose text is the title of their page.
         seed: Seed of all draws.
@@ -54,6 +57,8 @@ class AdaptOptions(Workers, Progress, Overwriting):
     encoder_training: str = "adapt-encoder"
     learn_from: list[Literal["links", "queries"]] = option(SIGNALS)
     min_words: Number = 20
+    queries: str | None = None
+    qrels: str | None = None
     held_out_links: Annotated[float, Interval(ge=0, lt=1)] = 0.1
     title_anchors: Fraction = 0.0
     seed: Seed = 42
@@ -63,6 +68,11 @@ class AdaptOptions(Workers, Progress, Overwriting):
         seconds_in(self.budget)
         if not self.learn_from:
             raise HarpError(f"--learn-from is empty: give one or both of {', '.join(SIGNALS)}")
+        if (self.queries is None) != (self.qrels is None):
+            raise HarpError("give your own --queries and their judgments --qrels together")
+        for path in filter(None, (self.queries, self.qrels)):
+            if not Path(path).is_file():
+                raise HarpError(f"there is no file {path} of your own queries: check its path")
 
     @property
     def folder(self) -> Path:

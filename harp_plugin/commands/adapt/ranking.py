@@ -12,6 +12,7 @@ from ...collections.dataset import JudgedDataset
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
+from ...work.records import write_record
 from ..steps import options_of_every_step, say
 from .budget import document_count, encoded_length, ranking_dtype, seconds_in
 from .options import AdaptOptions
@@ -35,12 +36,14 @@ _RANKER = "learned ranking"
 _RERANKER = "cross-encoder"
 _CANDIDATES = "union"
 """Of the fusions with the cosine: its results are not a subset of BM25's."""
+_MEASURES = ["RR@10", "nDCG@10"]
 _LEARNT_BY = "nDCG@10"
 """It varies less than RR@10 between queries, so that fewer of them show a gain."""
 _FIELDS = ("title", "text")
 """Not anchor texts: a page whose links are held out has none, which would give it away."""
 _MAX_LENGTH = 128
 """Of pairs."""
+_NAMED_FEATURES = 5
 _LEAST_WEIGHT = 0.5
 """Of the cosine among the candidates of the ranker, next to 1 for BM25 over fields."""
 
@@ -93,7 +96,7 @@ class Systems:
                 depth=DEPTH,
                 max_length=_MAX_LENGTH,
                 dtype=ranking_dtype(),
-                measures=["RR@10", "nDCG@10"],
+                measures=_MEASURES,
                 baseline=_FIRST_STAGE,
                 correction="holm",
                 report=True,
@@ -102,6 +105,35 @@ class Systems:
                 **options_of_every_step(options) | {"overwrite": True},
             )
         )
+
+    def evaluate_own_queries(self) -> Results:
+        """Rank the user's own queries by BM25 over fields and by the fusion of all systems.
+
+        `evaluate` has to have been called. The measures are written to ``own-queries.json``.
+
+        Raises:
+            HarpError: a file is damaged, or a judged document is not one of the corpus.
+        """
+        from ...collections.datasets import with_queries
+        from ...evaluation.results import (
+            Results,
+            averages,
+            measure_runs,
+            paired_tests,
+            parse_measures,
+        )
+
+        files = Path(self.options.queries or ""), Path(self.options.qrels or "")
+        own = JudgedDataset(with_queries(self.options.dataset("test"), *files))
+        own.texts(own.qrels["docno"])
+        systems = {_FIRST_STAGE: self._bm25, self._best_row: self._fusion}
+        runs = {row: system(own.topics) for row, system in systems.items()}
+        measured = measure_runs(runs, own.topics, own.qrels, parse_measures(_MEASURES))
+        path = self.options.folder / "own-queries.json"
+        write_record(path, measured)
+        title = f"{len(own.topics)} queries of {files[0]}, top {DEPTH}"
+        tests = paired_tests(measured, _FIRST_STAGE)
+        return Results(title, path, _FIRST_STAGE, measured, averages(measured), tests)
 
     def save(self) -> None:
         """Save the fusion of all systems as a pipeline, with the weights that dev has chosen.
@@ -131,7 +163,8 @@ class Systems:
         train, dev = (JudgedDataset(self.options.dataset(split)) for split in ("train", "dev"))
         lexical = LexicalFeatures(self._bm25.index, fields=_FIELDS)
         features = StageBefore() ** lexical**self._cosine
-        pipeline = self._candidates % DEPTH >> features >> LearnedRanker(seed=self.options.seed)
+        ranker = LearnedRanker(seed=self.options.seed)
+        pipeline = self._candidates % DEPTH >> features >> ranker
         made_from = Provenance(
             {
                 "train": train.identity,
@@ -148,6 +181,10 @@ class Systems:
             say("learn", f"to rank, from {len(train.topics):,} queries of the train split")
             pipeline.fit(train.topics, train.qrels, dev.topics, dev.qrels)
             HarpPipeline(pipeline).save(temporary)
+            names = ["BM25 and cosine", *lexical.names, "cosine"]
+            shares = zip(ranker.importances, names, strict=True)
+            best = sorted(shares, reverse=True)[:_NAMED_FEATURES]
+            print("most important: " + ", ".join(f"{name} ({share:.0%})" for share, name in best))
 
         rules = replace(self.options.rules, overwrite=True)  # it takes a minute
         Artifact(folder, "ranker", made_from, rules).make(fill)

@@ -62,13 +62,16 @@ def adapt(
         print(f"a pipeline is in {options.folder}, after {in_words(budget - left)}")
         build_examples = partial(_build, sources, options, corpus, learners)
         steps = make_plan(options, learners, left, build_examples)
-        if not any(steps.values()):
-            return results
-        print(results)
-        for learner in learners:
-            train(learner, options, steps)
-        reranker, dense = (learner.trained(options, steps) for learner in learners)
-        return _usable(replace(systems, dense=dense or systems.dense, reranker=reranker))
+        if any(steps.values()):
+            print(results)
+            for learner in learners:
+                train(learner, options, steps)
+            reranker, dense = (learner.trained(options, steps) for learner in learners)
+            systems = replace(systems, dense=dense or systems.dense, reranker=reranker)
+            results = _usable(systems)
+        if options.queries is not None:
+            print(systems.evaluate_own_queries())
+        return results
 
 
 def _usable(systems: Systems) -> Results:
