@@ -1,8 +1,10 @@
 """Recipes and flags become options; the package's own recipes are sound."""
 
 import json
+import re
 from dataclasses import dataclass, field, fields
 
+import ir_datasets
 import pytest
 import torch
 from tevatron.arguments import DenseTrainingArguments, ModelArguments
@@ -19,6 +21,7 @@ from harp_plugin.options_parser import (
     recipe_names,
 )
 from harp_plugin.tasks import HARP_TASKS, TASKS
+from harp_plugin.tasks.terms import stop_words
 from harp_plugin.training.arguments import (
     HarpDataArguments,
     HarpModelArguments,
@@ -209,6 +212,76 @@ def difference(name, parent):
     return {key: changed[key] for key in changed.keys() - {"about", "output_dir"}}
 
 
+PAPER = {"preset": "paper", "max_length": 512}
+OF_PAPERS = {
+    HARP: PAPER
+    | {
+        "stop_words": "inquery-stop-words.txt",
+        "per_device_train_batch_size": 128,
+        "learning_rate": 1e-4,
+        "num_train_epochs": 10,
+        "mlm_probability": 0.15,
+    },
+    "prop-bert-base-wikipedia": PAPER
+    | {
+        "stop_words": "inquery-stop-words.txt",
+        "per_device_train_batch_size": 128,
+        "learning_rate": 2e-5,
+        "warmup_ratio": 0.1,
+        "lr_scheduler_type": "linear",
+    },
+    WIKIFORMER: PAPER
+    | {
+        "losses": {"lce": 1},
+        "learning_rate": 1e-5,
+        "warmup_ratio": 0.1,
+        "max_query_length": {"srr": 30, "rwi": 30, "ati": 30, "ltm": 255},
+    },
+    "anchor-dr-t5-clueweb22": {
+        "preset": "paper",
+        "losses": {"contrastive": {"temperature": 1}},
+        "per_device_train_batch_size": 128,
+        "learning_rate": 1e-5,
+        "num_train_epochs": 1,
+    },
+    "finetune-msmarco-document": {
+        "losses": {"bce": 1},
+        "max_length": 512,
+        "per_device_train_batch_size": 16,
+        "negatives_per_group": 7,
+        "learning_rate": 1e-5,
+        "num_train_epochs": 2,
+        "warmup_ratio": 0.1,
+        "fields": ["title", "url", "body"],
+    },
+}
+"""What the papers say of their settings, by the recipe that has them, read from the papers."""
+CLAIM = re.compile(r"as in (its|the) paper|the paper's fine-tuning|Table [45] of", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", recipes(""))
+def test_who_claims_a_paper_has_its_settings(name):
+    recipe = read_recipe(name)
+    parent = name.partition("-without-")[0]
+    if CLAIM.search(recipe.get(ABOUT, "")) is None:
+        assert name not in OF_PAPERS
+    else:
+        said = OF_PAPERS[parent]
+        assert {key: recipe[key] for key in said} == said
+
+
+def test_a_paper_s_stop_list_that_is_missing_is_named():
+    with pytest.raises(HarpError, match=r"stop list inquery-stop-words\.txt cannot be read"):
+        stop_words(read_recipe(HARP)["stop_words"])
+
+
+def test_our_own_settings_of_harp_have_their_recipe():
+    ours, theirs = read_recipe(f"{HARP}-default"), read_recipe(HARP)
+    assert theirs.keys() - ours.keys() == {"stop_words"}
+    changed = {key for key in ours if ours[key] != theirs[key]}
+    assert changed == {"about", "output_dir", "preset"} and ours["preset"] == "default"
+
+
 ABLATIONS = [
     *((HARP, HARP_TASKS, task) for task in HARP_TASKS),
     *((WIKIFORMER, WIKIFORMER_TASKS, task) for task in WIKIFORMER_TASKS),
@@ -309,6 +382,12 @@ def test_flags_make_one_recipe_seven_methods(method):
 def test_evaluation_recipes_parse(name):
     options, _ = OptionsParser((EvaluationOptions,), "harp evaluate", "").read([], name)
     assert options.systems
+    if not options.dataset.startswith("harp-"):
+        registered = ir_datasets.registry._registered
+        assert options.dataset in registered
+        dataset = registered[options.dataset]
+        assert dataset.has_docs() and dataset.has_queries() and dataset.has_qrels()
+        assert options.first_stage != "scoreddocs" or dataset.has_scoreddocs()
 
 
 @pytest.mark.parametrize("name", recipes("cross-validate-"))

@@ -28,7 +28,15 @@ from ..ranking.ranking_measures import parse_measure
 from ..work.artifact import Artifact, Provenance
 from ..work.provenance import scoring_versions
 from ..work.records import file_hash
-from .options import COSINE, DENSE, FIELDED_BM25, SAVED_PIPELINE, ExperimentOptions, read_mapping
+from .options import (
+    COSINE,
+    DENSE,
+    FIELDED_BM25,
+    SAVED_PIPELINE,
+    SCORED_DOCUMENTS,
+    ExperimentOptions,
+    read_mapping,
+)
 from .runs import COLUMNS, ranked, read_run, stored_run
 
 __all__ = ["TUNING_FILE", "FirstStage", "dense_cosine", "first_stage", "first_stages"]
@@ -131,7 +139,7 @@ def first_stage(
         return _call(options, collection, name)
     raise HarpError(
         f"unknown first stage {name!r}: name bm25, {FIELDED_BM25}, {COSINE}MODEL, {DENSE}FOLDER, "
-        f"{SAVED_PIPELINE}FOLDER, a run that exists, or module:function"
+        f"{SAVED_PIPELINE}FOLDER, {SCORED_DOCUMENTS}, a run that exists, or module:function"
     )
 
 
@@ -182,6 +190,16 @@ def _pipeline(options: ExperimentOptions, collection: JudgedDataset, folder: str
     pipeline = HarpPipeline.load(folder)
     settings = {"pipeline": file_hash(Path(folder) / PIPELINE)}
     return FirstStage(options, collection, settings, scoring_versions(), pipeline.transform)
+
+
+def _scored_documents(options: ExperimentOptions, collection: JudgedDataset, _: str) -> FirstStage:
+    def search(topics: pd.DataFrame) -> pd.DataFrame:
+        queries = set(topics["qid"])
+        scored = (line for line in collection.scored_documents() if line.query in queries)
+        return pd.DataFrame(scored, columns=["qid", "docno", "score"])
+
+    collection.check(SCORED_DOCUMENTS)
+    return FirstStage(options, collection, {SCORED_DOCUMENTS: collection.name}, {}, search)
 
 
 def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> FirstStage:
@@ -283,5 +301,6 @@ _FIRST_STAGES = {
     COSINE: _cosine,
     DENSE: _dense,
     SAVED_PIPELINE: _pipeline,
+    SCORED_DOCUMENTS: _scored_documents,
 }
 """How each first stage is made, by its name or by what its name begins with."""

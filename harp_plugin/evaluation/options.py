@@ -40,6 +40,7 @@ __all__ = [
     "FIRST_STAGE",
     "LEARN",
     "SAVED_PIPELINE",
+    "SCORED_DOCUMENTS",
     "EvaluationOptions",
     "ExperimentOptions",
     "Fusion",
@@ -57,6 +58,8 @@ DENSE = "dense:"
 """How a first stage begins that searches an index of `harp index`; the folder follows."""
 SAVED_PIPELINE = "pipeline:"
 """How a first stage begins that `HarpPipeline.save` wrote; the folder follows."""
+SCORED_DOCUMENTS = "scoreddocs"
+"""The first stage that a dataset of ir_datasets brings along, such as the official top 100."""
 LEARN = "learn"
 """The weights of a fusion that are learnt."""
 _RRF = "rrf"
@@ -66,6 +69,7 @@ _FIRST_ROWS = {
     COSINE: "cosine",
     DENSE: "dense",
     SAVED_PIPELINE: "pipeline",
+    SCORED_DOCUMENTS: "scoreddocs",
 }
 _WITHOUT_EFFECT = {
     *("output_dir", "index_dir", "quiet", "overwrite", "accept_other_versions"),
@@ -151,8 +155,9 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
         dataset: ir_datasets id with queries and judgments, such as vaswani.
         first_stage: bm25 (PISA), fielded-bm25 (over fields with weights), cosine:MODEL (of a
             sentence-transformers encoder), dense:FOLDER (what `harp index` made), pipeline:FOLDER
-            (a saved HarpPipeline), the path of a TREC run (.gz too), or module:function that takes
-            these options and returns a PyTerrier transformer.
+            (a saved HarpPipeline), scoreddocs (what the dataset brings along), the path of a TREC
+            run (.gz too), or module:function that takes these options and returns a PyTerrier
+            transformer.
         depth: How many results of the first stage are reranked and evaluated.
         measures: Measures as ir_measures writes them.
         first_stages: Further first stages by the name of their row, each written as first_stage is.

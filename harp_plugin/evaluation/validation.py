@@ -18,8 +18,8 @@ from ..ranking import Scorer
 from ..ranking.dense.vectors import TextVectors
 from ..ranking.tokens import distinct
 from ..training.validation import ValidationOptions
-from .first_stage import FirstStage, first_stage
-from .options import EvaluationOptions
+from .first_stage import first_stage
+from .options import SCORED_DOCUMENTS, EvaluationOptions
 from .results import averages, measure_runs, parse_measures
 from .runs import ranked
 
@@ -131,21 +131,12 @@ def _candidates(
     """The run that is reranked: columns qid, docno, score, rank."""
     if options.validation_run is not None and not Path(options.validation_run).is_file():
         raise HarpError(f"validation_run {options.validation_run}: there is no such file")
+    offered = SCORED_DOCUMENTS if collection.has(SCORED_DOCUMENTS) else "bm25"
     settings = EvaluationOptions(
         dataset=collection.name,
-        first_stage=options.validation_run or "bm25",
+        first_stage=options.validation_run or offered,
         depth=options.validation_depth,
         index_dir=str(index_dir),
         quiet=quiet,
     )
-    if options.validation_run is None and collection.has("scoreddocs"):
-        stage = FirstStage(settings, collection, {}, {}, lambda _: _scoreddocs(collection))
-    else:
-        stage = first_stage(settings, collection)
-    return stage.retrieve().reset_index(drop=True)
-
-
-def _scoreddocs(collection: JudgedDataset) -> pd.DataFrame:
-    queries = set(collection.topics["qid"])
-    scored = (line for line in collection.scored_documents() if line.query in queries)
-    return pd.DataFrame(scored, columns=["qid", "docno", "score"])
+    return first_stage(settings, collection).retrieve().reset_index(drop=True)

@@ -32,6 +32,8 @@ __all__ = [
 
 _PRIME = 2**31 - 1
 """The modulus for fractions of ids; a prime is coprime to the other moduli that divide ids."""
+_MOST_ANCHOR_WORDS = 64
+"""Longer texts are no queries, as Anchor-DR's authors found."""
 
 
 def double_links(tables: Tables) -> ir.Table:
@@ -98,6 +100,12 @@ def _link_reasons(options: GraphOptions) -> list[tuple]:
     if options.functional_anchors == "drop":
         functional = _.normalized.isin(sorted(FUNCTIONAL_ANCHORS))
         cases.append((functional, "link whose text is functional"))
+    if options.numeric_anchors == "drop":
+        cases.append((~_.normalized.re_search(r"\p{L}"), "link whose text has no letter"))
+    if options.long_anchors == "drop":
+        spaces = _.normalized.length() - _.normalized.replace(" ", "").length()
+        reason = f"link whose text has more than {_MOST_ANCHOR_WORDS} words"
+        cases.append((spaces >= _MOST_ANCHOR_WORDS, reason))
     if options.title_anchors < 1:
         in_fraction = _.id % _PRIME < round(options.title_anchors * _PRIME)
         cases.append(

@@ -22,6 +22,8 @@ class GraphOptions(Options):
         min_lead_words: Pages whose lead has fewer words are not used as documents.
         title_anchors: Fraction of the links to keep whose text is the title of their page.
         functional_anchors: Keep or drop links whose text is 'here', 'website' or the like.
+        numeric_anchors: Keep or drop links whose text has no letter, such as '1984'.
+        long_anchors: Keep or drop links whose text has more than 64 words.
         same_site_links: Keep or drop links between two pages of one site, by their registrable
             domain.
         disambiguation_pages: Keep or drop disambiguation pages, as sources and as documents.
@@ -37,6 +39,8 @@ class GraphOptions(Options):
     min_lead_words: Number = 0
     title_anchors: Fraction = 1.0
     functional_anchors: KeepOrDrop = "keep"
+    numeric_anchors: KeepOrDrop = "keep"
+    long_anchors: KeepOrDrop = "keep"
     same_site_links: KeepOrDrop = "keep"
     disambiguation_pages: KeepOrDrop = "keep"
     list_pages: KeepOrDrop = "keep"

@@ -116,7 +116,10 @@ def stop_words(name: str) -> frozenset[str]:
         status = Path(name).stat()
         return _words_in(name, status.st_size, status.st_mtime_ns)
     except (OSError, ValueError) as error:
-        raise HarpError(f"stop list {name} cannot be read ({error}): check it") from error
+        raise HarpError(
+            f"stop list {name} cannot be read ({error}): write it, one word on each line, or take "
+            "--stop-words english, which is in the package"
+        ) from error
 
 
 def stop_words_hash(name: str) -> str:

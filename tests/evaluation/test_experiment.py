@@ -9,8 +9,8 @@ import pyterrier as pt
 import pytest
 import torch
 from ir_datasets.datasets.base import Dataset
-from ir_datasets.formats import TrecQrels, TsvDocs, TsvQueries
-from ir_datasets.util import Download, RequestsDownload
+from ir_datasets.formats import TrecQrels, TrecScoredDocs, TsvDocs, TsvQueries
+from ir_datasets.util import Download, LocalDownload, RequestsDownload
 from ir_measures import AP, nDCG
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -54,6 +54,19 @@ def options(dataset, tiny_bert, tmp_path):
         return EvaluationOptions(**given | changes)
 
     return make
+
+
+def test_the_results_that_a_dataset_brings_along(options, dataset, tmp_path):
+    (tmp_path / "scored.run").write_text(FIRST)
+    known = ir_datasets.load(dataset)
+    handlers = known.docs_handler(), known.queries_handler(), known.qrels_handler()
+    scored = Dataset(*handlers, TrecScoredDocs(LocalDownload(str(tmp_path / "scored.run"))))
+    ir_datasets.registry.register(f"{dataset}-scored", scored)
+    evaluate(options(dataset=f"{dataset}-scored", first_stage="scoreddocs", depth=1))
+    run = read_run(tmp_path / "out" / "runs" / "scoreddocs.run")
+    assert run[["qid", "docno"]].to_numpy().tolist() == [["q1", "d5"], ["q2", "d2"], ["q3", "d1"]]
+    with pytest.raises(HarpError, match="has no scoreddocs: name one"):
+        evaluate(options(first_stage="scoreddocs"))
 
 
 @pytest.fixture

@@ -119,6 +119,10 @@ def text_flaw(link, titles, options):
     """Why a link is dropped for its text, if it is."""
     if options.functional_anchors == "drop" and link["normalized"] in FUNCTIONAL_ANCHORS:
         return "link whose text is functional"
+    if options.numeric_anchors == "drop" and not any(map(str.isalpha, link["normalized"])):
+        return "link whose text has no letter"
+    if options.long_anchors == "drop" and len(link["normalized"].split(" ")) > 64:
+        return "link whose text has more than 64 words"
     kept = link["id"] % (2**31 - 1) < round(options.title_anchors * (2**31 - 1))
     if link["normalized"] in titles and not kept:
         return "link whose text is the title of its page"

@@ -10,7 +10,7 @@ from brute import Graph, link_graph
 from chi_square import agrees
 from dumps import write_dump
 from expressions import NAMED, as_graph, compute, rows_of
-from small_wiki import ALL, PAGES
+from small_wiki import ALL, PAGES, SIXTY_FIVE_WORDS
 from synthetic import synthetic_wiki
 
 from harp_plugin.corpus.build import build_corpus
@@ -61,6 +61,8 @@ def documents(corpus: Path, **options) -> set[str]:
     [
         ({}, {}),
         ({"functional_anchors": "drop"}, {"link whose text is functional": 1}),
+        ({"numeric_anchors": "drop"}, {"link whose text has no letter": 1}),
+        ({"long_anchors": "drop"}, {"link whose text has more than 64 words": 1}),
         ({"title_anchors": 0.0}, {"link whose text is the title of its page": 12}),
         (
             {"disambiguation_pages": "drop"},
@@ -102,6 +104,10 @@ def test_texts_that_are_left(small):
         ("Crab apple", "ants", "Ant"): 1,
         ("List of fruits", "the apple", "Apple"): 1,
         ("List of fruits", "crab", "Crab apple"): 1,
+        ("Years", "1984", "Mercury (planet)"): 1,
+        ("Years", "no 8", "Ant"): 1,
+        ("Years", "8th", "Ant"): 1,
+        ("Years", SIXTY_FIVE_WORDS, "Ant"): 1,
     }
 
 

@@ -91,6 +91,8 @@ FILTERS = {
     "min_lead_words": 5,
     "title_anchors": 0.3,
     "functional_anchors": "drop",
+    "numeric_anchors": "drop",
+    "long_anchors": "drop",
     "same_site_links": "drop",
     "disambiguation_pages": "drop",
     "list_pages": "drop",
