@@ -55,7 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = sorted(map(_row, options.folders), key=lambda row: (row.minutes, row.name))
     print(f"| folder | budget | queries | {' | '.join(SYSTEMS)} | fused | gain, % | p |")
-    print("|---" * (7 + len(SYSTEMS) - 1) + "|")
+    print("|---" * (6 + len(SYSTEMS)) + "|")
     for row in rows:
         means, p = row.results["means"], row.results["p_values"][row.fusion]
         systems = [means.get(name) for name in (*SYSTEMS, row.fusion)]

@@ -270,7 +270,7 @@ def test_who_claims_a_paper_has_its_settings(name):
         assert {key: recipe[key] for key in said} == said
 
 
-def test_a_paper_s_stop_list_that_is_missing_is_named():
+def test_a_missing_stop_list_of_a_paper_is_named():
     with pytest.raises(HarpError, match=r"stop list inquery-stop-words\.txt cannot be read"):
         stop_words(read_recipe(HARP)["stop_words"])
 
@@ -382,12 +382,9 @@ def test_flags_make_one_recipe_seven_methods(method):
 def test_evaluation_recipes_parse(name):
     options, _ = OptionsParser((EvaluationOptions,), "harp evaluate", "").read([], name)
     assert options.systems
-    if not options.dataset.startswith("harp-"):
-        registered = ir_datasets.registry._registered
-        assert options.dataset in registered
-        dataset = registered[options.dataset]
-        assert dataset.has_docs() and dataset.has_queries() and dataset.has_qrels()
-        assert options.first_stage != "scoreddocs" or dataset.has_scoreddocs()
+    dataset = ir_datasets.load(options.dataset)
+    assert dataset.has_docs() and dataset.has_queries() and dataset.has_qrels()
+    assert options.first_stage != "scoreddocs" or dataset.has_scoreddocs()
 
 
 @pytest.mark.parametrize("name", recipes("cross-validate-"))

@@ -120,6 +120,21 @@ def folder_collection(id: str) -> Dataset:
     )
 
 
+def with_queries(id: str, queries: Path, qrels: Path) -> Dataset:
+    """Join the documents of a test collection with other queries and judgments.
+
+    Args:
+        id: of the collection, as `folder_collection` takes it.
+        queries: a file with an id, a tab and a query a line.
+        qrels: a file of TREC's form.
+    """
+    documents = folder_collection(id).docs_handler()
+    name = documents.docs_namespace()
+    joined = Dataset(documents, _queries(queries, name), _qrels(qrels, {}))
+    joined.dataset_id = lambda: f"{id} with the queries of {queries}"
+    return joined
+
+
 def _local(name: str) -> str:
     """Return the path of a collection, or of a split of one, which may have a URL."""
     folder, _, split = name.rpartition("/")
@@ -137,21 +152,6 @@ def _queries(path: Path, namespace: str, language: str | None = None) -> TsvQuer
 
 def _qrels(path: Path, grades: dict[int, str]) -> TrecQrels:
     return TrecQrels(LocalDownload(path, mkdir=False), grades)
-
-
-def with_queries(id: str, queries: Path, qrels: Path) -> Dataset:
-    """Join the documents of a test collection with other queries and judgments.
-
-    Args:
-        id: of the collection, as `folder_collection` takes it.
-        queries: a file with an id, a tab and a query a line.
-        qrels: a file of TREC's form.
-    """
-    documents = folder_collection(id).docs_handler()
-    name = documents.docs_namespace()
-    joined = Dataset(documents, _queries(queries, name), _qrels(qrels, {}))
-    joined.dataset_id = lambda: f"{id} with the queries of {queries}"
-    return joined
 
 
 def _advice(id: str, path: Path) -> str:

@@ -132,7 +132,7 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, monkeypatch, cap
     assert measured["fielded BM25"]["RR@10"] == {"a": 1, "b": 1}
     own["--qrels"].write_text(f"{judged}b 0 No_such_page 1\n")
     assert main(arguments) == 2
-    assert "document 'No_such_page' is not in dataset harp:" in capsys.readouterr().err
+    assert "judges 'No_such_page', which is no document of the corpus" in capsys.readouterr().err
     own["--qrels"].write_text(judged)
     assert "no model is trained" in output and "cross-encoder" not in output
     row = LEARNED if learns else "fielded BM25 + cosine"

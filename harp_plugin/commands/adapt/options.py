@@ -40,11 +40,12 @@ class AdaptOptions(Workers, Progress, Overwriting):
         learn_from: What models learn from: links, and after them the queries of the train split,
             which are terms and redirects of other pages than those of the test.
         min_words: Pages with fewer words are not training documents.
-        queries: Your own queries, a file of lines "id TAB query": the finished pipeline is
-            measured on them too. Nothing learns from them.
-        qrels: Their judgments, a file of TREC's form; documents are named as in collection/.
         held_out_links: Fraction of the linked pages whose links are kept for queries.
         title_anchors: Fraction of the links to keep whose text is the title of their page.
+        queries: Your own queries, a file with an id, a tab and a query on each line: the finished
+            pipeline is measured on them too. Nothing learns from them.
+        qrels: Their judgments, a file of TREC's form, with the names that documents have in
+            collection/documents.jsonl.
         seed: Seed of all draws.
     """
 
@@ -57,10 +58,10 @@ class AdaptOptions(Workers, Progress, Overwriting):
     encoder_training: str = "adapt-encoder"
     learn_from: list[Literal["links", "queries"]] = option(SIGNALS)
     min_words: Number = 20
-    queries: str | None = None
-    qrels: str | None = None
     held_out_links: Annotated[float, Interval(ge=0, lt=1)] = 0.1
     title_anchors: Fraction = 0.0
+    queries: str | None = None
+    qrels: str | None = None
     seed: Seed = 42
 
     def __post_init__(self) -> None:

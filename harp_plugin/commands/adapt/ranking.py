@@ -106,15 +106,11 @@ class Systems:
             )
         )
 
-    def evaluate_own_queries(self) -> Results:
+    def evaluate_own_queries(self, own: JudgedDataset) -> Results:
         """Rank the user's own queries by BM25 over fields and by the fusion of all systems.
 
         `evaluate` has to have been called. The measures are written to ``own-queries.json``.
-
-        Raises:
-            HarpError: a file is damaged, or a judged document is not one of the corpus.
         """
-        from ...collections.datasets import with_queries
         from ...evaluation.results import (
             Results,
             averages,
@@ -123,15 +119,12 @@ class Systems:
             parse_measures,
         )
 
-        files = Path(self.options.queries or ""), Path(self.options.qrels or "")
-        own = JudgedDataset(with_queries(self.options.dataset("test"), *files))
-        own.texts(own.qrels["docno"])
         systems = {_FIRST_STAGE: self._bm25, self._best_row: self._fusion}
         runs = {row: system(own.topics) for row, system in systems.items()}
         measured = measure_runs(runs, own.topics, own.qrels, parse_measures(_MEASURES))
         path = self.options.folder / "own-queries.json"
         write_record(path, measured)
-        title = f"{len(own.topics)} queries of {files[0]}, top {DEPTH}"
+        title = f"{len(own.topics)} queries of {self.options.queries}, top {DEPTH}"
         tests = paired_tests(measured, _FIRST_STAGE)
         return Results(title, path, _FIRST_STAGE, measured, averages(measured), tests)
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import HarpError
 from ..steps import options_of_every_step, output_folder, say
 from .budget import in_words, seconds_in
 from .options import AdaptOptions
@@ -17,6 +18,7 @@ from .ranking import Systems
 from .training import Learner, cross_encoder, encoder, train
 
 if TYPE_CHECKING:
+    from ...collections.dataset import JudgedDataset
     from ...corpus.options import CorpusOptions
     from ...evaluation import Results
 
@@ -53,6 +55,7 @@ def adapt(
         _build(sources, options, corpus)
         print(f"the build took {in_words(time.monotonic() - began)} of {options.budget}")
         _collect(options, budget)
+        own = _own_queries(options)
         systems = Systems(options, options.base_encoder)
         results = _usable(systems)
         if ranker := systems.learn():
@@ -69,9 +72,32 @@ def adapt(
             reranker, dense = (learner.trained(options, steps) for learner in learners)
             systems = replace(systems, dense=dense or systems.dense, reranker=reranker)
             results = _usable(systems)
-        if options.queries is not None:
-            print(systems.evaluate_own_queries())
+        if own is not None:
+            print(systems.evaluate_own_queries(own))
         return results
+
+
+def _own_queries(options: AdaptOptions) -> JudgedDataset | None:
+    """Read the user's own queries.
+
+    Raises:
+        HarpError: a file is damaged, or a judged document is not one of the corpus.
+    """
+    from ...collections.dataset import JudgedDataset
+    from ...collections.datasets import with_queries
+
+    if options.queries is None or options.qrels is None:
+        return None
+    files = Path(options.queries), Path(options.qrels)
+    own = JudgedDataset(with_queries(options.dataset("test"), *files))
+    judged = own.qrels["docno"]
+    known = own.existing_texts(judged)
+    if unknown := [docno for docno in judged if docno not in known]:
+        raise HarpError(
+            f"--qrels {options.qrels} judges {unknown[0]!r}, which is no document of the corpus: "
+            "name documents as the key doc_id of collection/documents.jsonl does"
+        )
+    return own
 
 
 def _usable(systems: Systems) -> Results:
