@@ -185,9 +185,9 @@ def test_a_pipeline_is_an_artifact_of_pyterrier(tiny_bert, tmp_path):
     (here / "collection" / "test" / "queries.tsv").write_text("q\tindex\n")
     (here / "collection" / "test" / "qrels.txt").write_text("q 0 d1 1\n")
     (here / "notes.txt").write_text("not needed")
-    collection = f"harp:{here / 'collection'}"
+    collection = f"harp:{here / 'collection'}/test"
     bm25 = FieldedBm25(FieldedIndex(collection, here / "i"), num_results=4)
-    made = HarpPipeline(bm25 >> HarpReranker(here / "model", dataset=f"irds:{collection}/test"))
+    made = HarpPipeline(bm25 >> HarpReranker(here / "model", dataset=f"irds:{collection}"))
     with pytest.raises(HarpError, match="in no folder yet: save it before you share it"):
         made.build_package(str(tmp_path / "package"))
     expected = made(TOPICS)

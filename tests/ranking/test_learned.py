@@ -87,7 +87,12 @@ def test_trees_learn_what_no_sum_orders():
 
 def test_importances_are_shares_of_features():
     linear = LearnedRanker().fit(*judged(50, 10, third)).importances
-    trees = LearnedRanker().fit(*judged(400, 10, both_or_none)).importances
+    ranker = LearnedRanker().fit(*judged(400, 10, both_or_none))
+    trees = ranker.importances
+    gains = [Booster(model_str=text).feature_importance("gain") for text in ranker.learned["trees"]]
+    # Trees read each feature three times, FEATURES columns apart.
+    of_feature = [sum(gain[n::FEATURES].sum() for gain in gains) for n in range(FEATURES)]
+    assert trees == pytest.approx(np.array(of_feature) / np.sum(gains))
     assert len(linear) == len(trees) == FEATURES
     assert linear.sum() == pytest.approx(1) and trees.sum() == pytest.approx(1)
     assert linear[2] > 0.7 and trees[:2].sum() > 0.7
