@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from urllib.parse import unquote
 
 import regex
@@ -21,6 +21,7 @@ __all__ = [
     "BEGINNING_WORDS",
     "PASSAGE_WORDS",
     "WORD",
+    "first_words",
     "normalize_anchor",
     "normalize_title",
     "query_passage",
@@ -55,6 +56,12 @@ _SPACE = re.compile(r"\s+")
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e]+")
+
+
+def first_words(text: str, most: int) -> str:
+    """Cut a text after so many words, with what stands between them."""
+    beyond = next(islice(WORD.finditer(text), most, None), None)
+    return text[: beyond.start()].rstrip() if beyond else text
 
 
 def words(text: str) -> list[str]:

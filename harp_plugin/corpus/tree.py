@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..text import WORD, words
 
-__all__ = ["Node", "Tree", "joined_sections", "section_tree"]
+__all__ = ["Node", "Tree", "joined_sections", "section_tree", "tree_of_rows"]
 
 
 class Node(NamedTuple):
@@ -62,6 +63,18 @@ class Tree:
         """The headings and texts of all sections, line by line, without boilerplate."""
         return joined_sections((n.title, n.text, n.boilerplate) for n in self.nodes)
 
+    def article(self, enough: float = math.inf) -> str:
+        """Join the texts of the first sections that have ``enough`` words, without boilerplate."""
+        texts: list[str] = []
+        length = 0
+        for node in self.nodes:
+            if length >= enough:
+                break
+            if node.text and not node.boilerplate:
+                texts.append(node.text)
+                length += len(node.text.split())
+        return "\n".join(texts)
+
     def path(self, place: int) -> list[str]:
         """Return the titles from the root down to a node."""
         return [self.nodes[step].title for step in (*self.ancestors(place), place)]
@@ -89,6 +102,12 @@ def joined_sections(sections: Iterable[tuple[str, str, bool]]) -> str:
     """
     kept = ((title, text) for title, text, boilerplate in sections if not boilerplate)
     return "\n".join(part for section in kept for part in section if part)
+
+
+def tree_of_rows(title: str, rows: Iterable[Mapping[str, Any]]) -> Tree:
+    """Make the tree of a page from its title and the column ``sections`` of the table ``pages``."""
+    names = ("level", "title", "text", "boilerplate")
+    return section_tree(title, (tuple(row[name] for name in names) for row in rows))
 
 
 def section_tree(title: str, sections: Iterable[tuple[int, str, str, bool]]) -> Tree:

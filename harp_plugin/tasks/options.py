@@ -112,8 +112,9 @@ class DrawOptions(Options):
         query_like_share: anchor: the fraction of anchor texts that are drawn from, those which look
             most like queries (Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`.
         document_fields: What a page's text as a document is made of, joined by a space; passage is
-            the title and the part of the page that shares most words with the query; sections as
-            documents stay as they are (default: the lead; LTM: the whole text)
+            the title and the part of the page that shares most words with the query (not for
+            prop); sections as documents stay as they are (default: the lead; LTM and PROP: the
+            text)
         mixing: Each task has the same part of the groups, or a part in proportion to its examples.
         redraw_each_epoch: Draw pairs again in each epoch. By default as the preset says.
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .groups import PairGroup, QueryOrigin
+from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin
 from .options import DrawOptions
-from .queries import Query, page_pair
 from .source import BuildSource
 from .terms import draw_length
 
@@ -33,7 +32,8 @@ class ROP:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw two word sets of one length; a tie of their likelihoods gives nothing."""
-        model = source.language_model(options).document(source.lead(example))
+        document = source.counted_text(example, options)
+        model = source.language_model(options).document(document)
         size = draw_length(rng)
         sets = [drawn for drawn in (model.draw(rng, size) for _ in range(2)) if drawn is not None]
         likelihoods = [model.log_likelihood(drawn) for drawn in sets]
@@ -41,7 +41,7 @@ class ROP:
             return None
         texts = [" ".join(model.words(drawn)) for drawn in sets]
         better = likelihoods.index(max(likelihoods))
-        query = Query(texts[better], QueryOrigin(example))
-        positive = page_pair(query, example, source, options.document_fields)
+        origins = QueryOrigin(example), DocumentOrigin(example)
+        positive = Pair(texts[better], document, *origins)
         negative = replace(positive, query=texts[1 - better])
         return PairGroup("prop", positive, (negative,))

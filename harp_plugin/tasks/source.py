@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..corpus.sentences import split_sentences
-from ..corpus.tree import Tree, section_tree
+from ..corpus.tree import Tree, tree_of_rows
 from ..errors import HarpError
 from ..text import normalize_anchor, query_passage
-from ..weights.collection import open_words
+from ..weights.collection import COUNTED_TEXTS, open_words
 from ..weights.language_model import LanguageModel
 from ..work.artifact import MANIFEST
 from ..work.manifest import read_manifest
@@ -173,11 +173,21 @@ class BuildSource:
         return read_manifest(self.directory / "weights")["heads"]
 
     def language_model(self, options: DrawOptions) -> LanguageModel:
-        """Read the documents' language models, which are kept for the same options."""
+        """Make the language model of all documents, which is kept for the same options.
+
+        Raises:
+            HarpError: the stage ``words`` is unfinished or damaged, the vocabulary is empty, or
+                documents are made of passages, which no one can count before there is a query.
+        """
         if self._language_model is None or self._language_model[0] is not options:
             model = _language_model(self.directory, options)
             self._language_model = options, model
         return self._language_model[1]
+
+    def counted_text(self, page: int, options: DrawOptions) -> str:
+        """Join the texts of a page that `language_model` counts: its fields as a document."""
+        tree = self.tree(page)
+        return " ".join(filter(None, (COUNTED_TEXTS[f](tree) for f in _counted_fields(options))))
 
     def title(self, page: int) -> str:
         """Look up a page's title."""
@@ -202,11 +212,7 @@ class BuildSource:
 
     def tree(self, page: int) -> Tree:
         """Make the tree of a page's sections."""
-        rows = self._sections.get(page, "sections")
-        sections = (
-            tuple(row[name] for name in ("level", "title", "text", "boilerplate")) for row in rows
-        )
-        return section_tree(self._sections.get(page, "title"), sections)
+        return tree_of_rows(*self._sections.values(page, ("title", "sections")))
 
     def split_into_sentences(self, page: int, text: str) -> list[str]:
         """Split a text of a page into sentences, by the page's language."""
@@ -391,12 +397,12 @@ def _language_model(directory: Path, options: DrawOptions) -> LanguageModel:
     that is less.
 
     Raises:
-        HarpError: the stage ``words`` is unfinished or damaged, or the vocabulary is empty.
+        HarpError: as `BuildSource.language_model`.
     """
-    collection = open_words(directory)
+    collection = open_words(directory, _counted_fields(options))
     least = options.number("prop_min_count", "auto")
     if least is None:
-        least = min(_MOST_OCCURRENCES, _FRACTION * collection.sums["occurrences"])
+        least = min(_MOST_OCCURRENCES, _FRACTION * collection.occurrences.sum())
     model = LanguageModel(
         collection,
         mu=options.number("prop_mu", "mean_length"),
@@ -413,24 +419,21 @@ def _language_model(directory: Path, options: DrawOptions) -> LanguageModel:
     return model
 
 
-def _article(source: BuildSource, page: int) -> str:
-    """Join a page's sections; of a long page its beginning, which is more than a model reads."""
-    sections: list[str] = []
-    length = 0
-    for node in source.tree(page).nodes:
-        if length >= _ARTICLE_WORDS:
-            break
-        if node.boilerplate:
-            continue
-        sections += [node.text] if node.text else []
-        length += len(node.text.split())
-    return "\n".join(sections)
+def _counted_fields(options: DrawOptions) -> Sequence[str]:
+    """Return what PROP's documents are made of: the articles, where the options do not say."""
+    fields = options.document_fields or ["text"]
+    if unknown := [field for field in fields if field not in COUNTED_TEXTS]:
+        raise HarpError(
+            f"--document-fields {unknown[0]}: prop draws its queries from the words of the "
+            f"document, so name {', '.join(COUNTED_TEXTS)}, or nothing for the article"
+        )
+    return fields
 
 
 _DOCUMENT_FIELDS: dict[str, Callable[[BuildSource, int, str], str]] = {
     "title": lambda source, page, query: source.title(page),
     "lead": lambda source, page, query: source.lead(page),
-    "text": lambda source, page, query: _article(source, page),
+    "text": lambda source, page, query: source.tree(page).article(_ARTICLE_WORDS),
     "passage": lambda source, page, query: query_passage(query, source.tree(page).text),
 }
 """What makes each part of a document's text, by the name in the option ``document_fields``."""

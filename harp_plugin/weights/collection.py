@@ -1,20 +1,23 @@
 """How often each word occurs in a collection of texts: counted by shards, added up, looked up.
 
-The stage ``words`` counts the words of all documents; PROP draws from them.
+The stage ``words`` counts the words of all documents, each field of them; PROP draws from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from ..corpus.tree import Tree, tree_of_rows
 from ..sampling import stable_id
+from ..text import first_words
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
 from ..work.manifest import read_manifest, table_files
 from ..work.mapped import MappedTable, open_table
@@ -32,8 +35,11 @@ if TYPE_CHECKING:
 __all__ = [
     "COLLECTION",
     "COUNTED",
+    "COUNTED_TEXTS",
     "DOCUMENTS_PER_SHARD",
+    "DOCUMENT_WORDS",
     "Collection",
+    "CountedWords",
     "WordCounts",
     "add_up_counts",
     "build_words",
@@ -46,10 +52,19 @@ COUNTED = "counted"
 COLLECTION = "collection"
 """The table that holds their sums."""
 
+DOCUMENT_WORDS = 400
+"""The most words of a document that are counted: some 512 tokens, all that PROP's models read."""
+COUNTED_TEXTS: Mapping[str, Callable[[Tree], str]] = {
+    "title": lambda tree: tree.nodes[0].title,
+    "lead": lambda tree: first_words(tree.nodes[0].text, DOCUMENT_WORDS),
+    "text": lambda tree: first_words(tree.article(), DOCUMENT_WORDS),
+}
+"""What the words of each field of a document are counted in."""
+
 DOCUMENTS_PER_SHARD = 20_000
 """The most documents of a shard."""
 _BATCH = 512
-_COLUMNS = ["id", "title", "lead"]
+_COLUMNS = ["id", "title", "sections", "language"]
 _TEXTS = b"texts"
 _SUMS = ("occurrences", "documents", "mass")
 _COUNTS = pa.schema(
@@ -89,6 +104,10 @@ class WordCounts:
             for index, value in enumerate(values):
                 sums[index] += value
 
+    def add_texts(self, texts: Sequence[str]) -> None:
+        """Count the words of texts, lower-cased."""
+        self.add(len(texts), find_distinct_words(texts, find_words(texts)))
+
     def write(self, path: Path) -> ShardFile:
         """Write the sums as a table, and the number of texts into its schema.
 
@@ -105,26 +124,31 @@ def count_words(batches: Iterable[Sequence[str]], path: Path) -> ShardFile:
     """Count the words of texts, lower-cased, and write the counts of a shard to ``path``."""
     counts = WordCounts()
     for texts in batches:
-        counts.add(len(texts), find_distinct_words(texts, find_words(texts)))
+        counts.add_texts(texts)
     return counts.write(path)
 
 
-def add_up_counts(stage: Stage, engine: EngineOptions | None, workers: int) -> int:
-    """Add up the counts of all shards of a stage to its table `COLLECTION`, once.
+def add_up_counts(
+    stage: Stage,
+    engine: EngineOptions | None,
+    workers: int,
+    counted: str = COUNTED,
+    collection: str = COLLECTION,
+) -> int:
+    """Add up the counts of all shards of a stage, a table, to the table ``collection``, once.
 
     Returns:
         The number of texts that were counted.
     """
-    if not stage.shard_done(COLLECTION):
-        step = Step(COLLECTION, _sums_of_shards, order=("id", "word"))
-        run_steps(stage, {COUNTED: stage.folder / COUNTED}, [step], engine, workers=workers)
-    counted = stage.table(COUNTED)
-    return sum(int(read_schema(file.path).metadata[_TEXTS]) for file in counted)
+    if not stage.shard_done(collection):
+        step = Step(collection, partial(_sums_of_shards, table=counted), order=("id", "word"))
+        run_steps(stage, {counted: stage.folder / counted}, [step], engine, workers=workers)
+    return sum(int(read_schema(file.path).metadata[_TEXTS]) for file in stage.table(counted))
 
 
-def _sums_of_shards(tables: Tables) -> ir.Table:
+def _sums_of_shards(tables: Tables, table: str) -> ir.Table:
     """Sum the counts of all shards: sums of integers, which are the same in any order."""
-    counted = tables[COUNTED]
+    counted = tables[table]
     sums = {name: counted[name].sum().cast("int64") for name in _SUMS}
     return counted.group_by("id", "word").aggregate(**sums)
 
@@ -171,14 +195,6 @@ class Collection:
         """The mean number of words of a text."""
         return self.sums["occurrences"] / max(1, self.texts)
 
-    def counts(self, column: str) -> np.ndarray:
-        """The ``occurrences`` or ``documents`` of all words, int64 of shape (words,)."""
-        return self.table.take(np.arange(len(self.table)), column).to_numpy()
-
-    def words(self, numbers: np.ndarray) -> list[str]:
-        """The words of these numbers, in the order of `counts`."""
-        return self.table.take(numbers, "word").to_pylist()
-
     def background(self, words: Sequence[str], counted: str = "occurrences") -> np.ndarray:
         """Look up P(w|C) by ``occurrences`` or ``documents``; 0 for a word that no text holds."""
         return self._values(words, counted) / max(1, self.sums[counted])
@@ -198,13 +214,14 @@ class Collection:
 
 
 def _options(request: BuildRequest) -> StageOptions:
-    return StageOptions({"documents_per_shard": DOCUMENTS_PER_SHARD}, packages=PACKAGES)
+    recorded = {"documents_per_shard": DOCUMENTS_PER_SHARD, "document_words": DOCUMENT_WORDS}
+    return StageOptions(recorded, packages=PACKAGES)
 
 
 def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     """Count the words of all documents, lower-cased, shard by shard.
 
-    It writes the table ``collection`` as `WordCounts.write` does.
+    It writes a table for each of `COUNTED_TEXTS`, as `WordCounts.write` does.
     PROP's collection is all documents, each once. The weights stage counts words too, but only
     those of documents that links lead to, for it weighs no others; so its counts differ. The
     manifest's ``texts`` is the number of documents.
@@ -221,22 +238,42 @@ def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
         workers=request.workers,
         engine=request.engine,
     )
-    return {"needed": COLLECTION, "texts": add_up_counts(stage, request.engine, request.workers)}
+    for field in COUNTED_TEXTS:
+        texts = add_up_counts(stage, request.engine, request.workers, _counted(field), field)
+    return {"needed": "text", "texts": texts}
 
 
-def open_words(directory: Path) -> Collection:
-    """Open the words of all documents of a build.
+class CountedWords(NamedTuple):
+    """The words of all documents of a build.
+
+    Attributes:
+        words: each word once.
+        occurrences: how often each stands in the documents, int64 of shape (words,).
+        texts: the number of documents.
+    """
+
+    words: pa.ChunkedArray
+    occurrences: np.ndarray
+    texts: int
+
+
+def open_words(directory: Path, fields: Sequence[str]) -> CountedWords:
+    """Read the words of all documents of a build.
 
     Args:
         directory: the folder of the build.
+        fields: what the documents are made of: names of `COUNTED_TEXTS`.
 
     Raises:
         HarpError: the stage is unfinished or damaged.
     """
     folder = directory / "words"
-    texts = read_manifest(folder)["texts"]
-    files = table_files(folder, COLLECTION)
-    return Collection.open(files, texts, directory / "mapped" / "words-collection")
+    files = chain.from_iterable(table_files(folder, field) for field in fields)
+    columns = ["word", "occurrences"]
+    table = pa.Table.from_batches(b for file in files for b in read_batches(file.path, columns))
+    sums = table.group_by("word", use_threads=False).aggregate([("occurrences", "sum")])
+    occurrences = sums["occurrences_sum"].to_numpy()
+    return CountedWords(sums["word"], occurrences, read_manifest(folder)["texts"])
 
 
 def _name(documents: np.ndarray) -> str:
@@ -246,9 +283,26 @@ def _name(documents: np.ndarray) -> str:
 def _count_shard(documents: np.ndarray, *, directory: Path, stage: Stage) -> None:
     pages = open_table(directory, "corpus", "pages", _COLUMNS)
     parts = (documents[first : first + _BATCH] for first in range(0, len(documents), _BATCH))
-    leads = (pages.take(pages.rows(part), "lead").to_pylist() for part in parts)
-    file = count_words(leads, stage.folder / COUNTED / f"{_name(documents)}.parquet")
-    stage.finish_shard(_name(documents), {}, {}, [file])
+    counts = {field: WordCounts() for field in COUNTED_TEXTS}
+    for part in parts:
+        rows = pages.rows(part)
+        columns = (pages.take(rows, name).to_pylist() for name in ("title", "sections"))
+        trees = list(map(tree_of_rows, *columns))
+        for field, text in COUNTED_TEXTS.items():
+            counts[field].add_texts(list(map(text, trees)))
+    name = f"{_name(documents)}.parquet"
+    files = [count.write(stage.folder / _counted(field) / name) for field, count in counts.items()]
+    stage.finish_shard(_name(documents), {}, {}, files)
 
 
-build_words = BuildStage("words", ("corpus", "graph"), _options, _count_words, temporary=(COUNTED,))
+def _counted(field: str) -> str:
+    return f"{COUNTED}_{field}"
+
+
+build_words = BuildStage(
+    "words",
+    ("corpus", "graph"),
+    _options,
+    _count_words,
+    temporary=tuple(map(_counted, COUNTED_TEXTS)),
+)

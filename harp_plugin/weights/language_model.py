@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..text import words
-from .collection import Collection
+from .collection import CountedWords
 from .weighed_texts import WeighedTexts
 from .words import (
     DistinctWords,
@@ -56,7 +56,6 @@ class LanguageModel:
     Args:
         collection: the words of all documents.
         mu: μ; None takes the mean number of words of a document.
-        background: P(w|C) is a word's fraction of the ``occurrences`` or of the ``documents``.
         least: a word with fewer occurrences is not in V.
         left_out: these words are not in V.
         subsampling: the threshold t; 0 subsamples nothing.
@@ -71,25 +70,22 @@ class LanguageModel:
 
     def __init__(
         self,
-        collection: Collection,
+        collection: CountedWords,
         *,
         mu: float | None = None,
-        background: str = "occurrences",
         least: float = 1,
         left_out: frozenset[str] = frozenset(),
         subsampling: float = 0.0,
         is_uniform: bool = False,
     ) -> None:
-        counts = collection.counts("occurrences")
-        frequent = np.flatnonzero(counts >= max(1.0, least))
-        candidates = collection.words(frequent)
+        frequent = np.flatnonzero(collection.occurrences >= max(1.0, least))
+        candidates = collection.words.take(frequent).to_pylist()
         kept = frequent[np.array([word not in left_out for word in candidates], dtype=bool)]
         self.words = [word for word in candidates if word not in left_out]
         self._numbers = {word: number for number, word in enumerate(self.words)}
-        occurrences = counts[kept]
+        occurrences = collection.occurrences[kept]
         self.mu = occurrences.sum() / max(1, collection.texts) if mu is None else mu
-        self.background = _shares(collection.counts(background)[kept])
-        shares = _shares(occurrences)
+        self.background = shares = occurrences / max(1, occurrences.sum())
         self.keep = (
             np.sqrt(np.minimum(1.0, subsampling / shares)) if subsampling else np.ones(len(shares))
         )
@@ -205,7 +201,3 @@ class LanguageModelWeigher:
         weights = (chances / total[words.text] / words.frequency)[words.at]
         # A word that stands in the text never becomes impossible, whatever μ is.
         return np.maximum(weights, np.finfo(np.float16).smallest_subnormal)
-
-
-def _shares(counts: np.ndarray) -> np.ndarray:
-    return counts / max(1, counts.sum())

@@ -13,7 +13,7 @@ SECTIONS = ("srr", "rwi", "ati", "ict", "bfs", "wlp", "hlp", "php")
 """Tasks whose documents are sections or parts of them."""
 
 
-@pytest.fixture(params=["rqp", "qdm", "rdp", "acm", "prop", "ltm", *SECTIONS])
+@pytest.fixture(params=["rqp", "qdm", "rdp", "acm", "ltm", *SECTIONS])
 def task(request):
     return request.param
 
@@ -79,7 +79,7 @@ def test_a_passage_is_cut_for_each_pair(build_source, task):
         for pair in group.members if group and task not in SECTIONS else ():
             nodes = source.tree(pair.document_origin.page).nodes
             page = "\n".join(text for node in nodes for text in (node.title, node.text) if text)
-            query = group.positive.query if task in ("rqp", "prop") else pair.query
+            query = group.positive.query if task == "rqp" else pair.query
             assert pair.document == query_passage(query, page)
             seen += 1
     assert seen or task in SECTIONS

@@ -9,11 +9,12 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 from chi_square import agrees
-from orchard_wiki import LEADS, draws
+from orchard_wiki import LEADS, PAGES, draws
 
 from harp_plugin.errors import HarpError
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import DrawOptions
+from harp_plugin.weights import collection
 
 STOPPED = {"a", "an", "and", "is", "it", "of", "the", "to", "but", "no", "or"}
 
@@ -22,19 +23,29 @@ def tokens(text):
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
+def article(title):
+    """The text of a page without headings, markup and what is listed under "See also"."""
+    text = PAGES[title].partition("== See also ==")[0]
+    text = re.sub(r"\[\[(?:[^]|]*\|)?([^]]*)\]\]", r"\1", text)
+    return "\n".join(line for line in text.splitlines() if line and not line.startswith("="))
+
+
+ARTICLES = {title: article(title) for title in LEADS}
+
+
 class ByHand:
-    """The language model of one lead, by its definition and in fractions.
+    """The language model of one document, a lead by default, by its definition and in fractions.
 
     V is what occurs often enough and is no stop word; |D|, μ and P(w|C) count words of V only.
     """
 
-    def __init__(self, title, least=1, threshold=0.0, mu=None):
-        counts = Counter(word for lead in LEADS.values() for word in tokens(lead))
+    def __init__(self, title, least=1, threshold=0.0, mu=None, texts=LEADS):
+        counts = Counter(word for text in texts.values() for word in tokens(text))
         self.counts = {w: n for w, n in counts.items() if n >= least and w not in STOPPED}
         total = sum(self.counts.values())
-        self.tf = Counter(word for word in tokens(LEADS[title]) if word in self.counts)
+        self.tf = Counter(word for word in tokens(texts[title]) if word in self.counts)
         self.length = self.tf.total()
-        self.mu = Fraction(total, len(LEADS)) if mu is None else Fraction(mu)
+        self.mu = Fraction(total, len(texts)) if mu is None else Fraction(mu)
         self.background = {word: Fraction(n, total) for word, n in self.counts.items()}
         self.keep = {
             word: math.sqrt(min(1, threshold / (n / total))) if threshold else 1
@@ -82,7 +93,7 @@ def draw(orchard, stop_list):
     examples = orchard.examples("prop")
 
     def found(title, count=1000, **options):
-        options = {"stop_words": stop_list, **options}
+        options = {"stop_words": stop_list, "document_fields": ["lead"], **options}
         return draws(orchard.source, "prop", examples[title,], count, **options)
 
     return found
@@ -91,7 +102,7 @@ def draw(orchard, stop_list):
 @pytest.fixture
 def model(orchard, stop_list):
     return lambda **options: orchard.source.language_model(
-        DrawOptions(**{"stop_words": stop_list, **options})
+        DrawOptions(**{"stop_words": stop_list, "document_fields": ["lead"], **options})
     )
 
 
@@ -119,6 +130,52 @@ def test_likelihood(model, options, by_hand):
         assert found.document(LEADS["Alpha"]).log_likelihood(np.array(drawn)) == pytest.approx(
             by_fractions
         )
+
+
+FIELDS = [
+    (None, ARTICLES),
+    (["text"], ARTICLES),
+    (["title", "lead"], {title: f"{title} {lead}" for title, lead in LEADS.items()}),
+    (["text", "title"], {title: f"{text} {title}" for title, text in ARTICLES.items()}),
+    (["title"], {title: title for title in LEADS}),
+]
+
+
+@pytest.mark.parametrize(("fields", "texts"), FIELDS)
+def test_the_document_is_what_the_language_model_counts(orchard, stop_list, fields, texts):
+    options = DrawOptions(stop_words=stop_list, document_fields=fields)
+    found = orchard.source.language_model(options)
+    for title, page in orchard.pages.items():
+        if title not in LEADS:  # Headless, which is no document
+            continue
+        document = orchard.source.counted_text(page, options)
+        assert document == texts[title]
+        by_hand = ByHand(title, texts=texts)
+        assert set(found.words) == set(by_hand.counts)
+        model = found.document(document)
+        for word in ("apple", "alpha", "plain", "deep", "mud"):
+            if word in by_hand.counts:
+                drawn = np.array([found.words.index(word)])
+                by_fractions = math.log(by_hand.probability(word))
+                assert model.log_likelihood(drawn) == pytest.approx(by_fractions)
+    for example in orchard.examples("prop").values():
+        options = {"stop_words": stop_list, "document_fields": fields}
+        for group in draws(orchard.source, "prop", example, 5, **options):
+            if group is not None:
+                title = orchard.source.title(example)
+                assert {pair.document for pair in group.members} == {texts[title]}
+
+
+def test_only_what_a_model_reads_is_counted(orchard, monkeypatch):
+    monkeypatch.setattr(collection, "DOCUMENT_WORDS", 5)
+    alpha = orchard.pages["Alpha"]
+    cut = orchard.source.counted_text(alpha, DrawOptions(document_fields=["title", "text"]))
+    assert cut == "Alpha Apple apple apple and a"
+
+
+def test_a_passage_cannot_be_counted(draw):
+    with pytest.raises(HarpError, match=r"--document-fields passage: prop .* name title, lead"):
+        draw("Alpha", 1, document_fields=["passage"])
 
 
 def test_the_vocabulary_by_hand(model):

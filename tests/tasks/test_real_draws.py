@@ -195,32 +195,45 @@ def orders(title, titles, depth):
     return {" ".join([title, *order]) for order in permutations(titles, depth)}
 
 
-@pytest.fixture(scope="module")
-def counts(wiki):
-    """Of the words of all leads, without stop words."""
-    found = Counter(w.lower() for t in wiki.documents for w in WORD.findall(wiki.lead(t)))
+def beginning(text):
+    """The text up to its 401st word."""
+    later = [word.start() for word in WORD.finditer(text)][400:]
+    return text[: later[0]].rstrip() if later else text
+
+
+def document_words(texts):
+    """Counts of the words of all documents, without stop words."""
+    found = Counter(w.lower() for text in texts for w in WORD.findall(text))
     return {word: n for word, n in found.items() if word not in ENGLISH_STOP_WORDS}
 
 
 class TestPROP:
     @pytest.mark.parametrize(
         ("options", "least"),
-        [({}, 1), ({"prop_min_count": "50"}, 50), ({"prop_min_count": "10"}, 10)],
+        [
+            ({}, 1),
+            ({"prop_min_count": "50"}, 50),
+            ({"prop_min_count": "10", "document_fields": ["title", "lead"]}, 10),
+        ],
     )
-    def test_sets(self, source, wiki, counts, options, least):
+    def test_sets(self, source, wiki, options, least):
         """Words of the vocabulary, of one number; the positive is the likelier, never as likely."""
+        documents = {title: beginning(wiki.article(title)) for title in wiki.documents}
+        if "document_fields" in options:
+            documents = {title: f"{title} {beginning(wiki.lead(title))}" for title in documents}
+        counts = document_words(documents.values())
         kept = {word: n for word, n in counts.items() if n >= least}
         total, ties = sum(kept.values()), 0
         mu = total / len(wiki.documents)
         for (title,), id in named(source, wiki, "prop").items():
-            lead = wiki.lead(title)
-            tf = Counter(w for w in map(str.lower, WORD.findall(lead)) if w in kept)
+            document = documents[title]
+            tf = Counter(w for w in map(str.lower, WORD.findall(document)) if w in kept)
             for group in draws(source, "prop", id, 12, **options):
                 if group is None:
                     ties += 1
                     continue
                 sets = [pair.query.split(" ") for pair in group.members]
-                assert group.positive.document == group.negatives[0].document == lead
+                assert group.positive.document == group.negatives[0].document == document
                 assert len(sets[0]) == len(sets[1]) and kept.keys() >= {*sets[0], *sets[1]}
                 high, low = (
                     math.fsum(

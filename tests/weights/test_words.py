@@ -41,8 +41,8 @@ def tree(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def rows_of(directory):
-    return pq.read_table(directory / "words" / "collection").to_pylist()
+def rows_of(directory, field="lead"):
+    return pq.read_table(directory / "words" / field).to_pylist()
 
 
 def test_counts_by_hand(directory):
@@ -53,24 +53,43 @@ def test_counts_by_hand(directory):
     once += ["y", "shorter", "strasse"]
     expected = dict.fromkeys(once, (1, 1)) | {"apple": (2, 1), "äpfel": (2, 2), "x": (2, 1)}
     assert found == expected | {"tree": (3, 2), "straße": (2, 1)}
+    titles = {row["word"]: row["occurrences"] for row in rows_of(directory, "title")}
+    assert titles == dict.fromkeys(["apple", "tree", "fruit", "short", "straße"], 1)
+    article = expected | {"tree": (3, 2), "straße": (2, 1), "no": (2, 1)}
+    article |= dict.fromkeys(["words", "of", "lead"], (1, 1))
+    rows = rows_of(directory, "text")
+    assert {row["word"]: (row["occurrences"], row["documents"]) for row in rows} == article
+
+
+def beginning(page):
+    """The first 400 words of the sections without boilerplate."""
+    sections = [s["text"] for s in page["sections"] if not s["boilerplate"]]
+    return [word.lower() for text in sections for word in words_of(text)][:400]
+
+
+FIELDS = {
+    "title": lambda page: [word.lower() for word in words_of(page["title"])],
+    "lead": lambda page: [word.lower() for word in words_of(page["lead"])][:400],
+    "text": beginning,
+}
 
 
 def check_by_brute_force(directory):
-    leads = {
-        row["id"]: row["lead"] for row in pq.read_table(directory / "corpus/pages").to_pylist()
-    }
+    """Return the number of distinct words in all leads and in all texts."""
+    pages = {row["id"]: row for row in pq.read_table(directory / "corpus/pages").to_pylist()}
     documents = pq.read_table(directory / "graph" / "documents")["id"].to_pylist()
-    occurrences, held = Counter(), Counter()
-    for id in documents:
-        words = [w.lower() for w in words_of(leads[id])]
-        occurrences.update(words)
-        held.update(set(words))
-    rows = rows_of(directory)
-    assert {row["word"]: row["occurrences"] for row in rows} == occurrences
-    assert {row["word"]: row["documents"] for row in rows} == held
-    assert all(row["id"] == stable_id(row["word"]) for row in rows)
+    for field, words_in in FIELDS.items():
+        occurrences, held = Counter(), Counter()
+        for id in documents:
+            words = words_in(pages[id])
+            occurrences.update(words)
+            held.update(set(words))
+        rows = rows_of(directory, field)
+        assert {row["word"]: row["occurrences"] for row in rows} == occurrences
+        assert {row["word"]: row["documents"] for row in rows} == held
+        assert all(row["id"] == stable_id(row["word"]) for row in rows)
     assert read_manifest(directory / "words")["texts"] == len(documents)
-    return len(rows)
+    return [len(rows_of(directory, field)) for field in ("lead", "text")]
 
 
 def test_only_documents_count(tmp_path):
@@ -79,7 +98,7 @@ def test_only_documents_count(tmp_path):
     build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
     build_graph(tmp_path, GraphOptions(min_words=6))
     build_words(tmp_path)
-    assert check_by_brute_force(tmp_path) == 16
+    assert check_by_brute_force(tmp_path)[0] == 16
     assert "shorter" not in {row["word"] for row in rows_of(tmp_path)}
 
 
@@ -99,7 +118,9 @@ def test_a_real_wiki(shared_data, tmp_path):
     options = BuildOptions(output_dir=str(tmp_path), tasks=["prop"], workers=2, quiet=True)
     manifests = build([source], options, CorpusOptions(pages_per_shard=40))
     assert tuple(manifests) == ("corpus", "graph", "examples", "words")
-    assert check_by_brute_force(tmp_path) == manifests["words"]["rows"]["collection"] == 4150
+    rows = manifests["words"]["rows"]
+    assert check_by_brute_force(tmp_path) == [rows["lead"], rows["text"]]
+    assert rows["lead"] == 3960 < rows["text"]
 
 
 def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypatch):
@@ -124,18 +145,18 @@ def test_workers_and_interruption_after_every_step(directory, tmp_path, monkeypa
             break
     assert len(done) == len(set(done)) > 1
     assert tree(directory / "words") == tree(broken / "words")
-    assert not (broken / "words" / "counted").exists()
+    assert not list((broken / "words").glob("counted*"))
 
 
 def test_finished_work_is_kept_and_left_overs_go(directory):
     first, before = build_words(directory), tree(directory / "words")
-    (directory / "words" / "counted").mkdir()
+    (directory / "words" / "counted_lead").mkdir()
     assert build_words(directory) == first
     assert tree(directory / "words") == before
     rules = OverwriteRules(overwrite=True)
     build_graph(directory, GraphOptions(min_words=6), rules=rules)
     again = build_words(directory, rules=rules)
-    assert again["rows"]["collection"] < first["rows"]["collection"]
+    assert again["rows"]["lead"] < first["rows"]["lead"]
 
 
 def test_an_earlier_stage_is_missing(tmp_path):
