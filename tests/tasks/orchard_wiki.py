@@ -16,7 +16,8 @@ from harp_plugin.tasks import TASKS as TASKS_BY_NAME
 from harp_plugin.tasks import DrawOptions, PairGroup
 from harp_plugin.tasks.source import BuildSource
 
-TASKS = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php", "crop"]
+TASKS = ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "codoc"]
+TASKS += ["hlp", "php", "crop"]
 
 
 def sentence(name: str, number: int) -> str:

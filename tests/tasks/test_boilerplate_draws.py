@@ -8,7 +8,7 @@ from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.graph import GraphOptions
 from harp_plugin.tasks.source import BuildSource
 
-TASKS = ["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"]
+TASKS = ["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "codoc", "hlp", "php", "anchor"]
 FOURS = [["Ant", "Bee", "Cat", "Dog"], ["Elk", "Fox", "Gnu", "Hen"]]
 """Pages of the same four link to each other, if only from boilerplate."""
 

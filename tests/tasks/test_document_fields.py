@@ -9,7 +9,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.tasks import DrawOptions
 from harp_plugin.text import query_passage
 
-SECTIONS = ("srr", "rwi", "ati", "ict", "bfs", "wlp", "hlp", "php")
+SECTIONS = ("srr", "rwi", "ati", "ict", "bfs", "wlp", "codoc", "hlp", "php")
 """Tasks whose documents are sections or parts of them."""
 
 

@@ -108,7 +108,7 @@ def test_mirrored_words_of_each_kind(source, hand_build):
 
 
 @pytest.mark.parametrize(
-    "task", ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php"]
+    "task", ["prop", "srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "codoc", "hlp", "php"]
 )
 @pytest.mark.parametrize("options", VARIANTS, ids=lambda options: options["preset"])
 def test_sections_name_their_page_and_their_place(orchard, task, options):
@@ -131,7 +131,7 @@ def test_sections_name_their_page_and_their_place(orchard, task, options):
                 assert pair.document == text
         if task in ("prop", "srr", "rwi", "ati"):
             assert page == own
-        elif task in ("ict", "bfs"):
+        elif task in ("ict", "bfs", "codoc"):
             assert (page == own) == (pair is group.positive)
         else:
             assert page != own

@@ -23,6 +23,7 @@ EXAMPLES = {"prop": 138, "srr": 89, "rwi": 334, "ati": 90, "ltm": 11} | {
     "ict": 462,
     "bfs": 89,
     "wlp": 136,
+    "codoc": 89,
     "hlp": 136,
     "php": 138,
     "crop": 471,

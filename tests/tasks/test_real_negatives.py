@@ -13,7 +13,7 @@ from harp_plugin.tasks.source import BuildSource
 from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
-TASKS = ["ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"]
+TASKS = ["ltm", "ict", "bfs", "wlp", "codoc", "hlp", "php", "anchor"]
 
 
 @pytest.fixture(scope="module")

@@ -353,6 +353,24 @@ class TestBFS:
         assert agrees(counts, independent(uniform(ALPHA_SENTENCES), passages, others))
 
 
+class TestCoDoc:
+    def test_examples(self, orchard):
+        """Twin's two sections have one text."""
+        assert set(orchard.examples("codoc")) == {("Alpha",), ("Beta",), ("Twin",)}
+
+    def test_two_passages_of_a_page(self, orchard):
+        """Alpha has links with Beta, so that only Twin remains; its lead has two words."""
+        found = draws(orchard.source, "codoc", orchard.examples("codoc")["Alpha",], 900)
+        passages = [LEADS["Alpha"]] * (len(LEADS["Alpha"].split()) >= 20)
+        passages += [TEXTS[name] for name in LONG]
+        pairs = uniform(permutations(passages, 2))
+        assert agrees(Counter((query, document) for query, document, _ in texts_of(found)), pairs)
+        assert {negative for *_, negative in texts_of(found)} == {prose("Same")}
+
+    def test_equal_passages_are_no_pair(self, orchard):
+        assert draws(orchard.source, "codoc", orchard.examples("codoc")["Twin",], 5) == [None] * 5
+
+
 PASSAGES = {
     **{title: [lead] for title, lead in LEADS.items()},
     "Alpha": [LEADS["Alpha"], *(TEXTS[name] for name in LONG)],

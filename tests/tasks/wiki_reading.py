@@ -200,6 +200,9 @@ class WikiReading:
     def bfs_examples(self) -> set[tuple[str]]:
         return {(title,) for title in self.documents if self.passages(title)}
 
+    def codoc_examples(self) -> set[tuple[str]]:
+        return {(title,) for title in self.documents if len(self.long_texts(title)) >= 2}
+
     def wlp_examples(self) -> set[tuple[str]]:
         return {(t,) for source in self.documents for t in self.anchored[source] & self.documents}
 
@@ -277,6 +280,16 @@ class WikiReading:
     def bfs(self, title: str) -> list[Group]:
         others = {passage for page in self.no_link(title) for passage in self.passages(page)}
         return self._for_sentences_of_the_lead(title, self.passages(title), others)
+
+    def long_texts(self, title: str) -> list[str]:
+        """The lead and the sections that have twenty words."""
+        return [s.text for s in self.sections[title] if s.words >= 20]
+
+    def codoc(self, title: str) -> list[Group]:
+        pages = self.no_link(title) & {name for (name,) in self.codoc_examples()}
+        others = frozenset(text for page in pages for text in self.long_texts(page))
+        pairs = permutations(set(self.long_texts(title)), 2)
+        return [Group(query, document, others) for query, document in pairs]
 
     def texts(self, pages: set[str]) -> set[str]:
         """Leads and long enough sections."""

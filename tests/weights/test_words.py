@@ -169,7 +169,7 @@ def test_an_earlier_stage_is_missing(tmp_path):
     ("tasks", "more"),
     [
         (["prop"], ("words",)),
-        (["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "hlp", "php", "anchor"], ()),
+        (["srr", "rwi", "ati", "ltm", "ict", "bfs", "wlp", "codoc", "hlp", "php", "anchor"], ()),
         (HARP_TASKS, ("weights",)),
         (["acm", "srr", "prop"], ("weights", "words")),
         ([], ()),
