@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..errors import show
 from ..options import Count, Overwriting, Progress, Seed, option
@@ -28,8 +29,14 @@ __all__ = ["ExportOptions", "as_tevatron", "export"]
 
 _CARD = "README.md"
 _SHARD = 10_000
-_DECIDING = ("tasks", "groups_per_epoch", "epochs", "seed")
+_CORPUS, _DRAWN = "corpus", "drawn"
+_DECIDING = ("tasks", "groups_per_epoch", "epochs", "seed", "format")
 """Names of the options that decide which pairs are drawn, in addition to those of drawing."""
+_CONFIGS = """
+- config_name: corpus
+  data_files:
+  - split: train
+    path: corpus/corpus.jsonl"""
 
 
 @dataclass
@@ -41,6 +48,9 @@ class ExportOptions(Progress, Overwriting):
         tasks: Tasks whose pairs are drawn, in equal parts.
         groups_per_epoch: How many groups of pairs an epoch has (default: as many as examples).
         epochs: How many epochs are drawn.
+        format: What a row has of its documents: their texts (pairs), as Tevatron 0.1.0 and its
+            reranker read them; or their ids in a corpus (tevatron), as its retriever reads them
+            today.
         seed: Seed of everything that is drawn.
         workers: How many worker processes run. The files are the same for any number.
     """
@@ -49,6 +59,7 @@ class ExportOptions(Progress, Overwriting):
     tasks: list[str] = option(HARP_TASKS)
     groups_per_epoch: Count | None = None
     epochs: Count = 1
+    format: Literal["pairs", "tevatron"] = "pairs"
     seed: Seed = 42
     workers: Count = 1
 
@@ -58,6 +69,7 @@ class _Shard(NamedTuple):
     data: PreTrainingData
     stage: Stage
     slots: range
+    has_ids: bool
 
 
 def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | None = None) -> Path:
@@ -68,6 +80,9 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
     ``negatives``. Where a task's members differ in the query (RQP), Tevatron's fields hold the
     document as ``query`` and the pseudo queries as passages, and ``swapped`` is true. ``README.md``
     is the data card.
+
+    In the format ``tevatron``, a row has ``query_text``, ``positive_document_ids`` and
+    ``negative_document_ids``, and ``corpus/corpus.jsonl`` has each document once.
 
     Args:
         directory: a folder written by ``harp build``.
@@ -101,6 +116,7 @@ def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | No
         rules=options.rules,
         kind="export",
         others=(_CARD,),
+        temporary=(_DRAWN,),
     )
     stage.check()
     with one_writer(stage.folder):
@@ -116,28 +132,68 @@ def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> No
     shards: dict[str, _Shard] = {}
     for number, start in enumerate(range(0, total, _SHARD)):
         name = f"train-{number:05d}"
-        shards[name] = _Shard(name, data, stage, range(start, min(start + _SHARD, total)))
+        slots = range(start, min(start + _SHARD, total))
+        shards[name] = _Shard(name, data, stage, slots, options.format == "tevatron")
     request = BuildRequest(data.directory, quiet=options.quiet)
     finish_shards(stage, request, _write_shard, shards, workers=options.workers)
+    if options.format == "tevatron" and not stage.shard_done(_CORPUS):
+        _write_corpus(stage)
     if not (stage.folder / _CARD).exists():  # it may have been edited since
         _write_card(stage, data)
     stage.finish()
 
 
 def _write_shard(shard: _Shard) -> None:
-    lines = []
+    rows: list[dict[str, Any]] = []
+    documents: dict[str, dict[str, str]] = {}
     counts: Counter[str] = Counter()
     for slot in shard.slots:
         epoch, index = divmod(slot, len(shard.data))
         group = shard.data.group(epoch, index)
         counts[group.task] += 1
         row = as_tevatron(group, f"{group.task}-{epoch}-{index}")
-        lines.append(json.dumps(row, ensure_ascii=False))
-    folder = shard.stage.folder / "data"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{shard.name}.jsonl"
-    write_text(path, "\n".join(lines) + "\n")
-    shard.stage.finish_shard(shard.name, counts, {}, [ShardFile.from_path(path, len(lines))])
+        if shard.has_ids:
+            row, passages = _with_ids(row)
+            documents |= {passage["docid"]: passage for passage in passages}
+        rows.append(row)
+    files = [_write_lines(shard.stage.folder / "data" / f"{shard.name}.jsonl", rows)]
+    if shard.has_ids:
+        drawn = shard.stage.folder / _DRAWN / f"{shard.name}.jsonl"
+        files.append(_write_lines(drawn, list(documents.values())))
+    shard.stage.finish_shard(shard.name, counts, {}, files)
+
+
+def _write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> ShardFile:
+    path.parent.mkdir(exist_ok=True)
+    write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+    return ShardFile.from_path(path, len(rows))
+
+
+def _with_ids(row: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Return a row that names its passages by their ids, and the passages."""
+    positives, negatives = row["positive_passages"], row["negative_passages"]
+    named = {
+        "query_id": row["query_id"],
+        "query_text": row["query"],
+        "positive_document_ids": [passage["docid"] for passage in positives],
+        "negative_document_ids": [passage["docid"] for passage in negatives],
+        "task": row["task"],
+        "swapped": row["swapped"],
+    }
+    return named, positives + negatives
+
+
+def _write_corpus(stage: Stage) -> None:
+    """Write every drawn document once, in the order in which they were drawn."""
+    documents: dict[str, str] = {}
+    for file in stage.table(_DRAWN):
+        with file.path.open(encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                documents.setdefault(json.loads(line)["docid"], line)
+    path = stage.folder / _CORPUS / "corpus.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    write_text(path, "".join(documents.values()))
+    stage.finish_shard(_CORPUS, {}, {}, [ShardFile.from_path(path, len(documents))])
 
 
 def as_tevatron(group: PairGroup, id: str) -> dict[str, Any]:
@@ -168,7 +224,8 @@ def _write_card(stage: Stage, data: PreTrainingData) -> None:
     sources = ", ".join(
         name.partition(":")[2] for name in read_manifest(data.directory / "corpus")["inputs"]
     )
-    text = card.substitute(counts=table, options=options, sources=sources)
+    configs = _CONFIGS if stage.options["format"] == "tevatron" else ""
+    text = card.substitute(counts=table, options=options, sources=sources, configs=configs)
     write_text(stage.folder / _CARD, text)
 
 

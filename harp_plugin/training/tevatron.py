@@ -27,7 +27,14 @@ from importlib.util import find_spec
 
 from ..errors import HarpError
 
-__all__ = ["IS_MAIN", "TevatronTrainer", "TevatronTrainingArguments"]
+__all__ = [
+    "IS_MAIN",
+    "DataArguments",
+    "ModelArguments",
+    "RerankerArguments",
+    "TevatronTrainer",
+    "TevatronTrainingArguments",
+]
 
 _INSTALL = "run `pip install 'harp-plugin[train]'`"
 
@@ -43,11 +50,21 @@ if not IS_MAIN and find_spec("tevatron.trainer") is None:
 
 try:
     if IS_MAIN:
+        from tevatron.reranker import arguments as _reranker
         from tevatron.reranker.trainer import RerankerTrainer as TevatronTrainer
-        from tevatron.retriever.arguments import TevatronTrainingArguments
+        from tevatron.retriever.arguments import (
+            DataArguments,
+            ModelArguments,
+            TevatronTrainingArguments,
+        )
+
+        RerankerArguments = (_reranker.ModelArguments, _reranker.DataArguments)
     else:
+        from tevatron.arguments import DataArguments, ModelArguments
         from tevatron.arguments import DenseTrainingArguments as TevatronTrainingArguments
         from tevatron.trainer import DenseTrainer as TevatronTrainer
+
+        RerankerArguments = (ModelArguments, DataArguments)
 except ModuleNotFoundError as error:
     raise HarpError(
         f"tevatron needs the package {error.name}, which is not installed: "

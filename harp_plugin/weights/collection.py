@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -132,18 +133,27 @@ def add_up_counts(
     stage: Stage,
     engine: EngineOptions | None,
     workers: int,
-    counted: str = COUNTED,
-    collection: str = COLLECTION,
+    sums: Mapping[str, str] = MappingProxyType({COLLECTION: COUNTED}),
 ) -> int:
-    """Add up the counts of all shards of a stage, a table, to the table ``collection``, once.
+    """Add up the counts of all shards of a stage, once.
+
+    Args:
+        stage: a started stage, whose shards are all counted.
+        engine, workers: as `run_steps` takes them.
+        sums: the table of each table of sums that is written.
 
     Returns:
         The number of texts that were counted.
     """
-    if not stage.shard_done(collection):
-        step = Step(collection, partial(_sums_of_shards, table=counted), order=("id", "word"))
-        run_steps(stage, {counted: stage.folder / counted}, [step], engine, workers=workers)
-    return sum(int(read_schema(file.path).metadata[_TEXTS]) for file in stage.table(counted))
+    if not all(map(stage.shard_done, sums)):
+        sources = {counted: stage.folder / counted for counted in sums.values()}
+        steps = [
+            Step(name, partial(_sums_of_shards, table=counted), order=("id", "word"))
+            for name, counted in sums.items()
+        ]
+        run_steps(stage, sources, steps, engine, workers=workers)
+    files = stage.table(next(iter(sums.values())))
+    return sum(int(read_schema(file.path).metadata[_TEXTS]) for file in files)
 
 
 def _sums_of_shards(tables: Tables, table: str) -> ir.Table:
@@ -238,8 +248,8 @@ def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
         workers=request.workers,
         engine=request.engine,
     )
-    for field in COUNTED_TEXTS:
-        texts = add_up_counts(stage, request.engine, request.workers, _counted(field), field)
+    sums = {field: _counted(field) for field in COUNTED_TEXTS}
+    texts = add_up_counts(stage, request.engine, request.workers, sums)
     return {"needed": "text", "texts": texts}
 
 

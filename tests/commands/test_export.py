@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from functools import partial
 
 import datasets
 import pytest
@@ -91,6 +92,38 @@ def test_stock_tevatron_reads_it(exported, rows, tiny_bert, tmp_path):
     ids = tokenizer(rows[0]["query"], add_special_tokens=False)["input_ids"]
     assert read[0]["query"] == ids[: arguments.q_max_len]
     assert len(read[0]["positives"]) == len(read[0]["negatives"]) == 1
+
+
+@pytest.fixture(scope="module")
+def with_ids(encyclopedia_build, tmp_path_factory):
+    options = ExportOptions(
+        output_dir=str(tmp_path_factory.mktemp("export") / "ids"),
+        groups_per_epoch=60,
+        epochs=2,
+        format="tevatron",
+        quiet=True,
+    )
+    return export(encyclopedia_build, options)
+
+
+def test_ids_name_the_texts_of_the_pairs(with_ids, rows, tmp_path):
+    """The same groups, read as Tevatron's retriever reads them."""
+    load = partial(datasets.load_dataset, str(with_ids), split="train", cache_dir=str(tmp_path))
+    groups, corpus = load("default"), load("corpus")
+    texts = {document["docid"]: document["text"] for document in corpus}
+    assert len(texts) == len(corpus) and {d["title"] for d in corpus} == {""}
+    assert len(groups) == len(rows)
+    for group, row in zip(groups, rows, strict=True):
+        assert (group["query_id"], group["query_text"]) == (row["query_id"], row["query"])
+        for kind in ("positive", "negative"):
+            passages = [passage["text"] for passage in row[f"{kind}_passages"]]
+            assert [texts[id] for id in group[f"{kind}_document_ids"]] == passages
+    assert not (with_ids / "drawn").exists()
+
+
+def test_another_format_is_another_dataset(encyclopedia_build, with_ids):
+    with pytest.raises(HarpError, match="format"):
+        export(encyclopedia_build, ExportOptions(str(with_ids), groups_per_epoch=60, epochs=2))
 
 
 @pytest.mark.slow

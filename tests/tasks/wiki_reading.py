@@ -200,8 +200,12 @@ class WikiReading:
     def bfs_examples(self) -> set[tuple[str]]:
         return {(title,) for title in self.documents if self.passages(title)}
 
+    @cached_property
+    def with_two_texts(self) -> set[str]:
+        return {title for title in self.documents if len(self.long_texts(title)) >= 2}
+
     def codoc_examples(self) -> set[tuple[str]]:
-        return {(title,) for title in self.documents if len(self.long_texts(title)) >= 2}
+        return {(title,) for title in self.with_two_texts}
 
     def wlp_examples(self) -> set[tuple[str]]:
         return {(t,) for source in self.documents for t in self.anchored[source] & self.documents}
@@ -286,7 +290,7 @@ class WikiReading:
         return [s.text for s in self.sections[title] if s.words >= 20]
 
     def codoc(self, title: str) -> list[Group]:
-        pages = self.no_link(title) & {name for (name,) in self.codoc_examples()}
+        pages = self.no_link(title) & self.with_two_texts
         others = frozenset(text for page in pages for text in self.long_texts(page))
         pairs = permutations(set(self.long_texts(title)), 2)
         return [Group(query, document, others) for query, document in pairs]

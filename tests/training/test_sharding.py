@@ -1,4 +1,4 @@
-"""FSDP: two processes that shard the model, gloo on the CPU, against two that do not.
+"""FSDP: two processes that shard the model, gloo on the CPU, against one that does not.
 
 Accelerate offers FSDP on accelerators alone; here it is told that a CPU is one. The sharding itself
 is torch's.
@@ -61,8 +61,8 @@ def train_as_one_of_two(rank: int, port: int, recipe: dict) -> None:
 
 @pytest.mark.slow
 def test_sharded_training_is_unsharded_training_and_resumes(still_bert, tmp_path):
-    def train(name, **changes):
-        recipe = {
+    def recipe(name, **changes):
+        return {
             "model": still_bert,
             "build_dir": "unread",
             "tasks": {"rqp": 1, "qdm": 1},
@@ -83,11 +83,17 @@ def test_sharded_training_is_unsharded_training_and_resumes(still_bert, tmp_path
             "load_best_model_at_end": True,
             "use_cpu": True,
             "disable_tqdm": True,
+            **changes,
         }
-        multiprocessing.spawn(train_as_one_of_two, args=(free_port(), recipe | changes), nprocs=2)
+
+    def shard(name):
+        arguments = free_port(), recipe(name, **SHARDED)
+        multiprocessing.spawn(train_as_one_of_two, args=arguments, nprocs=2)
         return tmp_path / name
 
-    whole, sharded = train("whole"), train("sharded", **SHARDED)
+    both = parse(recipe("whole", per_device_train_batch_size=6))
+    fit(SentenceGroups(), *both, validation=ScoreOfAPair())
+    whole, sharded = tmp_path / "whole", shard("sharded")
     for first, second in zip(log_of(whole), log_of(sharded), strict=True):
         assert first == pytest.approx(second, abs=1e-4, rel=1e-3)
         if "loss" in first:
@@ -104,6 +110,6 @@ def test_sharded_training_is_unsharded_training_and_resumes(still_bert, tmp_path
     shutil.rmtree(tmp_path / "resumed" / "checkpoint-4")
     for name in ("manifest.json", "config.json", "model.safetensors", "training_log.json"):
         (tmp_path / "resumed" / name).unlink()
-    resumed = train("resumed", **SHARDED)
+    resumed = shard("resumed")
     for name in ("model.safetensors", "training_log.json"):
         assert (resumed / name).read_bytes() == (sharded / name).read_bytes()

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -268,9 +269,9 @@ def command(source, output, model, workers):
 
 
 @pytest.mark.slow
-def test_command_line_workers_and_kills(shared_data, tiny_bert, tmp_path):
+def test_command_line_workers_and_kills(tiny_bert, tmp_path):
     """From the command line to pairs; the same bytes for two workers and after a SIGKILL."""
-    source = shared_data / "wiki" / "simplewiki-core150.xml.bz2"
+    source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     build_corpus(tmp_path / "one", CorpusOptions(pages_per_shard=40), sources=[source], quiet=True)
     build_graph(tmp_path / "one", GraphOptions(min_words=0))
     copied(tmp_path / "one", tmp_path / "two")
