@@ -34,23 +34,32 @@ class AnchorText:
 
     @staticmethod
     def examples(graph):
-        """Select an anchor for each text and page, functional texts left out: id, rank in page."""
+        """Select an anchor for each text and page: id, functional, rank in page.
+
+        Functional texts, such as "here", rank behind all others.
+        """
         import ibis
 
         anchors = graph["anchors"]
-        named = anchors.filter(anchors.normalized.notin(sorted(FUNCTIONAL_ANCHORS)))
-        first = named.group_by("text_id", "page").aggregate(id=named.id.min())
-        by_page = ibis.window(group_by="page", order_by="id")
-        return first.select("id", rank=ibis.row_number().over(by_page))
+        functional = anchors.normalized.isin(sorted(FUNCTIONAL_ANCHORS))
+        marked = anchors.mutate(functional=functional)
+        first = marked.group_by("text_id", "page", "functional").aggregate(id=marked.id.min())
+        by_page = ibis.window(group_by="page", order_by=["functional", "id"])
+        return first.select("id", "functional", rank=ibis.row_number().over(by_page))
 
     @staticmethod
     def select(examples: MappedTable, options: DrawOptions, source: BuildSource) -> np.ndarray:
         """Select the ids of each page's first examples, as many as the options say."""
         most, fraction = options.anchors_per_page, options.query_like_share
+        rows = examples.rows(examples.ids)
+        ranks, functional = (
+            examples.take(rows, name).to_numpy(zero_copy_only=False)
+            for name in ("rank", "functional")
+        )
+        kept = ~functional | (options.functional_anchors == "keep")
         if fraction < 1:
-            return _query_like(examples.ids, source, fraction, most)
-        ranks = examples.take(examples.rows(examples.ids), "rank").to_numpy(zero_copy_only=False)
-        return examples.ids[ranks < most]
+            return _query_like(examples.ids[kept], source, fraction, most)
+        return examples.ids[kept & (ranks < most)]
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions

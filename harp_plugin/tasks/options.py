@@ -109,6 +109,8 @@ class DrawOptions(Options):
             its sentence as in RQP (context); the latter needs term weights.
         anchors_per_page: anchor: how many distinct anchor texts that lead to a page are examples at
             most.
+        functional_anchors: anchor: whether texts such as "here" or "website" are examples too
+            (keep); see the option of `harp build` that drops their links.
         query_like_share: anchor: the fraction of anchor texts that are drawn from, those which look
             most like queries (Anchor-DR: 0.25); below 1 it needs `harp build --query-examples`.
         document_fields: What a page's text as a document is made of, joined by a space; passage is
@@ -147,6 +149,7 @@ class DrawOptions(Options):
     negatives_per_group: Count = option(None)
     anchor_query: Literal["anchor", "context"] = "anchor"
     anchors_per_page: Count = 5
+    functional_anchors: Literal["drop", "keep"] = "drop"
     query_like_share: Annotated[float, Interval(gt=0, le=1)] = 1.0
     document_fields: list[DocumentField] | None = None
     mixing: Literal["uniform", "proportional"] = "uniform"

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from itertools import combinations
+from types import SimpleNamespace
 
 import ibis
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,7 +49,7 @@ def anchor_table(*anchors):
 
 
 class TestExamples:
-    def test_one_for_each_text_and_page_and_none_for_functional_texts(self, tmp_path):
+    def test_one_for_each_text_and_page_and_functional_texts_behind_the_others(self, tmp_path):
         anchors = anchor_table(
             (7, "fig", 1),
             (3, "fig", 1),  # the lowest id stands for both
@@ -61,8 +63,9 @@ class TestExamples:
         connection = ibis.duckdb.connect(threads=1)
         tables = {"anchors": connection.read_parquet(tmp_path / "anchors.parquet")}
         table = AnchorText.examples(tables).to_pyarrow().to_pylist()
-        found = {(row["id"], row["rank"]) for row in table}
-        assert found == {(3, 0), (4, 1), (9, 2), (5, 0)} and len(table) == 4
+        found = {row["id"]: (row["functional"], row["rank"]) for row in table}
+        named = {3: (False, 0), 4: (False, 1), 9: (False, 2), 5: (False, 0)}
+        assert found == named | {1: (True, 3), 2: (True, 1)} and len(table) == 6
 
     def test_of_the_hand_build(self, anchor_source, hand_build):
         """Twelve spots, and the first of each text and page; of TREE and CIDER several texts."""
@@ -84,6 +87,33 @@ class TestExamples:
         assert not any(each.skipped for each in drawn)
         pages = Counter(each.group.positive.document_origin.page for each in drawn)
         assert max(pages.values()) == min(most, 3)
+
+    @pytest.mark.parametrize("fraction", [1, 0.99])
+    def test_functional_texts_are_left_out_unless_they_are_kept(self, fraction):
+        """The texts of this table look alike as queries."""
+        rows = [(1, True, 2), (3, False, 0), (4, False, 1), (2, True, 1), (5, False, 0)]
+        ids, functional, ranks = map(np.array, zip(*sorted(rows), strict=True))
+        columns = {"functional": pa.array(functional), "rank": pa.array(ranks)}
+        table = SimpleNamespace(
+            ids=ids,
+            rows=lambda asked: np.searchsorted(ids, asked),
+            take=lambda rows, name: columns[name].take(pa.array(rows)),
+        )
+        pages = {1: 1, 3: 1, 4: 1, 2: 2, 5: 2}
+        source = SimpleNamespace(
+            texts_and_pages=lambda asked: (asked, np.array([pages[id] for id in asked.tolist()])),
+            query_likeness=lambda texts: np.zeros(len(texts)),
+        )
+
+        def selected(**options):
+            options = DrawOptions(query_like_share=fraction, **options)
+            return AnchorText.select(table, options, source).tolist()
+
+        assert selected() == [3, 4, 5]
+        assert selected(functional_anchors="keep") == [1, 2, 3, 4, 5]
+        assert selected(functional_anchors="keep", anchors_per_page=1) == (
+            [1, 2] if fraction < 1 else [3, 5]
+        )
 
     def test_less_than_one(self):
         with pytest.raises(HarpError, match="--anchors-per-page is 0: it must be at least 1"):

@@ -337,6 +337,7 @@ PRESET_TABLE = {
     "negatives_per_group": (4, 8),
     "anchor_query": ("anchor", "anchor"),
     "anchors_per_page": (5, 5),
+    "functional_anchors": ("drop", "drop"),
     "query_like_share": (1.0, 1.0),
     "document_fields": (None, None),
     "mixing": ("uniform", "uniform"),
