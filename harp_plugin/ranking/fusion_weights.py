@@ -17,7 +17,7 @@ from ..sampling import generator
 from .candidates import Candidates, check_fusion, read_candidates
 from .ranking_measures import MeasuredRankings, parse_measure
 
-__all__ = ["FEWEST_QUERIES", "GRID", "LEVEL", "LearntWeights", "learn_weights"]
+__all__ = ["FEWEST_QUERIES", "GRID", "LEVEL", "Gain", "LearntWeights", "learn_weights"]
 
 GRID = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 """The weights of a system that are tried, next to the weight 1 of the first system."""
@@ -32,6 +32,31 @@ _DIGITS = 12
 _WEIGHT_DIGITS = 4
 
 _Weights = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one system gains over another on the same queries.
+
+    Attributes:
+        mean: of the gains of the queries.
+        standard_error: of that mean.
+        is_sure: whether a one-sided paired t-test of five queries or more finds a gain.
+    """
+
+    mean: float
+    standard_error: float
+    is_sure: bool
+
+    @classmethod
+    def from_queries(cls, gains: np.ndarray, level: float = LEVEL) -> Gain:
+        """Test the gains of queries, (queries,), at a level."""
+        count, mean = len(gains), float(gains.mean())
+        error = float(gains.std(ddof=1) / math.sqrt(count)) if count > 1 else 0.0
+        if count < FEWEST_QUERIES:
+            return cls(mean, error, is_sure=False)
+        least = error * float(student.ppf(1 - level, count - 1))
+        return cls(mean, error, is_sure=mean > max(least, 0.0))
 
 
 @dataclass(frozen=True)
@@ -145,11 +170,12 @@ def learn_weights(
     search = _Search(documents, MeasuredRankings(documents, qrels, measure), seed)
     count = len(search.queries)
     alone = (1.0, *(0.0 for _ in documents.names[1:]))
-    gains = np.zeros(1)
+    gain = Gain.from_queries(np.zeros(1))
     best = alone
     if count >= FEWEST_QUERIES:
         gains = _held_out_gains(search, alone, generator(seed, "fusion").permutation(count))
-        if level == 1 or gains.mean() > _least_gain(gains, level):
+        gain = Gain.from_queries(gains, level)
+        if level == 1 or gain.is_sure:
             best = search.learn(np.arange(count))
     return LearntWeights(
         dict(zip(documents.names, best, strict=True)),
@@ -157,8 +183,8 @@ def learn_weights(
         candidates,
         str(measure),
         count,
-        float(gains.mean()),
-        _standard_error(gains),
+        gain.mean,
+        gain.standard_error,
         level,
     )
 
@@ -172,16 +198,6 @@ def _held_out_gains(search: _Search, alone: _Weights, order: np.ndarray) -> np.n
         weights = search.learn(np.setdiff1d(order, held_out))
         gains[held_out] = (search.values(weights) - search.values(alone))[held_out]
     return gains
-
-
-def _least_gain(gains: np.ndarray, level: float) -> float:
-    """The mean gain above which a one-sided paired t-test rejects that there is none."""
-    quantile = float(student.ppf(1 - level, len(gains) - 1))
-    return max(_standard_error(gains) * quantile, 0.0)
-
-
-def _standard_error(gains: np.ndarray) -> float:
-    return float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else 0.0
 
 
 class _Search:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -11,8 +12,10 @@ from harp_plugin import HarpPipeline
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.commands.adapt import LEARNED, RERANKED, plan, run
+from harp_plugin.commands.adapt.ranking import Systems
 from harp_plugin.evaluation.options import file_stem
 from harp_plugin.evaluation.runs import read_run
+from harp_plugin.work.records import read_record
 
 RECIPE = {
     "tasks": {"anchor": 1},
@@ -62,6 +65,8 @@ def short_training(monkeypatch):
     monkeypatch.setattr(plan, "_LEAST_SECONDS", 0)
     monkeypatch.setattr(plan, "_FEWEST_STEPS", 0)
     monkeypatch.setattr(plan, "training_steps", lambda *_: 20)
+    gain = Systems._gain
+    monkeypatch.setattr(Systems, "_gain", lambda *given: replace(gain(*given), is_sure=True))
 
 
 def assert_pipeline_gives(folder, row):
@@ -113,12 +118,14 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learns", [False, True])
-def test_in_a_short_budget_no_model_is_trained(command, learns, monkeypatch, capsys):
+@pytest.mark.parametrize(("learns", "gains"), [(False, False), (True, False), (True, True)])
+def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypatch, capsys):
+    gain = Systems._gain
+    monkeypatch.setattr(Systems, "_gain", lambda *given: replace(gain(*given), is_sure=gains))
     if learns:
         monkeypatch.setattr(run, "FEWEST_TRAIN_QUERIES", 1)
     arguments, folder = command
-    short = folder.with_name(f"short-{learns}")
+    short = folder.with_name(f"short-{learns}-{gains}")
     own = {"--queries": short.with_suffix(".tsv"), "--qrels": short.with_suffix(".qrels")}
     own["--queries"].write_text("a\tannotator agreement\nb\tcranfield\nc\tnot judged\n")
     judged = "a 0 Inter-annotator_agreement 1\nb 0 Cranfield_experiments 1\n"
@@ -135,8 +142,11 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, monkeypatch, cap
     assert "judges 'No_such_page', which is no document of the corpus" in capsys.readouterr().err
     own["--qrels"].write_text(judged)
     assert "no model is trained" in output and "cross-encoder" not in output
-    row = LEARNED if learns else "fielded BM25 + cosine"
-    assert f"\n{row} " in output
+    if learns:
+        found = read_record(short / "ranker" / "gain.json")
+        assert f"by {found['mean']:+.4f} (standard error {found['standard_error']:.4f})" in output
+    row = LEARNED if gains else "fielded BM25 + cosine"
+    assert (f"\n{LEARNED} " in output) == gains
     assert_pipeline_gives(short, row)
     assert not any((short / name).exists() for name in MODELS)
     assert not (short / "build" / "examples").exists()

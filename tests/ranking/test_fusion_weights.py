@@ -7,13 +7,13 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import sem, ttest_1samp
 
 from harp_plugin import HarpFusion
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.candidates import read_candidates
 from harp_plugin.ranking.fusion import fuse
-from harp_plugin.ranking.fusion_weights import GRID, _least_gain, _Search
+from harp_plugin.ranking.fusion_weights import GRID, Gain, _Search
 from harp_plugin.ranking.ranking_measures import MeasuredRankings, parse_measure
 from harp_plugin.sampling import generator
 
@@ -198,10 +198,20 @@ def test_what_cannot_be_learnt_from_is_refused():
         HarpFusion.learn({"a": runs["a"]}, qrels)
 
 
-@pytest.mark.parametrize("level", [0.01, 0.05, 0.16])
-def test_the_least_gain_is_that_of_a_paired_t_test(level):
+@pytest.mark.parametrize("level", [0.01, 0.05, 0.16, 0.6])
+@pytest.mark.parametrize("mean", [-0.02, 0.001, 0.02, 0.04, 0.06, 0.1])
+def test_a_gain_is_sure_by_a_paired_t_test(level, mean):
     gains = np.random.default_rng(3).normal(0.02, 0.1, size=12)
-    least = _least_gain(gains, level)
-    above, below = (gains - gains.mean() + least * factor for factor in (1.001, 0.999))
-    assert ttest_1samp(above, 0, alternative="greater").pvalue < level
-    assert ttest_1samp(below, 0, alternative="greater").pvalue > level
+    gains += mean - gains.mean()
+    gain = Gain.from_queries(gains, level)
+    assert gain.mean == pytest.approx(mean, abs=1e-12)
+    assert gain.standard_error == pytest.approx(sem(gains))
+    p = ttest_1samp(gains, 0, alternative="greater").pvalue
+    assert gain.is_sure == (p < level and mean > 0)
+
+
+def test_few_queries_or_equal_rankings_show_no_gain():
+    assert not Gain.from_queries(np.zeros(9)).is_sure
+    assert Gain.from_queries(np.full(4, 0.5)) == Gain(0.5, 0.0, is_sure=False)
+    assert Gain.from_queries(np.full(5, 0.5)) == Gain(0.5, 0.0, is_sure=True)
+    assert Gain.from_queries(np.array([0.5])) == Gain(0.5, 0.0, is_sure=False)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...collections.dataset import JudgedDataset
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
-from ...work.records import write_record
+from ...work.records import read_record, write_record
 from ..steps import options_of_every_step, say
 from .budget import document_count, encoded_length, ranking_dtype, seconds_in
 from .options import AdaptOptions
@@ -22,17 +24,18 @@ if TYPE_CHECKING:
     import pyterrier as pt
 
     from ...evaluation import Results
+    from ...ranking.fusion_weights import Gain
 
 __all__ = ["LEARNED", "RERANKED", "Systems"]
 
-LEARNED = "with learned ranking"
-"""The row of the fusion with the ranker that has learned from the train queries."""
+LEARNED = "learned ranking"
+"""The row of the ranker that has learned from the train queries."""
 RERANKED = "with cross-encoder"
 """The row of the fusion with the cross-encoder."""
+_ENCODED = "with trained cosine"
 _TWO = "fielded BM25 + cosine"
 _FIRST_STAGE = "fielded BM25"
 _DENSE = "cosine"
-_RANKER = "learned ranking"
 _RERANKER = "cross-encoder"
 _CANDIDATES = "union"
 """Of the fusions with the cosine: its results are not a subset of BM25's."""
@@ -44,6 +47,7 @@ _FIELDS = ("title", "text")
 _MAX_LENGTH = 128
 """Of pairs."""
 _NAMED_FEATURES = 5
+_GAIN = "gain.json"
 _LEAST_WEIGHT = 0.5
 """Of the cosine among the candidates of the ranker, next to 1 for BM25 over fields."""
 
@@ -58,7 +62,8 @@ class Systems:
     Attributes:
         options: of the command.
         dense: the encoder whose cosine ranks.
-        ranker: folder of the learned ranking; None if there is none.
+        ranker: folder of the learned ranking, which ranks in place of BM25; None if there is none,
+            or if dev shows no sure gain.
         reranker: folder of the cross-encoder; None if there is none.
     """
 
@@ -81,7 +86,7 @@ class Systems:
         cosine = HarpPipeline(self._cosine).save(options.folder / "cosine")
         stages = {"BM25": "bm25", _DENSE: f"{SAVED_PIPELINE}{cosine.parent}"}
         if self.ranker is not None:
-            stages[_RANKER] = f"{SAVED_PIPELINE}{self.ranker}"
+            stages[LEARNED] = f"{SAVED_PIPELINE}{self.ranker}"
         rerankers = {}
         if self.reranker is not None:
             rerankers[_RERANKER] = {"model": self.reranker, "passages": "matching"}
@@ -107,7 +112,7 @@ class Systems:
         )
 
     def evaluate_own_queries(self, own: JudgedDataset) -> Results:
-        """Rank the user's own queries by BM25 over fields and by the fusion of all systems.
+        """Rank the user's own queries by BM25 over fields and by all systems.
 
         `evaluate` has to have been called. The measures are written to ``own-queries.json``.
         """
@@ -129,7 +134,7 @@ class Systems:
         return Results(title, path, _FIRST_STAGE, measured, averages(measured), tests)
 
     def save(self) -> None:
-        """Save the fusion of all systems as a pipeline, with the weights that dev has chosen.
+        """Save all systems as a pipeline, with the weights that dev has chosen.
 
         `evaluate` has to have been called.
         """
@@ -142,12 +147,16 @@ class Systems:
 
         `evaluate` has to have been called.
 
+        The learned ranking has to rank the dev queries better than BM25 over fields.
+
         Returns:
-            The folder of the pipeline; None if there are no train queries.
+            The folder of the pipeline; None if there are no train queries, or if a one-sided paired
+            t-test is not sure of a gain.
         """
         from ...ranking import HarpPipeline
         from ...ranking.fielded import LexicalFeatures
         from ...ranking.fusion import StageBefore
+        from ...ranking.fusion_weights import Gain
         from ...ranking.learned import LearnedRanker
 
         folder = self.options.folder / "ranker"
@@ -174,6 +183,7 @@ class Systems:
             say("learn", f"to rank, from {len(train.topics):,} queries of the train split")
             pipeline.fit(train.topics, train.qrels, dev.topics, dev.qrels)
             HarpPipeline(pipeline).save(temporary)
+            write_record(temporary / _GAIN, asdict(self._gain(pipeline, dev)))
             names = ["BM25 and cosine", *lexical.names, "cosine"]
             shares = zip(ranker.importances, names, strict=True)
             best = sorted(shares, reverse=True)[:_NAMED_FEATURES]
@@ -181,38 +191,54 @@ class Systems:
 
         rules = replace(self.options.rules, overwrite=True)  # it takes a minute
         Artifact(folder, "ranker", made_from, rules).make(fill)
-        return folder
+        gain = Gain(**read_record(folder / _GAIN))
+        verdict = "it ranks from now on" if gain.is_sure else "not enough to be sure of a gain"
+        print(
+            f"on {len(dev.topics)} dev queries, it changes {_LEARNT_BY} of {_FIRST_STAGE} by "
+            f"{gain.mean:+.4f} (standard error {gain.standard_error:.4f}): {verdict}"
+        )
+        return folder if gain.is_sure else None
+
+    def _gain(self, pipeline: pt.Transformer, dev: JudgedDataset) -> Gain:
+        """Measure what a pipeline gains over BM25 over fields on the dev queries."""
+        from ...evaluation.results import measure_runs, parse_measures
+        from ...ranking.fusion_weights import Gain
+
+        runs = {row: system(dev.topics) for row, system in (("", self._bm25), (LEARNED, pipeline))}
+        measured = measure_runs(runs, dev.topics, dev.qrels, parse_measures([_LEARNT_BY]))
+        before, after = (np.array(list(measured[row][_LEARNT_BY].values())) for row in runs)
+        return Gain.from_queries(after - before)
 
     @property
     def _rows(self) -> list[str]:
-        """What is fused: the cosine of an untrained encoder is a feature of the learned ranking."""
+        """What ranks: the learned ranking has BM25 and an untrained cosine as its features."""
         is_trained = self.dense != self.options.base_encoder
         return [
-            _FIRST_STAGE,
-            *[_RANKER] * (self.ranker is not None),
+            _FIRST_STAGE if self.ranker is None else LEARNED,
             *[_DENSE] * (self.ranker is None or is_trained),
             *[_RERANKER] * (self.reranker is not None),
         ]
 
     @property
     def _best_row(self) -> str:
-        """The fusion of all systems."""
+        """The row of all systems."""
         if self.reranker is not None:
             return RERANKED
-        return _TWO if self.ranker is None else LEARNED
+        if self.ranker is None:
+            return _TWO
+        return LEARNED if len(self._rows) == 1 else _ENCODED
 
     @property
     def _fusions(self) -> dict[str, Any]:
         """The rows of fusions, whose weights are learned on dev."""
         learnt = {"train_dataset": self.options.dataset("dev"), "measure": _LEARNT_BY}
         of = {_TWO: [_FIRST_STAGE, _DENSE]}
-        if self.ranker is not None:
-            of[LEARNED] = [_FIRST_STAGE, _RANKER]
-        of[self._best_row] = self._rows
+        if len(self._rows) > 1:
+            of[self._best_row] = self._rows
         union = {"candidates": _CANDIDATES}
         rows = {row: {"of": systems, **union, **learnt} for row, systems in of.items()}
-        by_ranks = {"of": self._rows, **union, "weights": "rrf"}
-        return {**rows, f"{self._best_row}, by ranks": by_ranks}
+        last, systems = list(of.items())[-1]
+        return {**rows, f"{last}, by ranks": {"of": systems, **union, "weights": "rrf"}}
 
     @cached_property
     def _chosen(self) -> dict[str, Any]:
@@ -220,7 +246,9 @@ class Systems:
         path = self.options.folder / "evaluation" / "results.json"
         record = json.loads(path.read_text(encoding="utf-8"))
         names = ("weights", "k1", "b")
-        weights = record["fusions"][self._best_row]["learnt"][0]["weights"]
+        weights = {LEARNED: 1.0}
+        if self._best_row != LEARNED:
+            weights = record["fusions"][self._best_row]["learnt"][0]["weights"]
         chosen = {name: record["first_stage"][name] for name in names}
         return {"bm25": chosen, "fusion": weights}
 
@@ -262,7 +290,7 @@ class Systems:
 
         systems: dict[str, Any] = {_FIRST_STAGE: self._bm25}
         if self.ranker is not None:
-            systems[_RANKER] = HarpPipeline.load(self.ranker).pipeline
+            systems = {LEARNED: HarpPipeline.load(self.ranker).pipeline}
         if _DENSE in self._rows:
             systems[_DENSE] = self._cosine
         if self.reranker is not None:
@@ -273,5 +301,7 @@ class Systems:
                 max_length=_MAX_LENGTH,
                 dtype=ranking_dtype(),
             )
+        if len(systems) == 1:
+            return systems[LEARNED]
         weights = self._chosen["fusion"]
         return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)
