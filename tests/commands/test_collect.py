@@ -194,7 +194,7 @@ def test_the_same_bytes_again(by_text, tmp_path):
 
 def test_interrupted_work_goes_on(by_text, tmp_path, monkeypatch):
     whole = hashes(run(by_text, tmp_path / "whole"))
-    for moment in ("write_documents", "write_queries", "write_card", "Stage.finish"):
+    for moment in ("write_queries", "Stage.finish"):
         with monkeypatch.context() as patched:
             name = f"{known_items.__name__}.{moment}"
             patched.setattr(name, lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))

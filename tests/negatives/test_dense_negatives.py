@@ -16,6 +16,7 @@ from harp_plugin.negatives.queries import QUERIES, BuildTexts
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.dense.index import DenseIndex
 from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.work.parquet import read_table
 
@@ -89,9 +90,11 @@ def test_a_stopped_stage_goes_on_to_the_same_bytes(build, tiny_bert, tmp_path, m
     run(build, tiny_bert)
 
 
-def test_a_task_draws_them(core150):
+def test_a_task_draws_them(build, tiny_bert):
+    run(build, tiny_bert)
+    build_examples(build, TASKS)
     draw = DrawOptions(negatives="dense", negatives_per_group=3)
-    data = PreTrainingData(core150, {"anchor": 1}, draw=draw)
+    data = PreTrainingData(build, {"anchor": 1}, draw=draw)
     table = data.source
     for index in range(20):
         group = data.group(0, index)

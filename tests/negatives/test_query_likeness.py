@@ -17,6 +17,8 @@ from harp_plugin.negatives.query_likeness import build_query_likeness, read_quer
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.sampling import generator
 from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
@@ -37,11 +39,19 @@ def examples(tmp_path_factory):
     return str(path)
 
 
+@pytest.fixture(scope="module")
+def built(linked150, tmp_path_factory):
+    """A build with examples and no scores; not to be changed."""
+    folder = tmp_path_factory.mktemp("examples")
+    for stage in ("corpus", "graph"):
+        shutil.copytree(linked150 / stage, folder / stage)
+    build_examples(folder, ExampleOptions(tasks=["anchor"]))
+    return folder
+
+
 @pytest.fixture
-def build(core150, tmp_path):
-    for stage in ("corpus", "graph", "examples"):
-        shutil.copytree(core150 / stage, tmp_path / "build" / stage)
-    return tmp_path / "build"
+def build(built, tmp_path):
+    return shutil.copytree(built, tmp_path / "build")
 
 
 def scores_of(folder):
@@ -91,8 +101,9 @@ def test_a_stopped_stage_goes_on_to_the_same_bytes(
     assert found == expected and len(found) > 2
 
 
-def test_a_fraction_of_the_texts_is_drawn_from(core150):
-    folder, scores = core150, scores_of(core150)
+def test_a_fraction_of_the_texts_is_drawn_from(build, examples, tiny_bert):
+    run(build, examples, tiny_bert)
+    folder, scores = build, scores_of(build)
     anchors = {row["id"]: row for row in read_table(folder / "graph" / "anchors").to_pylist()}
     every = read_table(folder / "examples" / "anchor").column("id").to_pylist()
     texts = sorted({anchors[id]["text_id"] for id in every}, key=lambda text: (-scores[text], text))

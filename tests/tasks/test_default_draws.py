@@ -119,7 +119,7 @@ class TestRQP:
         Green tree has two words; the other three lead to apple: itself, elsewhere, and by a link of
         its sentence that was dropped. Beside cider stand three words, beside salt six.
         """
-        drawn = draws(linked_source, "rqp", linked_build.anchors[0, 0], 4000)
+        drawn = draws(linked_source, "rqp", linked_build.anchors[0, 0], 2000)
         pairs = [[pair.query.split() for pair in group.members] for group in drawn]
         assert all(len(better) == len(worse) for better, worse in pairs)
         short = Counter(worse[0] for _, worse in pairs if len(worse) <= 4)

@@ -320,6 +320,7 @@ def test_few_queries_take_the_least_number_of_steps(make, tmp_path, tiny_bert):
     assert steps == {"fast-1-queries-seed-42": 3, "fast-5-queries-seed-42": 4}
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_bert):
     other = tmp_path / "other"
     shutil.copytree(tiny_bert, other)
