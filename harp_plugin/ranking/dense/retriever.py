@@ -95,7 +95,9 @@ class HarpRetriever(LazyTransformer):
         with self._lock:
             flex, encoder, retriever = self._open()
             query_of, queries = distinct(column_texts(inp, "query"))
-            vectors = encoder.queries(queries)[query_of]
+            # A pipeline may search for queries and then rerank results of the same ones.
+            key = self._comparison_key(), tuple(queries)
+            vectors = self._make_once("queries", key, lambda: encoder.queries(queries))[query_of]
             if v.mode == "retrieve":
                 results = retriever(inp.assign(query_vec=pd.Series(list(vectors), inp.index)))
                 return ordered(results.drop(columns=["query_vec", "docid"]))

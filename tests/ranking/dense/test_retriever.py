@@ -122,6 +122,24 @@ def test_results_are_reranked(index, scores):
         HarpRetriever(index)(TOPICS.assign(docno="elsewhere"))
 
 
+def test_queries_are_encoded_once_for_a_search_and_its_reranking(index, monkeypatch):
+    encode, asked = Encoder.queries, []
+
+    def counted(self, queries):
+        asked.append(list(queries))
+        return encode(self, queries)
+
+    monkeypatch.setattr(Encoder, "queries", counted)
+    retriever = HarpRetriever(index)
+    found = retriever.transform(TOPICS)
+    again = retriever.transform(found)
+    both = found.merge(again, on=["qid", "docno"])
+    assert len(both) == len(found)
+    np.testing.assert_allclose(both["score_x"], both["score_y"], atol=1e-5)
+    retriever.transform(TOPICS[:1])
+    assert asked == [TOPICS["query"].tolist(), TOPICS["query"].tolist()[:1]]
+
+
 def test_copies_are_equal_and_find_the_same(index):
     retriever = HarpRetriever(index, num_results=3)
     expected = retriever(TOPICS)
