@@ -204,7 +204,8 @@ class Systems:
         from ...evaluation.results import measure_runs, parse_measures
         from ...ranking.fusion_weights import Gain
 
-        runs = {row: system(dev.topics) for row, system in (("", self._bm25), (LEARNED, pipeline))}
+        systems = {_FIRST_STAGE: self._bm25, LEARNED: pipeline}
+        runs = {row: system.transform(dev.topics) for row, system in systems.items()}
         measured = measure_runs(runs, dev.topics, dev.qrels, parse_measures([_LEARNT_BY]))
         before, after = (np.array(list(measured[row][_LEARNT_BY].values())) for row in runs)
         return Gain.from_queries(after - before)
