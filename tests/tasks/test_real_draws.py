@@ -136,7 +136,6 @@ def test_everything_possible_is_drawn(source, wiki, task):
         ("ict", ("France", 5)),
         ("bfs", ("France",)),
         pytest.param("wlp", ("United States",), marks=pytest.mark.slow),
-        pytest.param("hlp", None, marks=pytest.mark.slow),
     ],
 )
 def test_every_positive_and_every_other_page_is_drawn(source, wiki, task, name):

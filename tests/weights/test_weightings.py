@@ -1,12 +1,6 @@
 """The language model and the contrast as stages: their tables by loops, their resuming."""
 
-import os
-import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter, defaultdict
 from contextlib import suppress
 from importlib.resources import files
@@ -24,6 +18,8 @@ from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.sampling import linear
 from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.tasks.build import build_examples
+from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.tasks.source import BuildSource
 from harp_plugin.text import words
 from harp_plugin.weights.attention import AttentionWeigher
@@ -260,34 +256,18 @@ def test_finished_work_is_kept_and_left_overs_go(linked, tmp_path):
     assert again["collection"]["dirichlet_mu"] == 7
 
 
-def command(source, output, model, workers):
-    line = [sys.executable, "-m", "harp_plugin.cli", "build", source, "--output-dir", output]
-    line += ["--weighting", "contrastive", "--min-words", "0", "--workers", workers, "--quiet"]
-    line += ["--model", model, "--device", "cpu"]
-    line += ["--pages-per-shard", "40", "--stages", "weights", "examples"]
-    return [str(part) for part in line]
-
-
 @pytest.mark.slow
-def test_command_line_workers_and_kills(tiny_bert, tmp_path):
-    """From the command line to pairs; the same bytes for two workers and after a SIGKILL."""
+def test_two_workers_contrast_to_the_same_bytes(tiny_bert, tmp_path):
+    """Words are counted first; then pairs are drawn by the contrast."""
     source = Path(str(files("harp_plugin"))) / "data" / "encyclopedia.xml"
     build_corpus(tmp_path / "one", CorpusOptions(pages_per_shard=40), sources=[source], quiet=True)
     build_graph(tmp_path / "one", GraphOptions(min_words=0))
     copied(tmp_path / "one", tmp_path / "two")
-    started = time.monotonic()
-    subprocess.run(command(source, tmp_path / "one", tiny_bert, 1), check=True)
-    took = time.monotonic() - started
-    process = subprocess.Popen(
-        command(source, tmp_path / "two", tiny_bert, 2), start_new_session=True
-    )
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(random.Random(4).uniform(0.2, 0.4) * took)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    subprocess.run(command(source, tmp_path / "two", tiny_bert, 2), check=True)
-    for stage in ("weights", "examples"):
-        assert tree(tmp_path / "one" / stage) == tree(tmp_path / "two" / stage)
+    options = WeightOptions(model=str(tiny_bert), weighting="contrastive")
+    for name, workers in (("one", 1), ("two", 2)):
+        build_weights(tmp_path / name, options, device="cpu", workers=workers, quiet=True)
+    assert tree(tmp_path / "one" / "weights") == tree(tmp_path / "two" / "weights")
+    build_examples(tmp_path / "one", ExampleOptions())
     tasks = {"rqp": 1, "qdm": 1, "rdp": 1, "acm": 1}
     data = PreTrainingData(tmp_path / "one", tasks, draw=DrawOptions(normalization="linear"))
     for index in range(40):
