@@ -36,6 +36,20 @@ def unsynced():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def database_server():
+    """Children of builds come from one server, which here has imported what most of them need."""
+    from harp_plugin.work.processes import importing_once
+
+    importing_once(
+        "ibis.backends.duckdb",
+        "harp_plugin.work.sql.steps",
+        "harp_plugin.graph.build",
+        "harp_plugin.tasks.build",
+        "harp_plugin.weights.collection",
+    )
+
+
 @pytest.fixture(scope="module", autouse=True)
 def frozen():
     """Spare the collector what outlives the file: each training collects all garbage twice."""

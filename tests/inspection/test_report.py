@@ -10,6 +10,7 @@ from collections import defaultdict
 
 import pytest
 from shown_samples import PageReader
+from tasks_of_others import Nothing, Ties, Titles
 from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
@@ -19,10 +20,7 @@ from harp_plugin.tasks import (
     HARP_TASKS,
     PRESETS,
     TASKS,
-    DocumentOrigin,
     DrawOptions,
-    Pair,
-    PairGroup,
     PreTrainingData,
 )
 from harp_plugin.tasks.build import build_examples
@@ -230,41 +228,6 @@ def test_the_lead_is_shaded_behind_a_title(build, tmp_path):
                 assert weighed[0] and weighed[1] == weighed[0][: len(weighed[1])]
                 seen += len(weighed[1])
     assert seen > 100
-
-
-class Titles:
-    """Titles of pages with their leads: the page's own beats the next one's.
-
-    More is not said here. Only one document says which page it is.
-    """
-
-    @staticmethod
-    def examples(graph):
-        return graph["documents"].select("id")
-
-    def draw(self, example, rng, source, options):
-        pages = source.documents.tolist()
-        other = pages[pages.index(example) - 1]
-        query = source.title(example)
-        negatives = (Pair(query, source.document(other)), Pair(query, "not a page of this corpus"))
-        origin = DocumentOrigin(page=example)
-        positive = Pair(query, source.document(example), document_origin=origin)
-        return PairGroup("titles", positive, negatives)
-
-
-class Nothing(Titles):
-    """A task that has no examples here."""
-
-    @staticmethod
-    def examples(graph):
-        return graph["documents"].filter(graph["documents"].in_links < 0).select("id")
-
-
-class Ties(Titles):
-    """A task whose examples all give nothing."""
-
-    def draw(self, example, rng, source, options):
-        return None
 
 
 @pytest.fixture
