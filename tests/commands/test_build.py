@@ -62,6 +62,7 @@ def test_stages_one_by_one(small, tmp_path, tiny_bert):
     same(output, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_changed_source_is_built_anew(small, tmp_path, tiny_bert):
     _, manifests, output = small
     shutil.copytree(output, tmp_path / "out")

@@ -97,7 +97,11 @@ def built(tmp_path_factory, tiny_bert):
             {"tasks": ["rqp", "anchor"]},
             "examples was made from other settings (tasks: ['rqp', 'ict'] then",
         ),
-        ({"pages_per_shard": 3}, "corpus was made from other settings (pages_per_shard: 40 then"),
+        pytest.param(
+            {"pages_per_shard": 3},
+            "corpus was made from other settings (pages_per_shard: 40 then",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_other_settings_replace_nothing_unless_asked(

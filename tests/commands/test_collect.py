@@ -192,6 +192,7 @@ def test_the_same_bytes_again(by_text, tmp_path):
     assert other["documents.jsonl"] == first["documents.jsonl"]
 
 
+@pytest.mark.slow
 def test_interrupted_work_goes_on(by_text, tmp_path, monkeypatch):
     whole = hashes(run(by_text, tmp_path / "whole"))
     for moment in ("write_queries", "Stage.finish"):

@@ -119,6 +119,7 @@ def crawl(shared_data) -> bytes:
     return (shared_data / "web" / "example.warc.gz").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_real_crawl(shared_data, crawl):
     found = list(read(shared_data / "web" / "example.warc.gz"))

@@ -102,6 +102,7 @@ def test_spans_are_exact(roads):
         assert texts[link["sentence"]][link["start"] : link["end"]] == link["anchor"]
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_a_larger_wiki(tmp_path):
     """Zipfian in-links, every kind of redirect, and distinct ids over several chunks."""

@@ -134,7 +134,7 @@ def test_everything_possible_is_drawn(source, wiki, task):
     [
         ("ltm", None),
         ("ict", ("France", 5)),
-        ("bfs", ("France",)),
+        pytest.param("bfs", ("France",), marks=pytest.mark.slow),
         pytest.param("wlp", ("United States",), marks=pytest.mark.slow),
     ],
 )

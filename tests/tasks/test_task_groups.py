@@ -95,6 +95,7 @@ def in_another_process(data, queue):
     queue.put([data.group(2, index) for index in range(len(data))])
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_the_same_groups_in_any_process_and_order(data):
     mixed = data(GROUPS, groups_per_epoch=40)

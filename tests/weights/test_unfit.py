@@ -57,6 +57,7 @@ def test_no_special_tokens(bare, tmp_path):
     refused(save_encoder("Bert", bare, tmp_path), r"begins no text with \[CLS\]")
 
 
+@pytest.mark.slow
 def test_slow_tokenizer(tmp_path):
     config = transformers.CanineConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48

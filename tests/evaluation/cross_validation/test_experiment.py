@@ -251,6 +251,7 @@ def test_only_what_changed_is_made_again(make, done, tmp_path, count_trainings):
     assert len(calls) == 2 and all(name.startswith("fast") for name in calls)
 
 
+@pytest.mark.slow
 def test_seeds_are_averaged_query_by_query(make, tmp_path, tiny_bert):
     options = make(
         tmp_path,
@@ -310,6 +311,7 @@ def test_the_grid_is_chosen_from_on_the_validation_fold(make, tmp_path, tiny_ber
             assert values[qid] == pytest.approx(measured[best][1][qid])
 
 
+@pytest.mark.slow
 def test_few_queries_take_the_least_number_of_steps(make, tmp_path, tiny_bert):
     systems = {"fast": str(tiny_bert)}
     cross_validate(make(tmp_path, systems=systems, folds=2, train_queries=[1, 5], min_steps=3))
