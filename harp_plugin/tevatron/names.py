@@ -34,6 +34,13 @@ _WITHOUT_EFFECT = (
 """Options that say where and how fast Tevatron works, which `harp train` decides itself."""
 
 
+class _Parser(HfArgumentParser):
+    """Tevatron's options, whose errors are one line."""
+
+    def error(self, message: str) -> Any:
+        raise HarpError(f"{message} (see --help)")
+
+
 def run(kind: str, argv: Sequence[str] | None = None) -> int:
     """Train a model of a kind on a build, by Tevatron's options, and return the exit status.
 
@@ -101,7 +108,7 @@ def _read(
         recipe = _read_json(Path(argv[0]))
         own = {name: value for name, value in recipe.items() if name in names}
         return own, _flags({name: v for name, v in recipe.items() if name not in names})
-    parser = HfArgumentParser(
+    parser = _Parser(
         declared,
         allow_abbrev=False,
         description="Tevatron's options; those of its training arguments and of `harp train` too.",

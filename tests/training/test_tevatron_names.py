@@ -1,6 +1,7 @@
 """Tevatron's options of a training, on a build."""
 
 import json
+import re
 import runpy
 import sys
 
@@ -87,6 +88,20 @@ def test_what_is_for_other_data_is_refused(change, message, capsys):
         harp_arguments("bi-encoder", given)
     assert run("bi-encoder", given) == 2
     assert capsys.readouterr().err.startswith("harp: error: --")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "required: --model_name_or_path"),
+        (flags(RETRIEVER | {QUERY: "many"}), "many"),
+        (["no/such.json"], r"no/such\.json cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_one_line(argv, message, capsys):
+    assert run("bi-encoder", argv) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("harp: error: ") and re.search(message, line)
 
 
 def test_a_value_that_is_tevatrons_own_default_changes_nothing():
