@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .groups import PairGroup, QueryOrigin, pair_group
-from .negatives import draw_unlinked
+from .negatives import draw_unlinked_example
 from .options import DrawOptions
-from .passages import LEAST_WORDS, document_sections, draw_item, draw_page, long_sections
+from .passages import LEAST_WORDS, document_sections, draw_item, long_sections
 from .queries import Query, section_pair
 from .source import BuildSource
 
@@ -32,17 +32,8 @@ class BFS:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw a sentence of the lead, a passage of the page, and one of a page without a link."""
-        table = source.examples["bfs"]
         sentences = source.split_into_sentences(example, source.lead(example))
-        others = draw_unlinked(
-            rng,
-            source,
-            options,
-            example,
-            positive=example,
-            own=lambda barred: draw_page(rng, table.ids, barred),
-            related=lambda page: page not in table,
-        )
+        others = draw_unlinked_example(rng, source, options, example, source.examples["bfs"])
         if not others or not sentences:
             return None
         query = Query(draw_item(rng, sentences), QueryOrigin(example))

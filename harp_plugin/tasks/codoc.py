@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .groups import PairGroup, QueryOrigin, pair_group
-from .negatives import draw_unlinked
+from .negatives import draw_unlinked_example
 from .options import DrawOptions
 from .passages import (
     LEAST_WORDS,
@@ -13,7 +13,6 @@ from .passages import (
     document_sections,
     draw_item,
     draw_items,
-    draw_page,
     long_passages,
 )
 from .queries import Query, section_pair
@@ -34,23 +33,14 @@ class CoDoc:
         """Select the documents with two long enough sections, the lead included."""
         sections = document_sections(graph)
         long = sections.filter(sections.words >= LEAST_WORDS)
-        passages = long.group_by(id="page").aggregate(passages=long.count())
-        return passages.filter(passages.passages >= 2).select("id")
+        pages = long.group_by(id="page").aggregate(passages=long.count())
+        return pages.filter(pages.passages >= 2).select("id")
 
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw two passages of the page, and one of a page without a link."""
-        table = source.examples["codoc"]
-        others = draw_unlinked(
-            rng,
-            source,
-            options,
-            example,
-            positive=example,
-            own=lambda barred: draw_page(rng, table.ids, barred),
-            related=lambda page: page not in table,
-        )
+        others = draw_unlinked_example(rng, source, options, example, source.examples["codoc"])
         drawn = draw_items(rng, distinct_sections(long_passages(source, example)), 2)
         if len(drawn) < 2:
             return None

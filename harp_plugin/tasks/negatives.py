@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from ..work.mapped import MappedTable
 from .options import HARD_NEGATIVES, DrawOptions
 from .passages import draw_items, draw_page
 from .source import Anchor, BuildSource
@@ -15,6 +16,7 @@ __all__ = [
     "draw_by_in_links",
     "draw_negatives",
     "draw_unlinked",
+    "draw_unlinked_example",
     "pages_linked_with",
     "unrelated_page",
 ]
@@ -121,6 +123,25 @@ def draw_unlinked(
             source.are_linked(page, other) or (related is not None and related(other))
         ),
         unlike=[page],
+    )
+
+
+def draw_unlinked_example(
+    rng: np.random.Generator,
+    source: BuildSource,
+    options: DrawOptions,
+    page: int,
+    examples: MappedTable,
+) -> list[int]:
+    """Draw what `draw_unlinked` draws, from the pages that are examples of the task themselves."""
+    return draw_unlinked(
+        rng,
+        source,
+        options,
+        page,
+        positive=page,
+        own=lambda barred: draw_page(rng, examples.ids, barred),
+        related=lambda other: other not in examples,
     )
 
 

@@ -7,29 +7,30 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from transformers import HfArgumentParser
 
 from ..cli import main
+from ..collections.datasets import PREFIX
 from ..errors import HarpError, one_line
+from ..options_parser import ABOUT, read_recipe
 from ..training.tevatron import DataArguments, ModelArguments, RerankerArguments
 
 __all__ = ["harp_arguments", "run"]
 
-PREFIX = "harp:"
-"""How a data set of Tevatron's is named that is a build; its folder follows."""
-_SAME = {"model_name_or_path": "model", "tokenizer_name": "tokenizer_name"}
-_LENGTHS = {
+_NAMES = {
+    "model_name_or_path": "model",
+    "tokenizer_name": "tokenizer_name",
     **dict.fromkeys(("query_max_len", "q_max_len"), "max_query_length"),
     **dict.fromkeys(("passage_max_len", "p_max_len", "rerank_max_len"), "max_length"),
 }
+"""Our names of Tevatron's options whose values stay as they are."""
 _GROUP_SIZES = ("train_group_size", "train_n_passages")
 _OWN = ("dataset_name", "dataset_config", "temperature", "pooling", "normalize", *_GROUP_SIZES)
 _WITHOUT_EFFECT = (
     *("attn_implementation", "cache_dir", "data_cache_dir", "dataset_cache_dir", "num_proc"),
-    *("dataset_proc_num", "pad_to_multiple_of", "padding_side", "reranker_model_type"),
+    *("dataset_proc_num", "pad_to_multiple_of"),
 )
 """Options that say where and how fast Tevatron works, which `harp train` decides itself."""
 
@@ -72,7 +73,7 @@ def harp_arguments(kind: str, argv: Sequence[str]) -> list[str]:
     given, rest = _read(declared, {"dataset_config": None, **defaults}, argv)
     translated = {"model_kind": kind, **_data(given)}
     for name, value in given.items():
-        if own := (_SAME | _LENGTHS).get(name):
+        if own := _NAMES.get(name):
             translated[own] = value
         elif name in _GROUP_SIZES:
             translated["negatives_per_group"] = int(value) - 1
@@ -105,7 +106,8 @@ def _read(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the values of Tevatron's options that are given, and all other flags."""
     if len(argv) == 1 and argv[0].endswith(".json"):
-        recipe = _read_json(Path(argv[0]))
+        recipe = read_recipe(argv[0])
+        recipe.pop(ABOUT, None)
         own = {name: value for name, value in recipe.items() if name in names}
         return own, _flags({name: v for name, v in recipe.items() if name not in names})
     parser = _Parser(
@@ -119,16 +121,6 @@ def _read(
     found: Namespace
     found, rest = parser.parse_known_args(list(argv))
     return {name: value for name, value in vars(found).items() if value is not None}, rest
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        recipe = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise HarpError(f"{path} cannot be read: {error}") from error
-    if not isinstance(recipe, dict):
-        raise HarpError(f"{path} is not one object of options")
-    return recipe
 
 
 def _flags(values: Mapping[str, Any]) -> list[str]:

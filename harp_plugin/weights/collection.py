@@ -279,8 +279,9 @@ def open_words(directory: Path, fields: Sequence[str]) -> CountedWords:
     """
     folder = directory / "words"
     files = chain.from_iterable(table_files(folder, field) for field in fields)
-    columns = ["word", "occurrences"]
-    table = pa.Table.from_batches(b for file in files for b in read_batches(file.path, columns))
+    schema = pa.schema([_COUNTS.field(name) for name in ("word", "occurrences")])
+    batches = (batch for file in files for batch in read_batches(file.path, schema.names))
+    table = pa.Table.from_batches(batches, schema)
     sums = table.group_by("word", use_threads=False).aggregate([("occurrences", "sum")])
     occurrences = sums["occurrences_sum"].to_numpy()
     return CountedWords(sums["word"], occurrences, read_manifest(folder)["texts"])

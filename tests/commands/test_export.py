@@ -17,14 +17,22 @@ from harp_plugin.work.parquet import read_table
 
 
 @pytest.fixture(scope="module")
-def exported(encyclopedia_build, tmp_path_factory):
-    options = ExportOptions(
-        output_dir=str(tmp_path_factory.mktemp("export") / "pairs"),
-        groups_per_epoch=60,
-        epochs=2,
-        quiet=True,
-    )
-    return export(encyclopedia_build, options)
+def export_as(encyclopedia_build, tmp_path_factory):
+    """Exports the same 120 groups in a format."""
+    folder = tmp_path_factory.mktemp("export")
+
+    def written(format):
+        options = ExportOptions(
+            str(folder / format), groups_per_epoch=60, epochs=2, format=format, quiet=True
+        )
+        return export(encyclopedia_build, options)
+
+    return written
+
+
+@pytest.fixture(scope="module")
+def exported(export_as):
+    return export_as("pairs")
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +103,11 @@ def test_stock_tevatron_reads_it(exported, rows, tiny_bert, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def with_ids(encyclopedia_build, tmp_path_factory):
-    options = ExportOptions(
-        output_dir=str(tmp_path_factory.mktemp("export") / "ids"),
-        groups_per_epoch=60,
-        epochs=2,
-        format="tevatron",
-        quiet=True,
-    )
-    return export(encyclopedia_build, options)
+def with_ids(export_as):
+    """In six shards, which have documents in common."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("harp_plugin.commands.export._SHARD", 20)
+        return export_as("tevatron")
 
 
 def test_ids_name_the_texts_of_the_pairs(with_ids, rows, tmp_path):

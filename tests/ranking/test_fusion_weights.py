@@ -199,7 +199,7 @@ def test_what_cannot_be_learnt_from_is_refused():
 
 
 @pytest.mark.parametrize("level", [0.01, 0.05, 0.16, 0.6])
-@pytest.mark.parametrize("mean", [-0.02, 0.001, 0.02, 0.04, 0.06, 0.1])
+@pytest.mark.parametrize("mean", [-0.02, -0.005, 0.001, 0.02, 0.04, 0.06, 0.1])
 def test_a_gain_is_sure_by_a_paired_t_test(level, mean):
     gains = np.random.default_rng(3).normal(0.02, 0.1, size=12)
     gains += mean - gains.mean()

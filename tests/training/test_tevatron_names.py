@@ -95,7 +95,7 @@ def test_what_is_for_other_data_is_refused(change, message, capsys):
     [
         ([], "required: --model_name_or_path"),
         (flags(RETRIEVER | {QUERY: "many"}), "many"),
-        (["no/such.json"], r"no/such\.json cannot be read"),
+        (["no/such.json"], r"no recipe no/such\.json"),
     ],
 )
 def test_what_is_wrong_is_one_line(argv, message, capsys):

@@ -159,6 +159,15 @@ def test_finished_work_is_kept_and_left_overs_go(directory):
     assert again["rows"]["lead"] < first["rows"]["lead"]
 
 
+def test_titles_without_a_word_count_nothing(tmp_path):
+    source = write_dump(tmp_path / "d.xml", {"!!!": "A song of [[???]].", "???": "See [[!!!]]."})
+    build_corpus(tmp_path, CorpusOptions(), sources=[source], quiet=True)
+    build_graph(tmp_path, GraphOptions(min_words=0))
+    build_words(tmp_path)
+    counted = collection.open_words(tmp_path, ["title"])
+    assert (len(counted.words), len(counted.occurrences), counted.texts) == (0, 0, 2)
+
+
 def test_an_earlier_stage_is_missing(tmp_path):
     with pytest.raises(HarpError, match=r"no finished stage in .*corpus"):
         build_words(tmp_path)

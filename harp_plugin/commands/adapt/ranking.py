@@ -32,7 +32,6 @@ LEARNED = "learned ranking"
 """The row of the ranker that has learned from the train queries."""
 RERANKED = "with cross-encoder"
 """The row of the fusion with the cross-encoder."""
-_ENCODED = "with trained cosine"
 _TWO = "fielded BM25 + cosine"
 _FIRST_STAGE = "fielded BM25"
 _DENSE = "cosine"
@@ -116,17 +115,9 @@ class Systems:
 
         `evaluate` has to have been called. The measures are written to ``own-queries.json``.
         """
-        from ...evaluation.results import (
-            Results,
-            averages,
-            measure_runs,
-            paired_tests,
-            parse_measures,
-        )
+        from ...evaluation.results import Results, averages, paired_tests
 
-        systems = {_FIRST_STAGE: self._bm25, self._best_row: self._fusion}
-        runs = {row: system(own.topics) for row, system in systems.items()}
-        measured = measure_runs(runs, own.topics, own.qrels, parse_measures(_MEASURES))
+        measured = self._measured({self._best_row: self._fusion}, own, _MEASURES)
         path = self.options.folder / "own-queries.json"
         write_record(path, measured)
         title = f"{len(own.topics)} queries of {self.options.queries}, top {DEPTH}"
@@ -201,14 +192,25 @@ class Systems:
 
     def _gain(self, pipeline: pt.Transformer, dev: JudgedDataset) -> Gain:
         """Measure what a pipeline gains over BM25 over fields on the dev queries."""
-        from ...evaluation.results import measure_runs, parse_measures
         from ...ranking.fusion_weights import Gain
 
-        systems = {_FIRST_STAGE: self._bm25, LEARNED: pipeline}
-        runs = {row: system.transform(dev.topics) for row, system in systems.items()}
-        measured = measure_runs(runs, dev.topics, dev.qrels, parse_measures([_LEARNT_BY]))
-        before, after = (np.array(list(measured[row][_LEARNT_BY].values())) for row in runs)
+        measured = self._measured({LEARNED: pipeline}, dev, [_LEARNT_BY])
+        before, after = (
+            np.array(list(measured[row][_LEARNT_BY].values())) for row in (_FIRST_STAGE, LEARNED)
+        )
         return Gain.from_queries(after - before)
+
+    def _measured(
+        self, systems: dict[str, pt.Transformer], dataset: JudgedDataset, measures: list[str]
+    ) -> dict[str, dict[str, dict[str, float]]]:
+        """Measure systems by row, and BM25 over fields, on the queries of a dataset."""
+        from ...evaluation.results import measure_runs, parse_measures
+
+        runs = {
+            row: system.transform(dataset.topics)
+            for row, system in {_FIRST_STAGE: self._bm25, **systems}.items()
+        }
+        return measure_runs(runs, dataset.topics, dataset.qrels, parse_measures(measures))
 
     @property
     def _rows(self) -> list[str]:
@@ -225,21 +227,19 @@ class Systems:
         """The row of all systems."""
         if self.reranker is not None:
             return RERANKED
-        if self.ranker is None:
-            return _TWO
-        return LEARNED if len(self._rows) == 1 else _ENCODED
+        return _TWO if self.ranker is None else LEARNED
 
     @property
     def _fusions(self) -> dict[str, Any]:
         """The rows of fusions, whose weights are learned on dev."""
         learnt = {"train_dataset": self.options.dataset("dev"), "measure": _LEARNT_BY}
         of = {_TWO: [_FIRST_STAGE, _DENSE]}
-        if len(self._rows) > 1:
-            of[self._best_row] = self._rows
+        if self.reranker is not None:
+            of[RERANKED] = self._rows
         union = {"candidates": _CANDIDATES}
         rows = {row: {"of": systems, **union, **learnt} for row, systems in of.items()}
-        last, systems = list(of.items())[-1]
-        return {**rows, f"{last}, by ranks": {"of": systems, **union, "weights": "rrf"}}
+        last = list(of)[-1]
+        return {**rows, f"{last}, by ranks": {"of": of[last], **union, "weights": "rrf"}}
 
     @cached_property
     def _chosen(self) -> dict[str, Any]:
