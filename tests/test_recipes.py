@@ -214,7 +214,7 @@ def difference(name, parent):
     return {key: changed[key] for key in changed.keys() - {"about", "output_dir"}}
 
 
-PAPER = {"preset": "paper", "max_length": 512}
+PAPER = {"preset": "paper", "max_length": 512, "attention_dropout": True}
 OF_PAPERS = {
     HARP: PAPER
     | {
@@ -249,6 +249,7 @@ OF_PAPERS = {
     "finetune-msmarco-document": {
         "losses": {"bce": 1},
         "max_length": 512,
+        "attention_dropout": True,
         "per_device_train_batch_size": 16,
         "negatives_per_group": 7,
         "learning_rate": 1e-5,
@@ -279,7 +280,7 @@ def test_a_missing_stop_list_of_a_paper_is_named():
 
 def test_our_own_settings_of_harp_have_their_recipe():
     ours, theirs = read_recipe(f"{HARP}-default"), read_recipe(HARP)
-    assert theirs.keys() - ours.keys() == {"stop_words"}
+    assert theirs.keys() - ours.keys() == {"stop_words", "attention_dropout"}
     changed = {key for key in ours if ours[key] != theirs[key]}
     assert changed == {"about", "output_dir", "preset"} and ours["preset"] == "default"
 

@@ -139,6 +139,7 @@ class TrainableBiEncoder(TrainableModel):
         name: str,
         *,
         seed: int = 42,
+        attention_dropout: bool = False,
         pooling: str | None = None,
         normalize: bool | None = None,
         texts_at_once: int | None = None,
@@ -148,6 +149,7 @@ class TrainableBiEncoder(TrainableModel):
         Args:
             name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
             seed: seed of the weights that the checkpoint lacks.
+            attention_dropout: as in `load_with_new_weights`.
             pooling: ``cls``, ``mean``, ``last``, or ``decoder``, T5's state at the first token of
                 its decoder; None for what the model's folder says, or ``mean`` where it says
                 nothing.
@@ -160,7 +162,9 @@ class TrainableBiEncoder(TrainableModel):
         """
         files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
         kind = encoder_class(load_pretrained(AutoConfig, name), files.pooling)
-        encoder, new_weights = load_with_new_weights(kind, name, seed)
+        encoder, new_weights = load_with_new_weights(
+            kind, name, seed, attention_dropout=attention_dropout
+        )
         return cls(encoder, files, tuple(sorted(new_weights)), texts_at_once)
 
     def batches(

@@ -172,7 +172,9 @@ class TrainableCrossEncoder(TrainableModel):
         self._tied = tied_names(self)
 
     @classmethod
-    def load(cls, name: str, *, seed: int = 42) -> TrainableCrossEncoder:
+    def load(
+        cls, name: str, *, seed: int = 42, attention_dropout: bool = False
+    ) -> TrainableCrossEncoder:
         """Load a checkpoint that has either head, both heads, or neither.
 
         Heads that the checkpoint lacks are drawn at random, the same for the same seed, and the log
@@ -181,13 +183,18 @@ class TrainableCrossEncoder(TrainableModel):
         Args:
             name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
             seed: seed of the heads that the checkpoint lacks.
+            attention_dropout: as in `load_with_new_weights`.
 
         Raises:
             HarpError: there is no such model, its files are damaged, weights of its base are
                 missing, or its architecture lacks one of the two heads.
         """
         scorer, new_in_scorer = load_with_new_weights(
-            AutoModelForSequenceClassification, name, seed, num_labels=1
+            AutoModelForSequenceClassification,
+            name,
+            seed,
+            attention_dropout=attention_dropout,
+            num_labels=1,
         )
         language_model, new_in_language_model = load_with_new_weights(
             AutoModelForMaskedLM, name, seed

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError, folded
 from .loading import WEIGHTS, load_pretrained, longest_input, without_notices
@@ -36,6 +36,8 @@ __all__ = [
 
 Batch = dict[str, Any]
 """Tensors by name, and NumPy arrays, which stay on the CPU."""
+_ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
+"""Names of the dropout of attention weights in configurations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,7 @@ class TrainableModel(nn.Module):
 
 
 def load_with_new_weights(
-    auto_class, name: str, seed: int, **options: Any
+    auto_class, name: str, seed: int, *, attention_dropout: bool = False, **options: Any
 ) -> tuple[PreTrainedModel, set[str]]:
     """Load a model in fp32, and return also the names of the weights that were drawn at random.
 
@@ -280,11 +282,17 @@ def load_with_new_weights(
         auto_class: a class of transformers such as ``AutoModel``.
         name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
         seed: seed of the weights that the checkpoint lacks.
+        attention_dropout: whether a model that can be packed drops attention weights in training,
+            as its configuration says. The configuration stays as it is.
         options: further arguments of ``from_pretrained``.
 
     Raises:
         HarpError: the model cannot be loaded, or weights of its base are missing.
     """
+    config = load_pretrained(AutoConfig, name)
+    dropout: dict[str, float] = {}
+    if can_pack(config) and not attention_dropout:
+        dropout = {key: getattr(config, key) for key in _ATTENTION_DROPOUT if hasattr(config, key)}
     with torch.random.fork_rng(), without_notices():
         torch.manual_seed(seed)
         model, info = load_pretrained(
@@ -294,7 +302,10 @@ def load_with_new_weights(
             ignore_mismatched_sizes=True,
             output_loading_info=True,
             **options,
+            **dict.fromkeys(dropout, 0.0),
         )
+    for key, fraction in dropout.items():
+        setattr(model.config, key, fraction)
     new_weights = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
     is_base = model.base_model is model
     base = "" if is_base else f"{model.base_model_prefix}."

@@ -82,6 +82,8 @@ class HarpModelArguments(Options):
             first token of its decoder. Default: as the model's folder says, or mean.
         normalize: Whether vectors of a bi-encoder have the length 1. Default: as the model's folder
             says, or true.
+        attention_dropout: Drop attention weights as the model's config says (BERT: 0.1). By default
+            a BERT-like model drops none, as ModernBERT: a GPU's fastest kernels cannot.
         texts_at_once: Most texts of a bi-encoder whose activations are in memory; those of the
             others are computed twice. Default: all texts of a batch.
     """
@@ -91,6 +93,7 @@ class HarpModelArguments(Options):
     model_kind: Literal["cross-encoder", "bi-encoder"] = "cross-encoder"
     pooling: Literal["cls", "mean", "last", "decoder"] | None = None
     normalize: bool | None = None
+    attention_dropout: bool = False
     texts_at_once: Count | None = None
 
     def load(self, seed: int) -> TrainableModel:
@@ -108,7 +111,9 @@ class HarpModelArguments(Options):
             raise HarpError(
                 f"{min(named)} is an option of a bi-encoder: add --model-kind bi-encoder"
             )
-        return self.kind.load(self.model, seed=seed, **named)
+        return self.kind.load(
+            self.model, seed=seed, attention_dropout=self.attention_dropout, **named
+        )
 
     @property
     def kind(self) -> type[TrainableCrossEncoder | TrainableBiEncoder]:

@@ -1,5 +1,6 @@
 import json
 import logging
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sentence_transformers import CrossEncoder
 from transformers import (
     AlbertConfig,
     AlbertModel,
+    AutoConfig,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     BertConfig,
@@ -28,6 +30,7 @@ from transformers import (
 
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
+from harp_plugin.models.packing import Packing
 
 PAIRS = [("anchor text", "A document about links."), ("query", "Another one, rather longer.")]
 SMALL = {
@@ -356,3 +359,31 @@ def test_scores_that_are_equal_in_bf16_stay_apart(tiny_bert, tokenizer):
     expected = pooled @ weights["classifier.weight"][0] + weights["classifier.bias"]
     torch.testing.assert_close(scores.double(), expected, atol=1e-4, rtol=0)
     assert rounded[0] == rounded[1] and scores[0] != scores[1]
+
+
+def dropped_fractions(model, monkeypatch):
+    """What each layer of a model in training tells its attention to drop."""
+    fractions = []
+
+    def attend(self, query, key, value, scale, window, dropout=0.0):
+        fractions.append(dropout)
+        return value
+
+    monkeypatch.setattr(Packing, "attend", attend)
+    model.train()(**batch())
+    return fractions
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_attention_drops_nothing_unless_it_is_asked_to(architecture, tmp_path, monkeypatch):
+    """The saved configuration has the dropout of the checkpoint either way."""
+    base = ARCHITECTURES[architecture]()
+    names = ("attention_probs_dropout_prob", "attention_dropout")
+    name = next(name for name in names if hasattr(base.config, name))
+    setattr(base.config, name, 0.2)
+    base.save_pretrained(tmp_path / "base")
+    load = partial(TrainableCrossEncoder.load, str(tmp_path / "base"))
+    assert set(dropped_fractions(load(), monkeypatch)) == {0.0}
+    assert set(dropped_fractions(load(attention_dropout=True), monkeypatch)) == {0.2}
+    load().save(tmp_path / "saved")
+    assert getattr(AutoConfig.from_pretrained(tmp_path / "saved"), name) == 0.2
