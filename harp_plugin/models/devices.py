@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 __all__ = [
     "default_dtype",
@@ -15,6 +17,7 @@ __all__ = [
     "one_thread",
     "own_device",
     "take_device",
+    "to_device",
     "worker_devices",
 ]
 
@@ -26,6 +29,14 @@ def default_dtype(device: torch.device) -> str:
     """Return bfloat16 for a GPU that has it, else float32, which is the same on every machine."""
     has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if has_bfloat16 else "float32"
+
+
+def to_device(values: np.ndarray | Tensor, device: torch.device) -> Tensor:
+    """Return the values on a device; a GPU copies them while this thread goes on."""
+    tensor = torch.as_tensor(values)
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def worker_devices(device: torch.device, workers: int) -> list[str]:

@@ -8,6 +8,7 @@ from torch import Tensor
 from transformers import AutoModel, AutoModelForTextEncoding, PreTrainedConfig, PreTrainedModel
 
 from ..errors import HarpError
+from .devices import to_device
 
 __all__ = [
     "DECODER",
@@ -79,10 +80,9 @@ def pooled(states: Tensor, lengths: np.ndarray, pooling: str) -> Tensor:
         lengths: number of tokens of each text, on the CPU, (texts,).
         pooling: one of `POOLINGS`.
     """
-    ends = torch.as_tensor(np.cumsum(lengths), device=states.device)
-    sizes = torch.as_tensor(lengths, device=states.device)
-    if pooling == "mean":
-        return torch.segment_reduce(states, "mean", lengths=sizes, axis=0)
+    ends, sizes = (to_device(n, states.device) for n in (np.cumsum(lengths), lengths))
+    if pooling == "mean":  # checking the lengths would wait for a GPU
+        return torch.segment_reduce(states, "mean", lengths=sizes, axis=0, unsafe=True)
     return states[ends - sizes if pooling == "cls" else ends - 1]
 
 

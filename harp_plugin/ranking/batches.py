@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..errors import HarpError
@@ -32,6 +34,8 @@ _SIZE_STEP = 64
 _MOST_TOKENS = 131072
 """Most tokens of a batch on a GPU: fewer keep it busy, and more only make the last batch wait."""
 _SHARE_OF_MEMORY = 0.6
+_BATCHES_AHEAD = 2
+"""Batches that wait on a GPU while the results of an earlier one are read."""
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +73,8 @@ class BatchRunner(ABC):
         self.batch_tokens = batch_tokens or self._default_batch_tokens()
 
     @abstractmethod
-    def _outputs(self, batch: PackedPairs) -> np.ndarray:
-        """Compute the output of each text of a batch, in inference mode."""
+    def _outputs(self, batch: PackedPairs) -> Tensor:
+        """Compute the output of each text of a batch, in inference mode, on the device."""
 
     def run(self, batches: Iterable[Batch]) -> Generator[BatchOutputs, None, None]:
         """Compute the outputs of batches.
@@ -85,6 +89,9 @@ class BatchRunner(ABC):
         """
         source = iter(batches)
         with scoring_lock(self.model.device, self.model), self._evaluation_mode():
+            if self.model.device.type == "cuda":
+                yield from self._run_ahead(source)
+                return
             threads = torch.get_num_threads() if self.model.device.type == "cpu" else 1
             first = list(islice(source, threads))
             if len(first) < threads or threads == 1:
@@ -92,6 +99,24 @@ class BatchRunner(ABC):
                     yield indices, self.outputs(batch)
             else:
                 yield from self._run_in_threads(chain(first, source), threads)
+
+    def _run_ahead(self, batches: Iterable[Batch]) -> Iterator[BatchOutputs]:
+        """Give a GPU its next batches before the results of one are read."""
+        waiting: deque[tuple[np.ndarray, Tensor, torch.cuda.Event]] = deque()
+
+        def first() -> BatchOutputs:
+            indices, outputs, copied = waiting.popleft()
+            copied.synchronize()
+            return indices, outputs.numpy()
+
+        stream = torch.cuda.current_stream(self.model.device)
+        for indices, batch in batches:
+            outputs = self._in_parts(batch).to("cpu", non_blocking=True)
+            waiting.append((indices, outputs, stream.record_event()))
+            if len(waiting) > _BATCHES_AHEAD:
+                yield first()
+        while waiting:
+            yield first()
 
     def _run_in_threads(self, batches: Iterable[Batch], threads: int) -> Iterator[BatchOutputs]:
         """Run one batch in each thread, which is faster than all threads for one batch."""
@@ -107,6 +132,14 @@ class BatchRunner(ABC):
             torch.set_num_threads(threads)
 
     def outputs(self, batch: PackedPairs) -> np.ndarray:
+        """Compute the outputs of a batch, and wait for them.
+
+        Raises:
+            HarpError: one text alone does not fit into memory.
+        """
+        return self._in_parts(batch).cpu().numpy()
+
+    def _in_parts(self, batch: PackedPairs) -> Tensor:
         """Compute the outputs of a batch, in halves if it has more tokens than allowed, or than
         memory takes.
 
@@ -114,7 +147,7 @@ class BatchRunner(ABC):
             HarpError: one text alone does not fit into memory.
         """
         if len(batch.ids) > self.batch_tokens and len(batch.lengths) > 1:
-            return np.concatenate([self.outputs(half) for half in batch.halves()])
+            return torch.cat([self._in_parts(half) for half in batch.halves()])
         try:
             return self._outputs(batch)
         except RuntimeError as error:
@@ -131,7 +164,7 @@ class BatchRunner(ABC):
         )
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
-        return self.outputs(batch)
+        return self._in_parts(batch)
 
     def _filler_tokens(self, tokens: int) -> int:
         """Return the tokens of one more text, so that large batches have few different sizes."""

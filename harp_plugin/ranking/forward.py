@@ -6,11 +6,11 @@ import inspect
 from copy import copy, deepcopy
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..models.devices import to_device
 from ..models.packing import PackedClassifier, Packing, encode
 from ..models.packing.classifier import without_encoder
 from ..models.pairs import PackedPairs
@@ -48,12 +48,11 @@ class Forward(BatchRunner):
                 self._packed = FirstTokenClassifier(model, exact_head=exact_head)
 
     @torch.inference_mode()
-    def _outputs(self, batch: PackedPairs) -> np.ndarray:
+    def _outputs(self, batch: PackedPairs) -> Tensor:
         logits = (
             self._packed_logits(batch) if self._packed else self._padded_logits(batch)
         ).float()
-        scores = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
-        return scores.cpu().numpy()
+        return logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
 
     def _packed_logits(self, batch: PackedPairs) -> Tensor:
         assert self._packed
@@ -72,7 +71,7 @@ class Forward(BatchRunner):
         if not self._has_types:
             del inputs["token_type_ids"]
         device = self.model.device
-        return self.model(**{n: torch.from_numpy(v).to(device) for n, v in inputs.items()}).logits
+        return self.model(**{n: to_device(v, device) for n, v in inputs.items()}).logits
 
     @property
     def _has_types(self) -> bool:

@@ -11,6 +11,7 @@ from ..options import MOST, Count, Device, Interval, Options, Seed, checked
 
 __all__ = [
     "Dtype",
+    "DtypeOrAuto",
     "EnsembleOptions",
     "MaxLength",
     "ModelOptions",
@@ -20,10 +21,12 @@ __all__ = [
     "ScorerSettings",
     "ScoringOptions",
     "WindowOptions",
+    "chosen_dtype",
     "dtype_name",
 ]
 
 Dtype = Literal["float32", "bfloat16", "float16"]
+DtypeOrAuto = Literal["float32", "bfloat16", "float16", "auto"]
 Passages = Literal["first", "max", "mean", "top2", "matching"]
 ScoreNormalization = Literal["minmax", "zscore"]
 MaxLength = Annotated[int, Interval(ge=4, le=MOST)]
@@ -37,6 +40,24 @@ def dtype_name(dtype: Any) -> str:
     return _SHORT_DTYPES.get(name, name)
 
 
+def chosen_dtype(dtype: str, device: str | Sequence[str] | None) -> str:
+    """Return the type of numbers that ``auto`` is on a device; another one is returned as it is.
+
+    Args:
+        dtype: one of `DtypeOrAuto`.
+        device: its name, or the names of several; None for CUDA where there is a GPU.
+    """
+    if dtype != "auto":
+        return dtype
+    import torch
+
+    from ..models.devices import default_dtype
+
+    first = device if isinstance(device, str | None) else device[0]
+    is_cuda = torch.cuda.is_available() and (first or "cuda").startswith("cuda")
+    return default_dtype(torch.device("cuda" if is_cuda else "cpu"))
+
+
 @dataclass(kw_only=True)
 class ScorerSettings:
     """How a cross-encoder scores: arguments of `Scorer`, and of `HarpReranker` as well.
@@ -44,7 +65,7 @@ class ScorerSettings:
     Attributes:
         device: a device such as ``cpu`` or ``cuda:1``, or several, each with a process of its own.
         dtype: ``float32``, ``bfloat16`` or ``float16``; also ``bf16`` and the like, or a type of
-            torch.
+            torch. ``auto`` becomes bfloat16 on a GPU that has it, else float32.
         batch_tokens: most tokens of a batch; None for as many as free memory allows.
         max_length: most tokens of a pair; None for as many as model and tokenizer allow.
         allow_untrained: whether weights that the checkpoint lacks are drawn at random.
@@ -52,7 +73,7 @@ class ScorerSettings:
     """
 
     device: str | Sequence[str] | None = None
-    dtype: str = "float32"
+    dtype: str = "auto"
     batch_tokens: int | None = None
     max_length: int | None = None
     allow_untrained: bool = False
@@ -64,13 +85,14 @@ class ScorerSettings:
         Raises:
             HarpError: a setting makes no sense.
         """
-        self.dtype = checked("dtype", Dtype, dtype_name(self.dtype))
+        dtype = checked("dtype", DtypeOrAuto, dtype_name(self.dtype))
         checked("batch_tokens", Count | None, self.batch_tokens)
         checked("seed", Seed, self.seed)
         if not isinstance(self.device, str | None):
             self.device = tuple(self.device)
             if not self.device:
                 raise HarpError("device is empty: name one, such as cpu")
+        self.dtype = chosen_dtype(dtype, self.device)
 
     @property
     def scorer_settings(self) -> dict[str, Any]:
@@ -86,12 +108,17 @@ class ScoringOptions(Device):
         fields: Fields of a document whose texts are joined by a space; by default the text that the
             dataset recommends.
         batch_tokens: How many tokens a batch has; by default what memory allows.
-        dtype: Type of the numbers that scores are computed with: float32, bfloat16 or float16.
+        dtype: Type of the numbers that scores are computed with: float32, bfloat16 or float16;
+            auto is bfloat16 on a GPU that has it, else float32.
     """
 
     fields: list[str] | None = None
     batch_tokens: Count | None = None
-    dtype: Dtype = "float32"
+    dtype: DtypeOrAuto = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.dtype = chosen_dtype(self.dtype, self.device)  # type: ignore[assignment]
 
 
 @dataclass(kw_only=True)
@@ -149,6 +176,6 @@ class ModelOptions(WindowOptions, EnsembleOptions):
 
     model: str | list[str]
     max_length: MaxLength | None = None
-    dtype: Dtype = "float32"
+    dtype: DtypeOrAuto = "auto"
     allow_untrained: bool = False
     seed: Seed = 42

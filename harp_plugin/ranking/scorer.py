@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..models.loading import choose_device, load_tokenizer
-from ..models.pairs import PairEncoder, PairTemplate, tokenize
+from ..models.pairs import PairEncoder, PairTemplate, TokenPairs, tokenize
 from .batches import Batch, scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
@@ -31,6 +31,8 @@ __all__ = ["Scorer"]
 _LONGEST_PAIR = 65536
 """Most tokens of a pair if neither model nor tokenizer sets a limit."""
 _SORTED_PAIRS = 16384
+_FIRST_PAIRS = 1024
+"""Pairs that are tokenized before a GPU begins; each later block has twice as many."""
 _PREFETCHED_BATCHES = 4
 
 
@@ -54,8 +56,8 @@ class Scorer(Shareable, ScorerSettings):
         model: a folder, a hub name, or ``package:NAME`` (see `resolve_model`).
         device: a device such as ``cpu`` or ``cuda:1``, or several such as ``["cuda:0", "cuda:1"]``,
             each with a process of its own. Default: CUDA if there is a GPU, else the CPU.
-        dtype: ``float32``, ``bfloat16`` or ``float16``, which is slow on most CPUs. The head is
-            always applied in float32.
+        dtype: ``float32``, ``bfloat16`` or ``float16``, which is slow on most CPUs; ``auto`` is
+            bfloat16 on a GPU that has it, else float32. The head is always applied in float32.
         batch_tokens: most tokens of a batch. Default: as many as free memory allows. It is halved
             when memory runs out.
         max_length: most tokens of a pair. Default: as many as model and tokenizer allow.
@@ -221,8 +223,11 @@ class Scorer(Shareable, ScorerSettings):
         runner = self._runner
         _ = self.encoder  # so that the prefetching thread need not wait for this thread
         scores = np.empty(len(pairs), dtype=np.float32)
+        on_gpu = self._is_on_gpu
         with (
-            closing(self._batches(runner, pairs, *sides)) as source,
+            closing(self._blocks(pairs, *sides, first=_FIRST_PAIRS if on_gpu else None)) as read,
+            closing(prefetch(read, 2) if on_gpu else read) as blocks,
+            closing(self._batches(runner, blocks)) as source,
             closing(prefetch(source, _PREFETCHED_BATCHES)) as batches,
             closing(runner.run(batches)) as results,
             progress(total=len(pairs), desc="score", unit="pair") as bar,
@@ -236,16 +241,37 @@ class Scorer(Shareable, ScorerSettings):
             self._refuse(scores, wrong, *(read(n) for read, n in zip(sides, first, strict=True)))
         return scores
 
+    def _blocks(
+        self, pairs: np.ndarray, *sides: _ReadTokens, first: int | None
+    ) -> Generator[tuple[int, TokenPairs], None, None]:
+        """Yield tokenized pairs, and the index of the first of them.
+
+        Args:
+            pairs: indices of query and document, (n, 2).
+            sides: read the token ids of queries and of documents.
+            first: pairs of the first block; None for as many as each block has at most.
+        """
+        start, size = 0, first or _SORTED_PAIRS
+        while start < len(pairs):
+            columns = pairs[start : start + size].T
+            queries, documents = (read(n) for read, n in zip(sides, columns, strict=True))
+            yield start, self.encoder.pairs(queries, documents)
+            start, size = start + size, min(2 * size, _SORTED_PAIRS)
+
+    @staticmethod
     def _batches(
-        self, runner: Forward | Workers, pairs: np.ndarray, *sides: _ReadTokens
+        runner: Forward | Workers, blocks: Iterable[tuple[int, TokenPairs]]
     ) -> Generator[Batch, None, None]:
         """Yield batches of pairs of similar length, with the indices of the pairs."""
-        for start in range(0, len(pairs), _SORTED_PAIRS):
-            columns = pairs[start : start + _SORTED_PAIRS].T
-            queries, documents = (read(n) for read, n in zip(sides, columns, strict=True))
-            part = self.encoder.pairs(queries, documents)
+        for start, part in blocks:
             for indices in part.batches(runner.batch_tokens):
                 yield start + indices, part.packed(indices)
+
+    @property
+    def _is_on_gpu(self) -> bool:
+        if isinstance(self.device, str | None):
+            return self._forward.model.device.type == "cuda"
+        return self.device[0].startswith("cuda")
 
     @property
     def _runner(self) -> Forward | Workers:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -17,6 +18,7 @@ from transformers import (
 
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
+from harp_plugin.ranking.batches import BatchRunner
 from harp_plugin.ranking.forward import Forward
 
 pytestmark = pytest.mark.integration
@@ -241,3 +243,62 @@ def test_memory_stays_flat_over_50_000_pairs(tiny_bert):
     sizes = [int(line) for line in done.stdout.split()]
     assert len(sizes) == 10
     assert max(sizes[2:]) < sizes[1] * 1.1
+
+
+class Event:
+    """Stands for an event of CUDA: what was queued before it is computed when it is waited for."""
+
+    def __init__(self, log):
+        self.log = log
+        log.append("queued")
+
+    def synchronize(self):
+        self.log.append("read")
+
+
+def run_ahead(self, batches):
+    with self._evaluation_mode():
+        yield from self._run_ahead(batches)
+
+
+def test_a_gpu_has_its_next_batches_before_scores_are_read(reranker, monkeypatch):
+    """The steps of a GPU, on a CPU: blocks that grow, and reading behind computing."""
+    queries, documents = some_pairs(90)
+    expected = Scorer(reranker).score(queries, documents)
+    log, sizes = [], []
+    stream = SimpleNamespace(record_event=lambda: Event(log))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    monkeypatch.setattr(BatchRunner, "run", run_ahead)
+    monkeypatch.setattr(Scorer, "_is_on_gpu", True)
+    monkeypatch.setattr("harp_plugin.ranking.scorer._FIRST_PAIRS", 10)
+    blocks = Scorer._blocks
+
+    def counted(self, *arguments, **options):
+        for start, part in blocks(self, *arguments, **options):
+            sizes.append(len(part))
+            yield start, part
+
+    monkeypatch.setattr(Scorer, "_blocks", counted)
+    found = Scorer(reranker, batch_tokens=200).score(queries, documents)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert sizes[:3] == [10, 20, 40] and sum(sizes) == len(
+        set(zip(queries, documents, strict=True))
+    )
+    assert log[:4] == ["queued"] * 3 + ["read"] and log.count("read") == log.count("queued") > 4
+
+
+@pytest.mark.parametrize(
+    ("device", "has_gpu", "expected"),
+    [
+        (None, True, "bfloat16"),
+        ("cuda:1", True, "bfloat16"),
+        (["cuda:0", "cuda:1"], True, "bfloat16"),
+        ("cpu", True, "float32"),
+        (None, False, "float32"),
+    ],
+)
+def test_the_type_of_numbers_is_that_of_the_device(device, has_gpu, expected, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+    assert Scorer("m", device=device).dtype == expected
+    assert Scorer("m", device=device, dtype="float16").dtype == "float16"

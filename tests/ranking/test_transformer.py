@@ -134,7 +134,7 @@ def test_equal_settings_make_equal_rerankers(tiny_bert):
     two = HarpReranker(tiny_bert, device=["cpu", "cpu"], batch_tokens=64)
     assert hash(two) == hash(eval(repr(two))) and two == eval(repr(two)) != one
     assert eval(repr(one)) == one
-    assert repr(HarpReranker("m", max_length=9)) == "HarpReranker('m', max_length=9)"
+    assert repr(HarpReranker("m", dtype="bf16")) == "HarpReranker('m', dtype='bfloat16')"
 
 
 def test_a_subclass_may_score_otherwise_and_is_never_equal(tiny_bert):

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from ..devices import to_device
 from .products import attend_by_products, multiplies_bfloat16
 
 __all__ = ["Kernel", "Packing", "drop_elements", "kernels"]
@@ -65,9 +66,9 @@ class Packing:
         return cls(
             lengths,
             bounds[:-1],
-            torch.from_numpy(text).to(device),
-            torch.from_numpy(positions).to(device),
-            torch.from_numpy(bounds.astype(np.int32)).to(device),
+            to_device(text, device),
+            to_device(positions, device),
+            to_device(bounds.astype(np.int32), device),
             **attributes,
         )
 

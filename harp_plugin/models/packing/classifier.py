@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from ..devices import to_device
 from .attention import Packing
 from .encoder import PackedOrder, encode, prepare
 
@@ -80,12 +81,12 @@ class PackedClassifier:
         device = self.model.device
         order = PackedOrder.from_lengths(ids, lengths, device)
         packing, source = order.packing, order.source
-        types = None if token_types is None else token_types.to(device)[source]
-        states = self._states(packing, ids.to(device)[source], types)
+        types = None if token_types is None else to_device(token_types, device)[source]
+        states = self._states(packing, to_device(ids, device)[source], types)
         logits = self._head(packing, states)[order.rank]
         if positions is None:
             return PackedOutput(logits, None)
-        return PackedOutput(logits, states[order.moved[positions.to(device)]])
+        return PackedOutput(logits, states[order.moved[to_device(positions, device)]])
 
     def _states(self, packing: Packing, ids: Tensor, token_types: Tensor | None) -> Tensor:
         """Return the last hidden states."""
@@ -102,8 +103,10 @@ class PackedClassifier:
         Autocast has no effect on them.
         """
         if getattr(self.model.config, "classifier_pooling", "cls") == "mean":
-            sizes = torch.from_numpy(packing.lengths).to(states.device)
-            pooled = torch.segment_reduce(states.float(), "mean", lengths=sizes, axis=0)
+            sizes = to_device(packing.lengths, states.device)
+            pooled = torch.segment_reduce(
+                states.float(), "mean", lengths=sizes, axis=0, unsafe=True
+            )
         else:
             pooled = states[packing.bounds[:-1].long()]
         return outside_autocast(without_encoder(self.model), inputs_embeds=pooled[:, None]).logits

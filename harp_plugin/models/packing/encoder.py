@@ -12,6 +12,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import sdpa_mask
 
 from ...errors import HarpError
+from ..devices import to_device
 from .attention import Packing
 
 __all__ = [
@@ -96,7 +97,8 @@ def packed_states(
     """
     prepare(encoder)
     order = PackedOrder.from_lengths(ids, lengths, encoder.device)
-    return encode(encoder, order.packing, ids.to(encoder.device)[order.source])[order.moved]
+    packed_ids = to_device(ids, encoder.device)[order.source]
+    return encode(encoder, order.packing, packed_ids)[order.moved]
 
 
 @torch.compiler.disable
@@ -162,9 +164,9 @@ class PackedOrder(NamedTuple):
             )
         order = np.argsort(sizes, kind="stable")
         packing = Packing.from_lengths(sizes[order], device)
-        first = torch.from_numpy((np.cumsum(sizes) - sizes)[order]).to(device)
+        first = to_device((np.cumsum(sizes) - sizes)[order], device)
         source = first[packing.text] + packing.positions
-        return cls(packing, source, torch.from_numpy(np.argsort(order)).to(device))
+        return cls(packing, source, to_device(np.argsort(order), device))
 
     @property
     def moved(self) -> Tensor:

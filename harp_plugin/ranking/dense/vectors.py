@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...errors import HarpError
+from ...models.devices import to_device
 from ...models.loading import (
     load_pretrained,
     load_tokenizer,
@@ -126,14 +127,14 @@ class TextVectors(BatchRunner):
         return [(part, _packed([ids[index] for index in part])) for part in parts]
 
     @torch.inference_mode()
-    def _outputs(self, batch: PackedPairs) -> np.ndarray:
+    def _outputs(self, batch: PackedPairs) -> Tensor:
         filler = self._filler_tokens(len(batch.ids)) if self.is_packed else 0
         filled = batch.filled(filler)
-        ids = torch.from_numpy(filled.ids).to(self.model.device)
+        ids = to_device(filled.ids, self.model.device)
         vectors = (self._packed if self.is_packed else self._padded)(ids, filled.lengths)
         if self._files.normalize:
             vectors = F.normalize(vectors, dim=1)
-        return vectors[: len(batch.lengths)].cpu().numpy()
+        return vectors[: len(batch.lengths)]
 
     def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         order = PackedOrder.from_lengths(ids, lengths, self.model.device)
