@@ -161,6 +161,8 @@ PUBLIC = {
         "TextTemplate",
         "TokenPairs",
         "cut_sizes",
+        "joining_pairs",
+        "joins_pairs",
         "tokenize",
     ],
     "harp_plugin.models.packing": [

@@ -9,10 +9,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
-from transformers import PreTrainedTokenizerBase
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import PaddingStrategy, TruncationStrategy
 
 from ..errors import HarpError
@@ -24,6 +26,8 @@ __all__ = [
     "TextTemplate",
     "TokenPairs",
     "cut_sizes",
+    "joining_pairs",
+    "joins_pairs",
     "tokenize",
 ]
 
@@ -37,12 +41,13 @@ def cut_sizes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return how many tokens of each query and of its document are kept, both (n,).
 
-    This is the only rule of cutting. A pair that fits is not cut. If a pair does not fit, each text
-    may have half of the available tokens, and a text may also use the tokens that the other text
-    does not need. So a short query is kept whole while its document is cut, a long query always
-    leaves tokens for its document, and a short document never shortens its query. Tokenizers call
-    this rule ``truncation="longest_first"``, and sentence-transformers uses it. If both texts are
-    longer than half of an odd number of tokens, the document has the odd token.
+    This is the rule of cutting, except where pairs are joined (`joining_pairs`). A pair that fits
+    is not cut. If a pair does not fit, each text may have half of the available tokens, and a text
+    may also use the tokens that the other text does not need. So a short query is kept whole while
+    its document is cut, a long query always leaves tokens for its document, and a short document
+    never shortens its query. Tokenizers call this rule ``truncation="longest_first"``, and
+    sentence-transformers uses it. If both texts are longer than half of an odd number of tokens,
+    the document has the odd token.
 
     A model must rank the same kind of input that it was trained on, so training and ranking both
     cut here. A task may first cut its queries to a length of their own (``max_query_length``).
@@ -125,12 +130,14 @@ class PairTemplate:
         between: ids and types of the special tokens between query and document.
         after: ids and types of the special tokens after the document.
         types: the token types of query and document.
+        joined: whether both are one text, which is cut at its end.
     """
 
     before: tuple[np.ndarray, np.ndarray]
     between: tuple[np.ndarray, np.ndarray]
     after: tuple[np.ndarray, np.ndarray]
     types: tuple[int, int]
+    joined: bool = False
 
     @classmethod
     def from_tokenizer(cls, tokenizer: PreTrainedTokenizerBase) -> PairTemplate:
@@ -158,12 +165,29 @@ class PairTemplate:
             between=part(query[-1] + 1, document[0]),
             after=part(document[-1] + 1, len(sides)),
             types=(encoding.type_ids[query[0]], encoding.type_ids[document[0]]),
+            joined=joins_pairs(tokenizer),
         )
 
     @property
     def length(self) -> int:
         """The number of special tokens of a pair."""
         return sum(len(ids) for ids, _ in (self.before, self.between, self.after))
+
+    def cut(
+        self, query: np.ndarray, document: np.ndarray, max_length: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many tokens of each query and of its document are kept, both (n,).
+
+        Args:
+            query: tokens of each query, (n,).
+            document: tokens of each document, (n,).
+            max_length: tokens of a pair, special tokens included.
+        """
+        available = max_length - self.length
+        if not self.joined:
+            return cut_sizes(query, document, available)
+        query = np.minimum(query, available)
+        return query, np.minimum(document, available - query)
 
     def around(self, kind: int, query: np.ndarray, document: np.ndarray) -> list[np.ndarray]:
         """Return the parts of one pair: token ids for ``kind`` 0, token types for ``kind`` 1."""
@@ -202,6 +226,52 @@ class TextTemplate:
     def around(self, text: np.ndarray) -> np.ndarray:
         """Return the token ids of a text with its special tokens, (length,) int64."""
         return np.concatenate([self.before, text, self.after]).astype(np.int64, copy=False)
+
+
+def joining_pairs(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return a tokenizer that encodes a pair as Tevatron's reranker does: as one text.
+
+    The document follows its query without a special token between, both have the same token type,
+    and a pair is cut at its end. A saved tokenizer keeps that.
+
+    Args:
+        tokenizer: a fast tokenizer, which stays as it is.
+
+    Raises:
+        HarpError: spaces between two texts change its tokens.
+    """
+    template = TextTemplate.from_tokenizer(tokenizer)
+    before, after = (
+        tokenizer.convert_ids_to_tokens(ids.tolist()) for ids in (template.before, template.after)
+    )
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.post_processor = TemplateProcessing(
+        single=[*before, "$A", *after],
+        pair=[*before, "$A:0", "$B:0", *after],
+        special_tokens=[
+            (token, tokenizer.convert_tokens_to_ids(token)) for token in {*before, *after}
+        ],
+    )
+    # The class of a model's own tokenizer writes the template of that model again.
+    joining = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        model_max_length=tokenizer.model_max_length,
+        model_input_names=tokenizer.model_input_names,
+        padding_side=tokenizer.padding_side,
+        pair_format="tevatron",
+        **tokenizer.special_tokens_map,
+    )
+    if joining("a", "b")["input_ids"] != tokenizer("a   b")["input_ids"]:
+        raise HarpError(
+            "pair_format tevatron: this tokenizer reads the spaces between query and document; "
+            "name a model of word pieces, such as BERT"
+        )
+    return joining
+
+
+def joins_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Return whether a tokenizer is one of `joining_pairs`."""
+    return tokenizer.init_kwargs.get("pair_format") == "tevatron"
 
 
 def _encoding(tokenizer: PreTrainedTokenizerBase, *texts: list[str]) -> Any:
@@ -274,7 +344,7 @@ class PackedPairs(NamedTuple):
 
 
 class TokenPairs:
-    """Tokenized (query, document) pairs, cut by `cut_sizes`.
+    """Tokenized (query, document) pairs, cut by `PairTemplate.cut`.
 
     Args:
         queries: token ids of n queries, each (length,) int32, without special tokens.
@@ -296,8 +366,8 @@ class TokenPairs:
         self._queries = queries
         self._documents = documents
         self._template = template
-        self._query_sizes, self._document_sizes = cut_sizes(
-            _sizes(queries), _sizes(documents), max_length - template.length
+        self._query_sizes, self._document_sizes = template.cut(
+            _sizes(queries), _sizes(documents), max_length
         )
         self.lengths = template.length + self._query_sizes + self._document_sizes
 
@@ -393,9 +463,10 @@ class PairEncoder:
 
     def most_document_tokens(self, query_tokens: int) -> int:
         """Return how many tokens of a long document fit next to a query of ``query_tokens``."""
-        available = self.max_length - self.template.length
-        query, _ = cut_sizes(np.array([query_tokens]), np.array([available]), available)
-        return available - int(query[0])
+        _, document = self.template.cut(
+            np.array([query_tokens]), np.array([self.max_length]), self.max_length
+        )
+        return int(document[0])
 
     def _token_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
         distinct = list(dict.fromkeys(texts))

@@ -84,6 +84,9 @@ class HarpModelArguments(Options):
             says, or true.
         attention_dropout: Drop attention weights as the model's config says (BERT: 0.1). By default
             a BERT-like model drops none, as ModernBERT: a GPU's fastest kernels cannot.
+        pair_format: How a cross-encoder reads a pair. tevatron: the document follows its query
+            without a [SEP], as Tevatron's reranker joins them. Default: as the model's tokenizer
+            does.
         texts_at_once: Most texts of a bi-encoder whose activations are in memory; those of the
             others are computed twice. Default: all texts of a batch.
     """
@@ -94,6 +97,7 @@ class HarpModelArguments(Options):
     pooling: Literal["cls", "mean", "last", "decoder"] | None = None
     normalize: bool | None = None
     attention_dropout: bool = False
+    pair_format: Literal["tevatron"] | None = None
     texts_at_once: Count | None = None
 
     def load(self, seed: int) -> TrainableModel:
@@ -111,6 +115,8 @@ class HarpModelArguments(Options):
             raise HarpError(
                 f"{min(named)} is an option of a bi-encoder: add --model-kind bi-encoder"
             )
+        if self.pair_format and self.kind is not TrainableCrossEncoder:
+            raise HarpError("pair_format is an option of a cross-encoder: leave it out")
         return self.kind.load(
             self.model, seed=seed, attention_dropout=self.attention_dropout, **named
         )

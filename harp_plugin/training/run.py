@@ -11,6 +11,7 @@ from pathlib import Path
 from ..errors import HarpError
 from ..models.loading import load_tokenizer
 from ..models.masking import TokenMasker
+from ..models.pairs import joining_pairs
 from ..tasks import PreTrainingData
 from ..tasks.registry import check_negatives
 from ..work.lock import one_writer
@@ -179,6 +180,8 @@ def build_trainer(
     """
     seed, loss = training_args.seed, data_args.weighted_sum()
     tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model)
+    if model_args.pair_format == "tevatron":
+        tokenizer = joining_pairs(tokenizer)
     model = model_args.load(seed)
     if model.max_length is not None and data_args.max_length > model.max_length:
         raise HarpError(

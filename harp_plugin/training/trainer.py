@@ -19,7 +19,9 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, folded
 from ..models.cpu_modules import keep_gradient, use_cpu_modules
+from ..models.pairs import joins_pairs
 from ..models.trainable import Batch, TrainableModel
+from ..work.writing import write_text
 from .arguments import HarpTrainingArguments
 from .callbacks import EarlyStopping, StopAtNonFinite, TrainingProgress
 from .data import EpochSampler, GroupCollator, GroupDataset, split_batches
@@ -397,10 +399,16 @@ def _checkpoint_errors(checkpoint: str | None) -> Iterator[None]:
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> None:
-    """Save a tokenizer without the truncation and padding of its last call."""
+    """Save a tokenizer without the truncation and padding of its last call.
+
+    Where it joins pairs as Tevatron does, Tevatron's reranker is told not to ask for flash
+    attention.
+    """
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.save_pretrained(folder)
+    if joins_pairs(tokenizer):
+        write_text(Path(folder) / "reranker_config.json", '{"attn_implementation": "sdpa"}\n')
 
 
 def _check_batches(args: HarpTrainingArguments, groups: int) -> None:

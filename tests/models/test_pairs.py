@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer
+from tokenizers import ByteLevelBPETokenizer, Tokenizer
 from tokenizers.models import Unigram
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import load_tokenizer
-from harp_plugin.models.pairs import PairEncoder, cut_sizes, first_words, tokenize
+from harp_plugin.models.pairs import (
+    PairEncoder,
+    cut_sizes,
+    first_words,
+    joining_pairs,
+    joins_pairs,
+    tokenize,
+)
 from harp_plugin.ranking import Scorer
 from harp_plugin.tasks import Pair, PairGroup
 from harp_plugin.training.data import Example, GroupCollator
@@ -156,3 +164,32 @@ def test_texts_of_other_tokenizers_are_not_cut_by_words():
     text = "a b" * 40
     [found] = tokenize([text], tokenizer, 10)
     assert found.tolist() == tokenizer(text)["input_ids"][:10]
+
+
+@pytest.mark.parametrize("max_length", [9, 10, 20, 33])
+def test_joined_pairs_are_the_tokens_of_tevatrons_string(tokenizer, max_length, tmp_path):
+    """Query, two empty prefixes, an empty title and document, with a space before each."""
+    joining_pairs(tokenizer).save_pretrained(tmp_path)
+    joining = AutoTokenizer.from_pretrained(tmp_path)
+    assert joins_pairs(joining) and not joins_pairs(tokenizer)
+    assert joining.special_tokens_map == tokenizer.special_tokens_map
+    encoder = PairEncoder(joining, max_length)
+    pairs = [(words(q, 0), words(d, 2)) for q in FEW_LENGTHS for d in FEW_LENGTHS]
+    tokens = encoder.encode(*zip(*pairs, strict=True))
+    packed = tokens.packed()
+    assert not packed.types.any()
+    rows = np.split(packed.ids, np.cumsum(packed.lengths)[:-1])
+    for row, (query, document), bounds in zip(rows, pairs, tokens.document_bounds, strict=True):
+        expected = tokenizer(
+            f" {query}   {document}".strip(), truncation=True, max_length=max_length
+        )
+        assert row.tolist() == expected["input_ids"]
+        assert bounds[1] - bounds[0] == max(0, len(row) - 2 - len(query.split()))
+
+
+def test_a_tokenizer_that_reads_spaces_cannot_join():
+    bytes_of = ByteLevelBPETokenizer()
+    bytes_of.train_from_iterator([words(9, 0)], special_tokens=["<s>", "</s>"])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_of._tokenizer)
+    with pytest.raises(HarpError, match="reads the spaces between query and document"):
+        joining_pairs(tokenizer)

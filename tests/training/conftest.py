@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +16,7 @@ from random_bert import save_random_bert
 
 from harp_plugin.tasks import Pair, PairGroup
 
+ROOT = Path(__file__).parents[2]
 TEXT = """index query ranking document term weight link anchor page model vector search engine
 corpus token score graph crawl cluster snippet"""
 WORDS = TEXT.split()
@@ -163,3 +168,44 @@ def still_bert(tiny_bert, tmp_path):
     config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (folder / "config.json").write_text(json.dumps(config))
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def path_of_main() -> str:
+    """The PYTHONPATH where ``tevatron`` is the main branch."""
+    from harp_plugin.training.tevatron import IS_MAIN
+
+    checkout = os.environ.get("HARP_TEVATRON_MAIN")
+    if not IS_MAIN and not checkout:
+        pytest.skip("HARP_TEVATRON_MAIN names no checkout of Tevatron's main branch")
+    first = [str(Path(checkout, "src").resolve())] if checkout else []
+    path = [*first, str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.pathsep.join(path)
+
+
+@pytest.fixture
+def python_on_main(path_of_main, tmp_path):
+    """Runs Python with arguments where ``tevatron`` is the main branch, and returns its output."""
+
+    def run(*arguments: object) -> str:
+        done = subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            env=os.environ | {"PYTHONPATH": path_of_main},
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def on_main(python_on_main):
+    """Runs a script, its arguments as JSON, on the main branch, and reads its last line."""
+
+    def run(script: str, **arguments):
+        return json.loads(python_on_main("-c", script, json.dumps(arguments)).splitlines()[-1])
+
+    return run

@@ -6,13 +6,16 @@ import pytest
 from safetensors.torch import load_file
 
 from harp_plugin.errors import HarpError
+from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.loading import POOLING, WEIGHTS
+from harp_plugin.tasks import Pair, PairGroup
+from harp_plugin.training.data import Example, GroupCollator
 from harp_plugin.training.run import fit
 from harp_plugin.training.run_folder import LOG
 from harp_plugin.work.artifact import MANIFEST
 from harp_plugin.work.records import read_record
 
-from .conftest import DyingGroups, Killed, SentenceGroups
+from .conftest import WORDS, DyingGroups, Killed, SentenceGroups
 
 DENSE = {"model_kind": "bi-encoder", "losses": {"contrastive": 1}}
 
@@ -55,9 +58,21 @@ def test_losses_of_a_group_alone_train_it_too(options):
         ({**DENSE, "losses": {"lce": 1, "mlm": 1}}, "leave out mlm"),
         ({"pooling": "cls", "losses": {"lce": 1}}, "pooling is an option of a bi-encoder"),
         ({"normalize": True, "losses": {"lce": 1}}, "normalize is an option of a bi-encoder"),
+        ({**DENSE, "pair_format": "tevatron"}, "pair_format is an option of a cross-encoder"),
         ({**DENSE, "texts_at_once": 0}, "it must be at least 1"),
     ],
 )
 def test_options_of_the_other_kind(options, changes, said):
     with pytest.raises(HarpError, match=said):
         fit(SentenceGroups(), *options(**changes))
+
+
+def test_the_limit_of_a_query_does_not_cut_the_document_of_rqp(tiny_bert, tokenizer):
+    """Whose groups share the document and differ in the query."""
+    texts = [" ".join(WORDS[:count]) for count in (3, 12, 18)]
+    better, worse, document = texts
+    group = PairGroup("rqp", Pair(better, document), (Pair(worse, document),))
+    batches = TrainableBiEncoder.load(str(tiny_bert)).batches(tokenizer, max_length=16)
+    batch = GroupCollator(batches, ["rqp"], query_limits={"rqp": 5})([Example(0, 0, group)])
+    assert batch["document_rows"].tolist() == [2, 2]
+    assert batch["lengths"].tolist() == [3 + 2, 5 + 2, 16]

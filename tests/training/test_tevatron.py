@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
@@ -30,7 +29,6 @@ from .test_processes import free_port
 from .test_trainer import trainer_of, without_dropout
 
 WEIGHTS = "model.safetensors"
-ROOT = Path(__file__).parents[2]
 release = pytest.mark.skipif(IS_MAIN, reason="0.1.0 only")
 
 
@@ -205,29 +203,6 @@ def test_two_processes_evaluate_what_one_evaluates(options, tiny_bert, tmp_path)
 
 def packed_pairs(tokenizer, query: str, document: str) -> PackedPairs:
     return PairEncoder(tokenizer, 512).encode([query] * 2, [document, "no"]).packed()
-
-
-@pytest.fixture
-def on_main(tmp_path):
-    """Runs a script, its arguments as JSON, where ``tevatron`` is the main branch."""
-    checkout = os.environ.get("HARP_TEVATRON_MAIN")
-    if not IS_MAIN and not checkout:
-        pytest.skip("HARP_TEVATRON_MAIN names no checkout of Tevatron's main branch")
-    first = [str(Path(checkout, "src").resolve())] if checkout else []
-    path = [*first, str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
-
-    def run(script: str, **arguments):
-        done = subprocess.run(
-            [sys.executable, "-c", script, json.dumps(arguments)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
-
-    return run
 
 
 TRAIN = """
