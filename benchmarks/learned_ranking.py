@@ -1,0 +1,99 @@
+"""What is each group of features worth to the learned ranking? Finished folders of `harp adapt`.
+
+    python benchmarks/learned_ranking.py s/42 s/43 s/44
+
+The features of each folder's ranker are computed once for its train, dev and test queries. Then a
+ranker learns from all of them, and from all but one group. Measures are those of the test queries;
+a gain is that of the group, averaged over the folders' means, and p that of a paired t-test over
+the queries of all folders. Queries that several folders test count once for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import reduce
+from operator import rshift
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import ttest_rel
+
+from harp_plugin.collections.dataset import JudgedDataset
+from harp_plugin.evaluation.results import measure_runs, parse_measures
+from harp_plugin.ranking import HarpPipeline
+from harp_plugin.ranking.fielded.features import OF_DOCUMENT, OF_FIELD
+from harp_plugin.ranking.learned import LearnedRanker
+
+MEASURES = ["RR@10", "nDCG@10"]
+NAMES = ["score", *(f"{f}: {name}" for f in ("title", "text") for name in OF_FIELD), *OF_DOCUMENT]
+NAMES += ["cosine"]
+GROUPS = {
+    "cosine": {"cosine"},
+    "score of BM25 and cosine": {"score"},
+    "all of the title": {name for name in NAMES if name.startswith("title: ")},
+    "all of the text": {name for name in NAMES if name.startswith("text: ")},
+    "BM25 of each field": {name for name in NAMES if name.endswith(": BM25")},
+    "words covered": {name for name in NAMES if name.endswith("covered")},
+    "density, counts": {name for name in NAMES if name.endswith(("density", "log counts"))},
+    "bigrams": {name for name in NAMES if name.endswith("bigrams")},
+    "first position": {name for name in NAMES if name.endswith("first position")},
+    "lengths": {name for name in NAMES if name.endswith("length")},
+}
+Values = dict[str, dict[str, np.ndarray]]
+"""Row → measure → (queries,) values."""
+
+
+def main() -> None:
+    """Print a row for each group."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    options = parser.parse_args()
+    of_folders = [_values(folder) for folder in options.folders]
+    print(f"| without | {' | '.join(f'{m} | its gain | p' for m in MEASURES)} |")
+    print("|---" * (1 + 3 * len(MEASURES)) + "|")
+    for row in of_folders[0]:
+        cells = [cell for measure in MEASURES for cell in _cells(of_folders, row, measure)]
+        print(f"| {row} | {' | '.join(cells)} |")
+
+
+def _cells(of_folders: list[Values], row: str, measure: str) -> list[str]:
+    means = [np.mean(values[row][measure]) for values in of_folders]
+    gains = [values["nothing"][measure] - values[row][measure] for values in of_folders]
+    if row == "nothing":
+        return [f"{np.mean(means):.4f}", "", ""]
+    p = ttest_rel(*(np.concatenate([v[r][measure] for v in of_folders]) for r in ("nothing", row)))
+    return [f"{np.mean(means):.4f}", f"{np.mean([*map(np.mean, gains)]):+.4f}", f"{p.pvalue:.2g}"]
+
+
+def _values(folder: Path) -> Values:
+    """Learn with all features and without each group; measure the test queries."""
+    *before, ranker = HarpPipeline.load(folder / "ranker").pipeline
+    splits = {
+        name: JudgedDataset(f"harp:{folder.absolute() / 'collection'}/{name}")
+        for name in ("train", "dev", "test")
+    }
+    stages = reduce(rshift, before)
+    results = {name: stages(split.topics) for name, split in splits.items()}
+    runs = {}
+    for row, group in {"nothing": set(), **GROUPS}.items():
+        kept = np.array([name not in group for name in NAMES])
+        train, dev, test = (_with_features(results[name], kept) for name in splits)
+        learner = LearnedRanker(seed=ranker.seed)
+        learner.fit(train, splits["train"].qrels, dev, splits["dev"].qrels)
+        runs[row] = learner(test)
+        print(f"{folder}: {row}", flush=True)
+    test = splits["test"]
+    measured = measure_runs(runs, test.topics, test.qrels, parse_measures(MEASURES))
+    return {
+        row: {m: np.array([*values[m].values()]) for m in MEASURES}
+        for row, values in measured.items()
+    }
+
+
+def _with_features(results: pd.DataFrame, kept: np.ndarray) -> pd.DataFrame:
+    return results.assign(features=[features[kept] for features in results["features"]])
+
+
+if __name__ == "__main__":
+    main()
