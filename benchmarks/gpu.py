@@ -1,12 +1,13 @@
-"""Everything that is worth a GPU, on one GPU, each beside its peer: tables in eight minutes.
+"""Everything that is worth a GPU, on one GPU, each beside its peer: tables in five minutes.
 
     python benchmarks/gpu.py DIR
     python benchmarks/gpu.py DIR --device cpu --small
 
 DIR is a finished build, from which texts are drawn. Models have the shapes of MiniLM and BERT-base,
 the vocabulary of BERT and random weights, so nothing is downloaded. Each row is a process of its
-own, made by `training.py` and `ranking.py`, or by the functions of `weights.py` and `dense.py`;
-after one that fails, or for which no time is left, the others go on.
+own, made by `training.py` and `ranking.py`, or by the functions of `weights.py` and `dense.py`, and
+is printed at once, the most important first; after one that fails, or for which no time is left,
+the others go on.
 
 The ceiling is a product of two matrices of 8192 × 8192 in bf16; `model_shapes.py` says which
 operations count, and `step_clock.py` how long the GPU waits.
@@ -28,23 +29,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from model_shapes import MOST_TOKENS, NO_DROPOUT, Model, random_models
+from model_shapes import MOST_TOKENS, Model, random_models
 from ranking import TOOLKITS
 
 from harp_plugin.tasks import HARP_TASKS, PreTrainingData
 
 HERE = Path(__file__).parent
 FAILED = "failed, or no time was left"
+COMPILED = "HARP, hinge and MLM, compiled"
+AS_IN_RECIPES = "HARP, hinge and MLM, as the recipes are"
+PEER = "sentence-transformers, hinge"
 WAYS = {
-    "HARP, hinge and MLM": ("packed", "--mlm"),
-    f"HARP, hinge and MLM, {NO_DROPOUT}": ("packed", "--mlm"),
-    "HARP, hinge": ("packed",),
-    "sentence-transformers, hinge": ("sentence-transformers",),
+    COMPILED: ("packed", "--mlm", "--compile"),
+    AS_IN_RECIPES: ("packed", "--mlm"),
+    PEER: ("sentence-transformers",),
 }
-ONLY_LONGEST = ("HARP, hinge", f"HARP, hinge and MLM, {NO_DROPOUT}")
 SCORERS = (
     ("harp_plugin", "bfloat16"),
-    ("harp_plugin", "float32"),
     ("sentence-transformers", "bfloat16"),
     ("sentence-transformers, FlashAttention-2", "bfloat16"),
 )
@@ -61,9 +62,14 @@ def main() -> None:
         models = list(random_models(Path(folder), options.tokenizer, small=options.small))
         ceiling = _run(options, 1, "gpu.py", *_arguments(options, "ceiling"))
         _print_ceiling(options, ceiling)
-        _print_training(options, models, ceiling and ceiling["bf16"])
-        _print_scoring(options, models, Path(folder) / "pairs.json")
-        _print_others(options, models)
+        train = partial(_print_training, options, models, ceiling and ceiling["bf16"])
+        longest, *shorter = options.lengths
+        train([longest], [COMPILED, AS_IN_RECIPES])
+        _print_scoring(options, models, Path(folder))
+        _print_others(options, models, "encoding")
+        train(shorter, [COMPILED])
+        _print_others(options, models, "weights")
+        train([longest], [PEER])
     print(f"\n{time.monotonic() - options.began:.0f} seconds")
 
 
@@ -110,15 +116,17 @@ def _print_ceiling(options: argparse.Namespace, ceiling: dict[str, Any] | None) 
 
 
 def _print_training(
-    options: argparse.Namespace, models: list[Model], ceiling: float | None
+    options: argparse.Namespace,
+    models: list[Model],
+    ceiling: float | None,
+    lengths: list[int],
+    ways: list[str],
 ) -> None:
     first = ("model", "longest", "training", "pairs/s", "tokens/s")
     _print_header(*first, "TFLOP/s", "of the ceiling", "GPU waits", "peak, GB")
-    for length in options.lengths:
+    for length in lengths:
         for model in reversed(models):
-            for way in WAYS:
-                if way in ONLY_LONGEST and length != options.lengths[0]:
-                    continue
+            for way in ways:
                 found = _train(options, model, length, way)
                 cells = _training_cells(model, found, ceiling) if found else (FAILED,)
                 _print_row(model.name, length, way, *cells)
@@ -133,10 +141,10 @@ def _train(
     if only == "packed":
         # Workers that are hardly too slow for a light model let it wait only much later.
         warm += 2 * options.workers * (5 if model.layers < 12 else 1)
-    folder = model.folder / NO_DROPOUT if NO_DROPOUT in way else model.folder
     values = {
-        "--model": folder,
+        "--model": model.folder,
         "--batch": max(1, options.batch_tokens // (2 * length)),
+        "--tokens-per-batch": options.batch_tokens,
         "--max-length": length,
         "--device": options.device,
         "--workers": options.workers,
@@ -145,7 +153,7 @@ def _train(
         "--profiled": options.profiled,
     }
     arguments = [part for pair in values.items() for part in pair]
-    return _run(options, 0.7, "training.py", options.directory, "--only", only, *flags, *arguments)
+    return _run(options, 1, "training.py", options.directory, "--only", only, *flags, *arguments)
 
 
 def _training_cells(model: Model, found: dict[str, Any], ceiling: float | None) -> Iterator[str]:
@@ -170,29 +178,33 @@ def _documents(options: argparse.Namespace) -> list[tuple[str, str]]:
     return [(query, f"{number} {document}") for number, (query, document) in enumerate(pairs)]
 
 
-def _print_scoring(options: argparse.Namespace, models: list[Model], rows: Path) -> None:
-    queries, documents = zip(*_documents(options), strict=True)
-    rows.write_text(json.dumps({"query": queries, "text": documents}), encoding="utf-8")
+def _print_scoring(options: argparse.Namespace, models: list[Model], folder: Path) -> None:
+    """Score all pairs; a peer, which is slower, scores a quarter of them."""
+    pairs = _documents(options)
+    for name, part in (("ours", pairs), ("peer", pairs[: max(1, len(pairs) // 4)])):
+        queries, documents = zip(*part, strict=True)
+        content = json.dumps({"query": queries, "text": documents})
+        (folder / f"{name}.json").write_text(content, encoding="utf-8")
     _print_header("model", "scoring", "numbers", "pairs/s", "peak, GB")
     for model in reversed(models):
         for toolkit, dtype in SCORERS:
             if find_spec(TOOLKITS[toolkit][0]) is None:
                 print(f"{toolkit} is left out: it is not installed", file=sys.stderr)
                 continue
+            rows = folder / ("ours.json" if toolkit == "harp_plugin" else "peer.json")
             command = [model.folder, "--only", toolkit, "--rows", rows, "--dtypes", dtype]
-            command += ["--device", options.device, "--warm", max(1, options.pairs // 8)]
-            found = _run(options, 0.9, "ranking.py", *command)
+            command += ["--device", options.device, "--warm", max(1, options.pairs // 32)]
+            found = _run(options, 1, "ranking.py", *command)
             cells = (f"{found['rate']:,.0f}", f"{found['memory']:.1f}") if found else (FAILED,)
             _print_row(model.name, toolkit, dtype, *cells)
 
 
-def _print_others(options: argparse.Namespace, models: list[Model]) -> None:
+def _print_others(options: argparse.Namespace, models: list[Model], only: str) -> None:
     _print_header("model", "work", "texts/s", "tokens/s")
-    folders = [model.folder for model in reversed(models)]
-    for only in ("weights", "encoding"):
-        more = ("--pairs", options.pairs, "--models", *folders)
+    for model in reversed(models):
+        more = ("--pairs", options.pairs, "--models", model.folder)
         found = _run(options, 1, "gpu.py", *_arguments(options, only, *more))
-        for row in found["rows"] if found else [("all", only, FAILED)]:
+        for row in found["rows"] if found else [(model.name, only, FAILED)]:
             _print_row(*row)
 
 
@@ -246,8 +258,9 @@ def encoding(options: argparse.Namespace) -> dict[str, list[Any]]:
     toolkits = {"ours": dense.ours, "sentence-transformers": dense.sentence_transformers}
     for model in options.models:
         for name, make in toolkits.items():
-            run = partial(make(model, "bfloat16", options.device), texts)
-            rates = _rates(options, run, len(texts), sum(map(len, ids)))
+            count = len(texts) if name == "ours" else max(1, len(texts) // 4)
+            run = partial(make(model, "bfloat16", options.device), texts[:count])
+            rates = _rates(options, run, count, sum(map(len, ids[:count])))
             rows.append((Path(model).name, f"encoding: {name}", *rates))
     return {"rows": rows}
 
@@ -276,9 +289,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("directory", type=Path, help="a finished build")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--small", action="store_true", help="tiny models, and few texts")
-    parser.add_argument("--minutes", type=float, default=8, help="in all")
+    parser.add_argument("--minutes", type=float, default=5.5, help="in all")
     parser.add_argument("--lengths", type=int, nargs="+", help="most tokens of a pair in training")
-    parser.add_argument("--batch-tokens", type=int, help="most tokens of a batch in training")
+    parser.add_argument("--batch-tokens", type=int, help="tokens of a batch in training")
     parser.add_argument("--steps", type=int, help="timed steps")
     parser.add_argument("--profiled", type=int, default=4, help="steps after these")
     parser.add_argument("--workers", type=int, help="processes that make batches")

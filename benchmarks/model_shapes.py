@@ -21,10 +21,9 @@ from typing import NamedTuple
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from harp_plugin.models.loading import WEIGHTS, load_tokenizer
+from harp_plugin.models.loading import load_tokenizer
 
 MOST_TOKENS = 512
-NO_DROPOUT = "no attention dropout"
 SHAPES = {"MiniLM": (6, 384, 12, 1536), "BERT-base": (12, 768, 12, 3072)}
 """Layers, width, heads and inner width by name."""
 SMALL_SHAPES = {"tiny": (2, 32, 2, 64)}
@@ -59,7 +58,7 @@ class Model(NamedTuple):
 
 
 def random_models(folder: Path, tokenizer_name: str, *, small: bool) -> Iterator[Model]:
-    """Make models with random weights; each also in a folder that names no attention dropout."""
+    """Make models with random weights."""
     tokenizer = load_tokenizer(tokenizer_name)
     tokenizer.model_max_length = MOST_TOKENS
     for name, (layers, width, heads, inner) in (SMALL_SHAPES if small else SHAPES).items():
@@ -74,9 +73,5 @@ def random_models(folder: Path, tokenizer_name: str, *, small: bool) -> Iterator
         model = Model(name, folder / name, layers, width, inner, len(tokenizer))
         torch.manual_seed(0)
         BertForSequenceClassification(config).save_pretrained(model.folder)
-        config.attention_probs_dropout_prob = 0.0
-        config.save_pretrained(model.folder / NO_DROPOUT)
-        (model.folder / NO_DROPOUT / WEIGHTS).hardlink_to(model.folder / WEIGHTS)
-        for place in (model.folder, model.folder / NO_DROPOUT):
-            tokenizer.save_pretrained(place)
+        tokenizer.save_pretrained(model.folder)
         yield model

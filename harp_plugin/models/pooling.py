@@ -50,7 +50,6 @@ def encoder_class(config: PreTrainedConfig, pooling: str):
     return AutoModelForTextEncoding if has_decoder and pooling != DECODER else AutoModel
 
 
-@torch.compiler.disable(recursive=False)
 def padded_vectors(
     model: PreTrainedModel, ids: Tensor, lengths: np.ndarray, pooling: str
 ) -> Tensor:
@@ -86,7 +85,6 @@ def pooled(states: Tensor, lengths: np.ndarray, pooling: str) -> Tensor:
     return states[ends - sizes if pooling == "cls" else ends - 1]
 
 
-@torch.compiler.disable
 def padded_inputs(
     ids: Tensor, lengths: np.ndarray, types: Tensor | None, padding_id: int
 ) -> tuple[dict[str, Tensor], Tensor]:

@@ -19,7 +19,6 @@ from ..errors import HarpError, folded
 from .loading import WEIGHTS, load_pretrained, longest_input, without_notices
 from .masking import TokenMasker
 from .packing import can_pack
-from .pooling import pad_to_mask
 from .sentence_encoder import SentenceEncoderFiles
 
 __all__ = [
@@ -52,11 +51,13 @@ class GroupKeys:
             document that it is from, (pairs, 2).
         relevant: what is not a negative of a group's query: the group's place in the batch and a
             number as in ``documents``, (any, 2).
+        sizes: number of members of each group, (groups,).
     """
 
     queries: np.ndarray
     documents: np.ndarray
     relevant: np.ndarray
+    sizes: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,9 @@ class TrainableModel(nn.Module):
     def loss_inputs(self, output: Any, batch: Mapping[str, Any]) -> LossInputs:
         """Return the values that losses read, from the output of `forward` and from the batch.
 
-        Besides what `batches` made, the batch has ``group_sizes``, the number of members of each
-        group, (groups,); ``keys``, a `GroupKeys`; and, if the data have them, ``teacher_scores``,
-        (pairs,).
+        Besides what `batches` made, the batch has ``group_pairs``, the pair of each member of each
+        group, and -1 where a group has no member, (groups, members); ``keys``, a `GroupKeys`; and,
+        if the data have them, ``teacher_scores``, (pairs,).
         """
         raise NotImplementedError
 
@@ -333,13 +334,14 @@ def group_scores(scores: Tensor, batch: Mapping[str, Any]) -> LossInputs:
 
     Args:
         scores: (pairs,).
-        batch: with ``group_sizes`` and, if the data have them, ``teacher_scores``.
+        batch: with ``group_pairs`` and, if the data have them, ``teacher_scores``.
     """
-    sizes = batch["group_sizes"]
-    mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]
-    teacher = batch.get("teacher_scores")
+    pairs = batch["group_pairs"]
+    mask, teacher = pairs >= 0, batch.get("teacher_scores")
+
+    def by_group(values: Tensor) -> Tensor:
+        return torch.where(mask, values[pairs.clamp(min=0)], 0)
+
     return LossInputs(
-        pad_to_mask(scores, mask),
-        mask,
-        teacher_scores=None if teacher is None else pad_to_mask(teacher, mask),
+        by_group(scores), mask, teacher_scores=None if teacher is None else by_group(teacher)
     )

@@ -272,10 +272,16 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
             --warmup-steps is not named.
         dataloader_drop_last: Leave the last batch of an epoch out if it is not full on every
             process. Other groups are left out in each epoch.
+        tokens_per_batch: About how many tokens a batch has, instead of per_device_train_batch_size:
+            so many groups as have these in the mean. A GPU takes 65536 and more.
+        torch_compile: Compile the layers of the encoder, once for texts of any length. On a GPU
+            training is faster after half a minute.
+        dataloader_num_workers: Processes that make batches. Default: none on a CPU; with a GPU, a
+            core less than each process has, unless there is a teacher.
         dataloader_pin_memory: Keep batches in pinned memory (default: if there is a GPU).
         license: License of the model, for its card: a name that the hub knows, such as apache-2.0.
         language: Language of the model, for its card: a code of ISO 639, such as en.
-        bf16: Multiply in bf16; weights, logits and losses stay in fp32. auto: if the GPU, or
+        bf16: Multiply in bf16; weights, scores and losses stay in fp32. auto: if the GPU, or
             without a GPU the CPU, has instructions for it. Another CPU is slower in bf16 than in
             fp32, and true is refused there without --use-cpu.
         fsdp: Split the model over processes with PyTorch's FSDP.
@@ -291,7 +297,6 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         "max_steps": Count | Literal[-1],
         "seed": Seed,
         "save_total_limit": Annotated[int, Interval(ge=-1)],
-        "dataloader_num_workers": Annotated[int, Interval(ge=0, le=1000)],
         **dict.fromkeys(("per_device_train_batch_size", "per_device_eval_batch_size"), Count),
         **dict.fromkeys(("gradient_accumulation_steps", "dataloader_prefetch_factor"), Count),
         **dict.fromkeys(("ddp_timeout", "ddp_bucket_cap_mb"), Count),
@@ -301,6 +306,9 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
     warmup_steps: Annotated[float, Interval(ge=0, le=MOST)] = 0.0
     warmup_ratio: _BelowOne = 0.1
     dataloader_drop_last: bool = True
+    tokens_per_batch: Count | None = None
+    torch_compile: bool = False
+    dataloader_num_workers: Annotated[int, Interval(ge=0, le=1000)] | None = None
     dataloader_pin_memory: bool = option(factory=torch.cuda.is_available)
     license: str | None = None
     language: str | None = None
@@ -311,6 +319,9 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
     def __post_init__(self) -> None:
         Options.__post_init__(self)
         self._choose_precision()
+        self.chooses_workers = self.dataloader_num_workers is None
+        if self.dataloader_num_workers is None:
+            self.dataloader_num_workers = 0 if self.use_cpu else usual_workers()
         self.disable_tqdm = self.quiet or bool(getattr(self, "disable_tqdm", False))
         if self.warmup_ratio and not self.warmup_steps:
             self.warmup_steps = self.warmup_ratio
@@ -370,6 +381,14 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
                 f"metric_for_best_model is {metric}, which is not measured: choose one of "
                 f"{', '.join(measures)}"
             )
+
+
+def usual_workers() -> int:
+    """Return how many processes make the batches of this process: none without a GPU."""
+    if not torch.cuda.is_available():
+        return 0
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return max(1, (os.cpu_count() or 1) // processes - 1)
 
 
 def multiplies_in_bf16(value: str | bool | None, use_cpu: bool) -> bool:

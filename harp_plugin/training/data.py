@@ -24,9 +24,12 @@ __all__ = [
     "PairGroups",
     "TaughtGroups",
     "Teacher",
+    "groups_per_batch",
     "query_limits",
     "split_batches",
 ]
+
+_SAMPLED_GROUPS = 256
 
 
 class PairGroups(Protocol):
@@ -117,17 +120,18 @@ class GroupCollator:
         """Make a batch.
 
         Returns:
-            What the model reads; ``group_sizes`` and ``group_tasks``, (groups,); ``group_places``,
-            epoch and index of each group, (groups, 2); ``keys``, a `GroupKeys`; if the groups have
-            them, ``teacher_scores``, fp32, (pairs,); if tokens are masked, ``masked_groups``, the
-            index in the batch of each masked token's group, (masked,).
+            What the model reads; ``group_pairs``, the pair of each member, -1 where a group has
+            none, (groups, members); ``group_tasks``, (groups,); ``group_places``, epoch and index
+            of each group, (groups, 2); ``keys``, a `GroupKeys`; if the groups have them,
+            ``teacher_scores``, fp32, (pairs,); if tokens are masked, ``masked_groups``, the index
+            in the batch of each masked token's group, (masked,).
         """
         groups = [example.group for example in examples]
-        sizes = torch.tensor([len(group.members) for group in groups])
+        sizes = np.array([len(group.members) for group in groups])
         pairs = [(pair.query, pair.document) for group in groups for pair in group.members]
         limits = [self.query_limits.get(group.task) for group in groups for _ in group.members]
         batch = self.batches(pairs, limits, self._mask_keys(examples))
-        batch["group_sizes"] = sizes
+        batch["group_pairs"] = torch.from_numpy(_pairs_of_groups(sizes))
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
         batch["keys"] = _keys(groups)
         batch["group_places"] = torch.tensor(
@@ -138,7 +142,7 @@ class GroupCollator:
             scores = [score for group_scores in teacher for score in group_scores]
             batch["teacher_scores"] = torch.tensor(scores, dtype=torch.float32)
         if "masked_pairs" in batch:
-            group_of_pair = torch.arange(len(groups)).repeat_interleave(sizes)
+            group_of_pair = torch.from_numpy(np.repeat(np.arange(len(groups)), sizes))
             batch["masked_groups"] = group_of_pair[batch.pop("masked_pairs")]
         return batch
 
@@ -153,6 +157,13 @@ class GroupCollator:
         ]
 
 
+def _pairs_of_groups(sizes: np.ndarray) -> np.ndarray:
+    """Return the index of each group's members among adjacent pairs, -1 for none."""
+    members = np.arange(sizes.max())
+    pairs = (np.cumsum(sizes) - sizes)[:, None] + members
+    return np.where(members < sizes[:, None], pairs, -1)
+
+
 def _keys(groups: Sequence[PairGroup]) -> GroupKeys:
     """Number the queries and documents of a batch, and what may be relevant to each query."""
     relevant = [
@@ -164,6 +175,7 @@ def _keys(groups: Sequence[PairGroup]) -> GroupKeys:
         np.array([stable_id("query", group.positive.query) for group in groups]),
         np.array([_document_keys(pair) for group in groups for pair in group.members]),
         np.array(relevant),
+        np.array([len(group.members) for group in groups]),
     )
 
 
@@ -206,6 +218,13 @@ def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[
                 f"must be from 1 to {max_length - 8}, so that a document fits; change one of them"
             )
     return limits
+
+
+def groups_per_batch(dataset: GroupDataset, collator: GroupCollator, tokens: int) -> int:
+    """Return how many groups have so many tokens, in the mean of groups throughout the data."""
+    numbers = np.linspace(0, len(dataset) - 1, min(len(dataset), _SAMPLED_GROUPS), dtype=np.int64)
+    lengths = collator([dataset[number] for number in numbers.tolist()])["lengths"]
+    return max(1, round(tokens * len(numbers) / int(lengths.sum())))
 
 
 def split_batches(size: int, processes: int, batch_size: int) -> list[list[list[int]]]:

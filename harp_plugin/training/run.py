@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import nullcontext
+from copy import copy
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from .arguments import (
     HarpTrainingArguments,
     PairOptions,
 )
-from .data import GroupCollator, GroupDataset, PairGroups, TaughtGroups, Teacher
+from .data import GroupCollator, GroupDataset, PairGroups, TaughtGroups, Teacher, groups_per_batch
 from .losses import WeightedSum
 from .recipe import check_output_dir, provenance
 from .run_folder import RunFolder
@@ -202,10 +203,14 @@ def build_trainer(
         query_limits=data_args.query_limits,
         new_masks=bool(data_args.redraw_each_epoch),
     )
+    dataset = GroupDataset(groups)
+    if (tokens := training_args.tokens_per_batch) is not None:
+        training_args = copy(training_args)
+        training_args.per_device_train_batch_size = groups_per_batch(dataset, collator, tokens)
     return HarpTrainer(
         model=model,
         args=training_args,
-        train_dataset=GroupDataset(groups),
+        train_dataset=dataset,
         data_collator=collator,
         loss=loss,
         tokenizer=tokenizer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import DynamoBackend
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerControl
@@ -19,6 +21,8 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, folded
 from ..models.cpu_modules import keep_gradient, use_cpu_modules
+from ..models.devices import to_device
+from ..models.packing import compiled_layers
 from ..models.pairs import joins_pairs
 from ..models.trainable import Batch, TrainableModel
 from ..work.writing import write_text
@@ -32,6 +36,9 @@ from .tevatron import TevatronTrainer
 from .validation import Validation, measure_on_first_process
 
 __all__ = ["HarpTrainer", "save_tokenizer"]
+
+logger = logging.getLogger(__name__)
+_REASON_CHARACTERS = 200
 
 
 class HarpTrainer(TevatronTrainer):
@@ -82,6 +89,10 @@ class HarpTrainer(TevatronTrainer):
         args = copy(args)
         args.save_total_limit = None
         args.remove_unused_columns = False  # a batch is made of pair groups, which have none
+        if args.dataloader_pin_memory and args.device.type == "cuda":
+            args.accelerator_config = copy(args.accelerator_config)
+            args.accelerator_config.non_blocking = True
+        compiling = _take_compiling(args)
         self.loss = loss
         self.validation = validation
         self.untrained = model.untrained(scored=loss.needs_scores, masked=loss.needs_mlm)
@@ -109,7 +120,10 @@ class HarpTrainer(TevatronTrainer):
             self.add_callback(self.non_finite)
         self.meters = self.new_meters()
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
-        if args.device.type == "cpu" and not args.torch_compile:
+        self._compiled: list[nn.Module] = []
+        if compiling is not None:
+            self._compiled = compiled_layers(model.ranking_model().base_model, **compiling)
+        elif args.device.type == "cpu":
             self._use_cpu_modules(model)
 
     def new_meters(self) -> Meters:
@@ -131,7 +145,6 @@ class HarpTrainer(TevatronTrainer):
 
     # Those of Tevatron do not fit: see `harp_plugin.training.tevatron`.
     get_train_dataloader = Trainer.get_train_dataloader
-    training_step = Trainer.training_step
     _prepare_inputs = Trainer._prepare_inputs
 
     def _get_train_sampler(self, train_dataset: object = None) -> EpochSampler:
@@ -151,13 +164,12 @@ class HarpTrainer(TevatronTrainer):
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         counts = torch.tensor(
             [
-                sum(len(batch["group_sizes"]) for batch in batches),
+                sum(len(batch["group_pairs"]) for batch in batches),
                 sum(len(batch.get("mlm_labels", ())) for batch in batches),
             ],
             dtype=torch.float32,
-            device=device,
         )
-        return batches, self.accelerator.reduce(counts, "mean")
+        return batches, self.accelerator.reduce(to_device(counts, device), "mean")
 
     def compute_loss(
         self,
@@ -195,6 +207,24 @@ class HarpTrainer(TevatronTrainer):
         if self.loss.needs_scores:
             self.meters.add_groups(inputs["group_tasks"], pair_losses, scores, mask)
         return (total, output) if return_outputs else total
+
+    def training_step(self, model: nn.Module, inputs: Batch, *arguments: Any) -> Tensor:
+        """Compute the gradients of a batch; in the first one, layers that do not compile are left
+        as they are."""
+        if not self._compiled:
+            return Trainer.training_step(self, model, inputs, *arguments)
+        layers, self._compiled = self._compiled, []
+        try:
+            return Trainer.training_step(self, model, inputs, *arguments)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            logger.warning("the model is not compiled: %s", folded(error)[:_REASON_CHARACTERS])
+        for layer in layers:
+            layer._compiled_call_impl = None
+        model.zero_grad()
+        self.meters = self.new_meters()
+        return Trainer.training_step(self, model, inputs, *arguments)
 
     def _count(self, name: str, values: Tensor, counts: Tensor | None) -> Tensor | float:
         """Return the number of groups, or of masked tokens, that a loss is divided by."""
@@ -374,6 +404,18 @@ class HarpTrainer(TevatronTrainer):
             super()._load_best_model()
         else:
             self._load_from_checkpoint(str(self.state.best_model_checkpoint))
+
+
+def _take_compiling(args: HarpTrainingArguments) -> dict[str, Any] | None:
+    """Take the options of `torch.compile` from those of the trainer, which would compile the whole
+    model, with a break in each step; None if nothing is to be compiled."""
+    if not args.torch_compile:
+        return None
+    with _option_errors():
+        backend = DynamoBackend(str(args.torch_compile_backend).upper()).value.lower()
+    compiling = {"backend": backend, "mode": args.torch_compile_mode}
+    args.torch_compile, args.torch_compile_backend, args.torch_compile_mode = False, None, None
+    return {name: value for name, value in compiling.items() if value is not None}
 
 
 @contextmanager

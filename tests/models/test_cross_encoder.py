@@ -303,11 +303,11 @@ def test_unknown_architecture_is_padded(tmp_path):
 
 
 def products_under_autocast(model, is_packed):
-    """The type of what each linear layer gives, by its name, and the output."""
+    """The types of what each linear layer gives, by its name, and the output."""
     types = {}
 
     def note(name):
-        return lambda layer, inputs, output: types.update({name: output.dtype})
+        return lambda layer, inputs, output: types.setdefault(name, set()).add(output.dtype)
 
     for name, layer in model.named_modules(remove_duplicate=False):
         if isinstance(layer, torch.nn.Linear):
@@ -319,7 +319,7 @@ def products_under_autocast(model, is_packed):
 
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_heads_are_applied_in_fp32_under_autocast(architecture, is_packed, tmp_path):
+def test_scores_are_products_in_fp32_under_autocast(architecture, is_packed, tmp_path):
     torch.manual_seed(0)
     ARCHITECTURES[architecture]().save_pretrained(tmp_path)
     model = TrainableCrossEncoder.load(str(tmp_path)).eval()
@@ -330,8 +330,10 @@ def test_heads_are_applied_in_fp32_under_autocast(architecture, is_packed, tmp_p
         name for name in types if not name.startswith(prefix) or name.startswith(f"{prefix}pooler")
     }
     assert {name.partition(".")[0] for name in heads} == {"scorer", "language_model"}
-    assert {types[name] for name in heads} == {torch.float32}
-    assert torch.bfloat16 in {types[name] for name in types.keys() - heads}
+    of_scores = {name for name in heads if name.startswith("scorer")}
+    assert all(torch.float32 in types[name] for name in of_scores)  # one may have two heads
+    assert all(torch.bfloat16 in types[name] for name in types.keys() - of_scores)
+    assert min(map(len, types.values())) == 1
     (output.scores.sum() + output.mlm_logits.sum()).backward()
     assert all(
         weight.grad.isfinite().all() for weight in model.parameters() if weight.grad is not None

@@ -14,7 +14,8 @@ def drawn(rng):
     starts = np.cumsum(sizes) - sizes
     of_positives = [(group, key) for group, at in enumerate(starts) for key in documents[at]]
     others = [(int(rng.integers(5)), int(rng.integers(100, 108))) for _ in range(4)]
-    keys = GroupKeys(rng.integers(0, 4, size=5), documents, np.array([*of_positives, *others]))
+    relevant = np.array([*of_positives, *others])
+    keys = GroupKeys(rng.integers(0, 4, size=5), documents, relevant, np.array(sizes))
     return sizes, keys
 
 

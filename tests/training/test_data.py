@@ -99,7 +99,8 @@ def test_pairs_read_as_the_tokenizer_reads_them(groups, tokenizer):
     )
     for name, values in packed.padded(tokenizer.pad_token_id, 0, left=False).items():
         np.testing.assert_array_equal(values, expected[name])
-    assert batch["group_sizes"].tolist() == [3, 2, 2, 3]
+    assert batch["group_pairs"].tolist() == [[0, 1, 2], [3, 4, -1], [5, 6, -1], [7, 8, 9]]
+    assert batch["keys"].sizes.tolist() == [3, 2, 2, 3]
     assert batch["group_tasks"].tolist() == [0, 1, 0, 1]
     assert "mlm_labels" not in batch
 

@@ -1,11 +1,15 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import prepare_data_loader
 
 from harp_plugin.errors import HarpError
+from harp_plugin.models.packing import compiled_layers
 from harp_plugin.models.trainable import group_scores
+from harp_plugin.training import arguments
+from harp_plugin.training.arguments import HarpTrainingArguments
 from harp_plugin.training.run import build_trainer
 
 from .conftest import ManyNegatives, SentenceGroups
@@ -27,7 +31,10 @@ def without_dropout(trainer):
 
 
 def test_group_scores_put_the_positive_first():
-    batch = {"group_sizes": torch.tensor([2, 3]), "teacher_scores": torch.arange(5)}
+    batch = {
+        "group_pairs": torch.tensor([[0, 1, -1], [2, 3, 4]]),
+        "teacher_scores": torch.arange(5),
+    }
     inputs = group_scores(torch.tensor([1.0, 2, 3, 4, 5]), batch)
     assert inputs.scores.tolist() == [[1, 2, 0], [3, 4, 5]]
     assert inputs.teacher_scores.tolist() == [[0, 1, 0], [2, 3, 4]]
@@ -224,3 +231,65 @@ def test_checkpoint_holds_the_tokenizer(options, tmp_path):
     names = {path.name for path in (tmp_path / "out" / "checkpoint-2").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
     assert "training_args.bin" not in names
+
+
+@pytest.mark.parametrize("tokens", [60, 600])
+def test_a_batch_has_about_as_many_tokens_as_are_asked_for(options, tokens):
+    groups = ManyNegatives(64)
+    trainer = trainer_of(options, groups, tokens_per_batch=tokens)
+    examples = [trainer.train_dataset[number] for number in range(len(groups))]
+    lengths = [trainer.data_collator([example])["lengths"].sum() for example in examples]
+    assert trainer.args.train_batch_size == max(1, round(tokens / np.mean(lengths)))
+    batch = next(iter(trainer.get_train_dataloader()))
+    assert len(batch["group_pairs"]) == trainer.args.train_batch_size
+
+
+@pytest.mark.parametrize(
+    ("environment", "has_gpu", "options", "expected"),
+    [
+        ({}, True, {}, 15),
+        ({"LOCAL_WORLD_SIZE": "4"}, True, {}, 3),
+        ({}, True, {"dataloader_num_workers": 0}, 0),
+        ({}, False, {}, 0),
+    ],
+)
+def test_who_makes_the_batches(environment, has_gpu, options, expected, tmp_path, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.setattr(arguments, "usual_workers", with_gpu(has_gpu))
+    made = HarpTrainingArguments(output_dir=str(tmp_path), **options)
+    assert made.dataloader_num_workers == expected
+    assert made.chooses_workers == (not options)
+
+
+def with_gpu(has_gpu):
+    usual = arguments.usual_workers
+
+    def workers():
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(torch.cuda, "is_available", lambda: has_gpu)
+            return usual()
+
+    return workers
+
+
+def test_a_model_that_does_not_compile_is_trained_as_it_is(options, caplog):
+    """A compiler that fails is named in one line, and the steps are those without it."""
+    calls = []
+
+    def broken(graph, inputs):
+        calls.append(graph)
+        raise RuntimeError("no compiler here")
+
+    plain = without_dropout(trainer_of(options, max_steps=2, save_strategy="no"))
+    plain.train()
+    trainer = without_dropout(trainer_of(options, max_steps=2, save_strategy="no"))
+    torch._dynamo.reset()
+    trainer._compiled = compiled_layers(trainer.model.scorer.base_model, backend=broken)
+    trainer.train()
+    [line] = [record for record in caplog.messages if "not compiled" in record]
+    assert calls and "no compiler here" in line and "\n" not in line
+    weights = dict(plain.model.named_parameters())
+    for name, weight in trainer.model.named_parameters():
+        torch.testing.assert_close(weight, weights[name])

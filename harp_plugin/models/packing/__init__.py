@@ -7,7 +7,7 @@ from .classifier import (
     PassThroughEncoder,
     without_encoder,
 )
-from .encoder import PACKED, can_pack, encode, packed_states, prepare
+from .encoder import PACKED, can_pack, compiled_layers, encode, packed_states, prepare
 
 __all__ = [
     "PACKED",
@@ -16,6 +16,7 @@ __all__ = [
     "Packing",
     "PassThroughEncoder",
     "can_pack",
+    "compiled_layers",
     "encode",
     "packed_states",
     "prepare",

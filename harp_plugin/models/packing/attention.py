@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -29,11 +29,13 @@ class Kernel(NamedTuple):
             and the longest length.
         scale: name of the parameter for the scale of the scores.
         dropout: name of the parameter for the dropout of attention; None if it has no dropout.
+        dtypes: types of numbers that it takes.
     """
 
     function: Callable[..., Any]
     scale: str
     dropout: str | None
+    dtypes: tuple[torch.dtype, ...] = (torch.bfloat16, torch.float16)
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class Packing:
         text: index of the text of each token, on the device, (tokens,).
         positions: position of each token in its text, on the device, (tokens,).
         bounds: ``starts`` followed by the number of tokens, int32, on the device, (texts + 1,).
+        longest: the most tokens of a text.
+        kernels: those of the device, the best first.
         masks: masks of attention windows, by length of the texts and width of the window.
     """
 
@@ -54,11 +58,12 @@ class Packing:
     text: Tensor
     positions: Tensor
     bounds: Tensor
+    longest: int
+    kernels: tuple[Kernel, ...] = ()
     masks: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     @classmethod
-    @torch.compiler.disable
-    def from_lengths(cls, lengths: np.ndarray, device: torch.device, **attributes: Any) -> Packing:
+    def from_lengths(cls, lengths: np.ndarray, device: torch.device, **attributes: Any) -> Self:
         """Return the packing of texts of these lengths, which must ascend."""
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         text = np.repeat(np.arange(len(lengths)), lengths)
@@ -69,10 +74,11 @@ class Packing:
             to_device(text, device),
             to_device(positions, device),
             to_device(bounds.astype(np.int32), device),
+            int(lengths[-1]),
+            _kernels_of(device),
             **attributes,
         )
 
-    @torch.compiler.disable
     def attend(
         self,
         query: Tensor,
@@ -82,7 +88,7 @@ class Packing:
         window: int | None,
         dropout: float = 0.0,
     ) -> Tensor:
-        """Compute the attention within each text.
+        """Compute the attention within each text; by a kernel, it can be compiled.
 
         Args:
             query: queries of all tokens, or of the first token of each text only,
@@ -97,18 +103,17 @@ class Packing:
         Returns:
             The output for each query, of the same shape as ``query``.
         """
-        states = (query, key, value)
-        if not query.is_cuda:
-            return self._without_kernel(*states, scale, window, dropout)
-        if query.dtype in (torch.bfloat16, torch.float16) and _is_recent(query.device):
-            for kernel in kernels():
-                if not dropout or kernel.dropout:
-                    return self.by_kernel(kernel, *states, scale, window, dropout)
-        if window is None:
-            return self.by_jagged(*states, scale, dropout)
-        return self.by_length(*states, scale, window, dropout)
+        for kernel in self.kernels:
+            if query.dtype in kernel.dtypes and (not dropout or kernel.dropout):
+                return self.by_kernel(kernel, query, key, value, scale, window, dropout)
+        return self._without_kernel(query, key, value, scale, window, dropout)
 
+    @torch.compiler.disable
     def _without_kernel(self, query, key, value, scale, window, dropout) -> Tensor:
+        if query.is_cuda and window is None:
+            return self.by_jagged(query, key, value, scale, dropout)
+        if query.is_cuda:
+            return self.by_length(query, key, value, scale, window, dropout)
         if window is None and not dropout and not torch.is_grad_enabled():
             if self._is_first_tokens(query):
                 return self.by_text(query, key, value, scale)
@@ -122,8 +127,7 @@ class Packing:
         options: dict[str, Any] = {kernel.scale: scale}
         if dropout and kernel.dropout:
             options[kernel.dropout] = dropout
-        longest = int(self.lengths[-1])
-        all_tokens = (self.bounds, longest)
+        all_tokens = (self.bounds, self.longest)
         first_tokens = (self._first_token_bounds, 1)
         bounds, most = first_tokens if self._is_first_tokens(query) else all_tokens
         return kernel.function(
@@ -133,7 +137,7 @@ class Packing:
             bounds,
             self.bounds,
             most,
-            longest,
+            self.longest,
             window_size=(-1, -1) if window is None else (window - 1, window - 1),
             **options,
         )
@@ -143,8 +147,7 @@ class Packing:
 
         It takes any precision, but no window.
         """
-        shortest, longest = int(self.lengths[0]), int(self.lengths[-1])
-        all_tokens = (self.bounds, shortest, longest)
+        all_tokens = (self.bounds, int(self.lengths[0]), self.longest)
         first_tokens = (self._first_token_bounds, 1, 1)
         query_tokens = first_tokens if self._is_first_tokens(query) else all_tokens
         queries, keys, values = (
@@ -180,7 +183,7 @@ class Packing:
     def by_text(self, query, key, value, scale) -> Tensor:
         """Compute the attention of first tokens only, which needs no matrix of scores."""
         scores = (query[self.text] * key).sum(-1, dtype=torch.float32) * scale
-        padded = scores.new_full((len(query), int(self.lengths[-1]), scores.shape[1]), -torch.inf)
+        padded = scores.new_full((len(query), self.longest, scores.shape[1]), -torch.inf)
         padded[self.text, self.positions] = scores
         weights = padded.softmax(1)[self.text, self.positions]
         output = query.new_zeros(query.shape, dtype=torch.float32)
@@ -251,9 +254,10 @@ def kernels() -> list[Kernel]:
 
 
 @cache
-def _is_recent(device: torch.device) -> bool:
-    """Return whether flash attention runs on this GPU, that is from the Ampere generation on."""
-    return torch.cuda.get_device_capability(device) >= (8, 0)
+def _kernels_of(device: torch.device) -> tuple[Kernel, ...]:
+    """Return the kernels that run on a device: GPUs have them from the Ampere generation on."""
+    is_recent = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+    return tuple(kernels()) if is_recent else ()
 
 
 _DRAWN_BITS = 16

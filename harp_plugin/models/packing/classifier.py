@@ -57,7 +57,6 @@ class PackedClassifier:
         prepare(model)
         self.model = model
 
-    @torch.compiler.disable(recursive=False)
     def __call__(
         self,
         ids: Tensor,
@@ -96,7 +95,6 @@ class PackedClassifier:
     def _encoder(self) -> PreTrainedModel:
         return getattr(self.model, self.model.base_model_prefix)
 
-    @torch.compiler.disable
     def _head(self, packing: Packing, states: Tensor) -> Tensor:
         """Return the logits that the model's own head computes, from texts of one token each.
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import sdpa_mask
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from ...errors import HarpError
 from ..devices import to_device
@@ -19,6 +20,7 @@ __all__ = [
     "PACKED",
     "PackedOrder",
     "can_pack",
+    "compiled_layers",
     "encode",
     "filler_tokens",
     "packed_states",
@@ -56,7 +58,23 @@ def prepare(model: PreTrainedModel) -> None:
         model.set_attn_implementation(_ATTENTION_NAME)
 
 
-@torch.compiler.disable(recursive=False)
+def compiled_layers(encoder: nn.Module, **options: Any) -> list[nn.Module]:
+    """Compile the layers of an encoder, in place, and return them.
+
+    All layers share one graph, for texts of any number and length, so compiling takes as long as
+    for one layer. Names and weights stay as they are.
+
+    Args:
+        encoder: a model of transformers; one without such layers stays as it is.
+        options: ``backend``, ``mode`` and the like, as for `torch.compile`.
+    """
+    torch._dynamo.config.specialize_float = True  # a scale and a dropout are constants
+    layers = [part for part in encoder.modules() if isinstance(part, GradientCheckpointingLayer)]
+    for layer in layers:
+        layer.compile(dynamic=True, **options)
+    return layers
+
+
 def encode(
     encoder: PreTrainedModel, packing: Packing, ids: Tensor, token_types: Tensor | None = None
 ) -> Tensor:
@@ -101,7 +119,6 @@ def packed_states(
     return encode(encoder, order.packing, packed_ids)[order.moved]
 
 
-@torch.compiler.disable
 def _positions(encoder: Any, packing: Packing, ids: Tensor) -> Tensor:
     """Return the position of each token, as the model counts positions.
 
@@ -176,14 +193,14 @@ class PackedOrder(NamedTuple):
 
 
 _LARGE_BATCH_TOKENS = 512
-_STEP_IN_TRAINING = 128
+_STEPS_IN_TRAINING = {"cpu": 128, "cuda": 64}
 
 
 def filler_tokens(tokens: int, step: int, longest: int | None) -> int:
-    """Return how many tokens fill a batch on a CPU up to a multiple of ``step``.
+    """Return how many tokens fill a batch up to a multiple of ``step``.
 
-    oneDNN keeps compiled code for each number of tokens: hundreds of megabytes for thousands of
-    them in ranking, and gigabytes in training.
+    On a CPU, oneDNN keeps compiled code for each number of tokens: hundreds of megabytes for
+    thousands of them in ranking, and gigabytes in training. A GPU multiplies whole tiles.
 
     Args:
         tokens: of the batch.
@@ -201,7 +218,7 @@ def filler_tokens(tokens: int, step: int, longest: int | None) -> int:
 def with_filler(
     ids: Tensor, lengths: np.ndarray, types: Tensor | None, *, longest: int | None
 ) -> tuple[Tensor, np.ndarray, Tensor | None]:
-    """Add the text of padding to a batch in training; on another device than a CPU, add none.
+    """Add the text of padding to a batch in training, so that few numbers of tokens occur.
 
     Args:
         ids: token ids of the texts, one text after the other, (tokens,).
@@ -209,7 +226,7 @@ def with_filler(
         types: the type of each token, or None, (tokens,).
         longest: as in `filler_tokens`.
     """
-    count = filler_tokens(len(ids), _STEP_IN_TRAINING, longest) if ids.device.type == "cpu" else 0
+    count = filler_tokens(len(ids), _STEPS_IN_TRAINING.get(ids.device.type, 1), longest)
     if not count:
         return ids, lengths, types
     zeros = ids.new_zeros(count)

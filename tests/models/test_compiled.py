@@ -1,0 +1,67 @@
+"""Layers that are compiled: one graph, no break, the same outputs and gradients."""
+
+import numpy as np
+import pytest
+import torch
+from torch._dynamo.backends.debugging import aot_eager
+from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertModel
+from varlen import use_kernel
+
+from harp_plugin.models.bi_encoder import TrainableBiEncoder
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
+from harp_plugin.models.packing import compiled_layers
+
+SMALL = {
+    "vocab_size": 120,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+}
+MODELS = {
+    "bert": lambda: BertModel(BertConfig(**SMALL)),
+    "modernbert": lambda: ModernBertModel(
+        ModernBertConfig(**SMALL, pad_token_id=0, cls_token_id=1, sep_token_id=2, local_attention=8)
+    ),
+}
+BATCHES = [[9, 30, 4], [8, 8], [40, 3, 25, 3, 17]]
+
+
+def values_of(model, lengths):
+    """The outputs of a model for texts of these lengths, as one row."""
+    generator = torch.Generator().manual_seed(sum(lengths))
+    ids = torch.randint(5, 120, (sum(lengths),), generator=generator)
+    if isinstance(model, TrainableBiEncoder):
+        return model(ids, np.array(lengths)).flatten()
+    output = model(ids, np.array(lengths), masked_positions=torch.tensor([1, 5, 11]))
+    return torch.cat([output.scores, output.mlm_logits.flatten()])
+
+
+def outputs_and_gradients(model):
+    outputs = [values_of(model, lengths) for lengths in BATCHES]
+    sum(values.square().mean() for values in outputs).backward()
+    return outputs, [w.grad for w in model.parameters() if w.grad is not None]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kind", [TrainableCrossEncoder, TrainableBiEncoder])
+def test_all_layers_share_a_graph_without_a_break(kind, name, tmp_path, monkeypatch):
+    torch.manual_seed(0)
+    MODELS[name]().save_pretrained(tmp_path)
+    expected = outputs_and_gradients(kind.load(str(tmp_path)).eval())
+    use_kernel(monkeypatch)
+    model, graphs = kind.load(str(tmp_path)).eval(), []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return aot_eager(graph, inputs)
+
+    torch._dynamo.reset()
+    layers = compiled_layers(model.ranking_model().base_model, backend=backend, fullgraph=True)
+    assert len(layers) == SMALL["num_hidden_layers"]
+    found = outputs_and_gradients(model)
+    for values, wanted in zip([*found[0], *found[1]], [*expected[0], *expected[1]], strict=True):
+        torch.testing.assert_close(values, wanted, atol=1e-5, rtol=1e-5)
+    # The first layer of ModernBERT lacks a norm, and the windows of others differ.
+    assert len(graphs) <= {"bert": 1, "modernbert": 3}[name]
+    assert model.state_dict().keys() == kind.load(str(tmp_path)).state_dict().keys()
