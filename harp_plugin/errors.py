@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import zlib
+from collections.abc import Mapping
 
 __all__ = ["LONGEST_MESSAGE", "HarpError", "folded", "one_line", "show", "user_message"]
 
@@ -44,9 +45,14 @@ def folded(error: object) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def show(result: object) -> None:
-    """Print a result whose lines may hold names and texts of sources."""
-    text = "\n".join(map(one_line, str(result).split("\n")))
+def show(result: object, styles: Mapping[int, str] | None = None) -> None:
+    """Print a result whose lines may hold names and texts of sources.
+
+    Args:
+        result: what is printed; control characters are escaped.
+        styles: what is printed in place of a character, such as a terminal's code for bold.
+    """
+    text = "\n".join(map(one_line, str(result).split("\n"))).translate(styles or {})
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain, islice
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import regex
@@ -20,11 +21,14 @@ import regex
 __all__ = [
     "BEGINNING_WORDS",
     "PASSAGE_WORDS",
+    "SNIPPET_WORDS",
     "WORD",
+    "Snippet",
     "first_words",
     "normalize_anchor",
     "normalize_title",
     "query_passage",
+    "snippet",
     "title_anchors",
     "without_surrogates",
     "words",
@@ -50,6 +54,8 @@ BEGINNING_WORDS = 16
 """How many words of the beginning are kept: the title of a document stands there."""
 PASSAGE_WORDS = 48
 """How many words the passage has."""
+SNIPPET_WORDS = 30
+"""How many words a snippet has."""
 _PREFIX = 5
 _INSIDE = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{M}\p{N}])?", regex.DOTALL)
 _SPACE = re.compile(r"\s+")
@@ -145,19 +151,60 @@ def query_passage(query: str, text: str) -> str:
     matches = list(WORD.finditer(text))
     if len(matches) <= BEGINNING_WORDS + PASSAGE_WORDS:
         return text
-    stride = PASSAGE_WORDS // 2
-    starts = range(BEGINNING_WORDS, len(matches) - PASSAGE_WORDS + stride, stride)
+    first = BEGINNING_WORDS + _best_window(query, matches[BEGINNING_WORDS:], PASSAGE_WORDS)
+    last = min(first + PASSAGE_WORDS, len(matches)) - 1
+    beginning = text[: matches[BEGINNING_WORDS - 1].end()]
+    return f"{beginning}\n{text[matches[first].start() : matches[last].end()]}"
+
+
+class Snippet(NamedTuple):
+    """A passage of a text, for a person who has asked a query.
+
+    Attributes:
+        text: the passage in one line.
+        marks: start and end of each of its words that the query has too.
+    """
+
+    text: str
+    marks: list[tuple[int, int]]
+
+    def marked(self, opening: str, closing: str) -> str:
+        """Return the text with marks around words of the query."""
+        ends = [0, *(end for _, end in self.marks)]
+        starts = [*(start for start, _ in self.marks), len(self.text)]
+        parts = [self.text[end:start] for end, start in zip(ends, starts, strict=True)]
+        words = [f"{opening}{self.text[start:end]}{closing}" for start, end in self.marks]
+        return "".join(chain(*zip(parts, [*words, ""], strict=True)))
+
+
+def snippet(query: str, text: str) -> Snippet:
+    """Return the passage of a text that shares most words with a query, as `query_passage` does."""
+    text = " ".join(text.split())
+    matches = list(WORD.finditer(text))
+    first = _best_window(query, matches, SNIPPET_WORDS) if len(matches) > SNIPPET_WORDS else 0
+    shown = matches[first : first + SNIPPET_WORDS]
+    start = shown[0].start() if first else 0
+    is_cut = len(matches) > first + SNIPPET_WORDS
+    passage = text[start : shown[-1].end() if is_cut else len(text)]
+    before, after = "… " * bool(first), " …" * is_cut
+    wanted = set(map(_stem, WORD.findall(query)))
+    passage = f"{before}{passage}{after}"
+    marks = [match.span() for match in WORD.finditer(passage) if _stem(match[0]) in wanted]
+    return Snippet(passage, marks)
+
+
+def _best_window(query: str, words: Sequence[regex.Match[str]], length: int) -> int:
+    """Return the index of the first word of the best window, the first of several."""
+    stride = length // 2
+    starts = range(0, len(words) - length + stride, stride)
     wanted = set(map(_stem, WORD.findall(query)))
     windows: list[Counter[str]] = [Counter() for _ in starts]
-    for index, match in enumerate(matches[BEGINNING_WORDS:]):
+    for index, match in enumerate(words):
         if (stem := _stem(match[0])) in wanted:
             last = index // stride
             for window in windows[max(last - 1, 0) : last + 1]:
                 window[stem] += 1
-    first = starts[_best(windows)]
-    last = min(first + PASSAGE_WORDS, len(matches)) - 1
-    beginning = text[: matches[BEGINNING_WORDS - 1].end()]
-    return f"{beginning}\n{text[matches[first].start() : matches[last].end()]}"
+    return starts[_best(windows)]
 
 
 def _stem(word: str) -> str:

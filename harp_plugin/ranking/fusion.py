@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
@@ -16,12 +18,28 @@ from .base import ComparedTransformer
 from .candidates import check_fusion, check_weights, read_candidates
 from .fusion_weights import LearntWeights, learn_weights
 
-__all__ = ["FIRST", "HarpFusion", "StageBefore", "fuse"]
+__all__ = ["FIRST", "HarpFusion", "StageBefore", "fuse", "observed_systems"]
 
 logger = logging.getLogger(__name__)
 
 FIRST = "first stage"
 """Name of the scores that a fusion in a pipeline takes from the stage before it."""
+_observed: ContextVar[dict[str, pd.DataFrame] | None] = ContextVar("observed", default=None)
+
+
+@contextmanager
+def observed_systems() -> Iterator[dict[str, pd.DataFrame]]:
+    """Collect what the systems of all fusions return in this block.
+
+    Yields:
+        The results by the names of the systems; it is filled when a fusion runs in this thread.
+    """
+    systems: dict[str, pd.DataFrame] = {}
+    token = _observed.set(systems)
+    try:
+        yield systems
+    finally:
+        _observed.reset(token)
 
 
 class StageBefore(ComparedTransformer):
@@ -150,6 +168,8 @@ class HarpFusion(ComparedTransformer):
             if self.weights[name] > 0:
                 rest = _rest_of(system, first_system)
                 frames[name] = system.transform(inp) if rest is None else rest.transform(results)
+        if (observed := _observed.get()) is not None:
+            observed.update(frames)
         return frames
 
     def _comparison_key(self) -> tuple[Any, ...]:

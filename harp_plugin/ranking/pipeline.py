@@ -152,7 +152,10 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
         """
         path = Path(local_path(str(folder))) / PIPELINE
         if not path.is_file():
-            raise HarpError(f"no pipeline in {folder}: name a folder that HarpPipeline.save wrote")
+            raise HarpError(
+                f"no pipeline in {folder}: name a folder that `harp adapt` wrote, or "
+                "HarpPipeline.save"
+            )
         record = read_record(path)
         if record.get("format") != _FORMAT:
             raise HarpError(

@@ -141,6 +141,8 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
     assert main(arguments) == 2
     assert "judges 'No_such_page', which is no document of the corpus" in capsys.readouterr().err
     own["--qrels"].write_text(judged)
+    assert f'search: harp search {short} "a query"\n' in output
+    assert ("pipeline: the learned ranking of what" in output) == gains
     assert "no model is trained" in output and "cross-encoder" not in output
     if learns:
         found = read_record(short / "ranker" / "gain.json")

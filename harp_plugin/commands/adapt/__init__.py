@@ -1,13 +1,22 @@
 """`harp adapt`: from a hyperlinked corpus to a search pipeline, and to a table of what it gains."""
 
+import shlex
+
 from ...corpus.options import CorpusOptions
 from ...errors import show
+from ...models.loading import PIPELINE
 from ...options_parser import SOURCES, Command
 from .options import SIGNALS, AdaptOptions
-from .ranking import LEARNED, RERANKED
+from .ranking import FUSED, LEARNED, RERANKED
 from .run import adapt
 
 __all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
+
+_PIPELINES = {
+    RERANKED: "the sum of BM25, the learned ranking and a cross-encoder",
+    LEARNED: "the learned ranking of what BM25 over fields and the cosine find",
+    FUSED: "the sum of BM25 over fields and the cosine",
+}
 
 
 @Command(
@@ -26,4 +35,12 @@ def command(options: AdaptOptions, corpus: CorpusOptions, sources: list[str]) ->
     resumed.
     """
     results = adapt(sources, options, corpus)
-    show(f"{results}\n\nreport: {results.path.parent / 'report.html'}")
+    pipeline = next(text for row, text in _PIPELINES.items() if row in results.means)
+    name = shlex.quote(options.output_dir)
+    show(
+        f"{results}\n\npipeline: {pipeline},\n"
+        f"    in {options.folder / PIPELINE}\n"
+        f"report: {options.folder / 'evaluation' / 'report.html'}\n"
+        f'search: harp search {name} "a query"\n'
+        f"as a page: harp serve {name}"
+    )

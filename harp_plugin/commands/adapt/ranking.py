@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from ...evaluation import Results
     from ...ranking.fusion_weights import Gain
 
-__all__ = ["LEARNED", "RERANKED", "Systems"]
+__all__ = ["FUSED", "LEARNED", "RERANKED", "Systems"]
 
 LEARNED = "learned ranking"
 """The row of the ranker that has learned from the train queries."""
 RERANKED = "with cross-encoder"
 """The row of the fusion with the cross-encoder."""
-_TWO = "fielded BM25 + cosine"
+FUSED = "fielded BM25 + cosine"
+"""The row of the fusion without anything that has learned."""
 _FIRST_STAGE = "fielded BM25"
 _DENSE = "cosine"
 _RERANKER = "cross-encoder"
@@ -227,13 +228,13 @@ class Systems:
         """The row of all systems."""
         if self.reranker is not None:
             return RERANKED
-        return _TWO if self.ranker is None else LEARNED
+        return FUSED if self.ranker is None else LEARNED
 
     @property
     def _fusions(self) -> dict[str, Any]:
         """The rows of fusions, whose weights are learned on dev."""
         learnt = {"train_dataset": self.options.dataset("dev"), "measure": _LEARNT_BY}
-        of = {_TWO: [_FIRST_STAGE, _DENSE]}
+        of = {FUSED: [_FIRST_STAGE, _DENSE]}
         if self.reranker is not None:
             of[RERANKED] = self._rows
         union = {"candidates": _CANDIDATES}

@@ -1,0 +1,37 @@
+"""A folder as `harp adapt` leaves it, made in seconds: a pipeline without any training."""
+
+import json
+
+from harp_plugin import HarpFusion, HarpPipeline
+from harp_plugin.ranking.dense import DenseCosine
+from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
+
+PAGES = {
+    "guide/install.md": (
+        "Install",
+        "Wait for a while. " * 30 + "Installing needs a <b>network</b>.",
+    ),
+    "guide/remove.md": ("Remove", "The uninstaller removes the files that were installed."),
+    "café.md": ("Café", "A café in Zürich serves naïve \x1b[2J search engineers."),
+    "index.md": ("Start", "Welcome. Read how to install, or how to remove."),
+}
+
+
+def make_adapted(folder, model):
+    """Make the collection, the indexes and the pipeline."""
+    (folder / "collection").mkdir(parents=True)
+    pages = (
+        {"doc_id": docno, "title": title, "text": text, "anchor_text": ""}
+        for docno, (title, text) in PAGES.items()
+    )
+    lines = "".join(f"{json.dumps(page)}\n" for page in pages)
+    (folder / "collection" / "documents.jsonl").write_text(lines)
+    dataset, index = f"harp:{folder / 'collection'}", folder / "index"
+    index.mkdir()
+    bm25 = FieldedBm25(FieldedIndex(dataset, index), num_results=10)
+    cosine = DenseCosine(str(model), dataset=dataset, index_dir=index, num_results=10)
+    systems, weights = {"BM25": bm25, "cosine": cosine}, {"BM25": 1, "cosine": 0.01}
+    pipeline = HarpPipeline(HarpFusion(systems, weights=weights, candidates="union"))
+    pipeline.search("install")
+    pipeline.save(folder)
+    return folder
