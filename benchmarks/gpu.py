@@ -78,6 +78,8 @@ def _run(options: argparse.Namespace, until: float, *command: object) -> dict[st
     left = options.began + 60 * options.minutes * until - time.monotonic()
     script, *arguments = map(str, command)
     environment = dict(os.environ, HF_HUB_OFFLINE="1", TQDM_DISABLE="1")
+    # Many processes make batches of training; one process tokenizes for the rest.
+    environment["TOKENIZERS_PARALLELISM"] = str(script != "training.py").lower()
     try:
         done = subprocess.run(
             [sys.executable, str(HERE / script), *arguments],
