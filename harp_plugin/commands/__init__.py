@@ -14,6 +14,7 @@ COMMANDS = {
     "quickstart": "Build, inspect, train and evaluate on a small encyclopedia.",
     "adapt": "Make a search pipeline of a corpus, and measure what it gains.",
     "search": "Search in a folder of `harp adapt`, once or at a prompt.",
+    "serve": "Search in a folder of `harp adapt` on a page of this machine.",
     "build": "Make corpus, link graph, term weights and examples of sources.",
     "inspect": "Count what was built and show its pairs on an HTML page.",
     "train": "Pre-train a reranker by a recipe, through Tevatron's trainer.",
