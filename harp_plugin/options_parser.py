@@ -77,7 +77,7 @@ FOR_EDITORS = "$schema"
 """Key of a recipe for the JSON schema by which an editor helps; nothing else reads it."""
 SCHEMA = "recipe.schema.json"
 """Name of the file of the JSON schema, next to the package's recipes."""
-_LARGEST_FILE = 16 << 20
+_LARGEST_FILE = 256 << 10
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _YAML = ".yaml", ".yml"
 
@@ -181,6 +181,7 @@ class Option(NamedTuple):
         help: what it does, with its default.
         shown: whether ``--help`` shows it, and not ``--help-all`` alone.
         required: whether the command needs it.
+        in_recipes: whether a recipe may give it.
     """
 
     name: str
@@ -190,6 +191,7 @@ class Option(NamedTuple):
     help: str
     shown: bool
     required: bool
+    in_recipes: bool
 
 
 class OptionsParser(HfArgumentParser):
@@ -266,7 +268,8 @@ class OptionsParser(HfArgumentParser):
 
     @property
     def options(self) -> list[Option]:
-        """The options that a recipe may have, in the order of their dataclasses."""
+        """The options, in the order of their dataclasses."""
+        only_flags = _only_flags(self._dataclasses)
         aliases = _aliases(self._dataclasses)
         return [
             Option(
@@ -277,6 +280,7 @@ class OptionsParser(HfArgumentParser):
                 _with_default(action, self._help[action.dest]).replace("%%", "%"),
                 action.help is not SUPPRESS,
                 action.required,
+                action.dest not in only_flags,
             )
             for action in self._actions
             if action.dest in self._types
@@ -383,18 +387,26 @@ def _recipe_values(
     """Return the values of a recipe by the names of options, each checked by its type."""
     declared = {option.name: option for options in dataclasses for option in fields(options)}
     types = {name: kind for o in dataclasses for name, kind in option_types(o).items()}
+    only_flags = _only_flags(dataclasses)
     aliases = _aliases(dataclasses)
     values: dict[str, Any] = {}
     for key, value in recipe.items():
         name = aliases.get(key, key)
         if key == ABOUT:
             checked(f"{where}: {ABOUT}", str, value)
+        elif name in only_flags:
+            raise HarpError(f"{where}: {key} is no key of recipes: give it as {flag(name)} itself")
         elif name not in types:
             raise HarpError(f"{where}: unknown key {key!r:.60}{_nearest(key, types)}")
         else:
             choices = declared[name].metadata.get("choices", ())
             values[name] = checked(f"{where}: {name}", types[name], value, choices)
     return values
+
+
+def _only_flags(dataclasses: Sequence[Any]) -> set[str]:
+    """The options that no recipe may give."""
+    return {name for options in dataclasses for name in getattr(options, "only_flags", ())}
 
 
 def _aliases(dataclasses: Sequence[Any]) -> dict[str, str]:
@@ -473,7 +485,7 @@ def read_recipe(name: str) -> dict[str, Any]:
         if not path.is_file():
             raise HarpError(f"no recipe {name}: {_hint(name)}")
         if path.stat().st_size > _LARGEST_FILE:
-            raise HarpError(f"{name} is over {_LARGEST_FILE >> 20} MiB: name a recipe")
+            raise HarpError(f"{name} is over {_LARGEST_FILE >> 10} KiB: name a recipe")
         text = path.read_text(encoding="utf-8-sig")
         return _parsed(_as_json(text) if path.suffix.lower() in _YAML else text)
     except RecursionError as error:
@@ -508,7 +520,9 @@ def _as_json(text: str) -> str:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return json.dumps(YAML(typ="safe", pure=True).load(text))
+        value = YAML(typ="safe", pure=True).load(text)
+        _refuse_aliases(value, set())
+        return json.dumps(value)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}" if mark else ""
@@ -517,6 +531,22 @@ def _as_json(text: str) -> str:
         raise ValueError(" ".join(str(error).split())) from error
     except TypeError as error:
         raise ValueError(f"{error}: write it in quotation marks") from error
+    except (LookupError, AttributeError, OverflowError) as error:  # of a wrong value behind a tag
+        raise ValueError(f"a tag does not fit its value ({error!r:.60})") from error
+
+
+def _refuse_aliases(value: Any, seen: set[int]) -> None:
+    """Refuse a list or an object that stands in several places, where its copies could be many.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if isinstance(value, list | dict):
+        if id(value) in seen:
+            raise ValueError("it has an alias: write out what the alias stands for")
+        seen.add(id(value))
+        for part in value.values() if isinstance(value, dict) else value:
+            _refuse_aliases(part, seen)
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -84,6 +84,33 @@ def test_files_that_are_no_recipes(name, command, line, tmp_path):
     assert said in error and "recipe.json" in error
 
 
+BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60))])
+YAML_FILES = {
+    "a bomb of aliases": (BOMB, "it has an alias: write out what the alias stands for"),
+    "an alias of itself": ("a: &a [*a]", "it has an alias"),
+    "a tag of a number": ("a: !!int ''", "is not a recipe"),
+    "a tag of a decimal": ("a: !!float ''", "is not a recipe"),
+    "a tag of a truth": ("a: !!bool nonsense", "is not a recipe"),
+    "a tag of a time": ("a: !!timestamp nonsense", "is not a recipe"),
+    "an object of Python": ("a: !!python/object/apply:os.abort []", "is not a recipe"),
+    "deep lists": ("a: " + "[" * 3000, "nested too deeply"),
+    "very many keys": ("\n".join(f"k{n}: 1" for n in range(30_000)), "over 256 KiB"),
+}
+
+
+@pytest.mark.parametrize("name", YAML_FILES)
+def test_yaml_that_is_no_recipe(name, line, tmp_path):
+    content, said = YAML_FILES[name]
+    (tmp_path / "recipe.yaml").write_text(content)
+    assert said in line("build", "recipe.yaml")
+
+
+def test_a_recipe_of_very_many_keys(line, tmp_path):
+    recipe = {f"k{n}": 1 for n in range(10**6)}
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe))
+    assert "recipe.json is over 256 KiB: name a recipe" in line("train", "recipe.json")
+
+
 def test_paths_that_are_no_files(line, tmp_path):
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")
@@ -162,6 +189,8 @@ WRONG = [
     ("finetune", "train_file", "lines.jsonl"),
     ("finetune", "queries", "all"),
     ("finetune", "losses", ["lce"]),
+    ("evaluate", "allow_functions", True),
+    ("cross-validate", "allow_functions", True),
     ("evaluate", "depth", "100"),
     ("evaluate", "depth", 0),
     ("evaluate", "measures", "nDCG@10"),

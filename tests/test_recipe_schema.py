@@ -75,8 +75,11 @@ def test_right_values_are_valid(schema, command, recipe):
 def test_every_option_of_every_command_is_in_it(schema):
     for command, parser in parsers().items():
         branch = next(one for one in schema["anyOf"] if one["title"] == f"harp {command}")
-        assert {option.name for option in parser.options} <= branch["properties"].keys()
-        for option in parser.options:
+        options = [option for option in parser.options if option.in_recipes]
+        assert {option.name for option in options} <= branch["properties"].keys()
+        assert len(parser.options) - len(options) == (command in ("evaluate", "cross-validate"))
+        assert "allow_functions" not in branch["properties"]
+        for option in options:
             place = branch["properties"][option.name]["$ref"].rpartition("/")[2]
             assert schema["definitions"][place], option.name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from ..options import is_enum, json_schema, type_words, union_members
@@ -35,7 +36,7 @@ def recipe_schema(commands: Mapping[str, OptionsParser]) -> dict[str, Any]:
     branches = []
     for command, parser in commands.items():
         properties: dict[str, Any] = {name: {"type": "string"} for name in (ABOUT, FOR_EDITORS)}
-        for option in parser.options:
+        for option in filter(attrgetter("in_recipes"), parser.options):
             place = _shared(option, shared)
             for name in (option.name, *option.names):
                 properties[name] = {"$ref": f"#/definitions/{place}"}

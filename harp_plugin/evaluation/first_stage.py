@@ -203,6 +203,11 @@ def _scored_documents(options: ExperimentOptions, collection: JudgedDataset, _: 
 
 
 def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> FirstStage:
+    if not options.allow_functions:
+        raise HarpError(
+            f"first stage {name} is a function, which may do anything: give --allow-functions on "
+            "the command line to call it, if you trust it"
+        )
     module_name, function_name = name.split(":")
     try:
         function = getattr(importlib.import_module(module_name), function_name)

@@ -73,7 +73,7 @@ _FIRST_ROWS = {
 }
 _WITHOUT_EFFECT = {
     *("output_dir", "index_dir", "quiet", "overwrite", "accept_other_versions"),
-    *("keep_checkpoints", "report", "device", "batch_tokens"),
+    *("keep_checkpoints", "report", "device", "batch_tokens", "allow_functions"),
 }
 """Options that change no result; some change the last bits of scores, by rounding."""
 
@@ -156,8 +156,10 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
         first_stage: bm25 (PISA), fielded-bm25 (over fields with weights), cosine:MODEL (of a
             sentence-transformers encoder), dense:FOLDER (what `harp index` made), pipeline:FOLDER
             (a saved HarpPipeline), scoreddocs (what the dataset brings along), the path of a TREC
-            run (.gz too), or module:function that takes these options and returns a PyTerrier
-            transformer.
+            run (.gz too), or with --allow-functions module:function, which takes these options and
+            returns a PyTerrier transformer.
+        allow_functions: Call a first stage that is module:function. No recipe can say this: a
+            function may do anything.
         depth: How many results of the first stage are reranked and evaluated.
         measures: Measures as ir_measures writes them.
         first_stages: Further first stages by the name of their row, each written as first_stage is.
@@ -183,8 +185,11 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
         HarpError: a value makes no sense; the message names the option.
     """
 
+    only_flags = frozenset({"allow_functions"})
+
     dataset: str
     first_stage: str = "bm25"
+    allow_functions: bool = False
     depth: Annotated[int, Interval(ge=1, le=10**7)] = 100
     measures: list[str] = option(["nDCG@10", "RR@10", "AP"])
     first_stages: dict[str, Any] | str | None = None

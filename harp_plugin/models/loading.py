@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.resources import files
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,8 @@ POOLING = "1_Pooling"
 WEIGHTS = "model.safetensors"
 """Name of the file with the weights of a model."""
 _MODEL_FILES = (".json", ".txt", ".model", ".safetensors")
+_CONFIG = "model", "config.json"
+"""Path of a model's configuration in the folder of its package."""
 _ATTENTIONS = (None, "eager", "sdpa")
 _ALIGNMENT = 64
 """Bytes, as torch aligns the memory that it allocates."""
@@ -77,16 +79,18 @@ def resolve_model(name: str) -> str:
 
 
 def _model_in_package(package: str) -> str:
-    """Return the folder of the model that an installed package carries."""
+    """Return the folder of the model that an installed package carries; no code of it is run."""
     try:
-        folder = files(package.replace("-", "_")) / "model"
-    except ModuleNotFoundError:
+        listed = distribution(package).files or []
+    except (PackageNotFoundError, ValueError):
         raise HarpError(
             f"package {package} is not installed: run `pip install {package}`"
         ) from None
-    if not (folder / "config.json").is_file():
+    configs = (Path(str(file.locate())) for file in listed if file.parts[1:] == _CONFIG)
+    folders = [config.parent for config in configs if config.is_file()]
+    if not folders:
         raise HarpError(f"package {package} carries no model/config.json: name another model")
-    return str(folder)
+    return str(folders[0])
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:

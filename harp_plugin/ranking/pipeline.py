@@ -10,16 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 import pyterrier as pt
+from annotated_types import Len
 from pyterrier._ops import FeatureUnion
 
 from ..collections.dataset import Dataset
 from ..collections.datasets import PREFIX, SPLITS
-from ..errors import HarpError
+from ..errors import HarpError, folded
 from ..models.loading import PIPELINE, model_fingerprint
+from ..options import checked
 from ..registry import Registry
 from ..work.provenance import Provenance, package_versions, scoring_versions
 from ..work.records import read_own_record, read_record, write_record
@@ -40,7 +42,20 @@ _OF_MACHINES = ("device", "batch_tokens", "verbose", "quiet")
 """Arguments that change no result, but for rounding; they are not saved."""
 _DATASETS = ("dataset", "collection")
 _PATHS = ("folder", "index", "index_dir")
-
+_NEEDED: dict[str, Any] = {
+    "pipeline": dict[str, Any],
+    "models": dict[str, str],
+    "versions": dict[str, str],
+}
+_SCHEMA: dict[str, Any] = {
+    _KIND: str,
+    _PATH: str,
+    _DATASET: str,
+    _MAPPING: list[Annotated[list[Any], Len(2, 2)]],
+    **dict.fromkeys(_OPERATORS, Annotated[list[dict[str, Any]], Len(1)]),
+}
+"""What a file must have, and the types of keys with a meaning, wherever they stand."""
+_MOST_LEVELS = 100
 
 logger = logging.getLogger(__name__)
 
@@ -162,6 +177,8 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
                 f"{path} has format {record.get('format')!r:.20}, and this release reads "
                 f"{_FORMAT}: install the release that wrote it, or save the pipeline again"
             )
+        _check_types(path, record, _NEEDED)
+        _check_nested(path, record["pipeline"])
         pipeline = _decoded(record["pipeline"], path.parent, {})
         _check_models(path, record["models"])
         versions = Provenance({}, record["versions"])
@@ -221,6 +238,34 @@ def artifact_metadata(folder: str, names: Sequence[str]) -> dict[str, str] | Non
 
 def _versions() -> dict[str, str]:
     return scoring_versions() | package_versions("pyterrier", "numpy")
+
+
+def _check_types(path: Path, record: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    """Check the values of keys that a saved pipeline must have.
+
+    Raises:
+        HarpError: one is missing, or has another type; the message names it.
+    """
+    for name, kind in types.items():
+        if name not in record:
+            raise HarpError(f"{path} has no {name!r}: save the pipeline again")
+        checked(f"{path}: {name!r}", kind, record[name])
+
+
+def _check_nested(path: Path, value: Any, level: int = 0) -> None:
+    """Check the keys with a meaning in a part of a saved pipeline.
+
+    Raises:
+        HarpError: one has another type, or parts are nested too deeply.
+    """
+    if level > _MOST_LEVELS:
+        raise HarpError(f"{path} is nested more than {_MOST_LEVELS} deep: save the pipeline again")
+    if isinstance(value, dict):
+        _check_types(path, value, {name: _SCHEMA[name] for name in value if name in _SCHEMA})
+        checked(f"{path}: keys of {_MAPPING!r}", list[str], [k for k, _ in value.get(_MAPPING, ())])
+    for entry in value.values() if isinstance(value, dict) else value:
+        if isinstance(entry, dict | list):
+            _check_nested(path, entry, level + 1)
 
 
 def _check_models(path: Path, models: dict[str, Any]) -> None:
@@ -315,17 +360,20 @@ def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, An
 
 
 def _made(value: dict[str, Any], folder: Path, made: dict[str, Any]) -> Any:
-    for key, operator in _OPERATORS.items():
-        if key in value:
-            return operator(*(_decoded(part, folder, made) for part in value[key]))
-    arguments = {name: _decoded(v, folder, made) for name, v in value.items() if name != _KIND}
-    part = PIPELINE_PARTS[value.get(_KIND, "")]
+    operators = [key for key in _OPERATORS if key in value]
+    kind = operators[0] if operators else value.get(_KIND, "")
+    part = _OPERATORS[kind] if operators else PIPELINE_PARTS[kind]
+    parts = [_decoded(part, folder, made) for part in value[kind]] if operators else []
+    names = () if operators else value.keys() - {_KIND}
+    arguments = {name: _decoded(value[name], folder, made) for name in names}
     make = resolve_name(part) if isinstance(part, str) else part
     try:
-        return make(**arguments)
-    except TypeError as error:
+        return make(*parts, **arguments)
+    except HarpError:
+        raise
+    except Exception as error:  # whatever a value of the file leads to
         raise HarpError(
-            f"part {value.get(_KIND)!r} of the pipeline cannot be made ({error}): save it again"
+            f"part {kind!r} of the pipeline cannot be made ({folded(error)}): save it again"
         ) from error
 
 

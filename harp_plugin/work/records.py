@@ -45,9 +45,10 @@ def read_record(path: Path) -> dict[str, Any]:
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
+        is_whole = isinstance(record, dict) and record.pop(CHECKSUM, None) == _checksum(record)
     except (OSError, ValueError, RecursionError) as error:
         raise HarpError(f"{path} is damaged ({type(error).__name__})") from error
-    if not isinstance(record, dict) or record.pop(CHECKSUM, None) != _checksum(record):
+    if not is_whole:
         raise HarpError(f"{path} is damaged: its checksum is wrong")
     return record
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 
 import ir_datasets
 import pandas as pd
@@ -218,8 +219,17 @@ def test_a_run_as_first_stage(options, run_file, packed):
 
 def test_a_function_as_first_stage(options):
     given = f"{function_stage.__module__}:function_stage"
-    results = evaluate(options(first_stage=given, depth=2, measures=["RR"]))
+    results = evaluate(options(first_stage=given, depth=2, measures=["RR"], allow_functions=True))
     assert results.per_query["first stage"]["RR"] == {"q1": 1.0, "q2": 1.0, "q3": 0.5}
+
+
+@pytest.mark.parametrize("function", ["os:abort", "this:c", "no_such_module:f"])
+@pytest.mark.parametrize("how", ["first_stage", "first_stages"])
+def test_no_function_is_called_unless_a_person_says_so(function, how, options):
+    given = function if how == "first_stage" else {"other": function}
+    with pytest.raises(HarpError, match=f"first stage {function} is a function, which may do any"):
+        evaluate(options(**{how: given}))
+    assert function.partition(":")[0] not in sys.modules.keys() - {"os"}
 
 
 def test_depth_cuts_every_row(options, run_file, tmp_path):
@@ -251,7 +261,7 @@ def test_fields_choose_the_text(options, tmp_path):
 )
 def test_what_cannot_be_evaluated_is_one_line(options, tmp_path, changes, message):
     with pytest.raises(HarpError, match=message) as raised:
-        evaluate(options(**changes))
+        evaluate(options(**changes, allow_functions=True))
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out" / "results.json").exists()
 

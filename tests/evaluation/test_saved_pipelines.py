@@ -1,8 +1,10 @@
 """Pipelines that are saved and loaded: the same results, in another place, and what is refused."""
 
 import json
+import re
 import shutil
 import tarfile
+from functools import reduce
 from pkgutil import resolve_name
 
 import pandas as pd
@@ -139,6 +141,62 @@ def test_damaged_files_and_those_of_others_are_refused(pipeline, tmp_path):
         HarpPipeline.load(folder)
     with pytest.raises(HarpError, match="or was not written by harp"):
         pipeline.save(folder)
+
+
+STEP = {"$kind": "cutoff", "k": 3}
+DAMAGES = {
+    "no pipeline": ({"pipeline": None}, "has no 'pipeline': save the pipeline again"),
+    "no models": ({"models": None}, "has no 'models': save the pipeline again"),
+    "models are a list": ({"models": []}, "'models' is []: it must be an object"),
+    "versions are a list": ({"versions": []}, "'versions' is []: it must be an object"),
+    "a version is a number": ({"versions": {"torch": 2}}, "'versions' is {'torch': 2}: it must"),
+    "the pipeline is a text": ({"pipeline": "bm25"}, "'pipeline' is 'bm25': it must be an object"),
+    "no steps": ({"pipeline": {"$steps": []}}, r"'$steps' is []: it must be a list, each an obj"),
+    "steps are a text": ({"pipeline": {"$steps": "a"}}, "'$steps' is 'a': it must be a list"),
+    "a step is a text": ({"pipeline": {"$steps": ["a"]}}, "'$steps' is ['a']: it must be a list"),
+    "deep steps": (
+        {"pipeline": reduce(lambda inner, _: {"$steps": [inner, STEP]}, range(300), STEP)},
+        "is nested more than 100 deep",
+    ),
+    "a path is a number": (
+        {"pipeline": {"$kind": "bm25", "index_dir": {"$path": 3}}},
+        "'$path' is 3: it must be a text",
+    ),
+    "a dataset is a number": (
+        {"pipeline": {"$kind": "bm25", "dataset": {"$dataset": 3}}},
+        "'$dataset' is 3: it must be a text",
+    ),
+    "a mapping without pairs": (
+        {"pipeline": {"$kind": "fusion", "systems": {"$mapping": [1]}}},
+        "'$mapping' is [1]: it must be a list, each a list",
+    ),
+    "a key is a list": (
+        {"pipeline": {"$kind": "fusion", "systems": {"$mapping": [[[], STEP]]}}},
+        "keys of '$mapping' is [[]]: it must be a list, each a text",
+    ),
+    "no kind": ({"pipeline": {}}, "unknown part of a pipeline ''"),
+    "a kind is a list": ({"pipeline": {"$kind": []}}, "'$kind' is []: it must be a text"),
+    "a function": ({"pipeline": {"$kind": "os:abort"}}, "unknown part of a pipeline 'os:abort'"),
+    "an argument of another type": (
+        {"pipeline": {"$kind": "fusion", "systems": 7}},
+        "part 'fusion' of the pipeline cannot be made",
+    ),
+    "a cutoff of a text": (
+        {"pipeline": {"$steps": [STEP, {"$kind": "cosine", "model": []}]}},
+        "part 'cosine' of the pipeline cannot be made",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_pipeline_is_one_line(name, tmp_path):
+    damage, said = DAMAGES[name]
+    whole = {"format": 1, "pipeline": STEP, "models": {}, "versions": {}}
+    record = {key: value for key, value in {**whole, **damage}.items() if value is not None}
+    write_record(tmp_path / "harp_pipeline.json", record)
+    with pytest.raises(HarpError, match=re.escape(said)) as caught:
+        HarpPipeline.load(tmp_path)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
 
 
 def test_what_cannot_be_saved_is_named(tmp_path, dataset):
