@@ -26,6 +26,7 @@ from ..work.urls import is_url
 from .options import CorpusOptions
 from .readers import (
     READERS,
+    Reader,
     Source,
     UnknownFormat,
     choose_reader,
@@ -85,16 +86,18 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     if unreadable:
         stage.finish_shard("unknown", {}, {"file of unknown format": unreadable})
     total, pages = sum(source.size for _, run in runs for source in run), 0
+    counts: Counter[str] = Counter()
     with tqdm(
         total=total or None, unit="B", unit_scale=True, desc="corpus", disable=request.quiet
     ) as bar:
-        shards, write = _shards(runs, options, stage, bar), partial(_write_shard, stage=stage)
+        shards = _shards(runs, options, stage, bar, counts)
+        write = partial(_write_shard, stage=stage)
         for count in map_shards(write, shards, request.engine, request.workers):
             pages += count
             bar.set_postfix_str(f"{pages / max(bar.format_dict['elapsed'], 1e-3):,.0f} pages/s")
     if _inputs(request.sources) != stage.inputs:
         raise HarpError(f"a source of {stage.folder} changed while it was read: run again")
-    return {"needed": "pages"}
+    return {"needed": "pages", **({"counts": dict(sorted(counts.items()))} if counts else {})}
 
 
 build_corpus = BuildStage("corpus", (), _options, _read_sources, _check)
@@ -191,21 +194,22 @@ def _find_runs(groups: list[list[Source]], reader: str) -> tuple[list[_Run], int
 
 
 def _shards(
-    runs: list[_Run], options: CorpusOptions, stage: Stage, bar: tqdm[Any]
+    runs: list[_Run], options: CorpusOptions, stage: Stage, bar: tqdm[Any], counts: Counter[str]
 ) -> Iterator[_Shard]:
-    """Give the shards that the stage has not finished."""
-    for number, (reader, run) in enumerate(runs):
+    """Give the shards that the stage has not finished, and add up what the readers count."""
+    for number, (name, run) in enumerate(runs):
+        reader = configured_reader(name, options)
         for part, records in enumerate(_batches(reader, run, options, bar)):
-            name = f"{number:03d}-{part:05d}"
-            if not stage.shard_done(name):
-                yield name, reader, records
+            shard = f"{number:03d}-{part:05d}"
+            if not stage.shard_done(shard):
+                yield shard, name, records
+        counts.update(getattr(reader, "counts", {}))
 
 
 def _batches(
-    name: str, run: list[Source], options: CorpusOptions, bar: tqdm[Any]
+    reader: Reader, run: list[Source], options: CorpusOptions, bar: tqdm[Any]
 ) -> Iterator[list[Any]]:
     """Give the records of each shard; the bar shows how many bytes have been read."""
-    reader = configured_reader(name, options)
     batch: list[Any] = []
     pages = size = 0
     for source in run:

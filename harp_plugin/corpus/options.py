@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ..errors import HarpError
 from ..options import Count, Options, option
 
 __all__ = ["CorpusOptions", "site_roots"]
+
+_Dialect = Literal[
+    "auto",
+    "commonmark",
+    "hugo",
+    "docusaurus",
+    "jekyll",
+    "mkdocs",
+    "myst",
+    "obsidian",
+    "docfx",
+    "mdbook",
+    "vitepress",
+]
 
 
 @dataclass(kw_only=True)
@@ -19,6 +34,8 @@ class CorpusOptions(Options):
         reader: Format of the sources; auto tells it by their first bytes.
         site_root: Paths of folders on the published site, for Markdown whose links start at the
             root of the site: /cpp/=docs/ reads /cpp/x as docs/x, and /cpp/= as x.
+        dialect: How Markdown is read; auto tells it by the files that configure the generator of
+            the site, such as mkdocs.yml.
         pages_per_shard: How many records of a source one Parquet shard holds.
 
     Raises:
@@ -27,6 +44,7 @@ class CorpusOptions(Options):
 
     reader: str = "auto"
     site_root: list[str] = option([], action="extend")
+    dialect: _Dialect = "auto"
     pages_per_shard: Count = 2000
 
     def __post_init__(self) -> None:

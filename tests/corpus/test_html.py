@@ -59,7 +59,7 @@ def test_text_before_the_first_heading_is_the_lead():
 
 def test_without_a_lead_the_first_section_with_text_is_it():
     page = page_of(f"<h1>T</h1><h2>None</h2><h2>First</h2><p>{LEAD}<h2>Second</h2><p>b")
-    assert outline(page) == [(1, "", LEAD), (2, "None", ""), (2, "Second", "b")]
+    assert outline(page) == [(1, "", LEAD), (2, "None", ""), (2, "First", ""), (2, "Second", "b")]
 
 
 def test_a_lead_of_less_than_twenty_words_goes_on_with_the_next_sections():
@@ -70,6 +70,8 @@ def test_a_lead_of_less_than_twenty_words_goes_on_with_the_next_sections():
     )
     assert outline(page) == [
         (1, "", page.lead),
+        (2, "Synopsis", ""),
+        (2, "Description", ""),
         (3, "Modes", "Many."),
         (2, "Notes", "None."),
     ]

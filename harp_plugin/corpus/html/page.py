@@ -106,7 +106,7 @@ def _add_sections(page: Page, content: list[Block], rules: HtmlRules) -> None:
 
 
 def _lengthen_lead(sections: list[Section]) -> None:
-    """Move the texts of sections into the lead until it has 20 words."""
+    """Move the texts of sections into the lead until it has 20 words; their headings stay."""
     lead, *following = sections
     bodies, count = [lead.body], len(words(lead.body.text))
     remaining = [lead]
@@ -115,8 +115,8 @@ def _lengthen_lead(sections: list[Section]) -> None:
         if section.body.text and count < MIN_LEAD_WORDS and not boilerplate:
             bodies.append(section.body)
             count += len(words(section.body.text))
-        else:
-            remaining.append(section)
+            section.body = LinkedText("", [])
+        remaining.append(section)
     lead.body = joined(body for body in bodies if body.text)
     sections[:] = remaining
 

@@ -1,17 +1,20 @@
 """Markdown of documentation becomes sections of clean text with the exact places of its links."""
 
-from .address import PAGE_SUFFIXES, MarkdownAddress
+from .address import MarkdownAddress
+from .dialects import DIALECTS, Layout, find_layout
 from .includes import has_includes, is_fragment, with_includes
 from .page import markdown_items
-from .wiki_links import PageNames, linked_names
+from .site import PAGE_SUFFIXES, Site
 
 __all__ = [
+    "DIALECTS",
     "PAGE_SUFFIXES",
+    "Layout",
     "MarkdownAddress",
-    "PageNames",
+    "Site",
+    "find_layout",
     "has_includes",
     "is_fragment",
-    "linked_names",
     "markdown_items",
     "with_includes",
 ]

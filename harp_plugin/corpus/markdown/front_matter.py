@@ -18,7 +18,10 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _FIELD = re.compile(r"^[\w.\"'-]+[ \t]*[:=]", re.MULTILINE)
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""Reads every scalar as it is written, and neither tags nor merged keys."""
+_NULL = ("", "~", "null", "true", "false")
+_LARGE = 1 << 64
 _QUALIFIER = re.compile(r" \[[^\[\]]*\w[^\[\]]*\](?=,|$)")
 _LANGUAGE = re.compile(r"([a-zA-Z]{2,3})(?![a-zA-Z])")
 
@@ -62,6 +65,15 @@ class FrontMatter:
         names = self._texts("redirect_from", "aliases", "alias", "slug", "permalink", "url")
         return [name for name in names if "/" in name]
 
+    def address(self, *, with_id: bool) -> str:
+        """Return the address that the page gives to itself, or its last part; else nothing.
+
+        Args:
+            with_id: whether the ``id`` is a part of the address.
+        """
+        names = self._texts("url", "permalink", "slug", *(["id"] if with_id else []))
+        return next((name for name in names if ":" not in name), "")
+
     @property
     def other_names(self) -> list[str]:
         """Other titles of the page: the aliases that are not addresses."""
@@ -89,9 +101,9 @@ class FrontMatter:
         for name in names:
             value = self.fields.get(name)
             for part in value if isinstance(value, list) else [value]:
-                is_text = isinstance(part, str | int | float) and not isinstance(part, bool)
-                text = str(part).strip() if is_text else ""
-                if text:
+                is_number = isinstance(part, int | float) and abs(part) < _LARGE
+                text = str(part).strip() if isinstance(part, str) or is_number else ""
+                if text.lower() not in _NULL:
                     yield text
 
 

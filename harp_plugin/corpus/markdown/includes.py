@@ -10,22 +10,47 @@ from urllib.parse import unquote
 
 from .front_matter import split_front_matter
 
-__all__ = ["INCLUDE_LOOP", "MISSING_INCLUDE", "has_includes", "is_fragment", "with_includes"]
+__all__ = [
+    "CODE_INCLUDE",
+    "INCLUDE_LOOP",
+    "MISSING_INCLUDE",
+    "has_includes",
+    "is_fragment",
+    "with_includes",
+]
 
 INCLUDE_LOOP = "include of a file that includes this one, or too many includes"
 MISSING_INCLUDE = "include of a missing file"
+CODE_INCLUDE = "include of a file that is no Markdown"
 
+_LONGEST_PREFIX = 200
 _MAX_DEPTH = 16
 _MAX_INCLUDES = 1000
 _MAX_LENGTH = 8 << 20
 _INCLUDE = re.compile(
-    r"^(?P<before>[ \t>]*)?(?:"
-    r"--8<--[ \t]+[\"'](?P<snippet>[^\"'\n]+)[\"']"
-    r"|\{%-?[ \t]*include(?:-markdown|_relative)?[ \t]+[\"']?(?P<jekyll>[^\s\"'%]+\.\w+)[^%\n]*%\}"
-    r"|<(?P<component>[A-Z]\w*)[^<>\n]*/>)"
-    r"|\[!INCLUDE[ \t]*\[[^\]\n]*\][ \t]*\((?P<docfx>[^)\s]+)[^)\n]*\)[ \t]*\]",
+    r"^(?P<before>[ \t>]*+)(?:"
+    r"(?P<marks>-+8<-+)[ \t]*+(?:[\"'](?P<snippet>[^\"'\n]++)[\"']|\n(?P<snippets>"
+    r"(?:(?![ \t]*+-+8<-)[^\n]*+\n){1,99}+)[ \t]*+-+8<-+[ \t]*+$)"
+    r"|\{%-?[ \t]*+include(?:-markdown|_relative)?[ \t]++[\"']?(?P<jekyll>[^\s\"'%]++)[^%\n]*+%\}"
+    r"|\{[*!][ \t]*+(?P<mdx_include>[^\s*!]++)[^*!\n]*+[*!]\}"
+    r"|(?P<fence>[`:~]{3,})\{include\}[ \t]*+(?P<myst>[^\n]++)\n"
+    r"(?:(?!(?P=fence))[^\n]*+\n){0,99}+(?P=fence)"
+    r"|<(?P<component>[A-Z]\w*+)[^<>\n]*+(?<=/)>)"
+    r"|<!--[ \t]*+@include:[ \t]*+(?P<vitepress>[^\s{}>#]++)[^\n>]*+>"
+    r"|\{\{[<%][ \t]*+(?:include|readfile)[ \t]++(?:[\w-]++=)?[\"'](?P<hugo>[^\"'\n]++)[\"']"
+    r"[^{}\n]*+\}\}"
+    r"|(?<!\\)\{\{[ \t]*+#(?:rustdoc_)?include[ \t]++(?P<mdbook>[^{}\n]++)\}\}"
+    r"|\[!INCLUDE[ \t]*+\[[^\]\[\n]*+\][ \t]*+\((?P<docfx>[^()\s]++)[^()\n]*+\)[ \t]*+\]"
+    r"|(?<!-)-++8<-+[ \t]++[\"'](?P<inline>[^\"'\n]++)[\"']",
     re.MULTILINE | re.IGNORECASE,
 )
+_MARK = re.compile(
+    r"^[^\n]*?(?:-+8<-+[ \t]*\[[ \t]*(?:start|end)[ \t]*:[ \t]*(?P<part>[^\]\n]+?)[ \t]*\]"
+    r"|ANCHOR(?:_END)?:[ \t]*(?P<anchor>[\w-]+)|\#(?:end)?region[ \t]+(?P<region>[\w-]+))"
+    r"[^\n]*\n?",
+    re.MULTILINE,
+)
+_TEXTS = (".md", ".mdx", ".markdown", ".txt", ".inc", "")
 _IMPORT = re.compile(r"^import[ \t]+(\w+)[ \t]+from[ \t]+[\"']([^\"'\n]+\.mdx?)[\"']", re.MULTILINE)
 _LINE_START = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])?[ \t]*")
 _REFERENCE = re.compile(
@@ -83,32 +108,56 @@ class _Includes:
         components = dict(_IMPORT.findall(text))
 
         def replaced(match: re.Match[str]) -> str:
-            name = match["docfx"] or match["snippet"] or match["jekyll"]
-            name = name or components.get(match["component"])
-            if name is None:
+            written = match[match.lastindex or 0].split("\n")
+            if match["component"] and (written := [components.get(match["component"], "")]) == [""]:
                 return match[0]
             before = match["before"] or ""
-            line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()] + before
-            return before + self._included(_path(files[-1], name), line, files)
+            start = max(0, match.start() - _LONGEST_PREFIX)
+            line = text[start : match.start()].rpartition("\n")[2] + before
+            names = (name.strip() for name in written if name and name.strip()[:1] not in ("", ";"))
+            return before + "\n\n".join(self._included(name, line, files) for name in names)
 
         return _INCLUDE.sub(replaced, text)
 
-    def _included(self, path: str, before: str, files: tuple[str, ...]) -> str:
-        content = None if path in files else self.read(path)
+    def _included(self, name: str, before: str, files: tuple[str, ...]) -> str:
+        """Return the text of a file, or of a part of it, as ``file.md:part`` or ``file.md:2:5``."""
+        name, colon, part = name.partition(":") if "://" not in name else (name, "", "")
+        reason, path, content = MISSING_INCLUDE, "", None
         self.number += 1
-        self.length += len(content or "")
         too_many = self.number > _MAX_INCLUDES or self.length > _MAX_LENGTH
-        if path in files or too_many or len(files) > _MAX_DEPTH:
-            self.drops[INCLUDE_LOOP] += 1
-            return ""
+        for path in [] if too_many or len(files) > _MAX_DEPTH else _paths(files[-1], name):
+            if path in files:
+                reason = INCLUDE_LOOP
+            elif (content := self.read(path)) is not None:
+                break
+        self.length += len(content or "")
         if content is None:
-            self.drops[MISSING_INCLUDE] += 1
+            reason = INCLUDE_LOOP if not path else reason
+        elif posixpath.splitext(path)[1].lower() not in _TEXTS:
+            reason, content = CODE_INCLUDE, None
+        if content is None:
+            self.drops[reason] += 1
             return ""
-        markdown = self.expand(split_front_matter(content)[1].strip(), (*files, path))
+        content = _part(split_front_matter(content)[1], part if colon else "")
+        markdown = self.expand(content.strip(), (*files, path))
         markdown = _moved(markdown, posixpath.dirname(path), posixpath.dirname(files[-1]))
         if _LINE_START.fullmatch(before) is None:
             return markdown
         return markdown.replace("\n", "\n" + re.sub(r"[^>\s]", " ", before))
+
+
+def _part(text: str, name: str) -> str:
+    """Return the part of a text between the marks of this name, or the lines of these numbers."""
+    if numbers := re.fullmatch(r"(\d{0,9})(?::(\d{0,9}))?", name):
+        first, last = numbers[1] or "1", numbers[2]
+        last = numbers[1] if name and last is None else last
+        lines = text.split("\n")[max(int(first) - 1, 0) : int(last) if last else None]
+        return _MARK.sub("", "\n".join(lines))
+    ends: list[int] = []
+    for mark in _MARK.finditer(text):
+        if name in (mark["part"], mark["anchor"], mark["region"]):
+            ends += mark.span()[::-1] if not ends else mark.span()
+    return _MARK.sub("", text[ends[0] : ends[2]] if len(ends) > 3 else "")
 
 
 def _moved(markdown: str, folder: str, into: str) -> str:
@@ -119,10 +168,17 @@ def _moved(markdown: str, folder: str, into: str) -> str:
     return _REFERENCE.sub(lambda match: f"{match[0]}{way}/", markdown)
 
 
-def _path(path: str, reference: str) -> str:
-    """Return the path below the folder of a file that another one includes."""
-    reference = unquote(reference).partition("#")[0]
-    for root in ("~/", "@site/", "/"):
+def _paths(path: str, reference: str) -> list[str]:
+    """Return the paths below the folder that an include in a file may name, the likeliest first."""
+    reference = unquote(reference).partition("#")[0].strip("\"'<>")
+    folder = posixpath.dirname(path)
+    folders = [folder]
+    while folder:
+        folder = posixpath.dirname(folder)
+        folders.append(folder)
+    for root in ("~/", "@site/", "@/", "/"):
         if reference.startswith(root):
-            return posixpath.normpath(reference[len(root) :])
-    return posixpath.normpath(posixpath.join(posixpath.dirname(path), reference))
+            reference, folders = reference[len(root) :], folders[::-1]
+            break
+    names = [reference, *(f"{name}/{reference}" for name in sorted(_FRAGMENT_FOLDERS))]
+    return [posixpath.normpath(posixpath.join(f, name)) for name in names for f in folders]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from html import escape
-from urllib.parse import unquote
+from itertools import pairwise
 
-from ..html import Attributes, WebRules, read_document, read_page
+from markdown_it.token import Token
+
+from ..html import WebRules, read_document, read_page
 from ..pages import NO_TEXT, Dropped, IndexTerm, Item, Redirect
-from ..urls import INSIDE
 from .address import XREF, MarkdownAddress
 from .front_matter import FrontMatter, split_front_matter
-from .parser import PAGE, parse, render
+from .parser import parse, render
+from .templates import plain_markdown
 
 __all__ = ["BROKEN_FRONT_MATTER", "MarkdownRules", "markdown_items"]
 
@@ -23,45 +26,44 @@ class MarkdownRules(WebRules):
 
     keeps_tables = True
 
-    def target(self, attributes: Attributes) -> str | Dropped:
-        """See `HtmlRules`."""
-        reference = attributes.get("href") or ""
-        if not reference.startswith(PAGE):
-            return super().target(attributes)
-        key = unquote(reference.removeprefix(PAGE))
-        return INSIDE if key == self.address.key else key
 
-
-def markdown_items(
-    text: str, address: MarkdownAddress, pages: Mapping[str, str] | None = None
-) -> Iterator[Item]:
+def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     """Give the page of a Markdown file, the redirects to it and its index terms.
 
     The title is the heading of level 1 with which the page starts, else that of the front matter,
-    else the name of the file. A file that names the page to which it leads on is a redirect.
+    else the first heading of any level, else the name of the file. A file that names the page to
+    which it leads on is a redirect.
 
     Args:
         text: the content of the file.
         address: its address.
-        pages: the keys of pages by the names that wiki links have for them.
     """
     front_matter, markdown = split_front_matter(text)
     if front_matter.target:
         target = address.resolve(front_matter.target)
         yield target if isinstance(target, Dropped) else Redirect(address.key, target)
         return
-    title = front_matter.title or _title_of_name(address.name)
-    tokens = parse(markdown, pages)
-    html = render(tokens)
-    first = next((token.tag for token in tokens if token.type != "html_block"), "")
-    if front_matter.title and first != "h1":
+    drops: Counter[str] = Counter()
+    is_mdx = address.site.dialect.expressions or address.key.lower().endswith(".mdx")
+    markdown = plain_markdown(markdown, address, drops, is_mdx=is_mdx)
+    tokens = parse(markdown, address.is_page, has_indented_code=not is_mdx)
+    html, heading = render(tokens), _first_heading(tokens)
+    title = front_matter.title or heading or _title_of_name(address.name)
+    blocks = [token for token in tokens if token.type != "html_block"]
+    if front_matter.title and (not blocks or blocks[0].tag != "h1"):
         html = f"<h1>{escape(title)}</h1>\n{html}"
     document = read_document(html)
     if isinstance(document, Dropped):
         yield document
         return
-    document.title, document.language = title, front_matter.language
+    starts_with_title = blocks and blocks[0].type == "heading_open"
+    document.title = (
+        title if front_matter.title or starts_with_title else _title_of_name(address.name)
+    )
+    document.language = front_matter.language
     page = read_page(address.key, document, MarkdownRules(address))
+    page.title = title if page.title == document.title else page.title
+    page.drops.update(drops)
     page.drops[BROKEN_FRONT_MATTER] += front_matter.is_broken
     if not any(section.body.text for section in page.sections):
         yield NO_TEXT
@@ -73,12 +75,21 @@ def markdown_items(
 
 def _names(front_matter: FrontMatter, address: MarkdownAddress) -> Iterator[Redirect]:
     """Give the redirects from other names of a page."""
-    resolved = map(address.resolve, front_matter.former_addresses)
+    as_written = MarkdownAddress(address.key, address.roots)
+    resolved = map(as_written.resolve, front_matter.former_addresses)
     names = [*address.other_keys(), *(key for key in resolved if isinstance(key, str))]
     names += front_matter.other_names
     if front_matter.uid:
         names.append(XREF + front_matter.uid)
     yield from (Redirect(name, address.key) for name in dict.fromkeys(names))
+
+
+def _first_heading(tokens: Sequence[Token]) -> str:
+    """Return the words of the first heading."""
+    pairs = pairwise(tokens)
+    inline = next((inner for token, inner in pairs if token.type == "heading_open"), None)
+    children = (inline.children if inline else None) or []
+    return " ".join("".join(c.content or " " * (c.type == "softbreak") for c in children).split())
 
 
 def _title_of_name(name: str) -> str:

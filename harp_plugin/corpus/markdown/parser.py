@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote, unquote
@@ -16,40 +16,26 @@ from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from .address import XREF
+from .address import PAGE, XREF
 from .wiki_links import page_name
 
-__all__ = ["PAGE", "parse", "render"]
-
-PAGE = "page:"
-"""The prefix of references that are keys of pages already."""
+__all__ = ["parse", "render"]
 
 _ALERT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)(?P<rest>[^\]]*)\][+-]?[ \t]*")
 _NAVIGATION = "div"
 _ROW = ":::row"
-_WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
+_WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\](?!\()")
 _DIRECTIVE = re.compile(r":{3,}[ \t]*[\w{]?")
 _VALUE = r"(?:[#.][\w:.-]+|[\w:-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'{}]+))"
-_ATTRIBUTES = re.compile(rf"[ \t]*\{{:?[ \t]*{_VALUE}(?:[ \t]+{_VALUE})*[ \t]*\}}")
-_UNSHOWN = re.compile(
-    r"\{\{[<%][^\n]{0,400}?[>%]\}\}|\{%[^\n]{0,400}?%\}|\{/\*[^\n]{0,400}?\*/\}|%%[^%\n]+%%"
-)
-_MODULE = re.compile(
-    r"^(?:import[ \t][^\n]*[ \t]from[ \t]+|import[ \t]+)[\"'][^\n]*\n?", re.MULTILINE
-)
+_ATTRIBUTES = re.compile(rf"(?<![ \t])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++{_VALUE})*+[ \t]*+\}}")
 _TAB = re.compile(r"^([ \t]*)===[!+]?[ \t]+(?=\")", re.MULTILINE)
-_REFERENCE = re.compile(
-    r"(?<=\]\()[ \t]*(?:"
-    r"\{\{[<%][ \t]*(?:rel)?ref[ \t]+(?:path=)?[\"'`]?(?P<hugo>[^\"'`\s<>%]+)"
-    r"[^\n()]{0,400}?[>%]\}\}"
-    r"|(?:\{\{[^{}\n]*\}\})?\{%-?[ \t]*(?:link|post_url)[ \t]+(?P<jekyll>[^\s%]+)[ \t]*-?%\}"
-    r"|\{\{[^{}\n]*(?:baseurl|url)[^{}\n]*\}\})"
-)
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser(has_indented_code: bool = True) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    if not has_indented_code:
+        parser.disable("code")
     parser.use(admon_plugin).use(footnote_plugin)
     parser.block.ruler.before(
         "fence", "directive", _directive, {"alt": ["paragraph", "blockquote", "list"]}
@@ -63,17 +49,19 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def parse(markdown: str, pages: Mapping[str, str] | None = None) -> list[Token]:
+def parse(
+    markdown: str, is_page: Callable[[str], bool], *, has_indented_code: bool = True
+) -> list[Token]:
     """Parse Markdown into tokens.
 
     Args:
         markdown: the text below the front matter.
-        pages: the keys of pages by the names that wiki links have for them.
+        is_page: returns whether wiki links have this name for a page.
+        has_indented_code: whether lines that are indented are code, as they are not in MDX.
     """
-    markdown = _TAB.sub(r"\1!!! tab ", _MODULE.sub("", markdown))
-    markdown = _REFERENCE.sub(_plain_reference, markdown)
+    markdown = _TAB.sub(r"\1!!! tab ", markdown)
     markdown = _without_indents(markdown) if _ROW in markdown else markdown
-    return _parser().parse(markdown, {"pages": pages or {}})
+    return _parser(has_indented_code).parse(markdown, {"is_page": is_page})
 
 
 def render(tokens: Sequence[Token]) -> str:
@@ -91,13 +79,6 @@ def _without_indents(markdown: str) -> str:
             is_row = not stripped.startswith(f"{_ROW}-end")
         lines.append(stripped if is_row else line)
     return "\n".join(lines)
-
-
-def _plain_reference(match: re.Match[str]) -> str:
-    """Return the reference of a link by a shortcode of Hugo or a tag of Jekyll."""
-    if match["jekyll"]:
-        return f"/{match['jekyll'].lstrip('/')}"
-    return match["hugo"] or ""
 
 
 def _nothing(*_: Any) -> str:
@@ -123,18 +104,14 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     if not silent and match[0][0] != "!":
         first, _, second = match[1].replace(r"\|", "|").partition("|")
         page, shown = page_name(first), second.strip() or page_name(first) or first.lstrip("#^")
-        pages = state.env["pages"]
-        if second and page not in pages and page_name(second) in pages:
+        is_page = state.env["is_page"]
+        if second and not is_page(page) and is_page(page_name(second)):
             page, shown = page_name(second), first.strip()
-        state.push("link_open", "a", 1).attrs = {"href": _page_reference(pages.get(page, page))}
+        state.push("link_open", "a", 1).attrs = {"href": f"{PAGE}{quote(page)}" if page else "#"}
         state.push("text", "", 0).content = shown
         state.push("link_close", "a", -1)
     state.pos = match.end()
     return True
-
-
-def _page_reference(key: str) -> str:
-    return PAGE + quote(key) if key else "#"
 
 
 def _read_dialects(state: StateCore) -> None:
@@ -152,8 +129,8 @@ def _read_dialects(state: StateCore) -> None:
             elif child.type == "text":
                 if link is not None and link.info == "auto":
                     child.content = _name_of_uid(child.content)
-                elif "{" in child.content or "%%" in child.content:
-                    child.content = _UNSHOWN.sub("", _ATTRIBUTES.sub("", child.content))
+                elif "{" in child.content:
+                    child.content = _ATTRIBUTES.sub("", child.content)
 
 
 def _mark_alert(quotation: Token, inline: Token) -> None:

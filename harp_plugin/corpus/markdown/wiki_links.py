@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
-__all__ = ["PageNames", "linked_names", "page_name"]
+__all__ = ["PageNames", "page_name"]
 
-_LINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
-
-
-def linked_names(text: str) -> list[str]:
-    """Return all that the wiki links of a text may name, each once.
-
-    Obsidian writes the page before the text of a link, and GitHub's wikis write it behind.
-    """
-    parts = (part for link in _LINK.findall(text) for part in link.replace(r"\|", "|").split("|"))
-    return list(dict.fromkeys(filter(None, map(page_name, parts))))
+_INDEX_NAMES = ("index", "readme", "-index")
 
 
 def page_name(part: str) -> str:
@@ -37,9 +29,12 @@ class PageNames:
     def __init__(self, keys: Iterable[str]) -> None:
         self._keys: dict[str, list[str]] = defaultdict(list)
         for key in keys:
-            parts = _normalized(key.rpartition(".")[0]).split("/")
-            for start in range(len(parts)):
-                self._keys["/".join(parts[start:])].append(key)
+            name = _normalized(key.rpartition(".")[0])
+            folder, _, file = name.rpartition("/")
+            for names in (name, folder) if folder and file in _INDEX_NAMES else (name,):
+                parts = names.split("/")
+                for start in range(len(parts)):
+                    self._keys["/".join(parts[start:])].append(key)
 
     def find(self, name: str, path: str) -> str | None:
         """Return the page of a name, in which folders may stand before the name.
@@ -67,4 +62,4 @@ class PageNames:
 
 
 def _normalized(name: str) -> str:
-    return re.sub(r"[ _]", "-", name).lower()
+    return unicodedata.normalize("NFC", re.sub(r"[ _]", "-", name)).lower()

@@ -14,10 +14,10 @@ from ..html import LONG_PAGE, MAX_PAGE, decode
 from ..markdown import (
     PAGE_SUFFIXES,
     MarkdownAddress,
-    PageNames,
+    Site,
+    find_layout,
     has_includes,
     is_fragment,
-    linked_names,
     markdown_items,
     with_includes,
 )
@@ -39,29 +39,37 @@ class _File(NamedTuple):
         key: the name of the source.
         data: the content.
         roots: the folders of sites, as `site_roots` gives them.
-        names: the names in wiki links, and the keys of their pages.
+        site: the pages of its folder; records of one folder share it.
     """
 
     key: str
     data: bytes
     roots: dict[str, str]
-    names: tuple[tuple[str, str], ...] = ()
+    site: Site
 
 
 class MarkdownReader:
     """Reads Markdown files; each is a page, and its key is the path of the file.
 
     Links between the files name pages by their paths, and links to other sites by canonical URLs.
-    Files that a file includes are put into it when it is read, and wiki links find their pages
-    among the files below the same folder.
+    Files that a file includes are put into it when it is read, and links find their pages among the
+    files below the same folder, as the generator of the folder makes their addresses.
+
+    Attributes:
+        counts: the number of files read in each dialect.
     """
 
     _roots: Mapping[str, str] = {}
+    _dialect = "auto"
     _folder: _Folder | None = None
 
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
     def configure(self, options: CorpusOptions) -> None:
-        """Take the roots of sites from the options of the corpus stage."""
+        """Take the roots of sites and the dialect from the options of the corpus stage."""
         self._roots = site_roots(options.site_root)
+        self._dialect = options.dialect
 
     def recognizes(self, source: Source) -> bool:
         """Return whether the name of the source is that of a Markdown file, and it holds text."""
@@ -84,35 +92,39 @@ class MarkdownReader:
             text = with_includes(source.name, text, folder.read, drops)
             data = text.encode()
             yield from map(Dropped, drops.elements())
-        linked = ((name, folder.pages.find(name, source.name)) for name in linked_names(text))
-        names = tuple((name, key) for name, key in linked if key)
-        yield _File(source.name, data, dict(self._roots), names)
+        self.counts[f"Markdown files read as {folder.site.layout.name}"] += 1
+        yield _File(source.name, data, dict(self._roots), folder.site)
 
     def parse(self, record: _File) -> Iterable[Item]:
         """Parse the page."""
-        address = MarkdownAddress(record.key, record.roots)
-        return markdown_items(decode(record.data), address, dict(record.names))
+        address = MarkdownAddress(record.key, record.roots, record.site)
+        return markdown_items(decode(record.data), address)
 
     def _folder_of(self, source: Source) -> _Folder:
         """Return the folder that the user named, or that of the file."""
         path = source.path or Path(source.name)
-        root = path.parents[source.name.count("/")]
+        root = source.folder or path.parent
         if self._folder is None or self._folder.root != root:
-            self._folder = _Folder(root)
+            paths = [path] if source.folder is None else sorted(root.rglob("*"))
+            self._folder = _Folder(root, paths, self._dialect)
         return self._folder
 
 
 class _Folder:
     """The files below a folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, paths: Iterable[Path], dialect: str) -> None:
         self.root = root
+        self.paths = [path.relative_to(root).as_posix() for path in paths]
+        self.dialect = dialect
 
     @cached_property
-    def pages(self) -> PageNames:
-        """The names of all Markdown files."""
-        paths = (file.relative_to(self.root).as_posix() for file in self.root.rglob("*"))
-        return PageNames(FileAddress(path).key for path in paths if _is_markdown(path))
+    def site(self) -> Site:
+        """The Markdown files, and what links write for them."""
+        names = {FileAddress(path).key: path for path in self.paths if _is_markdown(path)}
+        site = Site(names, find_layout(self.paths, self.read, self.dialect))
+        site.add_texts((key, self.read(path) or "") for key, path in names.items())
+        return site
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if there is none, or it does not lie below the folder."""

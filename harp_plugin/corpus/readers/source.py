@@ -58,11 +58,13 @@ class Source:
             name of the file, or ``irds:`` and the name of the collection.
         path: the path of the file; None for a collection or a file at a URL.
         remote: the file at a URL, which is read as it comes.
+        folder: the folder that the user named, if the file was found in one.
     """
 
     name: str
     path: Path | None = None
     remote: RemoteFile | None = None
+    folder: Path | None = None
     _raw: IO[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -178,7 +180,10 @@ def sources(name: str | Path) -> list[Source]:
         if not path.is_dir():
             raise HarpError(f"no source at {path}: check the path")
         paths = (file for file in sorted(path.rglob("*")) if file.is_file())
-        files = [Source(_printable(file.relative_to(path).as_posix()), file) for file in paths]
+        files = [
+            Source(_printable(file.relative_to(path).as_posix()), file, folder=path)
+            for file in paths
+        ]
     files = [file for file in files if not _is_passed_over(file.name)]
     if not files:
         raise HarpError(f"no file in {name}: check the path")

@@ -1,0 +1,149 @@
+"""The dialects of generators of documentation: one small file each in ``data/dialects``."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["COMMONMARK", "DIALECTS", "Dialect", "Layout", "dialect", "find_layout"]
+
+DIALECTS = (
+    *("hugo", "docusaurus", "vitepress", "mdbook", "mkdocs", "docfx", "myst", "jekyll"),
+    *("obsidian", "commonmark"),
+)
+"""The names of the dialects, in the order in which they are looked for."""
+COMMONMARK = DIALECTS[-1]
+_VALUE = r"[\"']?\s*+[:=]\s*+(?:\"([^\"\n]*)\"|'([^'\n]*)'|`([^`\n]*)`|([^\s\"'`,;\[\]{}#]+))"
+_LANGUAGE = re.compile(r"[a-z]{2}(?:-[A-Za-z]{2,4})?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialect:
+    """How a generator makes the addresses of pages, and what it reads in their text.
+
+    Attributes:
+        files: patterns of its configuration files.
+        proof: a pattern that one of them holds if its name is that of other programs too.
+        folders: where contents stand below the folder of the configuration.
+        folder_settings: the settings that name such folders.
+        base_settings: the settings that name the start of addresses, or a part of it.
+        default_bases: starts of addresses that need no setting.
+        directory_urls: whether references are relative to ``a/``, the address of ``a.md``.
+        numbered: whether addresses leave out numbers at the start of names, and take ``id``.
+        components: whether tags with a capital letter are components and not HTML.
+        expressions: whether braces hold JavaScript, as in MDX.
+    """
+
+    files: Sequence[str] = ()
+    proof: str = ""
+    folders: Sequence[str] = ()
+    folder_settings: Sequence[str] = ()
+    base_settings: Sequence[str] = ()
+    default_bases: Sequence[str] = ()
+    directory_urls: bool = False
+    numbered: bool = False
+    components: bool = False
+    expressions: bool = False
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern of the paths of configuration files; its group is the folder before them."""
+        names = "|".join(map(translate, self.files)) or r"\Z."
+        return re.compile(rf"((?:[^/]+/)*?)(?:{names})")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the pages of a folder stand on its site.
+
+    Attributes:
+        name: the name of the dialect.
+        folders: the folders of contents, below the folder.
+        bases: the starts of addresses, such as ``/docs/`` and ``https://example.org/``.
+    """
+
+    name: str = COMMONMARK
+    folders: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+
+
+@cache
+def dialect(name: str) -> Dialect:
+    """Return a dialect by its name."""
+    text = files("harp_plugin").joinpath("data", "dialects", f"{name}.toml").read_text("utf-8")
+    return Dialect(**tomllib.loads(text))
+
+
+def find_layout(
+    paths: Sequence[str], read: Callable[[str], str | None], name: str = "auto"
+) -> Layout:
+    """Find the generator of a folder by its configuration, and where pages stand on its site.
+
+    Of several configurations, those nearest to the top count. Settings are found by their names,
+    whether the configuration is TOML, YAML, JSON or JavaScript, which is never run.
+
+    Args:
+        paths: the paths of all files below the folder.
+        read: returns the text of one of them.
+        name: the name of the dialect, or ``auto``.
+    """
+    found: dict[tuple[int, str], dict[str, str]] = {}
+    for candidate in DIALECTS if name == "auto" else (name,):
+        pattern, proof = dialect(candidate).pattern, re.compile(dialect(candidate).proof)
+        for path in paths:
+            match = pattern.fullmatch(path)
+            if match is not None and proof.search(text := read(path) or ""):
+                depth = match[1].count("/"), candidate
+                found.setdefault(depth, {})[match[1]] = (
+                    found.get(depth, {}).get(match[1], "") + text
+                )
+    if not found:
+        return Layout(COMMONMARK if name == "auto" else name)
+    depth = min(found, key=lambda key: (key[0], DIALECTS.index(key[1])))
+    existing = {folder for path in paths for folder in _parents(path)}
+    folders: dict[str, None] = {}
+    bases: dict[str, None] = {}
+    for folder, text in found[depth].items():
+        own = dialect(depth[1])
+        names = [*_settings(text, own.folder_settings), *own.folders, "."]
+        within = (posixpath.normpath(posixpath.join(folder, written)) for written in names)
+        folders |= dict.fromkeys(inside for inside in within if inside in existing)
+        bases |= dict.fromkeys(_bases([*_settings(text, own.base_settings), *own.default_bases]))
+    parts = (
+        (folder, *path[len(folder) + 1 :].split("/", 1))
+        for folder in folders
+        for path in paths
+        if path.startswith(f"{folder}/")
+    )
+    languages = sorted(
+        {f"{folder}/{name}" for folder, name, *rest in parts if rest and _LANGUAGE.fullmatch(name)}
+    )
+    return Layout(depth[1], (*folders, *languages), tuple(sorted(bases, key=len, reverse=True)))
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return [".", *("/".join(parts[: end + 1]) for end in range(len(parts)))]
+
+
+def _settings(text: str, names: Sequence[str]) -> list[str]:
+    """Return the values of settings in the order of the names."""
+    return [
+        "".join(match.groups(""))
+        for name in names
+        for match in re.finditer(rf"(?<![\w.-]){re.escape(name)}{_VALUE}", text)
+    ]
+
+
+def _bases(values: Sequence[str]) -> list[str]:
+    """Return the starts of addresses that settings name: paths, sites, and both together."""
+    sites = [value.rstrip("/") for value in values if value.startswith(("http://", "https://"))]
+    paths = [re.sub("^https?://[^/]*", "", value).strip("/") for value in values]
+    starts = [f"/{path}/" for path in paths if path]
+    return [*starts, *(f"{site}{start}" for site in sites for start in ("/", *starts))]

@@ -1,0 +1,172 @@
+"""The pages of a folder by all that links write for them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .dialects import Dialect, Layout, dialect
+from .front_matter import FrontMatter, split_front_matter
+from .wiki_links import PageNames
+
+__all__ = ["INDEX_NAMES", "PAGE_SUFFIXES", "Site", "other_keys", "stem"]
+
+PAGE_SUFFIXES = (".md", ".markdown", ".mdx")
+"""The suffixes of Markdown files."""
+INDEX_NAMES = ("index", "readme", "_index")
+"""The names of the file of a folder, in lower case."""
+_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$", re.IGNORECASE)
+_FIELDS = re.compile(r"^(?:id|slug|url|permalink|aliases|alias|redirect_from)[ \t]*[:=]", re.M)
+_NUMBER = re.compile(r"\d+[ \t]*[-_.]+[ \t]*(?=[^-_.\s\d])")
+_POST = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)-(?=.)")
+_LANGUAGE = re.compile(r"\.[a-z]{2}(?:-\w+)?$")
+_LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*\n\s*(?:#+[ \t]+([^\n]+))?", re.MULTILINE)
+_HEADING = re.compile(r"^(?:title:|#{1,6})[ \t]+([^\n]+)", re.MULTILINE)
+
+
+class Label(NamedTuple):
+    """What a label of MyST names: the key of its page, and the heading below it."""
+
+    key: str
+    title: str
+
+
+class Site:
+    """The pages of a folder by all that links write for them.
+
+    Args:
+        keys: the paths of the Markdown files.
+        layout: where they stand on the site.
+
+    Attributes:
+        keys: the paths, and the keys that stand for the files of folders.
+        labels: what the labels of MyST name.
+        titles: the titles of pages by keys, where references show them.
+        own_addresses: the addresses that pages give to themselves, by keys.
+    """
+
+    def __init__(self, keys: Iterable[str] = (), layout: Layout | None = None) -> None:
+        self.layout = layout or Layout()
+        pages = sorted(keys)
+        self.keys = {other: None for key in pages for other in (key, *other_keys(key))}
+        self.names = PageNames(pages)
+        self.labels: dict[str, Label] = {}
+        self.titles: dict[str, str] = {}
+        self.own_addresses: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
+        self._similar: dict[str, str] = {}
+        for key in pages:
+            for name in (key, *other_keys(key)):
+                self._add_similar(stem(name), key)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the site."""
+        return dialect(self.layout.name)
+
+    def add_texts(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Read the addresses that files give to themselves, their labels and their titles.
+
+        Args:
+            texts: the keys of pages and their texts.
+        """
+        shows_titles, later = False, []
+        for key, text in texts:
+            has_fields = text.lstrip()[:3] in ("---", "+++") and _FIELDS.search(text)
+            fields = split_front_matter(text)[0] if has_fields else FrontMatter()
+            own, other = self._own_addresses(key, fields)
+            later += [(address, key) for address in other]
+            for address in own:
+                if address not in ("", stem(key)):
+                    self.own_addresses.setdefault(key, address)
+                    self._addresses.setdefault(address, key)
+                    self._add_similar(address, key)
+            for label, title in _LABEL.findall(text):
+                self.labels.setdefault(label, Label(key, title))
+            shows_titles = shows_titles or "{doc}`" in text or "[](" in text
+            if heading := _HEADING.search(text):
+                self.titles[key] = heading[1].strip().strip("\"'")
+        for address, key in later:
+            if address and f"{address}.md" not in self.keys:
+                self._addresses.setdefault(address, key)
+                self._add_similar(address, key)
+        self.titles = self.titles if shows_titles else {}
+
+    def page_at(self, key: str, *, is_file: bool) -> str | None:
+        """Return the key of the page at an address, or None.
+
+        Args:
+            key: the path, with the suffix ``.md``.
+            is_file: whether it names a file and not an address.
+        """
+        page = None if is_file else self._addresses.get(stem(key))
+        return page or (key if key in self.keys else None)
+
+    def page_like(self, key: str) -> str | None:
+        """Return the only page whose address differs in case and form of letters at most."""
+        return self._similar.get(_folded(stem(key))) or None
+
+    def folders_for(self, key: str, *, with_parents: bool = True) -> Iterator[str]:
+        """Give the folders to which references on a page may be relative, with a slash.
+
+        They are those of contents, and those in which the page lies.
+        """
+        folders = self.layout.folders
+        own = sorted((f for f in folders if key.startswith(f"{f}/")), key=len, reverse=True)
+        folder, above = posixpath.dirname(key) if with_parents else "", []
+        while folder:
+            above.append(folder)
+            folder = posixpath.dirname(folder)
+        ordered = dict.fromkeys([*own, *folders, *above, "."])
+        yield from ("" if folder in (".", "") else f"{folder}/" for folder in ordered)
+
+    def _own_addresses(self, key: str, fields: FrontMatter) -> tuple[list[str], list[str]]:
+        """Return the addresses of a page below the folder, and those that others may have too."""
+        folder, _, name = stem(key).rpartition("/")
+        if self.dialect.numbered:
+            folder = "/".join(_NUMBER.sub("", part, count=1) for part in folder.split("/"))
+            name = _NUMBER.sub("", name, count=1)
+        category = re.sub(r"(?:^|/)_posts(?:/.*)?$", "", folder)
+        folder = re.sub(r"(?:^|(?<=/))_(?=\w)", "", folder)
+        written = fields.address(with_id=self.dialect.numbered)
+        roots = [root for root in self.folders_for(key) if key.startswith(root)]
+        own = [_joined(folder, written or name)]
+        if written.startswith("/"):
+            own = [_joined(root, written.lstrip("/")) for root in roots]
+        former = [old.lstrip("/") for old in fields.former_addresses if "//" not in old]
+        other = [_joined(root, old) for root in roots for old in former]
+        other.append(_joined(folder, _LANGUAGE.sub("", name)))
+        other.append(_joined(category, _POST.sub(r"\1/\2/\3/", name)))
+        if name.lower() in INDEX_NAMES or name == posixpath.basename(folder):
+            other.append(folder)
+        return [stem(address) for address in own], [stem(address) for address in other]
+
+    def _add_similar(self, address: str, key: str) -> None:
+        if self._similar.setdefault(_folded(address), key) != key:
+            self._similar[_folded(address)] = ""
+
+
+def stem(path: str) -> str:
+    """Return a path without the suffix of a page."""
+    return _SUFFIX.sub("", path)
+
+
+def other_keys(key: str) -> Iterator[str]:
+    """Give the keys that lead to a file where no file has them."""
+    path = key.rpartition(".")[0] or key
+    folder, slash, name = path.rpartition("/")
+    keys = [f"{path}.md"]
+    if name.lower() in INDEX_NAMES:
+        keys += [f"{folder}{slash}index.md", *([f"{folder}.md"] if folder else [])]
+    yield from (other for other in dict.fromkeys(keys) if other != key)
+
+
+def _joined(folder: str, name: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, name)).strip("/") if folder or name else ""
+
+
+def _folded(address: str) -> str:
+    return unicodedata.normalize("NFC", address).casefold()

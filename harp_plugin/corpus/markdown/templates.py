@@ -1,0 +1,336 @@
+"""Writes Markdown without what only a generator reads: shortcodes, expressions, components."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from urllib.parse import quote
+
+from ..word_lists import NAMES
+from .address import LABEL, PAGE, TEMPLATE, MarkdownAddress
+
+__all__ = ["plain_markdown"]
+
+_NAMES = {kind: frozenset(names) for kind, names in NAMES["markdown"].items()}
+_TOKEN = re.compile(
+    r"""\\[^\n]
+    |^(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+)
+        (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+)(?P<info>[^\n]*+)$
+    |^(?P<line>\([^()\n]++\)=[ \t]*+$|\*\[[^\]\n]++\]:[^\n]*+$|%(?!%)[^\n]*+$|\+\+\+[^\n]*+$)
+    |^(?P<module>import|export)\b(?=[ \t]*+[\w{*"'])
+    |(?P<ticks>`++)
+    |(?<!!)\[\]\(<?(?P<untitled>[^()\s<>]++)>?\)
+    |<(?:!--|(?P<raw>pre|script|style)\b)
+    |(?P<template>\{\{[<%]|\{%|\{\{)
+    |\{(?P<role>[\w:+-]++)\}(?P<marks>`++)
+    |(?P<brace>\{)
+    |</?(?P<tag>[A-Za-z][\w.]*+|(?=>))
+    |(?P<hidden>%%)
+    |(?P<mark>(?<=[ \t])\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$
+        |:(?:material|octicons|fontawesome)-[\w-]++:)""",
+    re.MULTILINE | re.VERBOSE,
+)
+_CLOSERS = {"{{<": ">}}", "{{%": "%}}", "{%": "%}", "{{": "}}"}
+_KINDS = {"{{<": "shortcode", "{{%": "shortcode", "{%": "tag", "{{": "template expression"}
+_NAME = re.compile(r"[-\s/#.*(!]*+([\w.:-]*)")
+_LITERAL = re.compile(r"\s*([\"'`])((?:(?!\1)[^\n{])*+)\1\s*(?:\||\Z)")
+_ARGUMENT = re.compile(r"\s*(?:path=|.path.\s+)?[\"'`]?([^\"'`\s<>%{}#]*)")
+_BASE = re.compile(r"base_?url|base_?path|site\.url|page\.root|url_for|config\.site_url")
+_TITLE = re.compile(r"(?<![\w-])(?:title|label|summary)\s*=\s*([\"'])([^\n]*?)\1")
+_HREF = re.compile(r"(?<![\w-])(?:href|to)=\"([^\"\n]*)\"")
+_LINK = re.compile(r"(?:\]\([ \t]*<?|\]:[ \t]*<?|(?:href|src)=[\"']?)\Z")
+_MYST = re.compile(r"^[`:]{3,}\{[\w:-]+\}|\{(?:doc|ref|term)\}`", re.MULTILINE)
+_MODULE = re.compile(
+    r"^import[ \t]+(?:[\w*$, \t]*?(?:\{[^{}'\"]*+\}[ \t]*)?from[ \t]+)?[\"'][^\n]*+\n?",
+    re.MULTILINE,
+)
+_BRACKET = re.compile(r"[{}()\[\]]|\n(?=\n|(?<![=,]\n))")
+_TAG_PART = re.compile(r"[{>]|\"[^\"]*\"|'[^']*'")
+_ATTRIBUTES = re.compile(r"\{:?[ \t]*[#.][^{}\n]*\}")
+_CONTAINER = re.compile(
+    r"[ \t]*[\w-]+(?:[ \t]*\[(?P<title>[^\]\n]*)\]|[ \t]+(?P<rest>[^\s={}][^\n={}]*+(?<!:)))"
+    r"(?:\{[^{}\n]*\})?[ \t]*\Z"
+)
+_DIRECTIVE = re.compile(r"[ \t]*\{([\w:+-]+)\}[ \t]*([^\n]*)")
+_OPTIONS = re.compile(
+    r"\n---\n(?:(?!---)[^\n]*+\n){0,99}+---(?=\n)|(?:\n[ \t>]*+:[\w-]++:[^\n]*+)++"
+)
+_TARGET = re.compile(r"\s*([^<>]*?)\s*<([^<>]*)>\s*\Z")
+_LONGEST = 5000
+"""The length of the longest tag or template that is read, in characters."""
+
+
+def plain_markdown(
+    text: str, address: MarkdownAddress, drops: Counter[str], *, is_mdx: bool = False
+) -> str:
+    """Write what templates, directives and components show as Markdown, and leave out the others.
+
+    Code stays as it is. What is left out is counted by its kind and name, such as "shortcode left
+    out: figure". The time is linear in the length of the text.
+
+    Args:
+        text: the text below the front matter.
+        address: the address of the page.
+        drops: the counter of reasons.
+        is_mdx: whether braces are expressions and capital tags components, as in MDX.
+    """
+    return _Templates(text, address, drops, is_mdx=is_mdx).write()
+
+
+class _Templates:
+    def __init__(
+        self, text: str, address: MarkdownAddress, drops: Counter[str], *, is_mdx: bool
+    ) -> None:
+        self.address, self.site, self.drops = address, address.site, drops
+        self.is_mdx = is_mdx
+        self.has_components = is_mdx or self.site.dialect.components
+        self.is_obsidian = self.site.layout.name == "obsidian"
+        self.is_myst = self.site.layout.name == "myst" or _MYST.search(text) is not None
+        self.text = text if is_mdx else _MODULE.sub("", text)
+        self.fences: list[str] = []
+        self.components: list[bool] = []
+        self.link_end = self.raw_end = -1
+        self.nearest: dict[str, re.Match[str] | None] = {}
+        self.pairs = _pairs(self.text) if self.has_components else {}
+
+    def write(self) -> str:
+        """Return the text without what only a generator reads."""
+        pieces: list[str] = []
+        position = 0
+        while token := _TOKEN.search(self.text, position):
+            pieces.append(self.text[position : token.start()])
+            read = getattr(self, f"_{token.lastgroup or 'other'}")
+            written, position = read(token) or (token[0], token.end())
+            pieces.append(written)
+        return "".join([*pieces, self.text[position:]])
+
+    def _next(self, pattern: str, position: int) -> re.Match[str] | None:
+        """Return the next match of a pattern; it is searched for again only behind the last one."""
+        match = self.nearest.get(pattern)
+        if pattern not in self.nearest or (match is not None and match.start() < position):
+            match = self.nearest[pattern] = re.compile(pattern, re.M).search(self.text, position)
+        return match
+
+    def _count(self, kind: str, name: str) -> None:
+        self.drops[f"{kind} left out: {name[:40] or 'without a name'}"] += 1
+
+    def _verbatim(self, token: re.Match[str], closer: str) -> tuple[str, int] | None:
+        end = self._next(closer, token.end())
+        return (self.text[token.start() : end.end()], end.end()) if end else None
+
+    def _other(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Keep an escaped character or a comment."""
+        return self._verbatim(token, "-->") if token[0] == "<!--" else None
+
+    def _raw(self, token: re.Match[str]) -> tuple[str, int] | None:
+        return self._verbatim(token, f"</{token['raw']}>")
+
+    def _ticks(self, token: re.Match[str]) -> tuple[str, int] | None:
+        code = self._verbatim(token, rf"(?<!`){token[0]}(?!`)")
+        blank = self._next(r"\n[ \t]*\n", token.end())
+        return None if code and blank and blank.start() < code[1] else code
+
+    def _info(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Read a fence: code, a directive of MyST, or a container."""
+        fence, before, info = token["fence"], token["before"], token["info"].strip()
+        if self.fences and not info and fence.startswith(self.fences[-1]):
+            self.fences.pop()
+            return before, token.end()
+        directive = _DIRECTIVE.match(info)
+        name, title = directive.groups() if directive else ("", "")
+        if name.lower() in _NAMES["text_directives"]:
+            self.fences.append(fence)
+            options = _OPTIONS.match(self.text, token.end())
+            return f"{before}{title}\n", options.end() if options else token.end()
+        if fence[0] == ":" and not directive:
+            container = _CONTAINER.match(info)
+            title = (container["title"] or container["rest"] or "") if container else ""
+            below = re.sub(r"[^>\s]", " ", before)
+            return (
+                (f"{before}:::\n{below}\n{below}{title}\n{below}", token.end()) if title else None
+            )
+        closer = re.compile(rf"^[ \t>]*+{fence[0]}{{{len(fence)},}}[ \t]*$", re.M)
+        end = closer.search(self.text, token.end())
+        position = end.end() if end else len(self.text)
+        if directive is None:
+            return self.text[token.start() : position], position
+        if name.lower() not in _NAMES["code_directives"]:
+            self._count("directive", name)
+        return before, position
+
+    def _line(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Leave out a label, an abbreviation, a comment or a break of MyST."""
+        return ("", token.end()) if self.is_myst or token[0][0] in "(*" else None
+
+    def _module(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Leave out an import or export of MDX: it ends with the line that closes all brackets."""
+        if not self.is_mdx:
+            return None
+        depth = 0
+        for bracket in _BRACKET.finditer(self.text, token.end(), token.end() + 10 * _LONGEST):
+            depth += (bracket[0] in "{([") - (bracket[0] in "})]")
+            if bracket[0] == "\n" and depth <= 0:
+                return "", bracket.start()
+        blank = self._next(r"\n[ \t]*\n", token.end())
+        return "", blank.start() if blank and depth else len(self.text)
+
+    def _template(self, token: re.Match[str]) -> tuple[str, int] | None:
+        opener, start = token["template"], token.start()
+        end = self._next(re.escape(_CLOSERS[opener]), token.end())
+        if end is None or end.start() - start > _LONGEST or start < self.raw_end:
+            return None
+        inner, position = self.text[token.end() : end.start()], end.end()
+        named = _NAME.match(inner)
+        name = named[1] if named else ""
+        is_link = start == self.link_end or _LINK.search(self.text, max(0, start - 12), start)
+        if is_link and (reference := self._reference(opener, name, inner)) is not None:
+            self.link_end = position
+            return reference, position
+        if opener == "{{" and (literal := _LITERAL.fullmatch(inner)):
+            return literal[2], position
+        closing = "/" if opener != "{%" else "end"
+        if inner.lstrip(" \t\n-").startswith(closing):
+            return "", position
+        if opener != "{{" and (name == "raw" or name in _NAMES["code"]):
+            tag = rf"\{{%-?\s*end{name}\b" if opener == "{%" else rf"\{{\{{[<%]\s*/\s*{name}\b"
+            if until := self._next(rf"{tag}[^%>\n]{{0,99}}[%>]\}}+", position):
+                self.raw_end = until.start() if name == "raw" else self.raw_end
+                return "", position if name == "raw" else until.end()
+        self._count(_KINDS[opener], name)
+        return self._title(inner, name, start), position
+
+    def _reference(self, opener: str, name: str, inner: str) -> str | None:
+        """Return the reference that a template at the start of a link makes."""
+        argument = _ARGUMENT.match(inner[inner.find(name) + len(name) :]) if name else None
+        path = argument[1] if argument else ""
+        if name in ("ref", "relref", "post_url"):
+            return f"{PAGE}{quote(path)}" if path else "#"
+        if name == "link" and opener == "{%":
+            return f"/{path.lstrip('/')}"
+        if opener != "{{":
+            return None
+        if literal := _LITERAL.match(inner):
+            return literal[2]
+        return "" if _BASE.search(inner) else TEMPLATE
+
+    def _title(self, source: str, name: str, start: int) -> str:
+        """Return the title that a shortcode or a component at the start of a line shows."""
+        title = _TITLE.search(source) if name.lower() not in _NAMES["images"] else None
+        starts_line = not self.text[max(0, start - 200) : start].rpartition("\n")[2].strip()
+        return f"{title[2]}\n\n" if title and starts_line else ""
+
+    def _marks(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Read a role of MyST: a link, or words."""
+        end = self._next(rf"(?<!`){token['marks']}(?!`)", token.end())
+        if not self.is_myst or end is None or end.start() - token.start() > _LONGEST:
+            return None
+        name, content = (
+            token["role"].lower(),
+            " ".join(self.text[token.end() : end.start()].split()),
+        )
+        explicit = _TARGET.match(content)
+        shown, target = explicit.groups() if explicit else ("", content)
+        kind = name.rpartition(":")[2]
+        if kind in _NAMES["hidden_roles"] or kind.startswith("cite"):
+            self._count("role", name)
+            return "", end.end()
+        if kind in _NAMES["page_roles"] | _NAMES["label_roles"]:
+            reference = (
+                f"{LABEL if target in self.site.labels else PAGE}{quote(target.lstrip('!'))}"
+            )
+            key, label = self.address.resolve(reference), self.site.labels.get(target)
+            shown = (
+                shown or (label.title if label else "") or self.site.titles.get(str(key), target)
+            )
+            return f"[{shown}]({reference})", end.end()
+        shown = shown or (target.rpartition(".")[2] if target.startswith("~") else target)
+        return f"{token['marks']}{shown}{token['marks']}", end.end()
+
+    def _untitled(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Write the title of its page into a link of MyST that shows nothing."""
+        target = token["untitled"]
+        label = self.site.labels.get(target.lstrip("#"))
+        title = label.title if label else self.site.titles.get(str(self.address.resolve(target)))
+        reference = f"{LABEL}{quote(target.lstrip('#'))}" if label else target
+        return (f"[{title}]({reference})", token.end()) if title else None
+
+    def _brace(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Leave out an expression or a comment of MDX; a text in quotes is shown."""
+        start = token.start()
+        if self.text.startswith("/*", start + 1) and (end := self._next(r"\*/\s*\}", start)):
+            return "", end.end()
+        close = self.pairs.get(start)
+        if not self.is_mdx or close is None or _ATTRIBUTES.match(self.text, start):
+            return None
+        inner = self.text[start + 1 : close]
+        if literal := _LITERAL.fullmatch(inner):
+            return literal[2], close + 1
+        named = _NAME.match(inner)
+        self._count("expression", named[1] if named else "")
+        return "", close + 1
+
+    def _tag(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Leave out the tags of a component, whose content stays; one that links is a link."""
+        name, start = token["tag"], token.start()
+        is_component = not name[:1].islower() or "." in name
+        tag = self._read_tag(start) if self.has_components else None
+        if tag is None or not (is_component or self.is_mdx):
+            return None
+        source, position = tag
+        if not is_component:
+            return source, position
+        if source.startswith("</"):
+            return "</a>" if self.components and self.components.pop() else "", position
+        href = _HREF.search(source)
+        is_open = not source.endswith("/>")
+        self.components += [href is not None] if is_open else []
+        if name:
+            self._count("component", name)
+        return (
+            f'<a href="{href[1]}">' if href and is_open else self._title(source, name, start)
+        ), position
+
+    def _read_tag(self, start: int) -> tuple[str, int] | None:
+        """Return a tag with plain values in the place of expressions, and where it ends."""
+        pieces: list[str] = []
+        position = start
+        while part := _TAG_PART.search(self.text, position, start + _LONGEST):
+            if part[0] == ">":
+                return "".join([*pieces, self.text[position : part.end()]]), part.end()
+            end, written = part.end(), part[0]
+            if written == "{":
+                close = self.pairs.get(part.start())
+                if close is None:
+                    return None
+                literal = _LITERAL.fullmatch(self.text[part.end() : close])
+                end, written = close + 1, f'"{literal[2] if literal else ""}"'
+            pieces += [self.text[position : part.start()], written]
+            position = end
+        return None
+
+    def _hidden(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Leave out a comment of Obsidian; elsewhere, it stands on one line or starts one."""
+        start, end = token.span()
+        starts_line = not start or self.text[start - 1] == "\n"
+        close = self._next("%%", end)
+        line = self._next("\n", end)
+        is_inline = line is None or (close is not None and close.start() < line.start())
+        if close and close.start() > end and (starts_line or is_inline or self.is_obsidian):
+            return "", close.end()
+        return None
+
+    def _mark(self, token: re.Match[str]) -> tuple[str, int] | None:
+        """Leave out the mark of a block of Obsidian, or an icon of mkdocs-material."""
+        return "", token.end()
+
+
+def _pairs(text: str) -> dict[int, int]:
+    """Return the offsets of closing braces by those of their opening braces."""
+    pairs: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in re.finditer("[{}]", text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            pairs[opened.pop()] = brace.start()
+    return pairs

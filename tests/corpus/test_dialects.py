@@ -1,0 +1,225 @@
+"""Generators of documentation: where their links lead, and what is text of their pages."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from test_markdown_reader import links, page_of, read_files
+
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.markdown import MarkdownAddress, find_layout
+from harp_plugin.corpus.markdown.templates import plain_markdown
+from harp_plugin.corpus.options import CorpusOptions
+from harp_plugin.corpus.pages import Page
+from harp_plugin.corpus.readers import sources
+from harp_plugin.corpus.readers.markdown import MarkdownReader
+from harp_plugin.errors import HarpError
+
+B = "# B\n\nThe other page says more about all of it."
+SITES = {
+    "hugo": (
+        {"hugo.toml": 'baseURL = "https://x.org/doc/"\n[languages.en]\ncontentDir = "content/en"'},
+        "content/en/a/_index.md",
+        "content/en/a/B.md",
+        ["b", "b/", "/a/b/", "/doc/a/b", "https://x.org/doc/a/b/#x", '{{< ref "b.md" >}}', "B.md"],
+    ),
+    "hugo of pages": (
+        {"config.yaml": "baseURL: https://x.org/"},
+        "content/a/page.md",
+        "content/a/b/index.md",
+        [
+            "../b/",
+            "/a/b",
+            '{{% relref "b" %}}',
+            '{{< relref path="/a/b" lang="en" >}}',
+            "b/index.md",
+        ],
+    ),
+    "docusaurus": (
+        {
+            "web/docusaurus.config.js": "module.exports = {baseUrl: '/x/', presets: [['classic', {"
+            "docs: {path: '../docs', routeBasePath: '/'}}]]}"
+        },
+        "docs/01-first/a.md",
+        "docs/02-second/03_b.mdx",
+        [
+            *(
+                "../02-second/03_b.mdx",
+                "/second/b",
+                "/x/second/b",
+                "../second/b",
+                "@site/docs/02-second/03_b.mdx",
+            ),
+            *("02-second/03_b.mdx", "/second/b?x#y"),
+        ],
+    ),
+    "jekyll": (
+        {"_config.yml": "baseurl: /x\ncollections:\n  docs:\n    output: true\n"},
+        "index.md",
+        "_posts/2024-01-02-b.md",
+        [
+            "/2024/01/02/b.html",
+            "/x/2024/01/02/b",
+            "{% post_url 2024-01-02-b %}",
+            "{{ site.baseurl }}/2024/01/02/b/",
+        ],
+    ),
+    "mkdocs": (
+        {"mkdocs.yml": "site_url: https://x.org/y/\nx: !!python/name:os.system\n"},
+        "docs/a.md",
+        "docs/c/b.md",
+        ["c/b.md", "../c/b/", "/c/b/", "https://x.org/y/c/b/", "/y/c/b"],
+    ),
+    "mdbook": (
+        {"book.toml": '[book]\nsrc = "text"\n[output.html]\nsite-url = "/book/"'},
+        "text/a.md",
+        "text/b.md",
+        ["b.md", "b.html", "/book/b.html", "/b.html"],
+    ),
+    "vitepress": (
+        {".vitepress/config.mts": "export default {srcDir: './src', base: '/v/'}"},
+        "src/a.md",
+        "src/b.md",
+        ["/b", "./b", "/v/b.html", "/b.md"],
+    ),
+    "myst": (
+        {"_toc.yml": "format: jb-book\nroot: a"},
+        "a.md",
+        "c/b.md",
+        ["c/b.md", "page:b", "/c/b", "label:here"],
+    ),
+    "docfx": (
+        {"docfx.json": '{"build": {"content": [{"files": ["**/*.md"], "src": "articles"}]}}'},
+        "articles/a.md",
+        "articles/b.md",
+        ["b.md", "~/articles/b.md", "xref:the.b", "/b.html"],
+    ),
+    "obsidian": (
+        {".obsidian/app.json": "{}"},
+        "a.md",
+        "c/Ünder_B.md",
+        ["page:ünder b", "c/U%CC%88nder_B.md", "page:c/Ünder_B"],
+    ),
+}
+
+
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_links_of_a_site(tmp_path, name):
+    files, page, target, references = SITES[name]
+    text = "---\nuid: the.b\n---\n(here)=\n" + B
+    write_files(tmp_path, {**files, page: "# A\n\nText.", target: text, "z/other.md": B})
+    (source,) = [source for source in sources(tmp_path) if source.name == page]
+    (record,) = MarkdownReader().records(source)
+    assert record.site.layout.name == name.partition(" ")[0]
+    address = MarkdownAddress(page, {}, record.site)
+    names = {target, "xref:the.b", *MarkdownAddress(target).other_keys()}
+    for reference in references:
+        plain = plain_markdown(f"[x]({reference})", address, Counter())
+        assert address.resolve(plain[4:-1]) in names, reference
+
+
+@pytest.mark.parametrize(
+    ("markdown", "name", "text"),
+    [
+        ("{{< tab >}}\nA.\n{{< code >}}x = 1\n{{< /code >}}\n{{< /tab >}}", "x.md", "A."),
+        ('{{% alert title="Note" %}}\nA.\n{{% /alert %}}', "x.md", "Note\nA."),
+        ("A {{< x\n  y=1 >}} b `{{< c >}}`.", "x.md", "A b {{< c >}}."),
+        ("{% raw %}\n`{{ a }}`{% endraw %} {% if x %}B{% endif %}.", "x.md", "{{ a }} B."),
+        ("{% highlight ruby %}\nx\n{% endhighlight %}\nA {{ 'b' }} {{ c }}.", "x.md", "A b ."),
+        (
+            "export const a = () => {\n  b\n}\n\nA {a} <B c={{d: '>'}}>e</B>{' '}f.",
+            "x.mdx",
+            "A e f.",
+        ),
+        (
+            "import {a,\n b} from 'c'\n\n<T>\n    <I label='L'>\n    Text.\n    </I>\n</T>",
+            "x.mdx",
+            "L\nText.",
+        ),
+        ("A \\{b} `{c}` <Link to='y.md'>d</Link>.", "x.mdx", "A {b} {c} d."),
+        ("````{tip} T\n```{note}\nA.\n```\nB {kbd}`C`.\n````", "x.md", "T\nA.\nB C."),
+        (
+            ":::{dropdown} T\n:open:\nA {func}`~b.c`.\n:::\n```{code-cell}\nx\n```",
+            "x.md",
+            "T\nA c.",
+        ),
+        ("::: details T {open}\nA.\n:::", "x.md", "T\nA."),
+        ("> :::note[T]\n> A.\n> :::", "x.md", "T\nA."),
+        ("*[A]: B\nA {: .c } :material-x: d.", "x.md", "A d."),
+        ("%%\nhidden\n\n%%\nA ^block1", "x.md", "A"),
+        ("[[1]](x.md) is a link.", "x.md", "[1] is a link."),
+        ("A <!-- {{ b }} --> c `unclosed {{ d }}", "x.md", "A c `unclosed"),
+    ],
+)
+def test_text_of_dialects(markdown, name, text):
+    assert page_of(markdown, name).lead == text
+
+
+def test_what_is_left_out_is_counted_by_name():
+    page = page_of("A {{< b >}} {{< b >}} <C/> {d.e} {% f %} {{ g.h }}.", "x.mdx")
+    assert {reason: n for reason, n in page.drops.items() if "left out" in reason} == {
+        "shortcode left out: b": 2,
+        "component left out: C": 1,
+        "expression left out: d.e": 1,
+        "tag left out: f": 1,
+        "template expression left out: g.h": 1,
+    }
+
+
+def test_a_letter_case_that_two_pages_have_is_no_address(tmp_path):
+    items = read_files(tmp_path, {"a.md": "See [it](/X/Y/).", "x/y.md": B, "X/y.md": B})
+    (page,) = [item for item in items if isinstance(item, Page) and item.key == "a.md"]
+    assert links(page) == [("it", "X/Y.md")]
+
+
+def test_the_summary_names_the_dialect(tmp_path):
+    files = {"mkdocs.yml": "site_name: x", "docs/a.md": B, "docs/b.md": B}
+    write_files(tmp_path / "in", files)
+    for workers, dialect, name in ((1, "auto", "mkdocs"), (2, "hugo", "hugo")):
+        options = CorpusOptions(dialect=dialect)
+        folder = tmp_path / str(workers)
+        built = build_corpus(
+            folder, options, sources=[tmp_path / "in"], workers=workers, quiet=True
+        )
+        assert built["counts"] == {f"Markdown files read as {name}": 2}
+    with pytest.raises(HarpError, match="--dialect"):
+        CorpusOptions(dialect="latex")
+
+
+def test_a_configuration_of_another_program_is_no_site():
+    assert find_layout(["config.toml", "a.md"], lambda _: "x = 1").name == "commonmark"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("{{<", "{{", "{%", "{", "<A ", "`` ` ", "{/*", "%%", "[[", "[](", "{a}`", "```{note}\n"),
+        *(
+            "```\n",
+            ":::a\n",
+            "import {\n",
+            "export {\n",
+            "<A {",
+            "![[",
+            "<!--",
+            "{{< highlight >}}",
+        ),
+        *("(a)=\n", "]( {{ url", "[!INCLUDE[](", "- - - ", "> ", "{: a", "a {", "[a]:", "--8<--"),
+    ],
+)
+def test_time_is_linear(part):
+    def seconds(size: int) -> float:
+        start = time.perf_counter()
+        plain_markdown(part * size, MarkdownAddress("x.mdx"), Counter(), is_mdx=True)
+        return time.perf_counter() - start
+
+    seconds(1000)
+    assert seconds(40_000) < 8 * seconds(10_000) + 0.2
