@@ -25,6 +25,7 @@ __all__ = [
     "WORD",
     "Snippet",
     "first_words",
+    "has_surrogates",
     "normalize_anchor",
     "normalize_title",
     "query_passage",
@@ -73,6 +74,11 @@ def first_words(text: str, most: int) -> str:
 def words(text: str) -> list[str]:
     """Return the words of a text (see `WORD`)."""
     return WORD.findall(text)
+
+
+def has_surrogates(text: str) -> bool:
+    """Return whether a text holds half a surrogate pair, which is no character."""
+    return _SURROGATE.search(text) is not None
 
 
 def without_surrogates(text: str) -> str:

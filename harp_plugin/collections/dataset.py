@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,11 +12,12 @@ from typing import Any, get_type_hints
 import pandas as pd
 
 from ..errors import HarpError
+from ..work.thread_lock import thread_lock
 from .run import ScoredDocument
 
 __all__ = ["Dataset", "JudgedDataset"]
 
-_one_reader = threading.RLock()
+_one_reader = thread_lock()
 
 
 class Dataset:

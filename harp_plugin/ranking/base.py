@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
@@ -11,6 +10,7 @@ from typing import Any
 import pyterrier as pt
 
 from ..errors import HarpError
+from ..work.thread_lock import thread_lock
 from .sharing import Shareable
 from .texts import DatasetTexts, FrameTexts, TextSource
 
@@ -56,7 +56,7 @@ class LazyTransformer(Shareable, ComparedTransformer):
 
     def __post_init__(self) -> None:
         self._made: dict[str, tuple[Any, Any]] = {}
-        self._lock = threading.RLock()
+        self._lock = thread_lock()
 
     def _make_once(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
         """Return the object that was made under this key; make it where the key is another."""
@@ -89,6 +89,10 @@ class ModelTransformer(LazyTransformer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.model, str | PathLike):
+            raise HarpError(
+                f"model is {self.model!r:.60}: name a folder, one of the hub, or package:NAME"
+            )
         self.model = fspath(self.model)
         if not isinstance(self.text_field, str | None):
             self.text_field = tuple(self.text_field)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
+import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -23,6 +23,7 @@ from ..models.loading import longest_input
 from ..models.packing import can_pack, prepare
 from ..models.packing.encoder import filler_tokens
 from ..models.pairs import PackedPairs
+from ..work.thread_lock import thread_lock
 from .tokens import in_order
 
 __all__ = ["Batch", "BatchOutputs", "BatchRunner", "scoring_lock"]
@@ -39,8 +40,9 @@ _BATCHES_AHEAD = 2
 
 logger = logging.getLogger(__name__)
 
-_cpu_lock = threading.RLock()
-_model_locks: WeakKeyDictionary[PreTrainedModel, threading.RLock] = WeakKeyDictionary()
+_cpu_lock = thread_lock()
+_has_used_threads = False
+_model_locks: WeakKeyDictionary[PreTrainedModel, Any] = WeakKeyDictionary()
 
 
 Batch = tuple[np.ndarray, PackedPairs]
@@ -216,9 +218,21 @@ def scoring_lock(
     cores as were set last, and that is one core while several threads score. On another device
     each model has a lock.
     """
+    global _has_used_threads
+    _has_used_threads = True
     if device.type == "cpu":
         return _cpu_lock
-    return nullcontext() if model is None else _model_locks.setdefault(model, threading.RLock())
+    return nullcontext() if model is None else _model_locks.setdefault(model, thread_lock())
+
+
+def _use_one_thread() -> None:
+    """Compute by one thread in a forked process: those that torch's OpenMP waits for are gone."""
+    if _has_used_threads:
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_one_thread)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

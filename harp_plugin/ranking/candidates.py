@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..errors import HarpError
 from ..options import checked
-from .frames import first_stage_order
+from .frames import check_frame, first_stage_order
 
 __all__ = [
     "CANDIDATES",
@@ -120,13 +120,15 @@ def _check(name: str, run: pd.DataFrame) -> None:
     missing = [column for column in ("qid", "docno", "score") if column not in run.columns]
     if missing:
         raise HarpError(f"system {name!r} gives no column {missing[0]}: name one that ranks")
-    wrong = ~np.isfinite(run["score"].to_numpy(dtype=np.float64))
+    numbers = run["score"]
+    wrong = ~np.isfinite(numbers) if pd.api.types.is_numeric_dtype(numbers) else np.zeros(0)
     if wrong.any():
         line = run.iloc[int(wrong.argmax())]
         raise HarpError(
             f"system {name!r} gives document {line['docno']} of qid {line['qid']} the score "
             f"{line['score']}: scores must be finite numbers"
         )
+    check_frame(run)
     twice = run.duplicated(["qid", "docno"]).to_numpy()
     if twice.any():
         line = run.iloc[int(twice.argmax())]

@@ -3,19 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from ..errors import HarpError
+
 __all__ = [
     "best",
+    "check_frame",
     "first_stage_order",
     "rerank_frame",
     "result_frame",
     "with_cutoff",
 ]
+
+
+def check_frame(frame: pd.DataFrame) -> None:
+    """Check what every ranking needs of queries and results: ids, and numbers to order them by.
+
+    Raises:
+        HarpError: a column is there twice, an id is missing or of another type than the others, or
+            a score or a rank is no number.
+    """
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise HarpError(f"column {twice!r} is there twice: keep one")
+    for name in ("qid", "docno"):
+        ids = frame.get(name)
+        if ids is not None and (row := _first(ids.isna())) is not None:
+            raise HarpError(f"row {row} has no {name}: give each query and document an id")
+        if ids is not None and ids.dtype == object and ids.map(type).nunique() > 1:
+            raise HarpError(f"column {name!r} has texts and numbers: make all of them texts")
+    for name in ("rank", "score"):
+        numbers = frame.get(name)
+        if numbers is None:
+            continue
+        if numbers.dtype == object:
+            wrong = ~numbers.map(lambda value: isinstance(value, Real) and value == value)
+        else:
+            wrong = numbers.isna() | (not pd.api.types.is_numeric_dtype(numbers))
+        if (row := _first(wrong)) is not None:
+            [value] = numbers.iloc[[row]].tolist()
+            raise HarpError(
+                f"row {row} has the {name} {value!r:.40}, which is no number: give numbers, or "
+                f"drop the column {name!r}"
+            )
+
+
+def _first(rows: pd.Series) -> int | None:
+    """Return the number of the first row for which this is true."""
+    return int(np.argmax(rows)) if rows.any() else None
 
 
 def rerank_frame(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pyterrier as pt
 from ..errors import HarpError
 from .base import LazyTransformer
 from .candidates import SCALES, read_candidates
-from .frames import rerank_frame
+from .frames import check_frame, rerank_frame
 from .ranking_measures import MeasuredRankings, parse_measure
 
 __all__ = ["LearnedRanker"]
@@ -103,6 +103,7 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
             HarpError: the ranker has not learned yet, or from another number of features.
         """
         pt.validate.result_frame(inp, extra_columns=["features"], context=self)
+        check_frame(inp)
         if inp.empty:
             return rerank_frame(inp, np.zeros(0))
         results = _Results.from_frame(inp)
@@ -209,7 +210,7 @@ class _Model:
             )
         trees = np.zeros(len(results.order))
         for booster in self._boosters:
-            trees += booster.predict(results.all)
+            trees += booster.predict(results.all, num_threads=1)  # a forked process has no others
         return _standardize(np.stack([results.standardized @ self.linear, trees]), results.starts)
 
     def importances(self) -> np.ndarray:

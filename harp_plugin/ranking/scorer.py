@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import HarpError
 from ..models.loading import choose_device, load_tokenizer
 from ..models.pairs import PairEncoder, PairTemplate, TokenPairs, tokenize
+from ..work.thread_lock import thread_lock
 from .batches import Batch, scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
@@ -75,7 +75,7 @@ class Scorer(Shareable, ScorerSettings):
         self.check_settings()  # what max_length may be depends on the model: see `limit`
         self.model = fspath(self.model)
         self._workers: Workers | None = None
-        self._lock = threading.RLock()
+        self._lock = thread_lock()
 
     @classmethod
     def from_model(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from functools import cached_property
 from typing import Any
+
+from ..work.thread_lock import thread_lock
 
 __all__ = ["Shareable"]
 
@@ -21,4 +22,4 @@ class Shareable:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update(state, _lock=thread_lock())

@@ -11,6 +11,8 @@ import pandas as pd
 
 from ..collections.dataset import Dataset
 from ..errors import HarpError
+from ..text import has_surrogates
+from .frames import check_frame
 from .tokens import distinct
 
 __all__ = ["DatasetTexts", "Documents", "FrameTexts", "TextSource", "check_docnos", "column_texts"]
@@ -138,16 +140,23 @@ def column_texts(frame: pd.DataFrame, column: str) -> list[str]:
     """Read the texts in a column of queries or of results.
 
     Raises:
-        HarpError: a value is not a string; the message names its qid and docno.
+        HarpError: a value is not a text; the message names its qid and docno.
     """
+    check_frame(frame)
     texts = frame[column].tolist()
     for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            ids = [f"{name} {frame[name].iloc[row]}" for name in ("qid", "docno") if name in frame]
+        if isinstance(text, str) and (text.isascii() or not has_surrogates(text)):
+            continue
+        ids = [f"{name} {frame[name].iloc[row]}" for name in ("qid", "docno") if name in frame]
+        if isinstance(text, str):
             raise HarpError(
-                f"no text in column {column!r} of {', '.join(ids)}: it holds {text!r:.40};"
-                " load texts with dataset.text_loader(), or name the dataset"
+                f"the text in column {column!r} of {', '.join(ids)} holds half a surrogate pair, "
+                f"which is no character: {text!r:.40}; remove it"
             )
+        raise HarpError(
+            f"no text in column {column!r} of {', '.join(ids)}: it holds {text!r:.40};"
+            " load texts with dataset.text_loader(), or name the dataset"
+        )
     return texts
 
 

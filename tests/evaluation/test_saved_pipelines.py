@@ -181,9 +181,9 @@ DAMAGES = {
         {"pipeline": {"$kind": "fusion", "systems": 7}},
         "part 'fusion' of the pipeline cannot be made",
     ),
-    "a cutoff of a text": (
+    "a model is a list": (
         {"pipeline": {"$steps": [STEP, {"$kind": "cosine", "model": []}]}},
-        "part 'cosine' of the pipeline cannot be made",
+        "model is []: name a folder, one of the hub, or package:NAME",
     ),
 }
 

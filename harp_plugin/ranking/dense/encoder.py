@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -26,6 +25,7 @@ from ...models.loading import (
 from ...options import checked
 from ...work.provenance import package_versions, scoring_versions
 from ...work.records import file_hash
+from ...work.thread_lock import thread_lock
 from ..options import Dtype
 from ..sharing import Shareable
 from .vectors import LibraryVectors, TextVectors
@@ -76,7 +76,7 @@ class Encoder(Shareable):
     def __post_init__(self) -> None:
         checked("dtype", Dtype, self.dtype)
         self.model = fspath(self.model)
-        self._lock = threading.RLock()
+        self._lock = thread_lock()
 
     @property
     def fingerprint(self) -> str:
