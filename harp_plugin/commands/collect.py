@@ -7,12 +7,13 @@ from pathlib import Path
 
 from ..collections.known_items.collection import build_collection, summary
 from ..collections.known_items.queries import QueryOptions
+from ..corpus.pages import EMPTY_INDEX
 from ..errors import show
 from ..options import Overwriting, Progress, Workers
 from ..options_parser import BUILD, Command
 from ..work.build_stage import BuildRequest
 from ..work.lock import one_writer
-from ..work.manifest import read_content
+from ..work.manifest import read_content, read_manifest
 from ..work.sql.engine import EngineOptions
 
 __all__ = ["CollectOptions", "collect", "summary"]
@@ -80,4 +81,6 @@ def command(
     harp:DIR/test.
     """
     folder = collect(directory, options, queries, engine)
+    if empty := read_manifest(Path(directory) / "corpus")["drops"].get(EMPTY_INDEX.reason):
+        show(f"{empty:,} x {EMPTY_INDEX.reason}: {directory} has no query of it")
     show(f"{summary(folder)}\ncollection: harp:{folder}")

@@ -11,6 +11,7 @@ from .markup import LinkedText
 from .word_lists import all_words
 
 __all__ = [
+    "EMPTY_INDEX",
     "HATNOTE",
     "NO_TEXT",
     "NO_TITLE",
@@ -145,5 +146,6 @@ class Dropped:
 
 NO_TEXT = Dropped("page without text")
 NO_TITLE = Dropped("page without title")
+EMPTY_INDEX = Dropped("index of which no term leads to a page")
 
 Item = Page | Redirect | IndexTerm | Dropped

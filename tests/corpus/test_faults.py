@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from reading import read
 
-from harp_plugin.corpus.pages import Dropped, Page, Redirect
+from harp_plugin.corpus.pages import Dropped, IndexTerm, Page, Redirect
 
 
 @pytest.fixture(scope="session")
@@ -152,6 +152,12 @@ def test_second_level_title(faults):
     assert [section.title for section in slices.content] == ["", "String Slices", "Summary"]
     assert "Rules" in corpus.text("ch04-02.md")
     assert "one rule" in references.lead
+
+
+def test_genindex(faults):
+    corpus = Corpus(faults / "genindex")
+    terms = [item for item in corpus.items if isinstance(item, IndexTerm)]
+    assert len(terms) == 5200 and "X_<LANG>_7" in {item.term for item in terms}
 
 
 def test_myst(faults):

@@ -502,7 +502,7 @@ def test_a_folder_of_good_and_hostile_files(tmp_path):
     manifests = build([folder], options)
     drops = manifests["corpus"]["drops"]
     assert drops["file of unknown format"] == 2
-    assert drops["page of too many elements, or nested too deeply"] == 1
+    assert drops["page of elements nested over 1,000 deep"] == 1
     assert manifests["graph"]["rows"]["anchors"] == 2
     assert manifests["graph"]["drops"]["redirect in a loop or through more than 16 others"] == 2
 

@@ -285,18 +285,43 @@ def test_encodings(data, declared):
 
 
 @pytest.mark.parametrize(
-    "html",
+    ("html", "reason"),
     [
-        "<div>" * 100_000,
-        "<ul><li>" * 100_000,
-        "<table><tr><td>" * 30_000,
-        "<p " + " ".join(f"a{n}=1" for n in range(100_000)) + ">",
-        '<a b="' * 100_000,
-        "<p>" * 2_000_000,
+        ("<div>" * 100_000, "page of elements nested over 1,000 deep"),
+        ("<ul><li>" * 100_000, "page of elements nested over 1,000 deep"),
+        ("<table><tr><td>" * 30_000, "page of elements nested over 1,000 deep"),
+        (
+            "<p " + " ".join(f"a{n}=1" for n in range(100_000)) + ">",
+            "page with a tag of over 4,000 attributes",
+        ),
+        ('<a b="' * 100_000, "page with a tag of over 4,000 attributes"),
+        ("<p>" * 2_000_000, "page of over 1,000,000 tags"),
     ],
 )
-def test_pages_that_would_take_too_long_are_dropped(html):
-    assert read_document(html) == Dropped("page of too many elements, or nested too deeply")
+def test_pages_that_would_take_too_long_are_dropped(html, reason):
+    assert read_document(html) == Dropped(reason)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '<td><a href="a#<LANG>">&lt;LANG&gt;</a></td>',
+        "<td>List<String> and <T></td>",
+        "<td title='</td><i>'><x-y><Z>word</td>",
+        "<td><!-- <div> --><textarea><div></textarea></td>",
+    ],
+)
+def test_signs_and_stray_tags_are_no_nesting(row):
+    assert not isinstance(read_document(f"<table><tr>{row}</tr></table>" * 12_000), Dropped)
+
+
+def test_pages_of_doxygen():
+    page = page_of(
+        "<head><title>My Project: Foo Class Reference</title></head><div class=header><div "
+        "class=headertitle><div class=title>Foo Class Reference</div></div></div><div>"
+        "<p>A foo is used here.<div class=fragment><div class=line>int x;</div></div><p>More.</div>"
+    )
+    assert (page.title, page.lead) == ("Foo Class Reference", "A foo is used here.\nMore.")
 
 
 @pytest.mark.parametrize("tag", ["b", "i", "font", "p", "li", "a href=x"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,8 +25,11 @@ _MAX_ATTRIBUTES = 4000
 _MANY_TAGS, _MAX_TAGS = 10_000, 1_000_000
 _KINDS = NAMES["kinds_of_elements"]
 _NOT_NESTED = frozenset(_KINDS["formatting"] + _KINDS["closed_by_others"])
-_TOKEN = re.compile(r"<(?:(!--)|(/?)([a-zA-Z][^\s/>]*))")
+_UNPARSED = frozenset({"iframe", "noembed", "script", "style", "textarea", "title", "xmp"})
+_TITLE = "div.headertitle > div.title"
+"""Where Doxygen writes the title of a page, without the name of the project."""
 _ATTRIBUTE = r"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
+_TOKEN = re.compile(rf"<(?:(!--)|(/?)([a-zA-Z][^\s/>]*+)(?:{_ATTRIBUTE})*+)")
 _OVERFULL_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{_MAX_ATTRIBUTES}}}")
 _REFRESH = re.compile(
     r"""\s*(\d{1,4})[\d.]*\s*[;,]\s*(?:url\s*=\s*)?["']?([^"']+)""", re.IGNORECASE
@@ -77,8 +81,8 @@ def read_document(text: str) -> Document | Dropped:
     """Parse a page, or say why it exceeds the bounds."""
     if len(text) > MAX_PAGE:
         return LONG_PAGE
-    if _is_overfull(text):
-        return Dropped("page of too many elements, or nested too deeply")
+    if reason := _excess(text):
+        return Dropped(reason)
     tree = LexborHTMLParser(text)
     document = Document(tree, tree.body)
     root = tree.root
@@ -91,6 +95,8 @@ def read_document(text: str) -> Document | Dropped:
     while child is not None:
         _read_head(document, child)
         child = child.next
+    if "headertitle" in text and tree.body and (title := tree.body.css_first(_TITLE)):
+        document.title = " ".join(title.text().split())
     return document
 
 
@@ -131,32 +137,41 @@ def walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
         node = node.next
 
 
-def _is_overfull(text: str) -> bool:
-    """Return whether parsing would need too much memory, or time quadratic in the length."""
+def _excess(text: str) -> str | None:
+    """Return why parsing would need too much memory, or time quadratic in the length."""
     tags = text.count("<")
     if tags > _MAX_TAGS:
-        return True
+        return f"page of over {_MAX_TAGS:,} tags"
     if len(text) > 2 * _MAX_ATTRIBUTES and _OVERFULL_TAG.search(text):
-        return True
-    return tags > _MANY_TAGS and _depth(text) > _MAX_DEPTH
+        return f"page with a tag of over {_MAX_ATTRIBUTES:,} attributes"
+    if tags > _MANY_TAGS and _depth(text) > _MAX_DEPTH:
+        return f"page of elements nested over {_MAX_DEPTH:,} deep"
+    return None
 
 
 def _depth(text: str) -> int:
-    """Return the greatest depth of nested elements, without those that close by themselves."""
-    depth = deepest = position = 0
+    """Return the greatest depth of nested elements, without those that close by themselves.
+
+    As for a parser, the end of an element closes all that are open inside it.
+    """
+    opened: list[str] = []
+    numbers: Counter[str] = Counter()
+    deepest = position = 0
     while token := _TOKEN.search(text, position):
         comment, closing, name = token.groups()
         position = token.end()
-        if comment:
-            end = text.find("-->", position)
+        name = "" if comment else name.lower()
+        if comment or (name in _UNPARSED and not closing):
+            end = text.find("-->" if comment else f"</{name}", position)
             position = len(text) if end < 0 else end
+        elif name in _NOT_NESTED:
             continue
-        name = name.lower()
-        if name in _NOT_NESTED:
-            continue
-        depth = max(0, depth - 1) if closing else depth + 1
-        deepest = max(deepest, depth)
-        if name in ("script", "style") and not closing:
-            end = text.find("</", position)
-            position = len(text) if end < 0 else end
+        elif not closing:
+            opened.append(name)
+            numbers[name] += 1
+            deepest = max(deepest, len(opened))
+        elif numbers[name]:
+            while (last := opened.pop()) != name:
+                numbers[last] -= 1
+            numbers[name] -= 1
     return deepest

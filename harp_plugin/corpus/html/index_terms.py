@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborNode
 
-from ..pages import Dropped, IndexTerm
+from ..pages import EMPTY_INDEX, Dropped, IndexTerm
 from .document import Document, walk
 from .rules import Attributes
 
@@ -74,7 +74,7 @@ def index_terms(
                 found[IndexTerm(term, target)] = None
             else:
                 drops.append(NO_TARGET)
-    return [*found, *drops]
+    return [*found, *drops, *([EMPTY_INDEX] if drops and not found else [])]
 
 
 def is_index(tag: str, attributes: Attributes) -> bool:

@@ -34,6 +34,7 @@ _NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
 _NUMBERED_LABEL = re.compile(
     rf"(?:(?i:{'|'.join(all_words('numbered_labels'))})s?\.? |§+ ?){_NUMBER}[.:]?"
 )
+_CODE = {tag: frozenset(classes) for tag, classes in NAMES["code_blocks"].items()}
 OMITTED_ELEMENTS = kind_by_word("elements")
 """Elements that hold no prose, and their names in reasons."""
 
@@ -133,6 +134,8 @@ class WebRules(HtmlRules):
         """See `HtmlRules`."""
         if tag in OMITTED_ELEMENTS:
             return OMITTED_ELEMENTS[tag]
+        if tag in _CODE and not _CODE[tag].isdisjoint((attributes.get("class") or "").split()):
+            return "code"
         if attributes and (
             "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "") is not None
         ):
