@@ -14,7 +14,7 @@ from multiprocessing import resource_tracker
 from types import FrameType
 
 from ._version import __version__
-from .commands import COMMANDS, load
+from .commands import COMMANDS, load, stored_help
 from .errors import HarpError, one_line, user_message
 
 __all__ = ["console", "main"]
@@ -83,6 +83,9 @@ def _run(arguments: list[str]) -> int:
     name, *argv = arguments
     if name not in COMMANDS:
         raise HarpError(f"unknown command {name!r}: known are {', '.join(sorted(COMMANDS))}")
+    if {"-h", "--help"} & {*argv}:
+        print(stored_help(name), end="")
+        return 0
     _quiet_libraries()
     _leave_cores_to_others()
     return load(name).main(argv, name, COMMANDS[name])

@@ -141,6 +141,17 @@ class Command:
         help = f"{summary} {self.help}"
         return OptionsParser(self.dataclasses, f"harp {name}", help, self.usage, shown)
 
+    def whole_parser(self, name: str, summary: str, *, shows_all: bool = False) -> OptionsParser:
+        """Return what reads the options and all other arguments; they are those of `parser`."""
+        parser = self.parser(name, summary, shows_all=shows_all)
+        if self.shown is not None:
+            parser.add_argument("--help-all", action="help", help="Show every option and exit.")
+        if self.positional is not None:
+            parser.add_argument("positional", **self.positional)
+        if self.positional is not RECIPE:
+            parser.add_argument("--recipe", help="JSON or YAML file with any of these options.")
+        return parser
+
     def main(self, argv: list[str], name: str, summary: str) -> int:
         """Read flags and recipe, run the command, and return its exit status.
 
@@ -153,15 +164,10 @@ class Command:
             HarpError: an argument or a key of the recipe is unknown or has a wrong value, or the
                 command raises the error.
         """
-        parser = self.parser(name, summary, shows_all="--help-all" in argv)
-        if self.shown is not None:
-            parser.add_argument("--help-all", action="help", help="Show every option and exit.")
-        if self.positional is not None:
-            parser.add_argument("positional", **self.positional)
+        parser = self.whole_parser(name, summary, shows_all="--help-all" in argv)
         if self.positional is RECIPE:
             recipe = argv[0] if argv and not argv[0].startswith("-") else None
         else:
-            parser.add_argument("--recipe", help="JSON or YAML file with any of these options.")
             recipe = parser.value_of("--recipe", argv)
         *options, rest = parser.read(argv, recipe)
         if self.positional not in (None, RECIPE):
@@ -435,7 +441,7 @@ def _sense(where: str) -> Iterator[None]:
 
 class _Formatter(HelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28)
+        super().__init__(prog, max_help_position=28, width=78)
 
     def _get_help_string(self, action: Action) -> str | None:
         return _with_default(action, action.help or "")

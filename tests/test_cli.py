@@ -10,23 +10,7 @@ import sys
 import pytest
 
 from harp_plugin.cli import main
-
-COMMANDS = [
-    "adapt",
-    "build",
-    "check",
-    "collect",
-    "cross-validate",
-    "evaluate",
-    "export",
-    "finetune",
-    "index",
-    "inspect",
-    "quickstart",
-    "rerank",
-    "schema",
-    "train",
-]
+from harp_plugin.commands import COMMANDS, load
 
 
 @pytest.fixture
@@ -67,11 +51,13 @@ def test_help_into_a_pipe_that_nobody_reads():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(harp, capsys, command):
-    with pytest.raises(SystemExit) as left:
-        harp(command, "--help")
-    assert left.value.code == 0
-    output = capsys.readouterr().out
+def test_every_command_has_help(harp, command):
+    status, output, _ = harp(command, "--help")
+    assert status == 0
+    assert output == load(command).whole_parser(command, COMMANDS[command]).format_help(), (
+        "python -m harp_plugin schema --kind help > harp_plugin/data/help.json"
+    )
+    assert max(map(len, output.splitlines())) <= 80
     assert f"usage: harp {command}" in output
     assert "--" in output and not re.search("--[a-z-]*_", output)
 
@@ -79,6 +65,25 @@ def test_every_command_has_help(harp, capsys, command):
 def test_a_recipe_works_where_none_is_needed(harp, tmp_path):
     (tmp_path / "recipe.json").write_text('{"samples": -1}')
     fails(harp("inspect", tmp_path, "--recipe", tmp_path / "recipe.json"), "samples is -1")
+
+
+def test_help_is_light():
+    """Of every command; without transformers it takes some tenths of a second."""
+    code = (
+        "import sys; from harp_plugin.cli import main; from harp_plugin.commands import COMMANDS; "
+        "assert not any(main([name, '--help']) for name in COMMANDS); "
+        "heavy = {'torch', 'transformers', 'pandas', 'pyterrier', 'tevatron'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_package_is_run_as_the_command():
+    line = [sys.executable, "-m", "harp_plugin", "--version"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("harp ")
+    wrong = subprocess.run([*line[:3], "serach"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "unknown command 'serach'" in wrong.stderr
 
 
 def test_import_is_light():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..options_parser import Command
 
-__all__ = ["COMMANDS", "load"]
+__all__ = ["COMMANDS", "load", "stored_help"]
 
 COMMANDS = {
     "quickstart": "Build, inspect, train and evaluate on a small encyclopedia.",
@@ -29,6 +31,12 @@ COMMANDS = {
     "schema": "Print the JSON schema of recipes, for editors.",
 }
 """What each command does; it is the object ``command`` of the file of its name."""
+
+
+def stored_help(name: str) -> str:
+    """Read the help of a command from the package: its options would take seconds to import."""
+    text = files("harp_plugin").joinpath("data", "help.json").read_text("utf-8")
+    return json.loads(text)[name]
 
 
 def load(name: str) -> Command:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
-from ..options import is_enum, json_schema, type_words, union_members
+from ..options import Options, is_enum, json_schema, type_words, union_members
 from ..options_parser import ABOUT, FOR_EDITORS, Command, Option, OptionsParser
 from . import COMMANDS, load
 
-__all__ = ["options_page", "parsers", "recipe_schema"]
+__all__ = ["help_texts", "options_page", "parsers", "recipe_schema"]
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 
@@ -119,7 +120,27 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-@Command("")
-def command() -> None:
+def help_texts() -> dict[str, str]:
+    """Return the help of each command, by its name."""
+    return {
+        name: load(name).whole_parser(name, summary).format_help()
+        for name, summary in COMMANDS.items()
+    }
+
+
+@dataclass(kw_only=True)
+class SchemaOptions(Options):
+    """What is printed.
+
+    Attributes:
+        kind: The schema of recipes, or the help of all commands as the package stores it.
+    """
+
+    kind: Literal["recipes", "help"] = "recipes"
+
+
+@Command("", SchemaOptions)
+def command(options: SchemaOptions) -> None:
     """An editor that knows it completes and checks the options of a recipe, in JSON or YAML."""
-    print(json.dumps(recipe_schema(parsers()), indent=1, ensure_ascii=False))
+    printed = help_texts() if options.kind == "help" else recipe_schema(parsers())
+    print(json.dumps(printed, indent=1, ensure_ascii=False))
