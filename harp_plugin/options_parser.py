@@ -80,6 +80,8 @@ SCHEMA = "recipe.schema.json"
 _LARGEST_FILE = 256 << 10
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _YAML = ".yaml", ".yml"
+_LONGEST_CHOICES = 48
+"""Characters of choices that help shows next to the name of an option."""
 
 BUILD = {"metavar": "DIR", "help": "Folder that `harp build` wrote."}
 RECIPE = {
@@ -444,18 +446,28 @@ class _Formatter(HelpFormatter):
         super().__init__(prog, max_help_position=28, width=78)
 
     def _get_help_string(self, action: Action) -> str | None:
-        return _with_default(action, action.help or "")
+        text = _with_default(action, action.help or "")
+        return f"{text} One of {', '.join(_choices(action))}." if _has_many(action) else text
 
     def _format_action_invocation(self, action: Action) -> str:
         """Show ``--min-words VALUE``, and a choice's values in place of ``VALUE``."""
         if not action.option_strings or action.nargs == 0:
             return super()._format_action_invocation(action)
         name = action.option_strings[0]
-        if action.choices:
-            return f"{name} {'|'.join(map(str, action.choices))}"
+        if action.choices and not _has_many(action):
+            return f"{name} {'|'.join(_choices(action))}"
         more = " ..." if action.nargs in ("+", "*") else ""
         value = "true|false" if action.nargs == "?" else "VALUE"
         return f"{name} {action.metavar or value}{more}"
+
+
+def _choices(action: Action) -> list[str]:
+    return [str(choice) for choice in action.choices or ()]
+
+
+def _has_many(action: Action) -> bool:
+    """Return whether the choices of an option are too long for the line of its name."""
+    return len("|".join(_choices(action))) > _LONGEST_CHOICES
 
 
 def _with_default(action: Action, text: str) -> str:
