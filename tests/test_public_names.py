@@ -98,6 +98,7 @@ PUBLIC = {
     "harp_plugin.corpus.markup": ["Link", "LinkedText", "joined", "linked_lines"],
     "harp_plugin.corpus.pages": [
         "Dropped",
+        "EMPTY_INDEX",
         "HATNOTE",
         "IndexTerm",
         "Item",

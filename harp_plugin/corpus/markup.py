@@ -44,13 +44,16 @@ class LinkedText:
         The replacement is inserted literally. Where a link starts or ends inside a match, it then
         starts behind the replacement or ends before it, so that a link never grows.
         """
+        self.replace((match.span() for match in pattern.finditer(self.text)), replacement)
+
+    def replace(self, spans: Iterable[tuple[int, int]], replacement: str) -> None:
+        """Replace the text between offsets, in order, as `substitute` does."""
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
         shifts: list[int] = []
         position = length = 0
-        for match in pattern.finditer(self.text):
-            start, end = match.span()
+        for start, end in spans:
             pieces += [self.text[position:start], replacement]
             length += start - position + len(replacement)
             position = end

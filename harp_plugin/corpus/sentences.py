@@ -11,7 +11,7 @@ import sentencex
 
 from .markup import Link, LinkedText
 
-__all__ = ["linked_sentences", "split_sentences"]
+__all__ = ["linked_sentences", "remove_sentences", "split_sentences"]
 
 _LONGEST = 8192
 
@@ -105,6 +105,18 @@ def split_sentences(text: str, language: str | None) -> list[str]:
         )
     )
     return [sentence for sentence in sentences if sentence]
+
+
+def remove_sentences(body: LinkedText, mark: str, language: str) -> int:
+    """Remove the sentences that hold a mark, with their links, and return their number."""
+    spans: list[tuple[int, int]] = []
+    position = 0
+    for line in body.text.split("\n"):
+        bounds = _sentence_bounds(line, language) if mark in line else ()
+        spans += [(position + a, position + b) for a, b in bounds if mark in line[a:b]]
+        position += len(line) + 1
+    body.replace(spans, "")
+    return len(spans)
 
 
 def _sentence_bounds(line: str, language: str) -> Iterator[tuple[int, int]]:

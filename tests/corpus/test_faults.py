@@ -160,6 +160,37 @@ def test_genindex(faults):
     assert len(terms) == 5200 and "X_<LANG>_7" in {item.term for item in terms}
 
 
+def test_wikitext(faults):
+    corpus = Corpus(faults / "wikitext/dump.xml")
+    convert, quote = corpus.text("Convert"), corpus.text("Quote")
+    assert "The canal is 1,300 miles" in convert or "The canal" not in convert
+    assert "and 2 to 3 m" in convert or "deep" not in convert
+    assert "I met Nihongo on the road to Convert, and he was singing." in quote
+    assert "A second text by Ill." in quote
+    nihongo, ill = corpus.text("Nihongo"), corpus.text("Ill")
+    assert (
+        "The Women's League (女子リーグ, Joshi Rīgu), known as the Second League (リーグ),"
+        in nihongo
+    )
+    assert "vieux and alt" in nihongo and "circa 1990" in nihongo.replace("c. ", "circa ")
+    assert (
+        "The builder was Karl Muster, a friend of Eva Beispiel, born in the city of quotes" in ill
+    )
+    assert ("the city of quotes", "Quote") in corpus.links("Ill") and "H2O and H2O and x2" in ill
+    assert corpus.links("Subpages") == [
+        ("First chapter", "Subpages/First chapter"),
+        ("the second", "Subpages/Second chapter"),
+        ("Convert", "Convert"),
+    ] or corpus.links("Subpages")[:2] == [
+        ("/First chapter", "Subpages/First chapter"),
+        ("the second", "Subpages/Second chapter"),
+    ]
+    assert [target for _, target in corpus.links("Subpages/First chapter")] == [
+        "Subpages/Second chapter",
+        "Subpages",
+    ]
+
+
 def test_myst(faults):
     corpus = Corpus(faults / "myst")
     assert corpus.text("index.md").split("\n") == [

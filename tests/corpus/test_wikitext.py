@@ -144,3 +144,51 @@ def test_offsets_are_exact_in_any_markup(wikitext):
             assert not DEBRIS.search(link.target)
         spans = [(link.start, link.end) for link in links]
         assert all(one[1] <= two[0] for one, two in pairwise(spans))
+
+
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [
+        ("{{convert|1300|mi|km}}", "1,300 miles"),
+        ("{{Convert|2|to|3|m|ft|abbr=on}}", "2 to 3 m"),
+        ("{{convert|1|ft|m}}", "1 foot"),
+        ("{{convert|12|ft|adj=on}}", "12-foot"),
+        ("{{cvt|-40|C|F}}", "-40 °C"),
+        ("{{convert|3+1/2|unheard|x}}", "3+1/2 unheard"),
+        ("{{nihongo|'''[[a|A]]'''|ア|extra=x}}", "A (ア)"),
+        ("{{lang-fr|''mot''}}", "mot"),
+        ("{{ill|A b|fr|C|lt=D}}", "D"),
+        ("{{val|6.241|e=18|u=m}}", "6.241 × 1018 m"),
+        ("{{frac|1|2|3}}", "1 2/3"),
+        ("{{as of|2014|lc=y}}", "as of 2014"),
+        ("{{nowrap|{{frac|2}} {{convert|2|km}}}}", "1/2 2 kilometres"),
+        ("{{chem|H|2|O}}", "H2O"),
+    ],
+)
+def test_inline_templates(template, shown):
+    assert lead(f"One is {template} here.")[0] == f"One is {shown} here."
+
+
+def test_a_sentence_with_a_hole_is_dropped_and_counted():
+    text, links, drops = lead(
+        "An [[b]] is here. It is {{unheard|of}} and [[c]].\nD [[e]]{{note 1}} [[f]]."
+    )
+    assert (text, [anchor for anchor, _ in links]) == ("An b is here. \nD e f.", ["b", "e", "f"])
+    assert drops["sentence in which a template that is not known left a hole"] == 1
+    assert lead("A. {{box}} B ({{x}}) c.{{y}} {{z}}")[0] == "A. B c."
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "target"),
+    [
+        ("A", "[[/B]]", "A/B"),
+        ("A", "[[/B/]]", "A/B"),
+        ("A/B", "[[../C#d|e]]", "A/C"),
+        ("A/B/C", "[[../../]]", "A"),
+        ("A/B", "[[../]]", "A"),
+        ("A", "[[A/B]]", "A/B"),
+    ],
+)
+def test_subpages(page, link, target):
+    (found,) = parse_page(page, f"See {link}.", Site()).sections[0].body.links
+    assert found.target == target

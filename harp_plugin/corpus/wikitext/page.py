@@ -20,6 +20,7 @@ from ...text import normalize_title, without_surrogates
 from ..boilerplate import kind_of_wikitext
 from ..markup import Link, LinkedText
 from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
+from ..sentences import remove_sentences
 from ..word_lists import NAMES
 from .cleanup import clean_anchor, clean_prose
 from .lines import (
@@ -33,7 +34,8 @@ from .lines import (
     without_bullets,
     without_interlanguage,
 )
-from .prose import TEXT_TEMPLATES, VERBATIM_TAGS, prose_only
+from .prose import VERBATIM_TAGS, prose_only
+from .templates import HOLE, expanded, leaves_hole
 
 __all__ = [
     "CANONICAL_NAMESPACES",
@@ -54,7 +56,8 @@ _PROSE_TAGS = frozenset(_WIKITEXT["prose_tags"])
 _INTERWIKI = re.compile("|".join(_WIKITEXT["interwiki"]))
 _MARKUP = re.compile(r"[\[\]{}<>&]")
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
-DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb", re.IGNORECASE)
+_HOLES = "sentence in which a template that is not known left a hole"
+DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb|\ue0f0", re.IGNORECASE)
 """Matches marks that remain in the text where the wikitext is malformed."""
 
 
@@ -110,7 +113,7 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
     see_also_level = 0  # above 0 in a see-also section and in the sections below it
     code = mwparserfromhell.parse(marked, skip_style_tags=True)
     for level, heading, section in _split_sections(code):
-        writer = _Writer(site, page.drops, plain_lines)
+        writer = _Writer(title, site, page.drops, plain_lines)
         writer.walk(section)
         body = writer.finish()
         if heading.lower() in SEE_ALSO_HEADINGS:
@@ -123,7 +126,7 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
             page.add_section(level, heading, body)
     if hatnotes:
         page.drops[HATNOTE] += hatnotes.count("\n") + 1
-        writer = _Writer(site, page.drops, [])
+        writer = _Writer(title, site, page.drops, [])
         writer.walk(mwparserfromhell.parse(hatnotes, skip_style_tags=True).nodes)
         page.sections.append(Section(1, "", writer.finish(), HATNOTE))
     return page
@@ -150,12 +153,14 @@ class _Writer:
     """Walks the nodes of a section and writes the text that a reader sees, with its links.
 
     Args:
+        title: the title of the page.
         site: the settings of the wiki.
         drops: the counter of reasons.
         plain_lines: the lines that marks in the text stand for.
     """
 
-    def __init__(self, site: Site, drops: Counter[str], plain_lines: list[str]) -> None:
+    def __init__(self, title: str, site: Site, drops: Counter[str], plain_lines: list[str]) -> None:
+        self.title = title
         self.site = site
         self.drops = drops
         self.plain_lines = plain_lines
@@ -186,6 +191,8 @@ class _Writer:
         """Return the section's text after the clean-up."""
         body = LinkedText("".join(self.pieces), self.links)
         clean_prose(body)
+        if HOLE in body.text:
+            self.drops[_HOLES] += remove_sentences(body, HOLE, self.site.language)
         body.shrink_links()
         body.remove_inexact_links()
         self.drops["link lost in clean-up"] += len(self.links) - len(body.links)
@@ -224,7 +231,8 @@ class _Writer:
 
     def _wikilink(self, title: str, text: Any) -> None:
         """Write a link; ``text`` is a string, Wikicode, or None where the title is shown."""
-        target = title.strip()
+        target = _subpage(self.title, title.strip())
+        title = title.strip().strip("/") if title.strip().endswith("/") else title
         prefix, colon, name = target.removeprefix(":").partition(":")
         is_interwiki = self._names_wiki(prefix, name)
         prefix = prefix.strip().replace("_", " ").lower()
@@ -296,11 +304,23 @@ class _Writer:
             self.walk(node.title.nodes)
 
     def _template(self, node: nodes.Template) -> None:
-        name = str(node.name).strip().lower().partition("-")[0]
-        if name in TEXT_TEMPLATES:
-            shown = [parameter for parameter in node.params if not parameter.showkey]
-            if shown:
-                self.walk(shown[TEXT_TEMPLATES[name]].value.nodes)
+        arguments = {str(part.name).strip(): str(part.value) for part in node.params}
+        shown = expanded(str(node.name).strip(), arguments)
+        if shown is not None:
+            self.walk(mwparserfromhell.parse(shown, skip_style_tags=True).nodes)
+        elif leaves_hole(str(node.name), "".join(self.pieces[-3:])[-20:]):
+            self._write(HOLE)
+
+
+def _subpage(page: str, title: str) -> str:
+    """Return the title that a link to a subpage or to the page above names."""
+    if title.startswith("/"):
+        return f"{page}{title}".rstrip("/")
+    if not title.startswith("../"):
+        return title
+    while title.startswith("../") and "/" in page:
+        page, title = page.rpartition("/")[0], title[3:]
+    return f"{page}/{title}".rstrip("/") if not title.startswith("../") else title
 
 
 def _entity(node: nodes.HTMLEntity) -> str:

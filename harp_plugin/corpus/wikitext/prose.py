@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Container
 
-__all__ = ["TEXT_TEMPLATES", "VERBATIM_TAGS", "prose_only"]
+from .templates import HOLE, is_shown, leaves_hole
+
+__all__ = ["VERBATIM_TAGS", "prose_only"]
 
 VERBATIM_TAGS = frozenset({"nowiki", "poem"})
 """Tags whose content is shown as it stands."""
-TEXT_TEMPLATES = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "convert": 0}
-"""Templates that show one of their positional arguments, and the index of that argument."""
 
 _MAX_UNCLOSED = 100
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -27,7 +28,7 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 _LINE_START = re.compile(r"(?:^|\n)[:\s]*\Z")
-_NAME = re.compile(r"\{\{\s*([^|{}\[\]<>\n-]*)")
+_NAME = re.compile(r"\{\{\s*([^|{}\[\]<>\n]*)")
 _TAG = re.compile(r"<(?P<slash>/?)(?P<tag>[a-zA-Z]+)\b(?P<rest>[^<>]*)(?P<end>>?)")
 _VOID_TAGS = frozenset({"br", "hr", "wbr", "img", "references"})
 _LIST = re.compile(r"^([*#:;]{20})[*#:;]+", re.MULTILINE)
@@ -38,15 +39,16 @@ _EXTERNAL = re.compile(r"\[(?=[a-zA-Z]+:|//)")
 def prose_only(wikitext: str) -> str:
     """Remove comments, references, templates and tables.
 
-    Templates that show one of their arguments (`TEXT_TEMPLATES`) stay. Where more than 100 marks of
-    one kind are never closed, all marks of that kind are removed, and the words between them stay.
+    Templates that are known to show words stay. Others leave the mark `HOLE` where they stood
+    inside a sentence. Where more than 100 marks of one kind are never closed, all marks of that
+    kind are removed, and the words between them stay.
     """
-    wikitext = _COMMENT.sub("", wikitext)
+    wikitext = _COMMENT.sub("", wikitext).replace(HOLE, "")
     scan = _Scan(wikitext)
     spans = scan.spans
     if len(scan.opened) > _MAX_UNCLOSED:
         spans = sorted([*spans, *((start, start + 2) for _, start in scan.opened)])
-    return _without_stray_marks(_without_spans(wikitext, spans))
+    return _without_stray_marks(_without_spans(wikitext, spans, scan.holes))
 
 
 class _Scan:
@@ -55,12 +57,14 @@ class _Scan:
     Attributes:
         spans: start and end of each piece to remove.
         opened: each mark that is not closed yet, and its offset.
+        holes: where templates that are not known started inside a sentence.
     """
 
     def __init__(self, wikitext: str) -> None:
         self.wikitext = wikitext
         self.spans: list[tuple[int, int]] = []
         self.opened: list[tuple[str, int]] = []
+        self.holes: set[int] = set()
         self.braces = 0
         last_end = {
             mark["tag"].lower(): mark.start() for mark in _MARK.finditer(wikitext) if mark["slash"]
@@ -110,22 +114,24 @@ class _Scan:
                 start = self.opened[depth][1]
                 self.braces -= sum(1 for mark, _ in self.opened[depth:] if mark == "{{")
                 del self.opened[depth:]
-                if opening == "{|" or not self._shows_text(start):
+                named = _NAME.match(self.wikitext, start)
+                name = named[1] if named and opening == "{{" else ""
+                if opening == "{|" or not is_shown(name):
+                    if name and leaves_hole(name, self.wikitext[max(0, start - 20) : start]):
+                        self.holes.add(start)
                     while self.spans and self.spans[-1][0] > start:
                         self.spans.pop()
                     self.spans.append((start, end))
                 return
 
-    def _shows_text(self, start: int) -> bool:
-        name = _NAME.match(self.wikitext, start)
-        return name is not None and name[1].strip().lower() in TEXT_TEMPLATES
 
-
-def _without_spans(text: str, spans: list[tuple[int, int]]) -> str:
+def _without_spans(
+    text: str, spans: list[tuple[int, int]], holes: Container[int] = frozenset()
+) -> str:
     pieces, position = [], 0
     for start, end in spans:
         if start >= position:
-            pieces.append(text[position:start])
+            pieces += [text[position:start], HOLE if start in holes else ""]
             position = end
     return "".join([*pieces, text[position:]])
 
