@@ -10,7 +10,7 @@ from harp_plugin.ranking.scorer import Scorer
 from harp_plugin.training.run import fit
 
 from .conftest import SentenceGroups, parse
-from .test_tevatron import on_main, short_recipe  # noqa: F401
+from .test_tevatron import short_recipe
 from .tiny_models import KINDS, save_tiny_model
 
 PAIRS = [
@@ -82,7 +82,7 @@ with torch.no_grad():
 
 
 @pytest.mark.integration
-def test_tevatrons_reranker_model(on_main, checkpoint, inputs, expected):  # noqa: F811
+def test_tevatrons_reranker_model(on_main, checkpoint, inputs, expected):
     """Tevatron's main branch asks for flash attention where no other is named."""
     pairs = [{name: rows.tolist() for name, rows in each.items()} for each in inputs]
     close(torch.tensor(on_main(LOAD, model=str(checkpoint), pairs=pairs)), expected)
