@@ -316,7 +316,8 @@ class EvaluationOptions(ExperimentOptions, PassageOptions):
             an object with `model` and any of allow_untrained, max_length, dtype, seed, passages,
             passage_length, passage_stride, and of an ensemble's weights and score_normalization;
             cosine:MODEL for an encoder. As a flag: the same in JSON.
-        max_length: How many tokens a pair has at most; by default what each model allows.
+        max_length: How many tokens a pair has at most; by default as many as in
+            the training of a model of harp, and as many as others allow.
         seed: Seed by which the weights of untrained heads are drawn.
         report: Write report.html too: table, bars, queries won and lost with texts.
 
@@ -436,7 +437,8 @@ class RerankOptions(ScoringOptions, WindowOptions, Overwriting, Progress):
         output: TREC run that is written: a name that ends in .gz is compressed, and - is standard
             output; by default RUN.reranked.run.gz in the folder of the run.
         depth: How many results of each query are reranked and kept; by default all.
-        max_length: How many tokens a pair has at most; by default what the model allows.
+        max_length: How many tokens a pair has at most; by default as many as in
+            the training of a model of harp, and as many as others allow.
         device: Device that scores, such as cpu or cuda:1, or several; by default CUDA where there
             is one.
         tag: Name of the system, in the last column of the run.

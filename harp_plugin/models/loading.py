@@ -33,6 +33,7 @@ __all__ = [
     "model_errors",
     "model_fingerprint",
     "resolve_model",
+    "trained_with",
     "without_notices",
 ]
 
@@ -263,6 +264,15 @@ def _align(model: PreTrainedModel) -> None:
     for weight in model.parameters():
         if weight.device.type == "cpu" and weight.data_ptr() % _ALIGNMENT:
             weight.data = weight.data.clone()
+
+
+def trained_with(name: str) -> dict[str, Any]:
+    """Read the options of the training of a model that harp trained; none of another."""
+    path = Path(name) / MANIFEST
+    try:
+        return read_record(path)["settings"] if path.is_file() else {}
+    except (HarpError, KeyError):  # another program's file
+        return {}
 
 
 def model_fingerprint(name: str) -> str:

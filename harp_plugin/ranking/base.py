@@ -100,9 +100,14 @@ class ModelTransformer(LazyTransformer):
             raise HarpError("text_field is empty: name the column that holds the text")
 
     @property
+    def _fields(self) -> str | Sequence[str] | None:
+        """The fields of a text, by the present attributes."""
+        return self.text_field
+
+    @property
     def texts(self) -> TextSource:
         """Where texts come from, by the present attributes."""
-        fields = (self.text_field,) if isinstance(self.text_field, str) else self.text_field
+        fields = (self._fields,) if isinstance(self._fields, str) else self._fields
         if self.dataset is None:
             return FrameTexts(fields or ("text",))
         key = id(self.dataset), fields

@@ -128,10 +128,11 @@ class PassageOptions(Options):
     Attributes:
         passages: What scores a document that is longer than the input of the model: its beginning
             (first); the max, the mean or the mean of the two best (top2) scores of its windows; or
-            its first words and the passage that shares most words with the query (matching).
+            its first words and the passage that shares most words with the query (matching). By
+            default as in the training of a model of harp, and first for others.
     """
 
-    passages: Passages = "first"
+    passages: Passages | None = None
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
+from ..models.loading import trained_with
 from ..options import Count, checked
 from .base import ModelTransformer
 from .combined import HarpEnsemble, HarpFeatures
@@ -39,15 +40,16 @@ class HarpReranker(ModelTransformer, ScorerSettings):
     Args:
         model: a folder, a hub name, or ``package:NAME``.
         text_field: the column that holds a document's text, or several, joined by a space;
-            ``text`` by default. With ``dataset``: fields of its documents; by default the text that
-            the dataset recommends.
+            ``text`` by default. With ``dataset``: fields of its documents; by default those that
+            the model was trained on, or the text that the dataset recommends.
         dataset: where texts are looked up by ``docno``: an ir_datasets id such as
             ``irds:vaswani``, or a PyTerrier or ir_datasets dataset. By default they stand in the
             frame.
         passages: how a document that is longer than the model's input is scored. ``first``: by its
             beginning. ``max``, ``mean``: by the best or the mean of its windows' scores. ``top2``:
             by the mean of the two best. ``matching``: by its first words and the passage that
-            shares most words with the query (`query_passage`), in one pair of texts.
+            shares most words with the query (`query_passage`), in one pair of texts. By default as
+            in the training of a model of harp, and ``first`` for others.
         passage_length: tokens of a window; by default, and at most, what fits next to the query.
         passage_stride: tokens from one window's start to the next one's; by default half a window.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
@@ -57,7 +59,8 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         batch_tokens: how many tokens a batch may hold; found from the free memory by default.
         batch_size: so many of the longest pairs in place of ``batch_tokens``, as other rerankers
             have it.
-        max_length: tokens of a pair; by default as many as the model allows.
+        max_length: tokens of a pair; by default as many as in the training of a model of harp, and
+            as many as others allow.
         verbose: show a progress bar.
         allow_untrained: score with random weights where the checkpoint has none.
         seed: draws those random weights.
@@ -69,7 +72,7 @@ class HarpReranker(ModelTransformer, ScorerSettings):
 
     schematic = {"label": "HarpReranker", "help_url": None}  # noqa: RUF012
 
-    passages: str = "first"
+    passages: str | None = None
     passage_length: int | None = None
     passage_stride: int | None = None
     batch_size: int | None = None
@@ -147,15 +150,43 @@ class HarpReranker(ModelTransformer, ScorerSettings):
     @property
     def scorer(self) -> Scorer:
         """The scorer of the present attributes; the same object until an attribute is changed."""
-        settings = self.scorer_settings
+        settings = self._settings
         key = self.model, *settings.values()
         return self._make_once("scorer", key, lambda: Scorer(self.model, **settings))
 
     @property
     def windows(self) -> DocumentWindows:
         """How long documents are cut, by the present attributes."""
-        return DocumentWindows(self.passages, self.passage_length, self.passage_stride)
+        passages = self.passages or self._trained.get("passages", "first")
+        return DocumentWindows(passages, self.passage_length, self.passage_stride)
+
+    @property
+    def _trained(self) -> dict[str, Any]:
+        """How the model of harp read texts in its training; empty for another model."""
+        return self._make_once(
+            "trained", self.model, lambda: _reading(trained_with(str(self.model)))
+        )
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        settings = self.scorer_settings
+        return {**settings, "max_length": self.max_length or self._trained.get("max_length")}
+
+    @property
+    def _fields(self) -> str | Sequence[str] | None:
+        is_named = self.text_field is not None or self.dataset is None
+        return self.text_field if is_named else self._trained.get("fields")
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        texts, settings = self.texts, self.scorer_settings.values()
+        texts, settings = self.texts, self._settings.values()
         return self.model, texts.name, texts.fields, self.windows, *settings
+
+
+def _reading(trained: Mapping[str, Any]) -> dict[str, Any]:
+    """Return passages, max_length and fields from the options of a training."""
+    reading = {name: trained[name] for name in ("passages", "max_length") if trained.get(name)}
+    if "passage" in trained.get("document_fields", ()):
+        reading["passages"] = "matching"
+    if trained.get("fields"):
+        reading["fields"] = tuple(trained["fields"])
+    return reading

@@ -24,7 +24,7 @@ from ..work.writing import TEMPORARY, remove_temporary, sync, write_text
 from .arguments import HarpTrainingArguments
 from .card import CARD, cited, model_card
 
-__all__ = ["LOG", "RunFolder", "cannot_resume", "log_lines", "remove_weights"]
+__all__ = ["LOG", "RunFolder", "cannot_resume", "log_lines", "remove_checkpoints", "remove_weights"]
 
 logger = logging.getLogger(__name__)
 
@@ -211,14 +211,19 @@ def remove_weights(folder: Path) -> None:
     """
     if not (folder / MANIFEST).is_file():
         return
-    for checkpoint in _checkpoints(folder):
-        stored = Provenance.from_record(read_record(checkpoint / MANIFEST))
-        Artifact(checkpoint, "checkpoint", stored).clear()
+    remove_checkpoints(folder)
     record = read_record(folder / MANIFEST)
     kept = {name: entry for name, entry in record["files"].items() if name in (LOG, CARD)}
     for name in sorted(record["files"].keys() - kept):
         (folder / name).unlink(missing_ok=True)
     write_record(folder / MANIFEST, record | {"files": kept})
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of a run, whose model is published, from its folder."""
+    for checkpoint in _checkpoints(folder):
+        stored = Provenance.from_record(read_record(checkpoint / MANIFEST))
+        Artifact(checkpoint, "checkpoint", stored).clear()
 
 
 def _checkpoints(folder: Path) -> list[Path]:

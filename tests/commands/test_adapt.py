@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from harp_plugin import HarpPipeline
+from harp_plugin import HarpPipeline, HarpReranker
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.commands.adapt import LEARNED, RERANKED, plan, run
@@ -87,6 +87,8 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
     assert all(f"\n{row} " in output for row in [*rows, LEARNED, RERANKED])
     assert str(folder / "evaluation" / "report.html") in output
     assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
+    assert not [*folder.rglob("checkpoint-*")]
+    assert HarpReranker(folder / "queries").windows.passages == "matching"
     manifests = [json.loads((folder / name / "manifest.json").read_text()) for name in MODELS[:2]]
     links, queries = (manifest["settings"] for manifest in manifests)
     assert links["teacher"] == f"cosine:{links['model']}"
@@ -179,6 +181,16 @@ def test_queries_alone_must_be_enough(command, monkeypatch, capsys):
     other = [str(folder) + "-alone" if word == str(folder) else word for word in arguments]
     assert main([*other, "--learn-from", "queries"]) == 2
     assert "add links to --learn-from" in capsys.readouterr().err
+
+
+def test_pages_without_links_are_told(tmp_path, capsys):
+    (tmp_path / "docs").mkdir()
+    for name in "abc":
+        (tmp_path / "docs" / f"{name}.md").write_text(f"# Page {name}\n\n" + "Some words. " * 30)
+    arguments = ["adapt", str(tmp_path / "docs"), "--output-dir", str(tmp_path / "x"), "--quiet"]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "have no links, and no redirects or terms of an index: there is nothing to" in error
 
 
 def test_a_wrong_source_is_refused(tmp_path, capsys):

@@ -33,7 +33,7 @@ def test_flags_and_recipe_give_the_same(tmp_path):
     assert from_flags == from_recipe
     assert from_flags.systems["HARP"] == {
         **{"model": "package:x", "max_length": 128, "dtype": "float32", "seed": 42},
-        "passages": "first",
+        "passages": None,
     }
     assert from_flags.systems["random"]["allow_untrained"] is True
 

@@ -115,6 +115,12 @@ def _terms(stage: Stage) -> Iterator[Term]:
 
 def _nothing(directory: Path, options: QueryOptions, terms: int, drops: Counter[str]) -> str:
     kinds = ", ".join(options.kinds)
+    if not read_manifest(directory / "corpus")["rows"]["links"] and not terms:
+        return (
+            f"the pages of {directory} have no links, and no redirects or terms of an index: there "
+            "is nothing to learn from or to measure with; read a source whose pages link to each "
+            "other, with --site-root if its links begin with a slash"
+        )
     if not terms:
         return (
             f"{directory} has nothing of the kinds {kinds} to make queries of: build it again with "

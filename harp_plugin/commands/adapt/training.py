@@ -114,7 +114,7 @@ def _train_on_links(learner: Learner, options: AdaptOptions, steps: int) -> None
     recipe, name = learner.recipe, learner.folders["links"]
     say("train", f"the {learner.name} {recipe['model']} on {', '.join(recipe['tasks'])}")
     arguments = _arguments(options, PRETRAINING, name, recipe | {"max_steps": steps})
-    print(f"checkpoint: {train(*arguments)}")
+    _publish(train(*arguments))
 
 
 def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> None:
@@ -134,7 +134,15 @@ def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> No
         **learner.finetuning,
         "max_steps": steps,
     }
-    print(f"checkpoint: {finetune(*_arguments(options, FINETUNING, name, arguments))}")
+    _publish(finetune(*_arguments(options, FINETUNING, name, arguments)))
+
+
+def _publish(folder: Path) -> None:
+    """Say where a finished model is, and remove its checkpoints, which have the optimizer too."""
+    from ...training.run_folder import remove_checkpoints
+
+    remove_checkpoints(folder)
+    print(f"model: {folder}")
 
 
 def finetuning_part(recipe: Mapping[str, Any]) -> dict[str, Any]:
