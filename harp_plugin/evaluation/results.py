@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
 
-from ..ranking.ranking_measures import parse_measure
+from ..ranking.ranking_measures import check_judgments, parse_measure
 
 __all__ = [
     "Results",
@@ -145,14 +145,20 @@ def measure_runs(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Measure each query of each run: row → measure → qid → value.
 
-    A query without results counts as 0.
+    A query without results counts as 0. Measures of all packages see ranks, in the order of the
+    rows, so that they break ties alike.
+
+    Raises:
+        HarpError: a document is judged twice for a query, differently.
     """
+    check_judgments(qrels)
     names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
     evaluator = ir_measures.evaluator(measures, qrels.rename(columns=names))
     per_query = {}
     for row, run in runs.items():
         values = {str(measure): dict.fromkeys(topics["qid"], 0.0) for measure in measures}
-        for qid, measure, value in evaluator.iter_calc(run.rename(columns=names)):
+        in_order = run.assign(score=-run.groupby("qid").cumcount().astype(float))
+        for qid, measure, value in evaluator.iter_calc(in_order.rename(columns=names)):
             if qid in values[str(measure)]:
                 values[str(measure)][qid] = float(value)
         per_query[row] = values

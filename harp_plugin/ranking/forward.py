@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import re
 from copy import copy, deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..errors import HarpError
 from ..models.devices import to_device
 from ..models.packing import PackedClassifier, Packing, encode
 from ..models.packing.classifier import without_encoder
 from ..models.pairs import PackedPairs
 from .batches import BatchRunner, scoring_lock
 
-__all__ = ["BERT_LIKE", "FirstTokenClassifier", "Forward"]
+__all__ = ["BERT_LIKE", "FirstTokenClassifier", "Forward", "relevant_label"]
 
+_LABEL = re.compile(r"\b(?:relevant|true|yes|positive|match|entailment)\b")
+_NEGATIVE = re.compile(r"(?:irr|not?\b|non|un|inval|false|neg|mis|contra)")
 BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
 """Model types whose layers are those of BERT."""
 
@@ -42,6 +46,9 @@ class Forward(BatchRunner):
     ) -> None:
         super().__init__(model, batch_tokens=batch_tokens)
         self._tokenizer = tokenizer
+        if model.config.pad_token_id is None:  # a decoder finds the last token of a text by it
+            pads = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
+            model.config.pad_token_id = next(token for token in pads if token is not None)
         self._packed: FirstTokenClassifier | None = None
         if self.is_packed:
             with scoring_lock(model.device, model), self._evaluation_mode():
@@ -52,7 +59,10 @@ class Forward(BatchRunner):
         logits = (
             self._packed_logits(batch) if self._packed else self._padded_logits(batch)
         ).float()
-        return logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
+        if logits.shape[1] == 1:
+            return logits[:, 0]
+        relevant = relevant_label(self.model.config)
+        return logits[:, relevant] - logits[:, 1 - relevant]
 
     def _packed_logits(self, batch: PackedPairs) -> Tensor:
         assert self._packed
@@ -64,7 +74,9 @@ class Forward(BatchRunner):
     def _padded_logits(self, batch: PackedPairs) -> Tensor:
         tokenizer = self._tokenizer
         inputs = batch.padded(
-            tokenizer.pad_token_id or 0,
+            self.model.config.pad_token_id
+            if tokenizer.pad_token_id is None
+            else tokenizer.pad_token_id,
             tokenizer.pad_token_type_id,
             left=tokenizer.padding_side == "left",
         )
@@ -79,6 +91,23 @@ class Forward(BatchRunner):
         return all(
             "token_type_ids" in names for names in (self._tokenizer.model_input_names, accepted)
         )
+
+
+def relevant_label(config: PretrainedConfig) -> int:
+    """Return the number of the relevant one of two labels: that of such a name, else 1.
+
+    Raises:
+        HarpError: both labels or none of two that say so are relevant.
+    """
+    names = [str(config.id2label.get(number, "")).strip().lower() for number in (0, 1)]
+    says = [_NEGATIVE.match(name) is None and _LABEL.search(name) is not None for name in names]
+    denies = [_NEGATIVE.match(name) is not None for name in names]
+    if all(says) or all(denies):
+        raise HarpError(
+            f"the model's labels {names[0]!r} and {names[1]!r} do not say which one is relevant: "
+            "name one of them relevant in id2label of its config.json"
+        )
+    return 0 if says[0] or denies[1] else 1
 
 
 class FirstTokenClassifier(PackedClassifier):

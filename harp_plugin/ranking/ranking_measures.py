@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import HarpError
 from .candidates import Candidates
 
-__all__ = ["MeasuredRankings", "parse_measure"]
+__all__ = ["MeasuredRankings", "check_judgments", "parse_measure"]
 
 
 def parse_measure(name: Any) -> Any:
@@ -91,4 +91,25 @@ def _judgments(qrels: pd.DataFrame) -> pd.DataFrame:
     if qrels.empty:
         raise HarpError("there are no judgments to learn from: give those of some queries")
     qrels = qrels[[*names.values()]].astype({"relevance": np.int64})
-    return qrels.sort_values("relevance").drop_duplicates(["query_id", "doc_id"], keep="last")
+    check_judgments(qrels)
+    return qrels.drop_duplicates()
+
+
+def check_judgments(qrels: pd.DataFrame) -> None:
+    """Check that no document is judged twice for a query, differently.
+
+    Args:
+        qrels: three columns: the query, the document and its grade.
+
+    Raises:
+        HarpError: one is; the message names both grades.
+    """
+    columns = list(qrels.columns[:3])
+    distinct = qrels[columns].drop_duplicates()
+    double = distinct[distinct.duplicated(columns[:2], keep=False)]
+    if len(double):
+        query, document, first = map(str, double.iloc[0])
+        other = double[(double[columns[:2]] == double.iloc[0, :2]).all(axis=1)].iloc[1, 2]
+        raise HarpError(
+            f"query {query}: document {document} is judged {first} and {other}: keep one judgment"
+        )

@@ -127,6 +127,15 @@ def fit(
     if training_args.process_index == 0:
         for sentence in getattr(groups, "shortages", list)():
             logger.warning("%s", sentence)
+        if training_args.gradient_accumulation_steps > 1 and (
+            names := data_args.weighted_sum().reading("batch_scores")
+        ):
+            logger.warning(
+                "loss %r takes its negatives from one step of %d, not from the whole batch: the "
+                "loss differs from that of one step",
+                names[0],
+                training_args.gradient_accumulation_steps,
+            )
     trainer = build_trainer(groups, model_args, data_args, training_args, held_out, validation)
     is_writer = training_args.process_index == 0
     with one_writer(folder.path) if is_writer else nullcontext():

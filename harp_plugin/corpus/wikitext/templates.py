@@ -24,7 +24,7 @@ _SILENT = frozenset(_TABLE["silent"]["names"])
 _SILENT_STARTS = tuple(_TABLE["silent"]["starts"])
 _UNITS, _BETWEEN = _TABLE["units"], _TABLE["convert"]["between"]
 _FIELD = re.compile(r"\{(!?)([^{}]+)\}")
-_INLINE = re.compile(r"[^\s.,:;!?({|>*#=][\"')]? \Z")
+_INLINE = re.compile(r"[^\s.,:;!?({|>}*#=][\"')]? \Z")
 _MARKS = re.compile(r"'{2,}|\]+|</?\w+ ?/?>")
 _CONVERT = frozenset({"convert", "cvt"})
 _NUMBER = re.compile(r"[-+−]?[\d,.]*\d(?:[+ ]?\d+[/⁄]\d+)?|[-+−]?\d+[/⁄]\d+")

@@ -99,8 +99,8 @@ class HarpRetriever(LazyTransformer):
             key = self._comparison_key(), tuple(queries)
             vectors = self._make_once("queries", key, lambda: encoder.queries(queries))[query_of]
             if v.mode == "retrieve":
-                results = retriever(inp.assign(query_vec=pd.Series(list(vectors), inp.index)))
-                return ordered(results.drop(columns=["query_vec", "docid"]))
+                searched = inp.assign(query_vec=pd.Series(list(vectors), inp.index))
+                return ordered(_results(retriever, searched).drop(columns=["docid"]))
             return rerank_frame(inp, self._scores(flex, vectors, inp["docno"].to_numpy()))
 
     def has(self, docnos: Iterable[str]) -> bool:
@@ -149,16 +149,61 @@ class HarpRetriever(LazyTransformer):
 
     def _retriever(self, flex: Any) -> pt.Transformer:
         method = getattr(flex, ALGORITHMS[self.algorithm])
+        is_graph = self.algorithm == "hnsw"
         try:
-            retriever = method(**(self.options or {}))
-        except (ImportError, TypeError, ValueError) as error:
-            raise HarpError(f"algorithm {self.algorithm}: {error}") from error
+            if is_graph:
+                _remove_unreadable(Path(self.index))
+            retriever = method(**(self.options or {}), **({"cache": False} if is_graph else {}))
+            if is_graph:
+                _keep_graph(retriever, Path(self.index))
+        except (ImportError, RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise HarpError(f"algorithm {self.algorithm}: {reason}") from error
         retriever.num_results = min(self.num_results, len(flex))
+        retriever.drop_query_vec = True
         return retriever
 
     def _comparison_key(self) -> tuple[Any, ...]:
         names = "index", "model", "algorithm", "num_results", "device"
         return *(getattr(self, name) for name in names), tuple(sorted((self.options or {}).items()))
+
+
+def _results(retriever: pt.Transformer, queries: pd.DataFrame) -> pd.DataFrame:
+    """Search; pyterrier_dr gives arrays for numbers where a query has fewer than two results."""
+    try:
+        results = pd.DataFrame(retriever(queries))
+    except ValueError:
+        parts = (retriever(queries.iloc[[number]]) for number in range(len(queries)))
+        results = pd.concat(map(pd.DataFrame, parts), ignore_index=True)
+    if results["score"].dtype != object:
+        return results
+    columns = ["docno", "docid", "score", "rank"]
+    values = {name: np.hstack(results[name].tolist()) for name in columns}
+    rows = np.repeat(np.arange(len(results)), results["score"].map(np.size))
+    return results.iloc[rows].reset_index(drop=True).assign(**values)
+
+
+def _remove_unreadable(folder: Path) -> None:
+    """Remove graphs that pyterrier_dr wrote without their vectors: FAISS does not read them."""
+    import faiss
+
+    for path in folder.glob("hnsw_*.faiss"):
+        try:
+            faiss.read_index(str(path))
+        except RuntimeError:
+            path.unlink()
+
+
+def _keep_graph(retriever: Any, folder: Path) -> None:
+    """Keep the graph of a retriever, with its vectors, for the next time."""
+    import faiss
+
+    _, neighbours, construction = retriever.index_spec
+    path = folder / f"hnsw_n-{neighbours}_ef-{construction}.faiss"
+    if not path.exists():
+        temporary = path.with_suffix(".new")
+        faiss.write_index(retriever.faiss_index, str(temporary))
+        temporary.replace(path)
 
 
 def _numbers(names: Any, docnos: Iterable[str]) -> np.ndarray:

@@ -234,3 +234,17 @@ def test_evaluate_takes_it(index, tmp_path, capsys):
     )
     assert main(["evaluate", str(tmp_path / "recipe.json")]) == 0
     assert "\ndense " in capsys.readouterr().out
+
+
+def test_a_graph_is_opened_again(index):
+    pytest.importorskip("faiss")
+    first, again = (HarpRetriever(index, algorithm="hnsw").transform(TOPICS) for _ in range(2))
+    pd.testing.assert_frame_equal(first, again)
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "torch", "faiss", "hnsw"])
+def test_one_result_of_each_query(index, algorithm):
+    several = HarpRetriever(index, algorithm=algorithm, num_results=5).transform(TOPICS)
+    one = HarpRetriever(index, algorithm=algorithm, num_results=1).transform(TOPICS)
+    best = several[several["rank"] == 0].reset_index(drop=True)
+    assert len(one) == 2 and np.allclose(one["score"], best["score"], atol=1e-5)
