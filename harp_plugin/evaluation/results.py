@@ -145,8 +145,8 @@ def measure_runs(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Measure each query of each run: row → measure → qid → value.
 
-    A query without results counts as 0. Measures of all packages see ranks, in the order of the
-    rows, so that they break ties alike.
+    A query without results counts as 0. Measures of all packages see ranks, where equal scores
+    keep the order of their rows: ties are broken alike.
 
     Raises:
         HarpError: a document is judged twice for a query, differently.
@@ -157,7 +157,8 @@ def measure_runs(
     per_query = {}
     for row, run in runs.items():
         values = {str(measure): dict.fromkeys(topics["qid"], 0.0) for measure in measures}
-        in_order = run.assign(score=-run.groupby("qid").cumcount().astype(float))
+        in_order = run.sort_values("score", ascending=False, kind="stable")
+        in_order = in_order.assign(score=-in_order.groupby("qid").cumcount().astype(float))
         for qid, measure, value in evaluator.iter_calc(in_order.rename(columns=names)):
             if qid in values[str(measure)]:
                 values[str(measure)][qid] = float(value)

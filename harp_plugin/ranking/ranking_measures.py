@@ -109,7 +109,8 @@ def check_judgments(qrels: pd.DataFrame) -> None:
     double = distinct[distinct.duplicated(columns[:2], keep=False)]
     if len(double):
         query, document, first = map(str, double.iloc[0])
-        other = double[(double[columns[:2]] == double.iloc[0, :2]).all(axis=1)].iloc[1, 2]
+        same = double[(double[columns[:2]] == double.iloc[0, :2]).all(axis=1)]
+        other = str(same.iloc[1, 2])
         raise HarpError(
             f"query {query}: document {document} is judged {first} and {other}: keep one judgment"
         )
