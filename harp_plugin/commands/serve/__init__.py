@@ -34,7 +34,7 @@ class ServeOptions(Options):
     port: Annotated[int, Interval(ge=0, le=65535)] = 8000
     base: str = ""
     results: Annotated[int, Interval(ge=1, le=100)] = 10
-    time_limit: Annotated[float, Interval(gt=0, le=3600)] = 10.0
+    time_limit: Annotated[float, Interval(gt=0, le=3600)] = 30.0
     queue: Count = 100
 
 
