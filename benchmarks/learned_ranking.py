@@ -2,7 +2,7 @@
 
     python benchmarks/learned_ranking.py s/42 s/43 s/44
 
-The features of each folder's ranker are computed once for its train, dev and test queries. Then a
+The features of each folder's ranker are computed once for its train and test queries. Then a
 ranker learns from all of them, and from all but one group. Measures are those of the test queries;
 a gain is that of the group, averaged over the folders' means, and p that of a paired t-test over
 the queries of all folders. Queries that several folders test count once for each.
@@ -33,12 +33,10 @@ GROUPS = {
     "score of BM25 and cosine": {"score"},
     "all of the title": {name for name in NAMES if name.startswith("title: ")},
     "all of the text": {name for name in NAMES if name.startswith("text: ")},
-    "BM25 of each field": {name for name in NAMES if name.endswith(": BM25")},
     "words covered": {name for name in NAMES if name.endswith("covered")},
     "density, counts": {name for name in NAMES if name.endswith(("density", "log counts"))},
     "bigrams": {name for name in NAMES if name.endswith("bigrams")},
     "first position": {name for name in NAMES if name.endswith("first position")},
-    "lengths": {name for name in NAMES if name.endswith("length")},
 }
 Values = dict[str, dict[str, np.ndarray]]
 """Row → measure → (queries,) values."""
@@ -71,16 +69,15 @@ def _values(folder: Path) -> Values:
     *before, ranker = HarpPipeline.load(folder / "ranker").pipeline
     splits = {
         name: JudgedDataset(f"harp:{folder.absolute() / 'collection'}/{name}")
-        for name in ("train", "dev", "test")
+        for name in ("train", "test")
     }
     stages = reduce(rshift, before)
     results = {name: stages(split.topics) for name, split in splits.items()}
     runs = {}
     for row, group in {"nothing": set(), **GROUPS}.items():
         kept = np.array([name not in group for name in NAMES])
-        train, dev, test = (_with_features(results[name], kept) for name in splits)
-        learner = LearnedRanker(seed=ranker.seed)
-        learner.fit(train, splits["train"].qrels, dev, splits["dev"].qrels)
+        train, test = (_with_features(results[name], kept) for name in splits)
+        learner = LearnedRanker(seed=ranker.seed).fit(train, splits["train"].qrels)
         runs[row] = learner(test)
         print(f"{folder}: {row}", flush=True)
     test = splits["test"]

@@ -14,9 +14,8 @@ import pyterrier as pt
 
 from ..errors import HarpError
 from .base import LazyTransformer
-from .candidates import SCALES, read_candidates
+from .candidates import SCALES
 from .frames import check_frame, rerank_frame
-from .ranking_measures import MeasuredRankings, parse_measure
 
 __all__ = ["LearnedRanker"]
 
@@ -27,7 +26,7 @@ _MANY_QUERIES = 1000
 """From so many queries on, LambdaRank makes more and larger trees."""
 _L2 = 0.01
 _standardize = SCALES["zscore"]
-_BOTH, _LINEAR, _TREES = [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]
+_BOTH, _LINEAR = [1.0, 1.0], [1.0, 0.0]
 """Weights of the linear ranker's and of the trees' standardized scores."""
 
 
@@ -35,18 +34,16 @@ _BOTH, _LINEAR, _TREES = [1.0, 1.0], [1.0, 0.0], [0.0, 1.0]
 class LearnedRanker(LazyTransformer, pt.Estimator):
     """Rank results by their features: ``first_stage >> features >> LearnedRanker()``.
 
-    ``pipeline.fit(topics, qrels, dev_topics, dev_qrels)`` teaches it. Two rankers learn from the
-    queries that have a relevant result: a linear one, by the softmax over the results of a query
-    (the top-one loss of ListNet, Cao et al., ICML 2007), from features standardized within each
-    query; and LightGBM's LambdaRank (Burges, 2010), from the features as they are, standardized,
-    and less the best of the query. The standardized scores of both are added; judged dev queries,
-    where there are any, choose between the sum and one of the two. With fewer than 100 queries, the
-    linear ranker learns alone.
+    ``pipeline.fit(topics, qrels)`` teaches it. Two rankers learn from the queries that have a
+    relevant result: a linear one, by the softmax over the results of a query (the top-one loss of
+    ListNet, Cao et al., ICML 2007), from features standardized within each query; and LightGBM's
+    LambdaRank (Burges, 2010), from the features as they are, standardized, and less the best of the
+    query. The standardized scores of both are added. With fewer than 100 queries, the linear ranker
+    learns alone.
 
     Args:
         learned: what a ranker has learned, as ``ranker.learned`` gives it after `fit`; None for one
             that is still to learn. It is of JSON's types; `HarpPipeline.save` writes it.
-        measure: by which dev queries choose.
         seed: of the trees.
     """
 
@@ -54,7 +51,6 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
 
     learned: Mapping[str, Any] | None = None
     _: KW_ONLY
-    measure: str = "nDCG@10"
     seed: int = 42
 
     def fit(
@@ -69,7 +65,8 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         Args:
             topics_or_res_tr: results with ``qid``, ``docno`` and ``features``.
             qrels_tr: judgments of their queries, with ``qid``, ``docno`` and ``label``.
-            topics_or_res_va: results of other queries, which choose between the rankers.
+            topics_or_res_va: results of other queries, which PyTerrier's pipelines give; nothing
+                is chosen by them.
             qrels_va: their judgments.
 
         Raises:
@@ -85,8 +82,6 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         model = _Model([], _linear_weights(train, labels), _LINEAR)
         if len(train.starts) >= _FEWEST_QUERIES_FOR_TREES:
             model = replace(model, trees=_trees(train, labels, self.seed), parts=_BOTH)
-            if topics_or_res_va is not None and qrels_va is not None:
-                model = _best(model, topics_or_res_va, qrels_va, self.measure)
         self.learned = asdict(model)
         return self
 
@@ -136,7 +131,7 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
 
     def __repr__(self) -> str:
         has_learned = "untrained" if self.learned is None else "trained"
-        return f"LearnedRanker({has_learned}, measure={self.measure!r}, seed={self.seed})"
+        return f"LearnedRanker({has_learned}, seed={self.seed})"
 
     def _comparison_key(self) -> Any:
         return id(self) if self.learned is None else json.dumps(self.learned)
@@ -201,8 +196,8 @@ class _Model:
 
         return [Booster(model_str=text) for text in self.trees]
 
-    def part_scores(self, results: _Results) -> np.ndarray:
-        """(2, results) the standardized scores of the linear ranker and of the trees."""
+    def scores(self, results: _Results) -> np.ndarray:
+        """(results,) the sum of the standardized scores of the linear ranker and of the trees."""
         if results.features.shape[1] != len(self.linear):
             raise HarpError(
                 f"this ranker learned from {len(self.linear)} features, and results have "
@@ -211,7 +206,8 @@ class _Model:
         trees = np.zeros(len(results.order))
         for booster in self._boosters:
             trees += booster.predict(results.all, num_threads=1)  # a forked process has no others
-        return _standardize(np.stack([results.standardized @ self.linear, trees]), results.starts)
+        scores = np.stack([results.standardized @ self.linear, trees])
+        return np.array(self.parts) @ _standardize(scores, results.starts)
 
     def importances(self) -> np.ndarray:
         """(features,) shares, which add to 1."""
@@ -220,10 +216,6 @@ class _Model:
             gains = sum(booster.feature_importance("gain") for booster in self._boosters)
             shares = np.reshape(gains, (-1, len(self.linear))).sum(axis=0)
         return shares / (shares.sum() or 1)
-
-    def scores(self, results: _Results) -> np.ndarray:
-        """(results,) the score of each."""
-        return np.array(self.parts) @ self.part_scores(results)
 
 
 def _labels(frame: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
@@ -275,17 +267,3 @@ def _trees(train: _Results, labels: np.ndarray, seed: int) -> list[str]:
     rounds = 300 if many else 150
     models = (lightgbm.train({**settings, "seed": seed + n}, data, rounds) for n in range(_SEEDS))
     return [model.model_to_string() for model in models]
-
-
-def _best(model: _Model, frame: pd.DataFrame, qrels: pd.DataFrame, measure: str) -> _Model:
-    """Choose the parts that rank other judged queries best; of equal ones the first."""
-    results = _Results.from_frame(frame)
-    rows = frame.iloc[results.order].assign(score=0.0)
-    candidates = read_candidates({"": rows}, normalization="zscore", candidates="first")
-    measured = MeasuredRankings(candidates, qrels, parse_measure(measure))
-    scores = model.part_scores(results)
-    parts = max(
-        (_BOTH, _LINEAR, _TREES),
-        key=lambda each: measured.values((each @ scores)[candidates.rows]).mean(),
-    )
-    return replace(model, parts=parts, trees=[] if parts == _LINEAR else model.trees)

@@ -74,13 +74,14 @@ def test_few_queries_teach_a_linear_ranker():
 
 def test_trees_learn_what_no_sum_orders():
     frame, qrels = judged(400, 10, both_or_none)
-    dev, test = judged(100, 10, both_or_none, seed=1), judged(100, 10, both_or_none, seed=2)
+    test = judged(100, 10, both_or_none, seed=2)
     linear = LearnedRanker(learned={"trees": [], "linear": [1, 1, 0, 0], "parts": [1, 0]})
-    ranker = LearnedRanker().fit(frame, qrels, *dev)
+    ranker = LearnedRanker().fit(frame, qrels)
     trees = ranker.learned["trees"]
     assert len(set(trees)) == 3
     assert all(Booster(model_str=text).num_feature() == 3 * FEATURES for text in trees)
     assert LearnedRanker(seed=7).fit(frame, qrels).learned["trees"] != trees
+    ranker.learned = {**ranker.learned, "parts": [0, 1]}
     assert reciprocal_rank(ranker.transform(test[0]), test[1]) > 0.8
     assert reciprocal_rank(linear.transform(test[0]), test[1]) < 0.6
 
@@ -113,15 +114,22 @@ def test_trees_learn_what_depends_on_the_query():
     assert reciprocal_rank(ranker.transform(unseen), qrels) > 0.8
 
 
-def test_dev_queries_choose_the_parts():
-    """In whatever order their results stand, and those of the queries that are learned from."""
+def test_the_scores_of_both_rankers_are_added():
+    """Each with mean 0 and deviation 1 within a query."""
     frame, qrels = judged(150, 10, both_or_none)
-    dev, dev_qrels = judged(100, 10, both_or_none, seed=1)
-    dev = dev.assign(rank=9 - dev["rank"]).sample(frac=1, random_state=0)
-    trees = LearnedRanker().fit(frame.sample(frac=1, random_state=0), qrels, dev, dev_qrels)
-    linear = LearnedRanker().fit(*judged(150, 10, third), *judged(100, 10, third, seed=1))
-    assert trees.learned["parts"] == [0, 1]
-    assert linear.learned["parts"] != [0, 1]
+    ranker = LearnedRanker().fit(frame, qrels)
+    sums = np.zeros(len(frame))
+    for parts in ([1, 0], [0, 1]):
+        of_part = LearnedRanker({**ranker.learned, "parts": parts}).transform(frame)
+        scores = of_part["score"].to_numpy().reshape(150, 10)
+        sums += ((scores - scores.mean(1)[:, None]) / scores.std(1)[:, None]).ravel()
+    assert ranker.transform(frame)["score"].to_numpy() == pytest.approx(sums)
+
+
+def test_dev_queries_change_nothing():
+    frame, qrels = judged(150, 10, third)
+    alone = LearnedRanker().fit(frame, qrels)
+    assert LearnedRanker().fit(frame, qrels, *judged(50, 10, third, seed=1)) == alone
 
 
 def test_shuffled_judgments_teach_nothing():
@@ -169,7 +177,7 @@ def test_a_pipeline_learns_and_is_saved(tmp_path):
     loaded = HarpPipeline.load(tmp_path)
     pd.testing.assert_frame_equal(loaded.transform(results), kept.transform(results))
     assert loaded.pipeline == kept
-    assert repr(ranker) == "LearnedRanker(trained, measure='nDCG@10', seed=42)"
+    assert repr(ranker) == "LearnedRanker(trained, seed=42)"
 
 
 def test_what_is_learned_again_replaces_what_was_learned():

@@ -173,7 +173,7 @@ class Systems:
 
         def fill(temporary: Path) -> None:
             say("learn", f"to rank, from {len(train.topics):,} queries of the train split")
-            pipeline.fit(train.topics, train.qrels, dev.topics, dev.qrels)
+            pipeline.fit(train.topics, train.qrels)
             HarpPipeline(pipeline).save(temporary)
             write_record(temporary / _GAIN, asdict(self._gain(pipeline, dev)))
             names = ["BM25 and cosine", *lexical.names, "cosine"]

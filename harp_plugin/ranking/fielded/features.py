@@ -21,19 +21,16 @@ from .index import FieldedIndex, Postings
 __all__ = ["OF_DOCUMENT", "OF_FIELD", "LexicalFeatures"]
 
 OF_FIELD = (
-    "BM25",
     "idf covered",
     "terms covered",
     "density",
     "log counts",
     "bigrams",
     "first position",
-    "log length",
 )
 """Features of each field."""
-OF_DOCUMENT = ("idf covered", "terms covered", "query length")
+OF_DOCUMENT = ("idf covered", "terms covered")
 """Features of all fields together."""
-_K1, _B = 0.9, 0.4
 _FAR = 200
 """Words after which a first position makes no difference."""
 
@@ -42,13 +39,13 @@ _FAR = 200
 class LexicalFeatures(ComparedTransformer):
     """Add features of how a query's words match: ``first_stage >> LexicalFeatures(index)``.
 
-    A query's words are its stemmed words without stop words. The features of each field are: BM25
-    of the field alone (k1 0.9, b 0.4); the fraction of the query's words, weighed by idf or not,
-    that the field has; the fraction of the field's words that are the query's; the mean of
-    log(1 + count) over the query's words; the fraction of the pairs of neighbors of the query that
-    are neighbors in the field; where the first word of the query stands (0 for the beginning, 1
-    from word 200 on, or for none); and log(1 + length). Those of the document are the two fractions
-    for all fields together, and the number of the query's words.
+    A query's words are its stemmed words without stop words. The features of each field are: the
+    fraction of the query's words, weighed by idf or not, that the field has; the fraction of the
+    field's words that are the query's; the mean of log(1 + count) over the query's words; the
+    fraction of the pairs of neighbors of the query that are neighbors in the field; and where the
+    first word of the query stands (0 for the beginning, 1 from word 200 on, or for none). Those of
+    the document are the two fractions for all fields together. None is of the document alone: by
+    its length, trees would know the relevant documents of the queries that they learn from.
 
     Args:
         index: of the documents; it is built when it is first read.
@@ -170,19 +167,14 @@ def _features(
     idf = np.array([term_weight(len(postings.docnos), postings.frequency(w)) for w in distinct])
     pairs = [(distinct.index(first), distinct.index(second)) for first, second in pairwise(words)]
     lengths = postings.lengths[np.ix_(fields, documents)].T
-    normalized = (
-        counts / (1 - _B + _B * postings.relative_lengths[np.ix_(fields, documents)].T)[..., None]
-    )
     of_fields = [
-        (idf * (_K1 + 1) * normalized / (_K1 + normalized)).sum(axis=2),
         *_covered(counts, idf),
         counts.sum(axis=2) / np.maximum(lengths, 1),
         np.log1p(counts).sum(axis=2) / max(len(distinct), 1),
         matches.bigrams(pairs, len(texts)).reshape(shape) / max(len(set(pairs)), 1),
         matches.first(len(texts)).reshape(shape),
-        np.log1p(lengths),
     ]
-    of_document = [*_covered(counts.sum(axis=1), idf), np.full(len(documents), len(set(words)))]
+    of_document = _covered(counts.sum(axis=1), idf)
     return np.column_stack([np.stack(of_fields, axis=2).reshape(len(documents), -1), *of_document])
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from harp_plugin.errors import HarpError
-from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex, LexicalFeatures
+from harp_plugin.ranking.fielded import FieldedIndex, LexicalFeatures
 from harp_plugin.ranking.fusion import StageBefore
 from harp_plugin.ranking.terms import content_terms, terms
 
@@ -44,23 +44,15 @@ def of_field(query, docno, field):
     """The features of one field, from the words of its text."""
     words, text = content_terms(query), terms(PAGES[docno][field])
     distinct, pairs = set(words), set(itertools.pairwise(words))
-    mean = sum(len(terms(page[field])) for page in PAGES.values()) / len(PAGES)
-    length = len(text) / mean if text else 1
-    bm25 = sum(
-        idf(word) * 1.9 * text.count(word) / (0.9 * (0.6 + 0.4 * length) + text.count(word))
-        for word in distinct
-    )
     matching = [position for position, word in enumerate(text) if word in distinct]
     neighbors = pairs & set(itertools.pairwise(text))
     return [
-        bm25,
         sum(idf(word) for word in distinct & set(text)) / (sum(map(idf, distinct)) or 1),
         len(distinct & set(text)) / (len(distinct) or 1),
         len(matching) / (len(text) or 1),
         sum(math.log1p(text.count(word)) for word in distinct) / (len(distinct) or 1),
         len(neighbors) / (len(pairs) or 1),
         min([*(position / 200 for position in matching), 1]),
-        math.log1p(len(text)),
     ]
 
 
@@ -68,7 +60,7 @@ def of_document(query, docno):
     distinct = set(content_terms(query))
     present = distinct & {word for text in PAGES[docno] for word in terms(text)}
     whole = sum(map(idf, distinct)) or 1
-    return [sum(map(idf, present)) / whole, len(present) / (len(distinct) or 1), len(distinct)]
+    return [sum(map(idf, present)) / whole, len(present) / (len(distinct) or 1)]
 
 
 def test_features_are_those_of_a_loop_over_the_words(index):
@@ -81,15 +73,14 @@ def test_features_are_those_of_a_loop_over_the_words(index):
 
 def test_their_names(index):
     names = LexicalFeatures(index).names
-    assert len(names) == 3 * 8 + 3 and names[:2] == ["title: BM25", "title: idf covered"]
-    assert names[8] == "text: BM25" and names[-1] == "query length"
+    assert len(names) == 3 * 6 + 2 and names[:2] == ["title: idf covered", "title: terms covered"]
+    assert names[6] == "text: idf covered" and names[-1] == "terms covered"
 
 
-def test_bm25_of_a_field_is_that_of_the_first_stage(index):
-    """Where terms stand in one field only, both count as many documents that have them."""
-    found = FieldedBm25(index, {"text": 1})(every_result("with filler")[["qid", "query"]][:1])
-    results = LexicalFeatures(index)(found)
-    assert results["features"][0][8] == pytest.approx(found["score"][0])
+def test_none_is_of_the_document_alone(index):
+    """Documents without a word of the query all have the same features."""
+    results = LexicalFeatures(index)(every_result("zebra"))
+    assert len(set(map(tuple, results["features"]))) == 1
 
 
 def test_they_are_learned_from_next_to_other_features(index):
@@ -100,7 +91,7 @@ def test_they_are_learned_from_next_to_other_features(index):
     learned.fit(results, qrels)
     best = learned(results).sort_values(["qid", "rank"]).groupby("qid").first()
     assert best["docno"].tolist() == ["c", "b"]
-    assert len(features(results)["features"][0]) == 28
+    assert len(features(results)["features"][0]) == 21
 
 
 def test_no_results_and_unknown_documents(index):
@@ -133,7 +124,7 @@ def test_features_of_some_fields(index):
     columns = [name.startswith("text: ") for name in every.names]
     expected = np.stack(every(results)["features"].to_list())[:, columns]
     found = np.stack(of_text(results)["features"].to_list())
-    own = 3  # of all fields together
+    own = 2  # of all fields together
     np.testing.assert_array_equal(found[:, :-own], expected)
     covered = of_text.names.index("text: idf covered")
     np.testing.assert_array_equal(found[:, -own], found[:, covered])
