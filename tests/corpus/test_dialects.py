@@ -8,7 +8,12 @@ import pytest
 from test_markdown_reader import links, page_of, read_files
 
 from harp_plugin.corpus.build import build_corpus
-from harp_plugin.corpus.markdown import MarkdownAddress, find_layout
+from harp_plugin.corpus.markdown import (
+    MarkdownAddress,
+    find_layout,
+    markdown_items,
+    with_includes,
+)
 from harp_plugin.corpus.markdown.templates import plain_markdown
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.pages import Page
@@ -223,3 +228,39 @@ def test_time_is_linear(part):
 
     seconds(1000)
     assert seconds(40_000) < 8 * seconds(10_000) + 0.2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda n: "# H\n\nText.\n\n" * (n // 10),
+        lambda n: "[a](b.md) " * (n // 10),
+        lambda n: "a" + " " * n + "{",
+        lambda n: "[!INCLUDE[](" * n,
+        lambda n: "<A " * n,
+        lambda n: "-" * n,
+        lambda n: f"---\na: {'1:' * n}5\n---\nT",
+        lambda n: (
+            "---\nx0: &x0 {a: b}\n"
+            + "".join(f"x{i}: &x{i}\n  <<: [*x{i - 1}, *x{i - 1}]\n" for i in range(1, n // 20))
+            + "---\nT"
+        ),
+    ],
+)
+def test_time_of_files_is_linear(text):
+    def seconds(size: int) -> float:
+        start = time.perf_counter()
+        with_includes("x.md", text(size), lambda _: None, Counter())
+        list(markdown_items(text(size), MarkdownAddress("x.md")))
+        return time.perf_counter() - start
+
+    seconds(1000)
+    assert seconds(20_000) < 5 * seconds(10_000) + 0.5
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["!!int ''", "!!float ''", "!!bool x", "!!timestamp x", "!!python/object x", "1e999999"],
+)
+def test_tags_of_yaml_are_text(field):
+    assert page_of(f"---\na: {field}\ntitle: T\n---\nText.").title == "T"

@@ -95,6 +95,8 @@ class MarkdownAddress:
             is_file = not is_folder and target.lower().endswith(PAGE_SUFFIXES)
             if page := self.site.page_at(keys[-1], is_file=is_file):
                 return self._other(page)
+            if not self.site.has_name(keys[-1]):
+                break
         similar = next(filter(None, map(self.site.page_like, keys)), None)
         return self._other(similar or keys[0]) if keys and (similar or first is INSIDE) else first
 

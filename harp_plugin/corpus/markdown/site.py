@@ -58,6 +58,7 @@ class Site:
         self.own_addresses: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
         self._similar: dict[str, str] = {}
+        self._last_parts = {"index"}
         for key in pages:
             for name in (key, *other_keys(key)):
                 self._add_similar(stem(name), key)
@@ -144,7 +145,12 @@ class Site:
             other.append(folder)
         return [stem(address) for address in own], [stem(address) for address in other]
 
+    def has_name(self, key: str) -> bool:
+        """Return whether a page has the last part of this address; it is quick."""
+        return _folded(posixpath.basename(stem(key))) in self._last_parts
+
     def _add_similar(self, address: str, key: str) -> None:
+        self._last_parts.add(_folded(posixpath.basename(address)))
         if self._similar.setdefault(_folded(address), key) != key:
             self._similar[_folded(address)] = ""
 

@@ -13,7 +13,8 @@ __all__ = ["plain_markdown"]
 
 _NAMES = {kind: frozenset(names) for kind, names in NAMES["markdown"].items()}
 _TOKEN = re.compile(
-    r"""\\[^\n]
+    r"""(?:^(?=[ \t>*+\-\d`~:(%ie])|(?=[\\`{<%[^:]))  # most characters start none
+    (?:\\[^\n]
     |^(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+)
         (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+)(?P<info>[^\n]*+)$
     |^(?P<line>\([^()\n]++\)=[ \t]*+$|\*\[[^\]\n]++\]:[^\n]*+$|%(?!%)[^\n]*+$|\+\+\+[^\n]*+$)
@@ -27,7 +28,7 @@ _TOKEN = re.compile(
     |</?(?P<tag>[A-Za-z][\w.]*+|(?=>))
     |(?P<hidden>%%)
     |(?P<mark>(?<=[ \t])\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$
-        |:(?:material|octicons|fontawesome)-[\w-]++:)""",
+        |:(?:material|octicons|fontawesome)-[\w-]++:))""",
     re.MULTILINE | re.VERBOSE,
 )
 _CLOSERS = {"{{<": ">}}", "{{%": "%}}", "{%": "%}", "{{": "}}"}
