@@ -9,7 +9,7 @@ import pytest
 import harp_plugin
 
 PACKAGE = Path(harp_plugin.__file__).parent
-WITHOUT_NAMES = {"_version"}
+WITHOUT_NAMES = {"_version", "__main__"}
 
 PUBLIC = {
     "harp_plugin": [
@@ -182,7 +182,7 @@ PUBLIC = {
     "harp_plugin.models.loading": [
         *("COSINE", "PACKAGE_PREFIX", "PIPELINE", "POOLING", "WEIGHTS", "check_model_folder"),
         *("choose_device", "load_pretrained", "load_tokenizer", "longest_input", "model_errors"),
-        *("model_fingerprint", "resolve_model", "without_notices"),
+        *("model_fingerprint", "resolve_model", "trained_with", "without_notices"),
     ],
     "harp_plugin.registry": ["Registry"],
     "harp_plugin.errors": [
