@@ -9,7 +9,7 @@ import pytest
 from harp_plugin.cli import main
 
 LONGEST = 10
-DEEP = 10**5
+DEEP = 4 * 10**4
 NEEDED = {
     "build": {"output_dir": "out"},
     "train": {"model": "no-model", "build_dir": "no-build", "output_dir": "out"},
@@ -53,7 +53,7 @@ FILES = {
     "a number": (b"7", "one object"),
     "a text": (b'"output_dir"', "one object"),
     "deep lists": (nested("[", "]").encode(), "nested too deeply"),
-    "deep objects": (nested('{"tasks":', "}").encode(), "nested too deeply"),
+    "deep objects": (nested('{"":', "}").encode(), "nested too deeply"),
     "no UTF-8": (b'{"output_dir": "\xff\xfe"}', "is not a recipe"),
     "UTF-16": (json.dumps({"output_dir": "out"}).encode("utf-16"), "is not a recipe"),
     "a duplicate key": (
