@@ -164,6 +164,7 @@ class Systems:
                 "train": train.identity,
                 "dev": dev.identity,
                 "systems": self._chosen,
+                "features": lexical.names,
                 "encoder": model_fingerprint(self.dense),
                 "max_length": self._cosine.max_length,
                 "seed": self.options.seed,
