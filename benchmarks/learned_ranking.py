@@ -56,12 +56,12 @@ def main() -> None:
 
 
 def _cells(of_folders: list[Values], row: str, measure: str) -> list[str]:
-    means = [np.mean(values[row][measure]) for values in of_folders]
-    gains = [values["nothing"][measure] - values[row][measure] for values in of_folders]
+    of_row, of_all = ([values[name][measure] for values in of_folders] for name in (row, "nothing"))
+    mean, mean_of_all = (np.mean([*map(np.mean, values)]) for values in (of_row, of_all))
     if row == "nothing":
-        return [f"{np.mean(means):.4f}", "", ""]
-    p = ttest_rel(*(np.concatenate([v[r][measure] for v in of_folders]) for r in ("nothing", row)))
-    return [f"{np.mean(means):.4f}", f"{np.mean([*map(np.mean, gains)]):+.4f}", f"{p.pvalue:.2g}"]
+        return [f"{mean:.4f}", "", ""]
+    p = ttest_rel(np.concatenate(of_all), np.concatenate(of_row)).pvalue
+    return [f"{mean:.4f}", f"{mean_of_all - mean:+.4f}", f"{p:.2g}"]
 
 
 def _values(folder: Path) -> Values:
