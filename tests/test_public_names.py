@@ -164,8 +164,8 @@ PUBLIC = {
         "cut_sizes",
         "joining_pairs",
         "joins_pairs",
-        "tokenize",
     ],
+    "harp_plugin.models.tokenizing": ["first_words", "tokenize"],
     "harp_plugin.models.packing": [
         "PACKED",
         "PackedClassifier",

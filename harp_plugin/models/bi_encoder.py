@@ -18,9 +18,10 @@ from .loading import load_pretrained, resolve_model
 from .masking import TokenMasker
 from .packing import packed_states
 from .packing.encoder import with_filler
-from .pairs import TextTemplate, tokenize
+from .pairs import TextTemplate
 from .pooling import encoder_class, padded_vectors, pooled
 from .sentence_encoder import SentenceEncoderFiles
+from .tokenizing import tokenize
 from .trainable import (
     Batch,
     LossInputs,

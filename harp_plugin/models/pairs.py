@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
-from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
-from transformers.tokenization_utils_base import PaddingStrategy, TruncationStrategy
 
 from ..errors import HarpError
+from .tokenizing import tokenize
 
 __all__ = [
     "PackedPairs",
@@ -28,12 +23,7 @@ __all__ = [
     "cut_sizes",
     "joining_pairs",
     "joins_pairs",
-    "tokenize",
 ]
-
-_TEXTS_AT_ONCE = 4096
-_CHARACTERS_PER_WORD = 4
-"""A text with fewer for each word that may be kept is not cut before it is tokenized."""
 
 
 def cut_sizes(
@@ -59,66 +49,6 @@ def cut_sizes(
     """
     query = np.minimum(query, np.maximum(available // 2, available - document))
     return query, np.minimum(document, available - query)
-
-
-def tokenize(
-    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, max_length: int | None
-) -> Iterator[np.ndarray]:
-    """Yield the token ids of each text, (length,) int32, without special tokens.
-
-    Args:
-        texts: n texts.
-        tokenizer: a fast tokenizer.
-        max_length: most tokens of a text; longer texts are cut. None cuts no text.
-    """
-    words = max_length if _tokenizes_word_by_word(tokenizer) else None
-    cutting = TruncationStrategy.LONGEST_FIRST
-    if max_length is None:
-        cutting = TruncationStrategy.DO_NOT_TRUNCATE
-    for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        part = list(texts[start : start + _TEXTS_AT_ONCE])
-        if words is not None:
-            part = [first_words(text, words) for text in part]
-        tokenizer.set_truncation_and_padding(
-            PaddingStrategy.DO_NOT_PAD,
-            cutting,
-            max_length=max_length or 0,
-            stride=0,
-            pad_to_multiple_of=None,
-            padding_side=None,
-        )
-        encodings = tokenizer.backend_tokenizer.encode_batch_fast(part, add_special_tokens=False)
-        yield from (np.array(encoding.ids, dtype=np.int32) for encoding in encodings)
-
-
-def first_words(text: str, count: int) -> str:
-    """Cut a text behind so many of its words, or a few more.
-
-    A word ends before a blank, a tab or a line's end. Only one with an ASCII letter or digit
-    counts, because the normalizer of BERT may remove all of another.
-    """
-    if len(text) < _CHARACTERS_PER_WORD * count:
-        return text
-    begin = _words(count).match(text)
-    return text if begin is None else begin.group()
-
-
-@cache
-def _words(count: int) -> re.Pattern[str]:
-    return re.compile(rf"(?:[^a-zA-Z0-9]*+[a-zA-Z0-9][^ \t\n\r]*+){{{count}}}+")
-
-
-def _tokenizes_word_by_word(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Return whether a text's first words alone have the same tokens as in the text, at least one
-    for each word: so it is for BERT's WordPiece."""
-    rules = tokenizer.backend_tokenizer
-    return (
-        isinstance(rules.model, WordPiece)
-        and isinstance(rules.normalizer, BertNormalizer)
-        and isinstance(rules.pre_tokenizer, BertPreTokenizer)
-        and tokenizer.truncation_side == "right"
-        and not any(re.search(r"\s", token) for token in tokenizer.get_added_vocab())
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class ScorerSettings:
     Attributes:
         device: a device such as ``cpu`` or ``cuda:1``, or several, each with a process of its own.
         dtype: ``float32``, ``bfloat16`` or ``float16``; also ``bf16`` and the like, or a type of
-            torch. ``auto`` becomes bfloat16 on a GPU that has it, else float32.
+            torch. ``auto`` is bfloat16 on a GPU that has it, else float32; it stays ``auto`` until
+            the model is loaded, so what is saved on one machine suits another.
         batch_tokens: most tokens of a batch; None for as many as free memory allows.
         max_length: most tokens of a pair; None for as many as model and tokenizer allow.
         allow_untrained: whether weights that the checkpoint lacks are drawn at random.
@@ -85,14 +86,13 @@ class ScorerSettings:
         Raises:
             HarpError: a setting makes no sense.
         """
-        dtype = checked("dtype", DtypeOrAuto, dtype_name(self.dtype))
+        self.dtype = checked("dtype", DtypeOrAuto, dtype_name(self.dtype))
         checked("batch_tokens", Count | None, self.batch_tokens)
         checked("seed", Seed, self.seed)
         if not isinstance(self.device, str | None):
             self.device = tuple(self.device)
             if not self.device:
                 raise HarpError("device is empty: name one, such as cpu")
-        self.dtype = chosen_dtype(dtype, self.device)
 
     @property
     def scorer_settings(self) -> dict[str, Any]:

@@ -16,12 +16,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError
 from ..models.loading import choose_device, load_tokenizer
-from ..models.pairs import PairEncoder, PairTemplate, TokenPairs, tokenize
+from ..models.pairs import PairEncoder, PairTemplate, TokenPairs
+from ..models.tokenizing import tokenize
 from ..work.thread_lock import thread_lock
 from .batches import Batch, scoring_lock
 from .forward import Forward
 from .loading import load_cross_encoder
-from .options import ScorerSettings
+from .options import ScorerSettings, chosen_dtype
 from .sharing import Shareable
 from .tokens import LazyTokens, distinct, distinct_pairs, prefetch, tokenizer_key
 from .workers import Workers
@@ -44,8 +45,9 @@ _ReadTokens = Callable[[np.ndarray], list[np.ndarray]]
 class Scorer(Shareable, ScorerSettings):
     """Scores queries against documents with a Hugging Face sequence-classification checkpoint.
 
-    If the model has one logit, this logit is the score; if it has two, the score is the second
-    minus the first. Weights are loaded when the first pair is scored.
+    If the model has one logit, this logit is the score. If it has two, the score is the logit of
+    the relevant label (see `relevant_label`) minus the other. Weights are loaded when the first
+    pair is scored.
 
     A score does not depend on the other pairs, except for rounding: in float32 it differs by less
     than 1e-5, in bfloat16 by less than 0.05 and in float16 by less than 0.01, for logits
@@ -318,12 +320,14 @@ def _load(
     device: str | None,
     tokenizer: PreTrainedTokenizerBase | None = None,
     *,
+    dtype: str,
     batch_tokens: int | None,
     **options: Any,
 ) -> Forward:
     chosen = choose_device(device)
     with scoring_lock(chosen):
-        model = load_cross_encoder(name, device=chosen, **options)
+        dtype = chosen_dtype(dtype, device)
+        model = load_cross_encoder(name, device=chosen, dtype=dtype, **options)
         tokenizer = tokenizer or load_tokenizer(name)
         exact = model.dtype != torch.float32
         return Forward(model, tokenizer, batch_tokens=batch_tokens, exact_head=exact)

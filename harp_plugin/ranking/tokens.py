@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from ..models.pairs import tokenize
+from ..models.tokenizing import tokenize
 
 __all__ = ["LazyTokens", "distinct", "distinct_pairs", "in_order", "prefetch", "tokenizer_key"]
 

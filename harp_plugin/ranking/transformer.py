@@ -54,8 +54,8 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         passage_stride: tokens from one window's start to the next one's; by default half a window.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one, else the CPU. Of
             several, each gets a process of its own.
-        dtype: ``float32``, ``bfloat16`` or ``float16``; see `Scorer`. Also
-            ``bf16`` and the like, or a type of torch.
+        dtype: ``float32``, ``bfloat16``, ``float16`` or ``auto``; see `Scorer`. Also ``bf16`` and
+            the like, or a type of torch.
         batch_tokens: how many tokens a batch may hold; found from the free memory by default.
         batch_size: so many of the longest pairs in place of ``batch_tokens``, as other rerankers
             have it.

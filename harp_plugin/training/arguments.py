@@ -83,7 +83,7 @@ class HarpModelArguments(Options):
         normalize: Whether vectors of a bi-encoder have the length 1. Default: as the model's folder
             says, or true.
         attention_dropout: Drop attention weights as the model's config says (BERT: 0.1). By default
-            a BERT-like model drops none, as ModernBERT: a GPU's fastest kernels cannot.
+            a BERT-like model drops none, because the fastest kernels of a GPU cannot drop any.
         pair_format: How a cross-encoder reads a pair. tevatron: the document follows its query
             without a [SEP], as Tevatron's reranker joins them. Default: as the model's tokenizer
             does.
@@ -272,12 +272,12 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
             --warmup-steps is not named.
         dataloader_drop_last: Leave the last batch of an epoch out if it is not full on every
             process. Other groups are left out in each epoch.
-        tokens_per_batch: About how many tokens a batch has, instead of per_device_train_batch_size:
-            so many groups as have these in the mean. A GPU takes 65536 and more.
+        tokens_per_batch: About how many tokens a batch has, instead of per_device_train_batch_size.
+            The number of groups follows from their mean length. A large GPU takes 65536 or more.
         torch_compile: Compile the layers of the encoder, once for texts of any length. On a GPU
-            training is faster after half a minute.
-        dataloader_num_workers: Processes that make batches. Default: none on a CPU; with a GPU, a
-            core less than each process has, unless there is a teacher.
+            the first step takes half a minute longer, and later steps are faster.
+        dataloader_num_workers: Processes that make batches. Default: none on a CPU or with a
+            teacher; on a GPU, one fewer than the cores that each process has.
         dataloader_pin_memory: Keep batches in pinned memory (default: if there is a GPU).
         license: License of the model, for its card: a name that the hub knows, such as apache-2.0.
         language: Language of the model, for its card: a code of ISO 639, such as en.

@@ -127,13 +127,12 @@ class GroupCollator:
             in the batch of each masked token's group, (masked,).
         """
         groups = [example.group for example in examples]
-        sizes = np.array([len(group.members) for group in groups])
         pairs = [(pair.query, pair.document) for group in groups for pair in group.members]
         limits = [self.query_limits.get(group.task) for group in groups for _ in group.members]
         batch = self.batches(pairs, limits, self._mask_keys(examples))
-        batch["group_pairs"] = torch.from_numpy(_pairs_of_groups(sizes))
+        batch["keys"] = keys = _keys(groups)
+        batch["group_pairs"] = torch.from_numpy(_pairs_of_groups(keys.sizes))
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
-        batch["keys"] = _keys(groups)
         batch["group_places"] = torch.tensor(
             [(example.epoch, example.index) for example in examples]
         )
@@ -142,7 +141,7 @@ class GroupCollator:
             scores = [score for group_scores in teacher for score in group_scores]
             batch["teacher_scores"] = torch.tensor(scores, dtype=torch.float32)
         if "masked_pairs" in batch:
-            group_of_pair = torch.from_numpy(np.repeat(np.arange(len(groups)), sizes))
+            group_of_pair = torch.from_numpy(np.repeat(np.arange(len(groups)), keys.sizes))
             batch["masked_groups"] = group_of_pair[batch.pop("masked_pairs")]
         return batch
 
@@ -221,7 +220,7 @@ def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[
 
 
 def groups_per_batch(dataset: GroupDataset, collator: GroupCollator, tokens: int) -> int:
-    """Return how many groups have so many tokens, in the mean of groups throughout the data."""
+    """Return how many groups have about ``tokens`` tokens, by the mean of a sample of groups."""
     numbers = np.linspace(0, len(dataset) - 1, min(len(dataset), _SAMPLED_GROUPS), dtype=np.int64)
     lengths = collator([dataset[number] for number in numbers.tolist()])["lengths"]
     return max(1, round(tokens * len(numbers) / int(lengths.sum())))

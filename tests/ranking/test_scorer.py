@@ -16,7 +16,8 @@ from transformers import (
 
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
-from harp_plugin.models.pairs import PairTemplate, TokenPairs, tokenize
+from harp_plugin.models.pairs import PairTemplate, TokenPairs
+from harp_plugin.models.tokenizing import tokenize
 from harp_plugin.ranking.tokens import LazyTokens
 
 MAX_LENGTH = 48

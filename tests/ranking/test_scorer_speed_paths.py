@@ -1,6 +1,7 @@
 """What makes the scorer fast changes no score: packing, precision, threads, memory, processes."""
 
 import os
+import pickle
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -16,10 +17,13 @@ from transformers import (
     DebertaV2ForSequenceClassification,
 )
 
-from harp_plugin import Scorer
+from harp_plugin import HarpReranker, Scorer
 from harp_plugin.errors import HarpError
+from harp_plugin.models import devices
 from harp_plugin.ranking.batches import BatchRunner
 from harp_plugin.ranking.forward import Forward
+from harp_plugin.ranking.options import chosen_dtype
+from harp_plugin.ranking.pipeline import PIPELINE, HarpPipeline
 
 pytestmark = pytest.mark.integration
 
@@ -300,5 +304,25 @@ def test_a_gpu_has_its_next_batches_before_scores_are_read(reranker, monkeypatch
 def test_the_type_of_numbers_is_that_of_the_device(device, has_gpu, expected, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
-    assert Scorer("m", device=device).dtype == expected
-    assert Scorer("m", device=device, dtype="float16").dtype == "float16"
+    assert chosen_dtype("auto", device) == expected
+    assert chosen_dtype("float16", device) == "float16"
+
+
+def test_what_is_saved_on_a_gpu_computes_as_the_next_machine_does(reranker, monkeypatch, tmp_path):
+    """The type of numbers is chosen where the model is loaded, not where the scorer is made."""
+    with monkeypatch.context() as on_gpu:
+        on_gpu.setattr(torch.cuda, "is_available", lambda: True)
+        on_gpu.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+        made = Scorer(reranker), HarpReranker(reranker)
+        HarpPipeline(made[1]).save(tmp_path)
+        pickled = pickle.dumps(made)
+    assert "bfloat16" not in f"{made} {(tmp_path / PIPELINE).read_text()}"
+    assert HarpPipeline.load(tmp_path).pipeline == made[1]
+    scorer, ranker = pickle.loads(pickled)
+    for each in (scorer, ranker.scorer):
+        each.score(["query"], ["document"])
+        assert each.dtype == "auto" and each._forward.model.dtype == torch.float32
+    monkeypatch.setattr(devices, "default_dtype", lambda device: "bfloat16")
+    again = Scorer(reranker)
+    again.score(["query"], ["document"])
+    assert again._forward.model.dtype == torch.bfloat16

@@ -22,9 +22,10 @@ from ...models.loading import (
 )
 from ...models.packing import can_pack, encode
 from ...models.packing.encoder import PackedOrder
-from ...models.pairs import PackedPairs, TextTemplate, tokenize
+from ...models.pairs import PackedPairs, TextTemplate
 from ...models.pooling import DECODER, encoder_class, padded_vectors, pooled
 from ...models.sentence_encoder import SentenceEncoderFiles
+from ...models.tokenizing import tokenize
 from ...options import MOST
 from ..batches import BatchRunner
 from ..loading import can_prepack, prepack
