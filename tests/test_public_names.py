@@ -109,7 +109,7 @@ PUBLIC = {
         "SEE_ALSO_HEADINGS",
         "Section",
     ],
-    "harp_plugin.corpus.options": ["CorpusOptions", "site_roots"],
+    "harp_plugin.corpus.options": ["CorpusOptions", "DialectName", "site_roots"],
     "harp_plugin.graph": ["FUNCTIONAL_ANCHORS", "GraphOptions", "build_graph"],
     "harp_plugin.weights.options": ["DTYPES", "WeightOptions"],
     "harp_plugin.collections.dataset": ["Dataset", "JudgedDataset"],

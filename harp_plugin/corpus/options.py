@@ -9,21 +9,22 @@ from typing import Literal
 from ..errors import HarpError
 from ..options import Count, Options, option
 
-__all__ = ["CorpusOptions", "site_roots"]
+__all__ = ["CorpusOptions", "DialectName", "site_roots"]
 
-_Dialect = Literal[
+DialectName = Literal[
     "auto",
-    "commonmark",
     "hugo",
     "docusaurus",
-    "jekyll",
-    "mkdocs",
-    "myst",
-    "obsidian",
-    "docfx",
-    "mdbook",
     "vitepress",
+    "mdbook",
+    "mkdocs",
+    "docfx",
+    "myst",
+    "jekyll",
+    "obsidian",
+    "commonmark",
 ]
+"""Dialects of Markdown; ``auto`` looks for them in this order."""
 
 
 @dataclass(kw_only=True)
@@ -44,7 +45,7 @@ class CorpusOptions(Options):
 
     reader: str = "auto"
     site_root: list[str] = option([], action="extend")
-    dialect: _Dialect = "auto"
+    dialect: DialectName = "auto"
     pages_per_shard: Count = 2000
 
     def __post_init__(self) -> None:

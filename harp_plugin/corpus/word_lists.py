@@ -1,22 +1,24 @@
-"""The words by which readers recognize what is not text: ``languages.toml`` and ``names.toml``."""
+"""The tables of the package, and the words by which readers recognize what is not text."""
 
 from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
+from typing import Any
 
-__all__ = ["LANGUAGES", "NAMES", "all_words", "kind_by_word"]
+__all__ = ["LANGUAGES", "NAMES", "all_words", "kind_by_word", "read_table"]
 
 WordLists = dict[str, dict[str, list[str]]]
 
 
-def _read(name: str) -> WordLists:
+def read_table(name: str) -> dict[str, Any]:
+    """Return a TOML file of the folder ``data``."""
     return tomllib.loads(files("harp_plugin").joinpath("data", name).read_text("utf-8"))
 
 
-LANGUAGES = _read("languages.toml")
+LANGUAGES: WordLists = read_table("languages.toml")
 """By table, words and patterns by language."""
-NAMES = _read("names.toml")
+NAMES: WordLists = read_table("names.toml")
 """By table, names by what they say of a part of a page or of a link."""
 
 

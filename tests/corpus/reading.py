@@ -18,6 +18,14 @@ def read(path: str | Path, reader: str = "auto") -> Iterator[Item]:
             yield from [record] if isinstance(record, Dropped) else found.parse(record)
 
 
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    """Write texts into files below a folder."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
 def read_bytes(data: bytes, name: str, reader: str = "auto") -> list[Item]:
     """All items of a file with this content and name."""
     with TemporaryDirectory() as folder:

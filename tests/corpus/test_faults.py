@@ -30,6 +30,9 @@ class Corpus:
             line for s in self.pages[key].content for line in (s.title, s.body.text) if line
         )
 
+    def lines(self, key: str) -> list[str]:
+        return self.text(key).split("\n")
+
     def links(self, key: str) -> list[tuple[str, str | None]]:
         links = [link for section in self.pages[key].sections for link in section.body.links]
         targets = (self.redirects.get(link.target, link.target) for link in links)
@@ -93,7 +96,7 @@ def test_liquid(faults):
 def test_hugo_code(faults):
     corpus = Corpus(faults / "hugo-code")
     assert corpus.links("a.md") == []
-    assert corpus.text("a.md").split("\n") == [
+    assert corpus.lines("a.md") == [
         "A menu is a list of entries in the configuration of the site.",
         "The weight orders the entries, and the lowest one comes first.",
         "That is all about menus.",
@@ -102,7 +105,7 @@ def test_hugo_code(faults):
 
 def test_mdx(faults):
     corpus = Corpus(faults / "mdx")
-    assert corpus.text("a.mdx").split("\n") == [
+    assert corpus.lines("a.mdx") == [
         "A colour has a name. These are some of them:",
         "aliceblue",
         "antiquewhite",
@@ -139,9 +142,7 @@ def test_obsidian(faults):
     )
     text = corpus.text("Home.md")
     assert "private" not in text and "several lines" not in text and "%%" not in text
-    assert corpus.links(second) == [("Home", "Home.md"), ("2nd", second)] or corpus.links(
-        second
-    ) == [("Home", "Home.md")]
+    assert corpus.links(second) == [("Home", "Home.md"), ("2nd", second)]
     assert "^ab12" not in corpus.text(second)
 
 
@@ -163,8 +164,7 @@ def test_genindex(faults):
 def test_wikitext(faults):
     corpus = Corpus(faults / "wikitext/dump.xml")
     convert, quote = corpus.text("Convert"), corpus.text("Quote")
-    assert "The canal is 1,300 miles" in convert or "The canal" not in convert
-    assert "and 2 to 3 m" in convert or "deep" not in convert
+    assert "The canal is 1,300 miles long and 2 to 3 m deep; at 40 °C it dries up." in convert
     assert "I met Nihongo on the road to Convert, and he was singing." in quote
     assert "A second text by Ill." in quote
     nihongo, ill = corpus.text("Nihongo"), corpus.text("Ill")
@@ -172,16 +172,12 @@ def test_wikitext(faults):
         "The Women's League (女子リーグ, Joshi Rīgu), known as the Second League (リーグ),"
         in nihongo
     )
-    assert "vieux and alt" in nihongo and "circa 1990" in nihongo.replace("c. ", "circa ")
+    assert "vieux and alt" in nihongo and "c. 1990" in nihongo
     assert (
         "The builder was Karl Muster, a friend of Eva Beispiel, born in the city of quotes" in ill
     )
     assert ("the city of quotes", "Quote") in corpus.links("Ill") and "H2O and H2O and x2" in ill
-    assert corpus.links("Subpages") == [
-        ("First chapter", "Subpages/First chapter"),
-        ("the second", "Subpages/Second chapter"),
-        ("Convert", "Convert"),
-    ] or corpus.links("Subpages")[:2] == [
+    assert corpus.links("Subpages")[:2] == [
         ("/First chapter", "Subpages/First chapter"),
         ("the second", "Subpages/Second chapter"),
     ]
@@ -193,7 +189,7 @@ def test_wikitext(faults):
 
 def test_myst(faults):
     corpus = Corpus(faults / "myst")
-    assert corpus.text("index.md").split("\n") == [
+    assert corpus.lines("index.md") == [
         "Back up your files before the upgrade, as the guide says.",
         "Never skip a version.",
         "See Guide or the guide, the introduction and bundle.",

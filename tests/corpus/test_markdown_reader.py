@@ -3,7 +3,7 @@
 import gzip
 
 import pytest
-from reading import read, read_bytes
+from reading import read, read_bytes, write_files
 
 from harp_plugin.corpus.markdown import MarkdownAddress
 from harp_plugin.corpus.options import CorpusOptions, site_roots
@@ -29,10 +29,7 @@ def page_of(markdown: str, name: str = "x.md") -> Page:
 
 
 def read_files(folder, files: dict[str, str], **options) -> list:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(folder, files)
     items = []
     for source in sources(folder):
         reader = configured_reader(choose_reader(source), CorpusOptions(**options))

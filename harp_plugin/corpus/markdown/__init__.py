@@ -1,13 +1,12 @@
 """Markdown of documentation becomes sections of clean text with the exact places of its links."""
 
 from .address import MarkdownAddress
-from .dialects import DIALECTS, Layout, find_layout
+from .dialects import Layout, find_layout
 from .includes import has_includes, is_fragment, with_includes
 from .page import markdown_items
 from .site import PAGE_SUFFIXES, Site
 
 __all__ = [
-    "DIALECTS",
     "PAGE_SUFFIXES",
     "Layout",
     "MarkdownAddress",

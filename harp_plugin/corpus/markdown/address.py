@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 from ..pages import Dropped
 from ..urls import INSIDE, OUTSIDE, FileAddress
-from .site import INDEX_NAMES, PAGE_SUFFIXES, Site, other_keys, stem
+from .site import PAGE_SUFFIXES, Site, other_keys, stem
+from .wiki_links import INDEX_NAMES
 
 __all__ = ["LABEL", "PAGE", "TEMPLATE", "XREF", "MarkdownAddress"]
 
@@ -24,7 +25,7 @@ TEMPLATE = "template:"
 _MADE = Dropped("link to an address that a template makes")
 _PAGE_SUFFIX = re.compile(r"\.(?:html?|aspx)$", re.IGNORECASE)
 _OTHER_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
-_SITE_FOLDER = re.compile(r"@site/|~/|project:")
+_SITE_FOLDER = re.compile(r"\A(?:@site/|~/|project:)")
 _INDEX_PAGE = "index.html"
 
 
@@ -106,7 +107,7 @@ class MarkdownAddress:
             if reference.startswith(start):
                 reference = folder + reference.removeprefix(start)
                 break
-        reference = _SITE_FOLDER.sub("/", reference) if _SITE_FOLDER.match(reference) else reference
+        reference = _SITE_FOLDER.sub("/", reference)
         starts = (s for s in self.site.layout.bases if f"{reference}/".startswith(s))
         within = [f"/{reference[len(start) :]}" for start in starts]
         if reference.startswith("/") or within:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import posixpath
 import re
-import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
-from importlib.resources import files
+from pathlib import PurePosixPath
+from typing import get_args
 
-__all__ = ["COMMONMARK", "DIALECTS", "Dialect", "Layout", "dialect", "find_layout"]
+from ..options import DialectName
+from ..word_lists import read_table
 
-DIALECTS = (
-    *("hugo", "docusaurus", "vitepress", "mdbook", "mkdocs", "docfx", "myst", "jekyll"),
-    *("obsidian", "commonmark"),
-)
-"""The names of the dialects, in the order in which they are looked for."""
-COMMONMARK = DIALECTS[-1]
+__all__ = ["Dialect", "Layout", "dialect", "find_layout"]
+
+_DIALECTS = get_args(DialectName)[1:]
+_COMMONMARK = _DIALECTS[-1]
 _VALUE = r"[\"']?\s*+[:=]\s*+(?:\"([^\"\n]*)\"|'([^'\n]*)'|`([^`\n]*)`|([^\s\"'`,;\[\]{}#]+))"
 _LANGUAGE = re.compile(r"[a-z]{2}(?:-[A-Za-z]{2,4})?")
 
@@ -68,7 +68,7 @@ class Layout:
         bases: the starts of addresses, such as ``/docs/`` and ``https://example.org/``.
     """
 
-    name: str = COMMONMARK
+    name: str = _COMMONMARK
     folders: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
 
@@ -76,8 +76,7 @@ class Layout:
 @cache
 def dialect(name: str) -> Dialect:
     """Return a dialect by its name."""
-    text = files("harp_plugin").joinpath("data", "dialects", f"{name}.toml").read_text("utf-8")
-    return Dialect(**tomllib.loads(text))
+    return Dialect(**read_table(f"dialects/{name}.toml"))
 
 
 def find_layout(
@@ -93,24 +92,23 @@ def find_layout(
         read: returns the text of one of them.
         name: the name of the dialect, or ``auto``.
     """
-    found: dict[tuple[int, str], dict[str, str]] = {}
-    for candidate in DIALECTS if name == "auto" else (name,):
-        pattern, proof = dialect(candidate).pattern, re.compile(dialect(candidate).proof)
+    found: dict[tuple[int, int], dict[str, str]] = defaultdict(lambda: defaultdict(str))
+    candidates = _DIALECTS if name == "auto" else (name,)
+    for rank, own in enumerate(map(dialect, candidates)):
+        pattern = own.pattern
         for path in paths:
             match = pattern.fullmatch(path)
-            if match is not None and proof.search(text := read(path) or ""):
-                depth = match[1].count("/"), candidate
-                found.setdefault(depth, {})[match[1]] = (
-                    found.get(depth, {}).get(match[1], "") + text
-                )
+            if match is not None and re.search(own.proof, text := read(path) or ""):
+                found[match[1].count("/"), rank][match[1]] += text
     if not found:
-        return Layout(COMMONMARK if name == "auto" else name)
-    depth = min(found, key=lambda key: (key[0], DIALECTS.index(key[1])))
-    existing = {folder for path in paths for folder in _parents(path)}
+        return Layout(candidates[-1])
+    nearest = min(found)
+    name = candidates[nearest[1]]
+    own = dialect(name)
+    existing = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
     folders: dict[str, None] = {}
     bases: dict[str, None] = {}
-    for folder, text in found[depth].items():
-        own = dialect(depth[1])
+    for folder, text in found[nearest].items():
         names = [*_settings(text, own.folder_settings), *own.folders, "."]
         within = (posixpath.normpath(posixpath.join(folder, written)) for written in names)
         folders |= dict.fromkeys(inside for inside in within if inside in existing)
@@ -122,14 +120,9 @@ def find_layout(
         if path.startswith(f"{folder}/")
     )
     languages = sorted(
-        {f"{folder}/{name}" for folder, name, *rest in parts if rest and _LANGUAGE.fullmatch(name)}
+        {f"{folder}/{part}" for folder, part, *rest in parts if rest and _LANGUAGE.fullmatch(part)}
     )
-    return Layout(depth[1], (*folders, *languages), tuple(sorted(bases, key=len, reverse=True)))
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")[:-1]
-    return [".", *("/".join(parts[: end + 1]) for end in range(len(parts)))]
+    return Layout(name, (*folders, *languages), tuple(sorted(bases, key=len, reverse=True)))
 
 
 def _settings(text: str, names: Sequence[str]) -> list[str]:

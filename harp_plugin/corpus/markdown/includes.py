@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from .front_matter import split_front_matter
@@ -122,21 +123,18 @@ class _Includes:
     def _included(self, name: str, before: str, files: tuple[str, ...]) -> str:
         """Return the text of a file, or of a part of it, as ``file.md:part`` or ``file.md:2:5``."""
         name, colon, part = name.partition(":") if "://" not in name else (name, "", "")
-        reason, path, content = MISSING_INCLUDE, "", None
         self.number += 1
         too_many = self.number > _MAX_INCLUDES or self.length > _MAX_LENGTH
-        for path in [] if too_many or len(files) > _MAX_DEPTH else _paths(files[-1], name):
-            if path in files:
-                reason = INCLUDE_LOOP
-            elif (content := self.read(path)) is not None:
-                break
-        self.length += len(content or "")
+        paths = [] if too_many or len(files) > _MAX_DEPTH else _paths(files[-1], name)
+        contents = ((path, self.read(path)) for path in paths if path not in files)
+        path, content = next((pair for pair in contents if pair[1] is not None), ("", None))
         if content is None:
-            reason = INCLUDE_LOOP if not path else reason
-        elif posixpath.splitext(path)[1].lower() not in _TEXTS:
-            reason, content = CODE_INCLUDE, None
-        if content is None:
-            self.drops[reason] += 1
+            is_loop = not paths or not set(files).isdisjoint(paths)
+            self.drops[INCLUDE_LOOP if is_loop else MISSING_INCLUDE] += 1
+            return ""
+        self.length += len(content)
+        if posixpath.splitext(path)[1].lower() not in _TEXTS:
+            self.drops[CODE_INCLUDE] += 1
             return ""
         content = _part(split_front_matter(content)[1], part if colon else "")
         markdown = self.expand(content.strip(), (*files, path))
@@ -171,11 +169,7 @@ def _moved(markdown: str, folder: str, into: str) -> str:
 def _paths(path: str, reference: str) -> list[str]:
     """Return the paths below the folder that an include in a file may name, the likeliest first."""
     reference = unquote(reference).partition("#")[0].strip("\"'<>")
-    folder = posixpath.dirname(path)
-    folders = [folder]
-    while folder:
-        folder = posixpath.dirname(folder)
-        folders.append(folder)
+    folders = [str(folder) for folder in PurePosixPath(path).parents]
     for root in ("~/", "@site/", "@/", "/"):
         if reference.startswith(root):
             reference, folders = reference[len(root) :], folders[::-1]

@@ -14,7 +14,7 @@ from ..pages import NO_TEXT, Dropped, IndexTerm, Item, Redirect
 from .address import XREF, MarkdownAddress
 from .front_matter import FrontMatter, split_front_matter
 from .parser import parse, render
-from .templates import plain_markdown
+from .plain import plain_markdown
 
 __all__ = ["BROKEN_FRONT_MATTER", "MarkdownRules", "markdown_items"]
 

@@ -6,18 +6,17 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from .dialects import Dialect, Layout, dialect
 from .front_matter import FrontMatter, split_front_matter
-from .wiki_links import PageNames
+from .wiki_links import INDEX_NAMES, PageNames
 
-__all__ = ["INDEX_NAMES", "PAGE_SUFFIXES", "Site", "other_keys", "stem"]
+__all__ = ["PAGE_SUFFIXES", "Site", "other_keys", "stem"]
 
 PAGE_SUFFIXES = (".md", ".markdown", ".mdx")
 """The suffixes of Markdown files."""
-INDEX_NAMES = ("index", "readme", "_index")
-"""The names of the file of a folder, in lower case."""
 _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$", re.IGNORECASE)
 _FIELDS = re.compile(r"^(?:id|slug|url|permalink|aliases|alias|redirect_from)[ \t]*[:=]", re.M)
 _NUMBER = re.compile(r"\d+[ \t]*[-_.]+[ \t]*(?=[^-_.\s\d])")
@@ -51,7 +50,7 @@ class Site:
     def __init__(self, keys: Iterable[str] = (), layout: Layout | None = None) -> None:
         self.layout = layout or Layout()
         pages = sorted(keys)
-        self.keys = {other: None for key in pages for other in (key, *other_keys(key))}
+        self.keys: set[str] = set()
         self.names = PageNames(pages)
         self.labels: dict[str, Label] = {}
         self.titles: dict[str, str] = {}
@@ -61,6 +60,7 @@ class Site:
         self._last_parts = {"index"}
         for key in pages:
             for name in (key, *other_keys(key)):
+                self.keys.add(name)
                 self._add_similar(stem(name), key)
 
     @property
@@ -117,12 +117,9 @@ class Site:
         """
         folders = self.layout.folders
         own = sorted((f for f in folders if key.startswith(f"{f}/")), key=len, reverse=True)
-        folder, above = posixpath.dirname(key) if with_parents else "", []
-        while folder:
-            above.append(folder)
-            folder = posixpath.dirname(folder)
+        above = map(str, PurePosixPath(key).parents if with_parents else ())
         ordered = dict.fromkeys([*own, *folders, *above, "."])
-        yield from ("" if folder in (".", "") else f"{folder}/" for folder in ordered)
+        yield from ("" if folder == "." else f"{folder}/" for folder in ordered)
 
     def _own_addresses(self, key: str, fields: FrontMatter) -> tuple[list[str], list[str]]:
         """Return the addresses of a page below the folder, and those that others may have too."""

@@ -7,9 +7,10 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
-__all__ = ["PageNames", "page_name"]
+__all__ = ["INDEX_NAMES", "PageNames", "page_name"]
 
-_INDEX_NAMES = ("index", "readme", "-index")
+INDEX_NAMES = ("index", "readme", "_index")
+"""The names of the file of a folder, in lower case."""
 
 
 def page_name(part: str) -> str:
@@ -28,10 +29,11 @@ class PageNames:
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._keys: dict[str, list[str]] = defaultdict(list)
+        index_names = [_normalized(name) for name in INDEX_NAMES]
         for key in keys:
             name = _normalized(key.rpartition(".")[0])
             folder, _, file = name.rpartition("/")
-            for names in (name, folder) if folder and file in _INDEX_NAMES else (name,):
+            for names in (name, folder) if folder and file in index_names else (name,):
                 parts = names.split("/")
                 for start in range(len(parts)):
                     self._keys["/".join(parts[start:])].append(key)

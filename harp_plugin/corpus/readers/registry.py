@@ -32,7 +32,8 @@ class Reader(Protocol):
     `records` runs in one process and should be cheap; `parse` runs in many processes. A record
     that holds more than one page has their number as its attribute ``pages``. A reader with a
     method ``configure(options)`` gets the options of the corpus stage before `records` runs; what
-    `parse` needs of them belongs into the records.
+    `parse` needs of them belongs into the records. What a reader counts in its attribute ``counts``
+    stands in the summary of the build.
     """
 
     def recognizes(self, source: Source) -> bool:

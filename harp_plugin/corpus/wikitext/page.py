@@ -57,7 +57,7 @@ _INTERWIKI = re.compile("|".join(_WIKITEXT["interwiki"]))
 _MARKUP = re.compile(r"[\[\]{}<>&]")
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
 _HOLES = "sentence in which a template that is not known left a hole"
-DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb|\ue0f0", re.IGNORECASE)
+DEBRIS = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|</?ref|\|thumb|" + HOLE, re.IGNORECASE)
 """Matches marks that remain in the text where the wikitext is malformed."""
 
 

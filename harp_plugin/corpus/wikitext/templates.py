@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import partial
-from importlib.resources import files
+
+from ..word_lists import read_table
 
 __all__ = ["HOLE", "expanded", "is_shown", "leaves_hole"]
 
 HOLE = "\ue0f0"
 """The mark in the place of an inline template that is not known."""
-_TABLE = tomllib.loads(
-    files("harp_plugin").joinpath("data", "wikitext-templates.toml").read_text("utf-8")
-)
+_TABLE = read_table("wikitext-templates.toml")
 _FORMS = {
     name: key.split("\n") if key[0] != "\n" else [key]
     for key, names in _TABLE["shown"].items()
@@ -27,6 +25,7 @@ _FIELD = re.compile(r"\{(!?)([^{}]+)\}")
 _INLINE = re.compile(r"[^\s.,:;!?({|>}*#=][\"')]? \Z")
 _MARKS = re.compile(r"'{2,}|\]+|</?\w+ ?/?>")
 _CONVERT = frozenset({"convert", "cvt"})
+_SHOWN = _CONVERT.union(_FORMS)
 _NUMBER = re.compile(r"[-+−]?[\d,.]*\d(?:[+ ]?\d+[/⁄]\d+)?|[-+−]?\d+[/⁄]\d+")
 
 
@@ -37,7 +36,7 @@ def _known(name: str) -> str:
 
 def is_shown(name: str) -> bool:
     """Return whether a template is known to show words."""
-    return _known(name) in _FORMS or _known(name) in _CONVERT
+    return _known(name) in _SHOWN
 
 
 def leaves_hole(name: str, before: str) -> bool:
@@ -61,10 +60,11 @@ def expanded(name: str, arguments: Mapping[str, str]) -> str | None:
     """
     given = {key: value.strip() for key, value in arguments.items() if value.strip()}
     positional = [given[key] for key in given if key.isdigit()]
-    if _known(name) in _CONVERT:
-        return _converted(positional, given, is_short=_known(name) == "cvt")
-    for form in _FORMS.get(_known(name), ()):
-        values = {"*": "".join(positional)} | given
+    known = _known(name)
+    if known in _CONVERT:
+        return _converted(positional, given, is_short=known == "cvt")
+    values = {"*": "".join(positional)} | given
+    for form in _FORMS.get(known, ()):
         fields = [match[2].split("|") for match in _FIELD.finditer(form)]
         if all(any(values.get(part) for part in parts) for parts in fields):
             return _FIELD.sub(partial(_value, values), form)

@@ -75,10 +75,12 @@ def plain_markdown(
         drops: the counter of reasons.
         is_mdx: whether braces are expressions and capital tags components, as in MDX.
     """
-    return _Templates(text, address, drops, is_mdx=is_mdx).write()
+    return _Writer(text, address, drops, is_mdx=is_mdx).write()
 
 
-class _Templates:
+class _Writer:
+    """Reads each token by the method with the name of its last group, or keeps it for None."""
+
     def __init__(
         self, text: str, address: MarkdownAddress, drops: Counter[str], *, is_mdx: bool
     ) -> None:
@@ -225,10 +227,8 @@ class _Templates:
         end = self._next(rf"(?<!`){token['marks']}(?!`)", token.end())
         if not self.is_myst or end is None or end.start() - token.start() > _LONGEST:
             return None
-        name, content = (
-            token["role"].lower(),
-            " ".join(self.text[token.end() : end.start()].split()),
-        )
+        name, content = token["role"].lower(), self.text[token.end() : end.start()]
+        content = " ".join(content.split())
         explicit = _TARGET.match(content)
         shown, target = explicit.groups() if explicit else ("", content)
         kind = name.rpartition(":")[2]
@@ -236,24 +236,29 @@ class _Templates:
             self._count("role", name)
             return "", end.end()
         if kind in _NAMES["page_roles"] | _NAMES["label_roles"]:
-            reference = (
-                f"{LABEL if target in self.site.labels else PAGE}{quote(target.lstrip('!'))}"
+            prefix = LABEL if target in self.site.labels else PAGE
+            reference = f"{prefix}{quote(target.lstrip('!'))}"
+            return (
+                f"[{shown or self._title_of(reference, target) or target}]({reference})",
+                end.end(),
             )
-            key, label = self.address.resolve(reference), self.site.labels.get(target)
-            shown = (
-                shown or (label.title if label else "") or self.site.titles.get(str(key), target)
-            )
-            return f"[{shown}]({reference})", end.end()
         shown = shown or (target.rpartition(".")[2] if target.startswith("~") else target)
         return f"{token['marks']}{shown}{token['marks']}", end.end()
 
     def _untitled(self, token: re.Match[str]) -> tuple[str, int] | None:
         """Write the title of its page into a link of MyST that shows nothing."""
-        target = token["untitled"]
-        label = self.site.labels.get(target.lstrip("#"))
-        title = label.title if label else self.site.titles.get(str(self.address.resolve(target)))
-        reference = f"{LABEL}{quote(target.lstrip('#'))}" if label else target
+        label = token["untitled"].lstrip("#")
+        is_label = label in self.site.labels
+        reference = f"{LABEL}{quote(label)}" if is_label else token["untitled"]
+        title = self._title_of(reference, label)
         return (f"[{title}]({reference})", token.end()) if title else None
+
+    def _title_of(self, reference: str, name: str) -> str:
+        """Return the heading below the label of this name, else the title of the page, if known."""
+        label = self.site.labels.get(name)
+        if label and label.title:
+            return label.title
+        return self.site.titles.get(str(self.address.resolve(reference)), "")
 
     def _brace(self, token: re.Match[str]) -> tuple[str, int] | None:
         """Leave out an expression or a comment of MDX; a text in quotes is shown."""
@@ -295,6 +300,9 @@ class _Templates:
         """Return a tag with plain values in the place of expressions, and where it ends."""
         pieces: list[str] = []
         position = start
+        closing = self._next(">", start)
+        if closing is None or closing.start() - start > _LONGEST:
+            return None
         while part := _TAG_PART.search(self.text, position, start + _LONGEST):
             if part[0] == ">":
                 return "".join([*pieces, self.text[position : part.end()]]), part.end()
