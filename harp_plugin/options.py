@@ -152,7 +152,7 @@ class Options:
     narrowed: ClassVar[Mapping[str, Any]] = {}
     """Types of options that another library's dataclass declares, by name."""
     only_flags: ClassVar[frozenset[str]] = frozenset()
-    """Options that a recipe, which may be of another person, must not give."""
+    """Options that are flags only: a recipe, which another person may have written, gives none."""
 
     def __post_init__(self) -> None:
         for name, kind, choices in _declared(type(self)):  # type: ignore[arg-type]

@@ -319,14 +319,35 @@ class OptionsParser(HfArgumentParser):
         try:
             with _sense(where):
                 *options, unknown = self.parse_args_into_dataclasses(
-                    list(argv), look_for_args_file=False, return_remaining_strings=True
+                    self._with_truths(argv),
+                    look_for_args_file=False,
+                    return_remaining_strings=True,
                 )
         except ArgumentError as error:
             raise HarpError(str(error)) from error
-        if unknown:
+        rest = options.pop() if len(options) > len(self._dataclasses) else Namespace()
+        words = getattr(rest, "positional", None)
+        if isinstance(words, list) and not any(word.startswith("-") for word in unknown):
+            words += unknown  # argparse gives those that stand after a flag apart
+        elif unknown:
             raise self._unknown(unknown[0])
-        rest = () if len(options) > len(self._dataclasses) else (Namespace(),)
-        return (*options, *rest)
+        return (*options, rest)
+
+    def _with_truths(self, argv: Sequence[str]) -> list[str]:
+        """Write ``--flag`` as ``--flag=true`` where neither true nor false follows.
+
+        argparse would take the next word, such as a query, as the value of the flag.
+        """
+        words = list(argv)
+        end = words.index("--") if "--" in words else len(words)
+        for place, word in enumerate(words[:end]):
+            action = self._option_string_actions.get(word)
+            following = "".join(words[place + 1 : place + 2])
+            if action is None or action.type is not string_to_bool:
+                continue
+            if not isinstance(_true_false_or_text(following), bool):
+                words[place] = f"{word}=true"
+        return words
 
     def _refuse_unknown(self, arguments: Sequence[str]) -> None:
         """Refuse a flag that there is not, before a needed one is missed in its place."""
@@ -403,7 +424,7 @@ def _recipe_values(
         if key == ABOUT:
             checked(f"{where}: {ABOUT}", str, value)
         elif name in only_flags:
-            raise HarpError(f"{where}: {key} is no key of recipes: give it as {flag(name)} itself")
+            raise HarpError(f"{where}: {key} is no key of recipes: give {flag(name)} as a flag")
         elif name not in types:
             raise HarpError(f"{where}: unknown key {key!r:.60}{_nearest(key, types)}")
         else:

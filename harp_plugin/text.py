@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import NamedTuple
@@ -174,13 +174,20 @@ class Snippet(NamedTuple):
     text: str
     marks: list[tuple[int, int]]
 
-    def marked(self, opening: str, closing: str) -> str:
-        """Return the text with marks around words of the query."""
-        ends = [0, *(end for _, end in self.marks)]
-        starts = [*(start for start, _ in self.marks), len(self.text)]
-        parts = [self.text[end:start] for end, start in zip(ends, starts, strict=True)]
-        words = [f"{opening}{self.text[start:end]}{closing}" for start, end in self.marks]
-        return "".join(chain(*zip(parts, [*words, ""], strict=True)))
+    def marked(self, opening: str, closing: str, written: Callable[[str], str] = str) -> str:
+        """Return the text with marks around words of the query.
+
+        Args:
+            opening: stands before a word of the query.
+            closing: stands after it.
+            written: gives a part of the text as it is to be written, such as escaped for HTML.
+        """
+        parts, done = [], 0
+        for start, end in self.marks:
+            word = written(self.text[start:end])
+            parts += [written(self.text[done:start]), opening, word, closing]
+            done = end
+        return "".join([*parts, written(self.text[done:])])
 
 
 def snippet(query: str, text: str) -> Snippet:
@@ -199,13 +206,13 @@ def snippet(query: str, text: str) -> Snippet:
     return Snippet(passage, marks)
 
 
-def _best_window(query: str, words: Sequence[regex.Match[str]], length: int) -> int:
+def _best_window(query: str, matches: Sequence[regex.Match[str]], length: int) -> int:
     """Return the index of the first word of the best window, the first of several."""
     stride = length // 2
-    starts = range(0, len(words) - length + stride, stride)
+    starts = range(0, len(matches) - length + stride, stride)
     wanted = set(map(_stem, WORD.findall(query)))
     windows: list[Counter[str]] = [Counter() for _ in starts]
-    for index, match in enumerate(words):
+    for index, match in enumerate(matches):
         if (stem := _stem(match[0])) in wanted:
             last = index // stride
             for window in windows[max(last - 1, 0) : last + 1]:

@@ -26,8 +26,8 @@ _FOLDER = {
 }
 _INDENT = " " * 4
 _wrap = TextWrapper(76, break_long_words=False, break_on_hyphens=False).wrap
-_STANDING_FOR_BOLD = "\ue000", "\ue001"
-"""The codes of a terminal themselves are escaped where they stand in a text."""
+_STANDING_FOR_BOLD = "\ufdd0", "\ufdd1"
+"""Unicode has made them no characters, so that no page has them; a terminal's codes are escaped."""
 _BOLD = dict(zip(map(ord, _STANDING_FOR_BOLD), ("\x1b[1m", "\x1b[22m"), strict=True))
 _ASTERISKS = "**", "**"
 

@@ -49,6 +49,7 @@ class Forward(BatchRunner):
         if model.config.pad_token_id is None:  # a decoder finds the last token of a text by it
             pads = (tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
             model.config.pad_token_id = next(token for token in pads if token is not None)
+        self._relevant = relevant_label(model.config) if model.config.num_labels == 2 else 0
         self._packed: FirstTokenClassifier | None = None
         if self.is_packed:
             with scoring_lock(model.device, model), self._evaluation_mode():
@@ -61,8 +62,7 @@ class Forward(BatchRunner):
         ).float()
         if logits.shape[1] == 1:
             return logits[:, 0]
-        relevant = relevant_label(self.model.config)
-        return logits[:, relevant] - logits[:, 1 - relevant]
+        return logits[:, self._relevant] - logits[:, 1 - self._relevant]
 
     def _packed_logits(self, batch: PackedPairs) -> Tensor:
         assert self._packed
@@ -97,7 +97,7 @@ def relevant_label(config: PretrainedConfig) -> int:
     """Return the number of the relevant one of two labels: that of such a name, else 1.
 
     Raises:
-        HarpError: both labels or none of two that say so are relevant.
+        HarpError: both names say that a text is relevant, or both that it is not.
     """
     names = [str(config.id2label.get(number, "")).strip().lower() for number in (0, 1)]
     says = [_NEGATIVE.match(name) is None and _LABEL.search(name) is not None for name in names]

@@ -9,7 +9,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from ..errors import HarpError
 from ..models.loading import load_pretrained, without_notices
 from ..models.packing.products import has_onednn
-from .forward import BERT_LIKE, relevant_label
+from .forward import BERT_LIKE
 
 __all__ = ["PrepackedLinear", "can_prepack", "load_cross_encoder", "prepack"]
 
@@ -46,8 +46,6 @@ def load_cross_encoder(
         raise HarpError(
             f"model {name} has {model.config.num_labels} labels: name a reranker with 1 or 2"
         )
-    if model.config.num_labels == 2:
-        relevant_label(model.config)
     model = model.to(device).eval()
     if device.type == "cpu" and can_prepack(model.dtype):
         prepack(model.base_model)

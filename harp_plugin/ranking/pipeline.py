@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
@@ -360,13 +360,16 @@ def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, An
 
 
 def _made(value: dict[str, Any], folder: Path, made: dict[str, Any]) -> Any:
-    operators = [key for key in _OPERATORS if key in value]
-    kind = operators[0] if operators else value.get(_KIND, "")
-    part = _OPERATORS[kind] if operators else PIPELINE_PARTS[kind]
-    parts = [_decoded(part, folder, made) for part in value[kind]] if operators else []
-    names = () if operators else value.keys() - {_KIND}
-    arguments = {name: _decoded(value[name], folder, made) for name in names}
-    make = resolve_name(part) if isinstance(part, str) else part
+    make: Callable[..., Any]
+    kind = next((key for key in _OPERATORS if key in value), None)
+    if kind is not None:
+        make, arguments = _OPERATORS[kind], {}
+        parts = [_decoded(part, folder, made) for part in value[kind]]
+    else:
+        kind = value.get(_KIND, "")
+        named, parts = PIPELINE_PARTS[kind], []
+        arguments = {name: _decoded(v, folder, made) for name, v in value.items() if name != _KIND}
+        make = resolve_name(named) if isinstance(named, str) else named
     try:
         return make(*parts, **arguments)
     except HarpError:

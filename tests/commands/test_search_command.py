@@ -62,6 +62,20 @@ def test_json_has_what_the_page_shows(adapted, search):
     assert first["rank"] == 1 and first["ranks"]["BM25"] == 1 and "cosine" in first["ranks"]
 
 
+def test_words_of_the_query_stand_anywhere(adapted, search):
+    whole = search(adapted, "remove files", "--json", "--results", 2)
+    assert search("--json", adapted, "remove", "files", "--results", 2) == whole
+    assert search(adapted, "--json", "remove", "--results", 2, "files") == whole
+    assert search("--json", "true", adapted, "--results", 2, "remove files") == whole
+    assert search("--results", 2, "--json", adapted, "--", "remove files") == whole
+    assert not search(adapted, "--json", "false", "remove").startswith("[")
+
+
+def test_a_page_with_characters_of_icons_is_printed_as_it_is():
+    marked = snippet("b", "\ue000 a\ue001 <b>").marked("\ufdd0", "\ufdd1", str.upper)
+    assert marked == "\ue000 A\ue001 <\ufdd0B\ufdd1>"
+
+
 def test_a_moved_folder_is_searched(adapted, search, tmp_path):
     shutil.copytree(adapted, tmp_path / "there")
     assert search(tmp_path / "there", "install") == search(adapted, "install")

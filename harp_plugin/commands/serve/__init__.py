@@ -11,8 +11,10 @@ from ...errors import HarpError
 from ...options import Count, Interval, Options
 from ...options_parser import Command
 
-__all__ = ["ServeOptions", "serve"]
+__all__ = ["Results", "ServeOptions", "serve"]
 
+Results = Annotated[int, Interval(ge=1, le=100)]
+"""How many pages a search shows."""
 _FOLDER = {"metavar": "DIR", "help": "Folder that `harp adapt` wrote."}
 _HOST = "127.0.0.1"
 _SECONDS_TO_END = 5
@@ -33,7 +35,7 @@ class ServeOptions(Options):
 
     port: Annotated[int, Interval(ge=0, le=65535)] = 8000
     base: str = ""
-    results: Annotated[int, Interval(ge=1, le=100)] = 10
+    results: Results = 10
     time_limit: Annotated[float, Interval(gt=0, le=3600)] = 30.0
     queue: Count = 100
 

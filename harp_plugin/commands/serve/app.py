@@ -14,6 +14,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from ...errors import HarpError
 from ...html_page import render_page
+from . import Results
 
 if TYPE_CHECKING:
     from ...ranking.search import FolderSearch, SearchResult
@@ -24,9 +25,7 @@ __all__ = ["make_app"]
 
 _HOSTS = ["127.0.0.1", "localhost"]
 """A page of another site that has this address by a name of its own is refused."""
-_OPENING, _CLOSING = "\ue000", "\ue001"
 Text = Annotated[str, Query(max_length=1000)]
-Results = Annotated[int, Query(ge=1, le=100)]
 
 
 def make_app(search: FolderSearch, options: ServeOptions) -> FastAPI:
@@ -105,5 +104,4 @@ async def _refuse_bodies(
 
 def _marked(snippet: Snippet) -> Markup:
     """Write a passage as HTML."""
-    text = escape(snippet.marked(_OPENING, _CLOSING))
-    return text.replace(_OPENING, Markup("<mark>")).replace(_CLOSING, Markup("</mark>"))
+    return Markup(snippet.marked("<mark>", "</mark>", escape))

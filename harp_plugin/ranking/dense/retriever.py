@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -148,14 +148,12 @@ class HarpRetriever(LazyTransformer):
         return flex, encoder, self._retriever(flex)
 
     def _retriever(self, flex: Any) -> pt.Transformer:
-        method = getattr(flex, ALGORITHMS[self.algorithm])
-        is_graph = self.algorithm == "hnsw"
+        method, options = getattr(flex, ALGORITHMS[self.algorithm]), self.options or {}
         try:
-            if is_graph:
-                _remove_unreadable(Path(self.index))
-            retriever = method(**(self.options or {}), **({"cache": False} if is_graph else {}))
-            if is_graph:
-                _keep_graph(retriever, Path(self.index))
+            if self.algorithm == "hnsw":
+                retriever = _of_graph(lambda: method(**options, cache=False), Path(self.index))
+            else:
+                retriever = method(**options)
         except (ImportError, RuntimeError, TypeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise HarpError(f"algorithm {self.algorithm}: {reason}") from error
@@ -181,6 +179,17 @@ def _results(retriever: pt.Transformer, queries: pd.DataFrame) -> pd.DataFrame:
     values = {name: np.hstack(results[name].tolist()) for name in columns}
     rows = np.repeat(np.arange(len(results)), results["score"].map(np.size))
     return results.iloc[rows].reset_index(drop=True).assign(**values)
+
+
+def _of_graph(make: Callable[[], Any], folder: Path) -> Any:
+    """Make a retriever that searches in a graph; one that was kept is read, and only once."""
+    try:
+        retriever = make()
+    except RuntimeError:
+        _remove_unreadable(folder)
+        retriever = make()
+    _keep_graph(retriever, folder)
+    return retriever
 
 
 def _remove_unreadable(folder: Path) -> None:

@@ -242,6 +242,18 @@ def test_a_graph_is_opened_again(index):
     pd.testing.assert_frame_equal(first, again)
 
 
+def test_a_graph_without_vectors_is_made_again(index, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    shutil.copytree(index, tmp_path / "copy")
+    path = tmp_path / "copy" / "hnsw_n-32_ef-40.faiss"
+    path.unlink(missing_ok=True)
+    FlexIndex(tmp_path / "copy").faiss_hnsw_retriever()
+    with pytest.raises(RuntimeError):
+        faiss.read_index(str(path))
+    found = HarpRetriever(tmp_path / "copy", algorithm="hnsw").transform(TOPICS)
+    assert len(found) and faiss.read_index(str(path)).ntotal == 1200
+
+
 @pytest.mark.parametrize("algorithm", ["exact", "torch", "faiss", "hnsw"])
 def test_one_result_of_each_query(index, algorithm):
     several = HarpRetriever(index, algorithm=algorithm, num_results=5).transform(TOPICS)
