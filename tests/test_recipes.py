@@ -399,13 +399,13 @@ def test_cross_validation_recipes_parse(name):
     assert options.query_counts == expected[options.reference]
     dataset = ir_datasets.load(options.dataset)
     assert dataset.has_qrels() and set(options.fields or ()) <= set(dataset.docs_cls()._fields)
-    parser = OptionsParser((FinetuneDataArguments, HarpTrainingArguments), "harp finetune", "")
+    parser = OptionsParser(PARSERS["finetune"], "harp finetune", "")
     given = options.finetuning_of(options.model_rows[-1])
     losses = given.pop("losses")
     flags = [text for key, value in given.items() for text in (f"--{key}", str(value))]
-    data, _training, _ = parser.read(
-        [*flags, "--losses", json.dumps(losses), "--dataset", options.dataset, "--use_cpu"]
-    )
+    flags += ["--losses", json.dumps(losses), "--dataset", options.dataset, "--use_cpu"]
+    model, data, _training, _ = parser.read(["--model", "any", *flags])
+    assert model.attention_dropout
     data.check()
 
 
