@@ -197,12 +197,13 @@ def _shards(
     runs: list[_Run], options: CorpusOptions, stage: Stage, bar: tqdm[Any], counts: Counter[str]
 ) -> Iterator[_Shard]:
     """Give the shards that the stage has not finished, and add up what the readers count."""
+    readers = {name: configured_reader(name, options) for name, _ in runs}
     for number, (name, run) in enumerate(runs):
-        reader = configured_reader(name, options)
-        for part, records in enumerate(_batches(reader, run, options, bar)):
+        for part, records in enumerate(_batches(readers[name], run, options, bar)):
             shard = f"{number:03d}-{part:05d}"
             if not stage.shard_done(shard):
                 yield shard, name, records
+    for reader in readers.values():
         counts.update(getattr(reader, "counts", {}))
 
 

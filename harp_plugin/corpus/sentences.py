@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import sentencex
@@ -18,10 +18,8 @@ _LONGEST = 8192
 
 def linked_sentences(
     body: LinkedText,
-    language: str,
+    language: str | None,
     drops: Counter[str],
-    *,
-    split: bool = True,
     debris: re.Pattern[str] | None = None,
 ) -> Iterator[LinkedText]:
     """Give the sentences of a text that hold a link, in order.
@@ -30,50 +28,43 @@ def linked_sentences(
 
     Args:
         body: the text, in which each line is a paragraph.
-        language: the language code for the sentence splitter.
+        language: the language code for the sentence splitter; None where each line is one sentence
+            already.
         drops: the counter of reasons.
-        split: false where each line is one sentence already.
         debris: a pattern for left-over markup. A sentence that holds it is dropped and counted.
     """
     links = sorted(body.links, key=lambda link: (link.start, link.end))
-    position = first = 0
+    starts = [link.start for link in links]
+    position = 0
     for line in body.text.split("\n"):
-        behind = first
-        while behind < len(links) and links[behind].start < position + len(line):
-            behind += 1
-        line_links, first = deque(links[first:behind]), behind
-        if line_links:
-            for start, end in _bounds(line, language, line_links, position, split):
-                sentence_links = []
-                while line_links and line_links[0].start < position + end:
-                    sentence_links.append(line_links.popleft())
-                text = line[start:end]
-                first_letter = position + start + len(text) - len(text.lstrip())
-                last = first_letter + len(text.strip())
-                sentence = body.part(first_letter, last, sentence_links)
-                if not sentence.links:
-                    continue
-                if debris is not None and debris.search(sentence.text):
-                    drops["sentence with left-over markup"] += 1
-                else:
-                    yield sentence
+        first, last = (bisect_left(starts, place) for place in (position, position + len(line)))
+        bounds = _bounds(line, language, links[first:last], position) if first < last else ()
+        for start, end in bounds:
+            behind = bisect_left(starts, position + end)
+            text = line[start:end]
+            first_letter = position + start + len(text) - len(text.lstrip())
+            sentence = body.part(
+                first_letter, first_letter + len(text.strip()), links[first:behind]
+            )
+            first = behind
+            if debris is not None and sentence.links and debris.search(sentence.text):
+                drops["sentence with left-over markup"] += 1
+            elif sentence.links:
+                yield sentence
         position += len(line) + 1
 
 
 def _bounds(
-    line: str, language: str, links: Iterable[Link], offset: int, split: bool
+    line: str, language: str | None, links: Iterable[Link], offset: int
 ) -> list[tuple[int, int]]:
     """Return the bounds of the sentences of a line, joined where a link crosses their ends.
 
     Args:
         line: a line of a text.
-        language: the language code for the sentence splitter.
+        language: as for `linked_sentences`.
         links: the links of the line, at their places in the text.
         offset: the place of the line in the text.
-        split: false where the line is one sentence already.
     """
-    if not split:
-        return [(0, len(line))]
     starts: list[int] = []
     ends: list[int] = []
     for link in links:
@@ -100,9 +91,7 @@ def split_sentences(text: str, language: str | None) -> list[str]:
     sentences = (
         line[start:end].strip()
         for line in text.split("\n")
-        for start, end in (
-            [(0, len(line))] if language is None else _sentence_bounds(line, language)
-        )
+        for start, end in _sentence_bounds(line, language)
     )
     return [sentence for sentence in sentences if sentence]
 
@@ -119,12 +108,15 @@ def remove_sentences(body: LinkedText, mark: str, language: str) -> int:
     return len(spans)
 
 
-def _sentence_bounds(line: str, language: str) -> Iterator[tuple[int, int]]:
+def _sentence_bounds(line: str, language: str | None) -> Iterator[tuple[int, int]]:
     """Give the bounds of the sentences of a line; none is longer than 8192 characters.
 
     The time of the splitter grows with the square of the length of its input. A long line is
     therefore split in pieces, each of which starts at the last sentence of the piece before.
     """
+    if language is None:
+        yield 0, len(line)
+        return
     position = 0
     while position < len(line):
         piece = line[position : position + _LONGEST]

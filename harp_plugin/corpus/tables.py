@@ -105,13 +105,10 @@ def _add_page(page: Page, rows: dict[str, list[Row]], drops: Counter[str]) -> in
     drops.update(page.drops)
     marks = boilerplate_sections(page.sections, is_web=page.is_web)
     _add_content(page_id, page, marks, rows)
-    number = links = 0
+    language, number, links = page.language if page.split else None, 0, 0
     for section, boilerplate in zip(page.sections, marks, strict=True):
         region = section.region or (REFERENCES if boilerplate else None)
-        sentences = linked_sentences(
-            section.body, page.language, drops, split=page.split, debris=page.debris
-        )
-        for sentence in sentences:
+        for sentence in linked_sentences(section.body, language, drops, page.debris):
             sentence_id = stable_id("sentence", page_id, number, sentence.text)
             number += 1
             links += len(sentence.links)

@@ -99,7 +99,7 @@ def check(reader, data):
                 )
                 assert "\n" not in link.anchor and link.target
             for sentence in linked_sentences(
-                body, page.language, page.drops, split=page.split, debris=page.debris
+                body, page.language if page.split else None, page.drops, page.debris
             ):
                 sentences += len(sentence.links)
                 for link in sentence.links:

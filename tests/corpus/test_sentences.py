@@ -23,11 +23,11 @@ def body(marked):
     return LinkedText(text, links)
 
 
-def sentences(marked, **options):
+def sentences(marked, language="en"):
     drops = Counter()
     found = [
         (s.text, [(s.text[link.start : link.end], link.target) for link in s.links])
-        for s in linked_sentences(body(marked), "en", drops, debris=DEBRIS, **options)
+        for s in linked_sentences(body(marked), language, drops, DEBRIS)
     ]
     return found, +drops
 
@@ -57,7 +57,7 @@ def test_left_over_markup_is_counted():
 
 
 def test_lines_that_are_sentences_already():
-    found, _ = sentences("One. A <link> here. Three.\nNo link.", split=False)
+    found, _ = sentences("One. A <link> here. Three.\nNo link.", language=None)
     assert found == [("One. A link here. Three.", [("link", "T0")])]
 
 

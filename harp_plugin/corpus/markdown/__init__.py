@@ -2,7 +2,7 @@
 
 from .address import MarkdownAddress
 from .dialects import Layout, find_layout
-from .includes import has_includes, is_fragment, with_includes
+from .includes import is_fragment, with_includes
 from .page import markdown_items
 from .site import PAGE_SUFFIXES, Site
 
@@ -12,7 +12,6 @@ __all__ = [
     "MarkdownAddress",
     "Site",
     "find_layout",
-    "has_includes",
     "is_fragment",
     "markdown_items",
     "with_includes",

@@ -137,7 +137,7 @@ class MarkdownAddress:
     def _named(self, name: str) -> str | None:
         """Return the key of a page by its name or by the label on it, or None."""
         if name in self.site.labels:
-            return self.site.labels[name].key
+            return self.site.labels[name][0]
         path = posixpath.normpath(posixpath.join(posixpath.dirname(self.key), name))
         return self.site.names.find(path if name.startswith(".") else name, self.key)
 

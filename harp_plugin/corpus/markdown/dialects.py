@@ -15,10 +15,11 @@ from typing import get_args
 from ..options import DialectName
 from ..word_lists import read_table
 
-__all__ = ["Dialect", "Layout", "dialect", "find_layout"]
+__all__ = ["DIALECTS", "Dialect", "Layout", "dialect", "find_layout"]
 
-_DIALECTS = get_args(DialectName)[1:]
-_COMMONMARK = _DIALECTS[-1]
+DIALECTS = get_args(DialectName)[1:]
+"""The names of the dialects, in the order in which they are looked for."""
+_COMMONMARK = DIALECTS[-1]
 _VALUE = r"[\"']?\s*+[:=]\s*+(?:\"([^\"\n]*)\"|'([^'\n]*)'|`([^`\n]*)`|([^\s\"'`,;\[\]{}#]+))"
 _LANGUAGE = re.compile(r"[a-z]{2}(?:-[A-Za-z]{2,4})?")
 
@@ -38,6 +39,10 @@ class Dialect:
         numbered: whether addresses leave out numbers at the start of names, and take ``id``.
         components: whether tags with a capital letter are components and not HTML.
         expressions: whether braces hold JavaScript, as in MDX.
+        line_includes: patterns that include a file at the start of a line or of a quotation; the
+            last group is the reference. Those of all dialects are read.
+        includes: such patterns that may stand anywhere.
+        parts: patterns that mark a part of a file which others include; the group is its name.
     """
 
     files: Sequence[str] = ()
@@ -50,6 +55,9 @@ class Dialect:
     numbered: bool = False
     components: bool = False
     expressions: bool = False
+    line_includes: Sequence[str] = ()
+    includes: Sequence[str] = ()
+    parts: Sequence[str] = ()
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -93,7 +101,7 @@ def find_layout(
         name: the name of the dialect, or ``auto``.
     """
     found: dict[tuple[int, int], dict[str, str]] = defaultdict(lambda: defaultdict(str))
-    candidates = _DIALECTS if name == "auto" else (name,)
+    candidates = DIALECTS if name == "auto" else (name,)
     for rank, own in enumerate(map(dialect, candidates)):
         pattern = own.pattern
         for path in paths:

@@ -38,26 +38,15 @@ class FrontMatter:
     fields: Mapping[str, Any] = field(default_factory=dict)
     is_broken: bool = False
 
-    @property
-    def title(self) -> str:
-        """The title; empty where there is none."""
-        return next(self._texts("title"), "")
-
-    @property
-    def uid(self) -> str | None:
-        """The name by which ``xref:`` links of DocFX name the page."""
-        return next(self._texts("uid"), None)
+    def text(self, *names: str) -> str:
+        """Return the text of the first of these fields that has one; empty where none has."""
+        return next(self._texts(*names), "")
 
     @property
     def language(self) -> str | None:
         """The language code of two or three letters."""
-        match = _LANGUAGE.match(next(self._texts("lang", "language", "locale"), ""))
+        match = _LANGUAGE.match(self.text("lang", "language", "locale"))
         return match[1].lower() if match else None
-
-    @property
-    def target(self) -> str | None:
-        """The reference to another page, to which this one leads on."""
-        return next(self._texts("redirect_url", "redirect_to"), None)
 
     @property
     def former_addresses(self) -> list[str]:
@@ -89,10 +78,7 @@ class FrontMatter:
         """
         terms = [_QUALIFIER.sub("", term) for term in self._texts("helpviewer_keywords")]
         keywords = self.fields.get("keywords")
-        if isinstance(keywords, str):
-            terms += keywords.split(",")
-        else:
-            terms += self._texts("keywords")
+        terms += keywords.split(",") if isinstance(keywords, str) else self._texts("keywords")
         folded = (" ".join(term.split()) for term in [*terms, *self.other_names])
         return list(dict.fromkeys(term for term in folded if term))
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
+from .dialects import DIALECTS, dialect
 from .front_matter import split_front_matter
 
 __all__ = [
     "CODE_INCLUDE",
     "INCLUDE_LOOP",
     "MISSING_INCLUDE",
-    "has_includes",
     "is_fragment",
     "with_includes",
 ]
@@ -28,27 +28,16 @@ _LONGEST_PREFIX = 200
 _MAX_DEPTH = 16
 _MAX_INCLUDES = 1000
 _MAX_LENGTH = 8 << 20
+_DIALECTS = [dialect(name) for name in DIALECTS]
 _INCLUDE = re.compile(
-    r"^(?P<before>[ \t>]*+)(?:"
-    r"(?P<marks>-+8<-+)[ \t]*+(?:[\"'](?P<snippet>[^\"'\n]++)[\"']|\n(?P<snippets>"
-    r"(?:(?![ \t]*+-+8<-)[^\n]*+\n){1,99}+)[ \t]*+-+8<-+[ \t]*+$)"
-    r"|\{%-?[ \t]*+include(?:-markdown|_relative)?[ \t]++[\"']?(?P<jekyll>[^\s\"'%]++)[^%\n]*+%\}"
-    r"|\{[*!][ \t]*+(?P<mdx_include>[^\s*!]++)[^*!\n]*+[*!]\}"
-    r"|(?P<fence>[`:~]{3,})\{include\}[ \t]*+(?P<myst>[^\n]++)\n"
-    r"(?:(?!(?P=fence))[^\n]*+\n){0,99}+(?P=fence)"
-    r"|<(?P<component>[A-Z]\w*+)[^<>\n]*+(?<=/)>)"
-    r"|<!--[ \t]*+@include:[ \t]*+(?P<vitepress>[^\s{}>#]++)[^\n>]*+>"
-    r"|\{\{[<%][ \t]*+(?:include|readfile)[ \t]++(?:[\w-]++=)?[\"'](?P<hugo>[^\"'\n]++)[\"']"
-    r"[^{}\n]*+\}\}"
-    r"|(?<!\\)\{\{[ \t]*+#(?:rustdoc_)?include[ \t]++(?P<mdbook>[^{}\n]++)\}\}"
-    r"|\[!INCLUDE[ \t]*+\[[^\]\[\n]*+\][ \t]*+\((?P<docfx>[^()\s]++)[^()\n]*+\)[ \t]*+\]"
-    r"|(?<!-)-++8<-+[ \t]++[\"'](?P<inline>[^\"'\n]++)[\"']",
+    rf"^(?P<before>[ \t>]*+)(?:{'|'.join(p for own in _DIALECTS for p in own.line_includes)})"
+    rf"|{'|'.join(pattern for own in _DIALECTS for pattern in own.includes)}",
     re.MULTILINE | re.IGNORECASE,
 )
+_SIGNS = ("include", "readfile", "8<", "{!", "{*", "import")
+"""What stands in each text with an include, in lower case; to look for them is quick."""
 _MARK = re.compile(
-    r"^[^\n]*?(?:-+8<-+[ \t]*\[[ \t]*(?:start|end)[ \t]*:[ \t]*(?P<part>[^\]\n]+?)[ \t]*\]"
-    r"|ANCHOR(?:_END)?:[ \t]*(?P<anchor>[\w-]+)|\#(?:end)?region[ \t]+(?P<region>[\w-]+))"
-    r"[^\n]*\n?",
+    rf"^[^\n]*?(?:{'|'.join(pattern for own in _DIALECTS for pattern in own.parts)})[^\n]*\n?",
     re.MULTILINE,
 )
 _TEXTS = (".md", ".mdx", ".markdown", ".txt", ".inc", "")
@@ -59,11 +48,6 @@ _REFERENCE = re.compile(
 )
 _FRAGMENT_FOLDERS = frozenset({"includes", "_includes", "_partials", "_snippets"})
 _TITLE = re.compile(r"\s*# ")
-
-
-def has_includes(text: str) -> bool:
-    """Return whether a file may include others."""
-    return _INCLUDE.search(text) is not None
 
 
 def is_fragment(path: str, text: str) -> bool:
@@ -78,7 +62,7 @@ def is_fragment(path: str, text: str) -> bool:
     if not name.startswith("_") or name.lower().startswith("_index."):
         return False
     front_matter, markdown = split_front_matter(text)
-    return not front_matter.title and _TITLE.match(markdown) is None
+    return not front_matter.text("title") and _TITLE.match(markdown) is None
 
 
 def with_includes(
@@ -106,6 +90,9 @@ class _Includes:
 
     def expand(self, text: str, files: tuple[str, ...]) -> str:
         """Return the text of the last of these files, each of which includes the next one."""
+        folded = text.lower()
+        if not any(sign in folded for sign in _SIGNS):
+            return text
         components = dict(_IMPORT.findall(text))
 
         def replaced(match: re.Match[str]) -> str:
@@ -153,7 +140,7 @@ def _part(text: str, name: str) -> str:
         return _MARK.sub("", "\n".join(lines))
     ends: list[int] = []
     for mark in _MARK.finditer(text):
-        if name in (mark["part"], mark["anchor"], mark["region"]):
+        if name == mark[mark.lastindex or 0]:
             ends += mark.span()[::-1] if not ends else mark.span()
     return _MARK.sub("", text[ends[0] : ends[2]] if len(ends) > 3 else "")
 

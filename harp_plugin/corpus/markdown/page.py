@@ -39,27 +39,25 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
         address: its address.
     """
     front_matter, markdown = split_front_matter(text)
-    if front_matter.target:
-        target = address.resolve(front_matter.target)
+    if reference := front_matter.text("redirect_url", "redirect_to"):
+        target = address.resolve(reference)
         yield target if isinstance(target, Dropped) else Redirect(address.key, target)
         return
     drops: Counter[str] = Counter()
     is_mdx = address.site.dialect.expressions or address.key.lower().endswith(".mdx")
     markdown = plain_markdown(markdown, address, drops, is_mdx=is_mdx)
     tokens = parse(markdown, address.is_page, has_indented_code=not is_mdx)
-    html, heading = render(tokens), _first_heading(tokens)
-    title = front_matter.title or heading or _title_of_name(address.name)
-    blocks = [token for token in tokens if token.type != "html_block"]
-    if front_matter.title and (not blocks or blocks[0].tag != "h1"):
+    html, written, name = render(tokens), front_matter.text("title"), _title_of_name(address.name)
+    title = written or _first_heading(tokens) or name
+    first = next((token for token in tokens if token.type != "html_block"), None)
+    if written and (first is None or first.tag != "h1"):
         html = f"<h1>{escape(title)}</h1>\n{html}"
     document = read_document(html)
     if isinstance(document, Dropped):
         yield document
         return
-    starts_with_title = blocks and blocks[0].type == "heading_open"
-    document.title = (
-        title if front_matter.title or starts_with_title else _title_of_name(address.name)
-    )
+    starts_with_heading = first is not None and first.type == "heading_open"
+    document.title = title if written or starts_with_heading else name
     document.language = front_matter.language
     page = read_page(address.key, document, MarkdownRules(address))
     page.title = title if page.title == document.title else page.title
@@ -79,8 +77,7 @@ def _names(front_matter: FrontMatter, address: MarkdownAddress) -> Iterator[Redi
     resolved = map(as_written.resolve, front_matter.former_addresses)
     names = [*address.other_keys(), *(key for key in resolved if isinstance(key, str))]
     names += front_matter.other_names
-    if front_matter.uid:
-        names.append(XREF + front_matter.uid)
+    names += [XREF + uid for uid in [front_matter.text("uid")] if uid]
     yield from (Redirect(name, address.key) for name in dict.fromkeys(names))
 
 

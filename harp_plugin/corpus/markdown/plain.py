@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     |^(?P<module>import|export)\b(?=[ \t]*+[\w{*"'])
     |(?P<ticks>`++)
     |(?<!!)\[\]\(<?(?P<untitled>[^()\s<>]++)>?\)
-    |<(?:!--|(?P<raw>pre|script|style)\b)
+    |<(?P<raw>!--|(?:pre|script|style)\b)
     |(?P<template>\{\{[<%]|\{%|\{\{)
     |\{(?P<role>[\w:+-]++)\}(?P<marks>`++)
     |(?P<brace>\{)
@@ -31,8 +31,13 @@ _TOKEN = re.compile(
         |:(?:material|octicons|fontawesome)-[\w-]++:))""",
     re.MULTILINE | re.VERBOSE,
 )
-_CLOSERS = {"{{<": ">}}", "{{%": "%}}", "{%": "%}", "{{": "}}"}
-_KINDS = {"{{<": "shortcode", "{{%": "shortcode", "{%": "tag", "{{": "template expression"}
+_TEMPLATES = {
+    "{{<": (">}}", "shortcode"),
+    "{{%": ("%}}", "shortcode"),
+    "{%": ("%}", "tag"),
+    "{{": ("}}", "template expression"),
+}
+"""The ends and the kinds of templates by their starts."""
 _NAME = re.compile(r"[-\s/#.*(!]*+([\w.:-]*)")
 _LITERAL = re.compile(r"\s*([\"'`])((?:(?!\1)[^\n{])*+)\1\s*(?:\||\Z)")
 _ARGUMENT = re.compile(r"\s*(?:path=|.path.\s+)?[\"'`]?([^\"'`\s<>%{}#]*)")
@@ -57,6 +62,7 @@ _OPTIONS = re.compile(
     r"\n---\n(?:(?!---)[^\n]*+\n){0,99}+---(?=\n)|(?:\n[ \t>]*+:[\w-]++:[^\n]*+)++"
 )
 _TARGET = re.compile(r"\s*([^<>]*?)\s*<([^<>]*)>\s*\Z")
+_Written = tuple[str, int] | None
 _LONGEST = 5000
 """The length of the longest tag or template that is read, in characters."""
 
@@ -75,14 +81,17 @@ def plain_markdown(
         drops: the counter of reasons.
         is_mdx: whether braces are expressions and capital tags components, as in MDX.
     """
-    return _Writer(text, address, drops, is_mdx=is_mdx).write()
+    return _Writer(text, address, drops, is_mdx).write()
 
 
 class _Writer:
-    """Reads each token by the method with the name of its last group, or keeps it for None."""
+    """Reads each token by the method with the name of its last group; without one, it stays.
+
+    Such a method returns what is written, and where to go on; None keeps the token.
+    """
 
     def __init__(
-        self, text: str, address: MarkdownAddress, drops: Counter[str], *, is_mdx: bool
+        self, text: str, address: MarkdownAddress, drops: Counter[str], is_mdx: bool
     ) -> None:
         self.address, self.site, self.drops = address, address.site, drops
         self.is_mdx = is_mdx
@@ -102,8 +111,8 @@ class _Writer:
         position = 0
         while token := _TOKEN.search(self.text, position):
             pieces.append(self.text[position : token.start()])
-            read = getattr(self, f"_{token.lastgroup or 'other'}")
-            written, position = read(token) or (token[0], token.end())
+            result = token.lastgroup and getattr(self, f"_{token.lastgroup}")(token)
+            written, position = result or (token[0], token.end())
             pieces.append(written)
         return "".join([*pieces, self.text[position:]])
 
@@ -117,23 +126,19 @@ class _Writer:
     def _count(self, kind: str, name: str) -> None:
         self.drops[f"{kind} left out: {name[:40] or 'without a name'}"] += 1
 
-    def _verbatim(self, token: re.Match[str], closer: str) -> tuple[str, int] | None:
+    def _verbatim(self, token: re.Match[str], closer: str) -> _Written:
         end = self._next(closer, token.end())
         return (self.text[token.start() : end.end()], end.end()) if end else None
 
-    def _other(self, token: re.Match[str]) -> tuple[str, int] | None:
-        """Keep an escaped character or a comment."""
-        return self._verbatim(token, "-->") if token[0] == "<!--" else None
+    def _raw(self, token: re.Match[str]) -> _Written:
+        return self._verbatim(token, "-->" if token["raw"] == "!--" else f"</{token['raw']}>")
 
-    def _raw(self, token: re.Match[str]) -> tuple[str, int] | None:
-        return self._verbatim(token, f"</{token['raw']}>")
-
-    def _ticks(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _ticks(self, token: re.Match[str]) -> _Written:
         code = self._verbatim(token, rf"(?<!`){token[0]}(?!`)")
         blank = self._next(r"\n[ \t]*\n", token.end())
         return None if code and blank and blank.start() < code[1] else code
 
-    def _info(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _info(self, token: re.Match[str]) -> _Written:
         """Read a fence: code, a directive of MyST, or a container."""
         fence, before, info = token["fence"], token["before"], token["info"].strip()
         if self.fences and not info and fence.startswith(self.fences[-1]):
@@ -147,11 +152,10 @@ class _Writer:
             return f"{before}{title}\n", options.end() if options else token.end()
         if fence[0] == ":" and not directive:
             container = _CONTAINER.match(info)
-            title = (container["title"] or container["rest"] or "") if container else ""
+            title = container["title"] or container["rest"] if container else None
             below = re.sub(r"[^>\s]", " ", before)
-            return (
-                (f"{before}:::\n{below}\n{below}{title}\n{below}", token.end()) if title else None
-            )
+            text = f"{before}:::\n{below}\n{below}{title}\n{below}"
+            return (text, token.end()) if title else None
         closer = re.compile(rf"^[ \t>]*+{fence[0]}{{{len(fence)},}}[ \t]*$", re.M)
         end = closer.search(self.text, token.end())
         position = end.end() if end else len(self.text)
@@ -161,11 +165,11 @@ class _Writer:
             self._count("directive", name)
         return before, position
 
-    def _line(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _line(self, token: re.Match[str]) -> _Written:
         """Leave out a label, an abbreviation, a comment or a break of MyST."""
         return ("", token.end()) if self.is_myst or token[0][0] in "(*" else None
 
-    def _module(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _module(self, token: re.Match[str]) -> _Written:
         """Leave out an import or export of MDX: it ends with the line that closes all brackets."""
         if not self.is_mdx:
             return None
@@ -177,34 +181,33 @@ class _Writer:
         blank = self._next(r"\n[ \t]*\n", token.end())
         return "", blank.start() if blank and depth else len(self.text)
 
-    def _template(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _template(self, token: re.Match[str]) -> _Written:
         opener, start = token["template"], token.start()
-        end = self._next(re.escape(_CLOSERS[opener]), token.end())
+        closer, kind = _TEMPLATES[opener]
+        end = self._next(re.escape(closer), token.end())
         if end is None or end.start() - start > _LONGEST or start < self.raw_end:
             return None
         inner, position = self.text[token.end() : end.start()], end.end()
-        named = _NAME.match(inner)
-        name = named[1] if named else ""
+        name = next(_NAME.finditer(inner))[1]
         is_link = start == self.link_end or _LINK.search(self.text, max(0, start - 12), start)
         if is_link and (reference := self._reference(opener, name, inner)) is not None:
             self.link_end = position
             return reference, position
         if opener == "{{" and (literal := _LITERAL.fullmatch(inner)):
             return literal[2], position
-        closing = "/" if opener != "{%" else "end"
-        if inner.lstrip(" \t\n-").startswith(closing):
+        if inner.lstrip(" \t\n-").startswith("end" if opener == "{%" else "/"):
             return "", position
         if opener != "{{" and (name == "raw" or name in _NAMES["code"]):
             tag = rf"\{{%-?\s*end{name}\b" if opener == "{%" else rf"\{{\{{[<%]\s*/\s*{name}\b"
             if until := self._next(rf"{tag}[^%>\n]{{0,99}}[%>]\}}+", position):
                 self.raw_end = until.start() if name == "raw" else self.raw_end
                 return "", position if name == "raw" else until.end()
-        self._count(_KINDS[opener], name)
+        self._count(kind, name)
         return self._title(inner, name, start), position
 
     def _reference(self, opener: str, name: str, inner: str) -> str | None:
         """Return the reference that a template at the start of a link makes."""
-        argument = _ARGUMENT.match(inner[inner.find(name) + len(name) :]) if name else None
+        argument = _ARGUMENT.match(inner[inner.find(name) + len(name) :])
         path = argument[1] if argument else ""
         if name in ("ref", "relref", "post_url"):
             return f"{PAGE}{quote(path)}" if path else "#"
@@ -222,7 +225,7 @@ class _Writer:
         starts_line = not self.text[max(0, start - 200) : start].rpartition("\n")[2].strip()
         return f"{title[2]}\n\n" if title and starts_line else ""
 
-    def _marks(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _marks(self, token: re.Match[str]) -> _Written:
         """Read a role of MyST: a link, or words."""
         end = self._next(rf"(?<!`){token['marks']}(?!`)", token.end())
         if not self.is_myst or end is None or end.start() - token.start() > _LONGEST:
@@ -238,14 +241,12 @@ class _Writer:
         if kind in _NAMES["page_roles"] | _NAMES["label_roles"]:
             prefix = LABEL if target in self.site.labels else PAGE
             reference = f"{prefix}{quote(target.lstrip('!'))}"
-            return (
-                f"[{shown or self._title_of(reference, target) or target}]({reference})",
-                end.end(),
-            )
+            shown = shown or self._title_of(reference, target) or target
+            return f"[{shown}]({reference})", end.end()
         shown = shown or (target.rpartition(".")[2] if target.startswith("~") else target)
         return f"{token['marks']}{shown}{token['marks']}", end.end()
 
-    def _untitled(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _untitled(self, token: re.Match[str]) -> _Written:
         """Write the title of its page into a link of MyST that shows nothing."""
         label = token["untitled"].lstrip("#")
         is_label = label in self.site.labels
@@ -255,12 +256,10 @@ class _Writer:
 
     def _title_of(self, reference: str, name: str) -> str:
         """Return the heading below the label of this name, else the title of the page, if known."""
-        label = self.site.labels.get(name)
-        if label and label.title:
-            return label.title
-        return self.site.titles.get(str(self.address.resolve(reference)), "")
+        title = self.site.labels.get(name, ("", ""))[1]
+        return title or self.site.titles.get(str(self.address.resolve(reference)), "")
 
-    def _brace(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _brace(self, token: re.Match[str]) -> _Written:
         """Leave out an expression or a comment of MDX; a text in quotes is shown."""
         start = token.start()
         if self.text.startswith("/*", start + 1) and (end := self._next(r"\*/\s*\}", start)):
@@ -271,11 +270,10 @@ class _Writer:
         inner = self.text[start + 1 : close]
         if literal := _LITERAL.fullmatch(inner):
             return literal[2], close + 1
-        named = _NAME.match(inner)
-        self._count("expression", named[1] if named else "")
+        self._count("expression", next(_NAME.finditer(inner))[1])
         return "", close + 1
 
-    def _tag(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _tag(self, token: re.Match[str]) -> _Written:
         """Leave out the tags of a component, whose content stays; one that links is a link."""
         name, start = token["tag"], token.start()
         is_component = not name[:1].islower() or "." in name
@@ -284,19 +282,18 @@ class _Writer:
             return None
         source, position = tag
         if not is_component:
-            return source, position
+            return tag
         if source.startswith("</"):
             return "</a>" if self.components and self.components.pop() else "", position
-        href = _HREF.search(source)
-        is_open = not source.endswith("/>")
+        href, is_open = _HREF.search(source), not source.endswith("/>")
         self.components += [href is not None] if is_open else []
         if name:
             self._count("component", name)
-        return (
-            f'<a href="{href[1]}">' if href and is_open else self._title(source, name, start)
-        ), position
+        if href and is_open:
+            return f'<a href="{href[1]}">', position
+        return self._title(source, name, start), position
 
-    def _read_tag(self, start: int) -> tuple[str, int] | None:
+    def _read_tag(self, start: int) -> _Written:
         """Return a tag with plain values in the place of expressions, and where it ends."""
         pieces: list[str] = []
         position = start
@@ -304,31 +301,29 @@ class _Writer:
         if closing is None or closing.start() - start > _LONGEST:
             return None
         while part := _TAG_PART.search(self.text, position, start + _LONGEST):
+            pieces += [self.text[position : part.start()], part[0]]
+            position = part.end()
             if part[0] == ">":
-                return "".join([*pieces, self.text[position : part.end()]]), part.end()
-            end, written = part.end(), part[0]
-            if written == "{":
+                return "".join(pieces), position
+            if part[0] == "{":
                 close = self.pairs.get(part.start())
                 if close is None:
                     return None
-                literal = _LITERAL.fullmatch(self.text[part.end() : close])
-                end, written = close + 1, f'"{literal[2] if literal else ""}"'
-            pieces += [self.text[position : part.start()], written]
-            position = end
+                literal = _LITERAL.fullmatch(self.text[position:close])
+                pieces[-1], position = f'"{literal[2] if literal else ""}"', close + 1
         return None
 
-    def _hidden(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _hidden(self, token: re.Match[str]) -> _Written:
         """Leave out a comment of Obsidian; elsewhere, it stands on one line or starts one."""
         start, end = token.span()
-        starts_line = not start or self.text[start - 1] == "\n"
         close = self._next("%%", end)
-        line = self._next("\n", end)
-        is_inline = line is None or (close is not None and close.start() < line.start())
-        if close and close.start() > end and (starts_line or is_inline or self.is_obsidian):
-            return "", close.end()
-        return None
+        if close is None or close.start() == end:
+            return None
+        starts_line = not start or self.text[start - 1] == "\n"
+        is_hidden = starts_line or self.is_obsidian or "\n" not in self.text[end : close.start()]
+        return ("", close.end()) if is_hidden else None
 
-    def _mark(self, token: re.Match[str]) -> tuple[str, int] | None:
+    def _mark(self, token: re.Match[str]) -> _Written:
         """Leave out the mark of a block of Obsidian, or an icon of mkdocs-material."""
         return "", token.end()
 

@@ -7,9 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
-from .dialects import Dialect, Layout, dialect
+from .dialects import Layout, dialect
 from .front_matter import FrontMatter, split_front_matter
 from .wiki_links import INDEX_NAMES, PageNames
 
@@ -26,13 +25,6 @@ _LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*\n\s*(?:#+[ \t]+([^\n]+))?", re.MULT
 _HEADING = re.compile(r"^(?:title:|#{1,6})[ \t]+([^\n]+)", re.MULTILINE)
 
 
-class Label(NamedTuple):
-    """What a label of MyST names: the key of its page, and the heading below it."""
-
-    key: str
-    title: str
-
-
 class Site:
     """The pages of a folder by all that links write for them.
 
@@ -42,17 +34,19 @@ class Site:
 
     Attributes:
         keys: the paths, and the keys that stand for the files of folders.
-        labels: what the labels of MyST name.
-        titles: the titles of pages by keys, where references show them.
+        dialect: the dialect of the site.
+        labels: the keys of pages by the labels of MyST on them, each with the heading below it.
+        titles: the titles of pages by keys.
         own_addresses: the addresses that pages give to themselves, by keys.
     """
 
     def __init__(self, keys: Iterable[str] = (), layout: Layout | None = None) -> None:
         self.layout = layout or Layout()
+        self.dialect = dialect(self.layout.name)
         pages = sorted(keys)
         self.keys: set[str] = set()
         self.names = PageNames(pages)
-        self.labels: dict[str, Label] = {}
+        self.labels: dict[str, tuple[str, str]] = {}
         self.titles: dict[str, str] = {}
         self.own_addresses: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
@@ -63,38 +57,28 @@ class Site:
                 self.keys.add(name)
                 self._add_similar(stem(name), key)
 
-    @property
-    def dialect(self) -> Dialect:
-        """The dialect of the site."""
-        return dialect(self.layout.name)
-
     def add_texts(self, texts: Iterable[tuple[str, str]]) -> None:
         """Read the addresses that files give to themselves, their labels and their titles.
 
         Args:
             texts: the keys of pages and their texts.
         """
-        shows_titles, later = False, []
+        later: list[tuple[str, str]] = []
         for key, text in texts:
             has_fields = text.lstrip()[:3] in ("---", "+++") and _FIELDS.search(text)
             fields = split_front_matter(text)[0] if has_fields else FrontMatter()
             own, other = self._own_addresses(key, fields)
-            later += [(address, key) for address in other]
+            later += [(address, key) for address in other if f"{address}.md" not in self.keys]
             for address in own:
-                if address not in ("", stem(key)):
+                if address != stem(key):
                     self.own_addresses.setdefault(key, address)
-                    self._addresses.setdefault(address, key)
-                    self._add_similar(address, key)
+                    self._add_address(address, key)
             for label, title in _LABEL.findall(text):
-                self.labels.setdefault(label, Label(key, title))
-            shows_titles = shows_titles or "{doc}`" in text or "[](" in text
+                self.labels.setdefault(label, (key, title))
             if heading := _HEADING.search(text):
                 self.titles[key] = heading[1].strip().strip("\"'")
         for address, key in later:
-            if address and f"{address}.md" not in self.keys:
-                self._addresses.setdefault(address, key)
-                self._add_similar(address, key)
-        self.titles = self.titles if shows_titles else {}
+            self._add_address(address, key)
 
     def page_at(self, key: str, *, is_file: bool) -> str | None:
         """Return the key of the page at an address, or None.
@@ -140,11 +124,16 @@ class Site:
         other.append(_joined(category, _POST.sub(r"\1/\2/\3/", name)))
         if name.lower() in INDEX_NAMES or name == posixpath.basename(folder):
             other.append(folder)
-        return [stem(address) for address in own], [stem(address) for address in other]
+        own, other = ([stem(a) for a in addresses if stem(a)] for addresses in (own, other))
+        return own, other
 
     def has_name(self, key: str) -> bool:
         """Return whether a page has the last part of this address; it is quick."""
         return _folded(posixpath.basename(stem(key))) in self._last_parts
+
+    def _add_address(self, address: str, key: str) -> None:
+        self._addresses.setdefault(address, key)
+        self._add_similar(address, key)
 
     def _add_similar(self, address: str, key: str) -> None:
         self._last_parts.add(_folded(posixpath.basename(address)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,6 @@ from ..markdown import (
     MarkdownAddress,
     Site,
     find_layout,
-    has_includes,
     is_fragment,
     markdown_items,
     with_includes,
@@ -37,13 +36,13 @@ class _File(NamedTuple):
 
     Attributes:
         key: the name of the source.
-        data: the content.
+        text: the content.
         roots: the folders of sites, as `site_roots` gives them.
         site: the pages of its folder; records of one folder share it.
     """
 
     key: str
-    data: bytes
+    text: str
     roots: dict[str, str]
     site: Site
 
@@ -59,17 +58,14 @@ class MarkdownReader:
         counts: the number of files read in each dialect.
     """
 
-    _roots: Mapping[str, str] = {}
-    _dialect = "auto"
-    _folder: _Folder | None = None
-
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self._options = CorpusOptions()
+        self._folder: _Folder | None = None
 
     def configure(self, options: CorpusOptions) -> None:
         """Take the roots of sites and the dialect from the options of the corpus stage."""
-        self._roots = site_roots(options.site_root)
-        self._dialect = options.dialect
+        self._options = options
 
     def recognizes(self, source: Source) -> bool:
         """Return whether the name of the source is that of a Markdown file, and it holds text."""
@@ -87,18 +83,16 @@ class MarkdownReader:
             yield FRAGMENT
             return
         folder = self._folder_of(source)
-        if has_includes(text):
-            drops: Counter[str] = Counter()
-            text = with_includes(source.name, text, folder.read, drops)
-            data = text.encode()
-            yield from map(Dropped, drops.elements())
+        drops: Counter[str] = Counter()
+        text = with_includes(source.name, text, folder.read, drops)
+        yield from map(Dropped, drops.elements())
         self.counts[f"Markdown files read as {folder.site.layout.name}"] += 1
-        yield _File(source.name, data, dict(self._roots), folder.site)
+        yield _File(source.name, text, site_roots(self._options.site_root), folder.site)
 
     def parse(self, record: _File) -> Iterable[Item]:
         """Parse the page."""
         address = MarkdownAddress(record.key, record.roots, record.site)
-        return markdown_items(decode(record.data), address)
+        return markdown_items(record.text, address)
 
     def _folder_of(self, source: Source) -> _Folder:
         """Return the folder that the user named, or that of the file."""
@@ -106,7 +100,7 @@ class MarkdownReader:
         root = source.folder or path.parent
         if self._folder is None or self._folder.root != root:
             paths = [path] if source.folder is None else sorted(root.rglob("*"))
-            self._folder = _Folder(root, paths, self._dialect)
+            self._folder = _Folder(root, paths, self._options.dialect)
         return self._folder
 
 
@@ -115,6 +109,7 @@ class _Folder:
 
     def __init__(self, root: Path, paths: Iterable[Path], dialect: str) -> None:
         self.root = root
+        self.real_root = root.resolve()
         self.paths = [path.relative_to(root).as_posix() for path in paths]
         self.dialect = dialect
 
@@ -130,7 +125,7 @@ class _Folder:
         """Return the text of a file; None if there is none, or it does not lie below the folder."""
         file = self.root / path
         try:
-            if not file.resolve().is_relative_to(self.root.resolve()):
+            if not file.is_file() or not file.resolve().is_relative_to(self.real_root):
                 return None
             with Source(path, file).open() as stream:
                 return decode(stream.read(MAX_PAGE))
