@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,11 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
             or yields no page.
     """
     options = request.of(CorpusOptions)
-    runs, unreadable = _find_runs([sources(name) for name in request.sources], options.reader)
+    groups = [sources(name) for name in request.sources]
+    named = [s.path for group in groups for s in group if s.path is not None and s.folder is None]
+    for source in chain.from_iterable(groups):
+        source.named = named if source.folder is None else ()
+    runs, unreadable = _find_runs(groups, options.reader)
     if unreadable:
         stage.finish_shard("unknown", {}, {"file of unknown format": unreadable})
     total, pages = sum(source.size for _, run in runs for source in run), 0

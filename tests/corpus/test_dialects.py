@@ -14,12 +14,15 @@ from harp_plugin.corpus.markdown import (
     markdown_items,
     with_includes,
 )
+from harp_plugin.corpus.markdown.front_matter import FrontMatter
 from harp_plugin.corpus.markdown.plain import plain_markdown
+from harp_plugin.corpus.markdown.routes import address_by_route, find_routes
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.corpus.pages import Page
+from harp_plugin.corpus.pages import Page, Redirect
 from harp_plugin.corpus.readers import sources
 from harp_plugin.corpus.readers.markdown import MarkdownReader
 from harp_plugin.errors import HarpError
+from harp_plugin.work.parquet import read_table
 
 B = "# B\n\nThe other page says more about all of it."
 SITES = {
@@ -277,3 +280,109 @@ def test_time_of_files_is_linear(text):
 )
 def test_tags_of_yaml_are_text(field):
     assert page_of(f"---\na: {field}\ntitle: T\n---\nText.").title == "T"
+
+
+def test_links_between_named_files(tmp_path):
+    """The slug of a file that is named later, and a wiki link to it."""
+    files = {"a.md": "See [one](/x) and [[Name b]].", "name-b.md": f"---\nslug: /x\n---\n{B}"}
+    write_files(tmp_path, files | {"c/d.md": B})
+    named = [tmp_path / name for name in ("a.md", "c/d.md", "name-b.md")]
+    build_corpus(tmp_path / "out", CorpusOptions(), sources=named, quiet=True)
+    targets = [
+        row["target"] for row in read_table(tmp_path / "out" / "corpus" / "links").to_pylist()
+    ]
+    assert targets == ["name-b.md", "name-b.md"]
+
+
+def read_site(folder, files):
+    write_files(folder, files)
+    reader = MarkdownReader()
+    markdown = [source for source in sources(folder) if reader.recognizes(source)]
+    records = [record for source in markdown for record in reader.records(source)]
+    return [item for record in records for item in reader.parse(record)]
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        (
+            "hugo.yaml",
+            "permalinks:\n  page:\n    posts: /articles/:year/:month/:slug/\n"
+            "    tutorials: /training/:slug/\n  section:\n    posts: /articles/\n",
+        ),
+        (
+            "config/_default/permalinks.toml",
+            "[page]\nposts = '/articles/:year/:month/:slug/'\n"
+            "tutorials = '/training/:slug/'\n[section]\nposts = '/articles/'\n",
+        ),
+        (
+            "hugo.json",
+            '{"permalinks": {"page": {"posts": "/articles/:year/:month/:slug/", '
+            '"tutorials": "/training/:slug/"}, "section": {"posts": "/articles/"}}}',
+        ),
+    ],
+)
+def test_permalinks_of_hugo(tmp_path, name, config):
+    """The examples of https://gohugo.io/configuration/permalinks/ and of Hugo's ``urlize``."""
+    files = {
+        "hugo.toml": "baseURL = 'https://x.org/'",
+        name: config.replace("{", '{"baseURL": "https://x.org/", ', 1),
+        "content/a.md": "# A\n\nSee [one](/articles/2023/04/bash-in-slow-motion/) and "
+        "[two](https://x.org/training/vim-text-editor/), and [three](/posts/tls/).",
+        "content/posts/bash.md": "---\ntitle: Bash in Slow Motion\ndate: 2023-04-19T10:00Z\n---\n"
+        + B,
+        "content/tutorials/x/index.md": "+++\ntitle = 'Vim (text editor)'\ndate = 2023-01-02\n+++\n"
+        + B,
+        "content/posts/tls.md": "---\ntitle: No date\n---\n" + B,
+    }
+    (page,) = [i for i in read_site(tmp_path, files) if isinstance(i, Page) and i.title == "A"]
+    assert links(page) == [
+        ("one", "content/posts/bash.md"),
+        ("two", "content/tutorials/x/index.md"),
+        ("three", "content/posts/tls.md"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "address"),
+    [
+        ("/:section/:contentbasename/", "posts/a.b"),
+        ("/:sections/:filename.html", "posts/2024/a.b.html"),
+        ("/:year-:month-:day/:title/", "2024-02-03/a-title-c++"),
+        ("/:slugorcontentbasename/", "a.b"),
+        ("/:monthname/:title/", ""),
+    ],
+)
+def test_tokens_of_permalinks(pattern, address):
+    fields = FrontMatter({"title": "A Title: C++!", "date": "2024-02-03"})
+    (route,) = find_routes(f"posts: {pattern}", ".+")
+    assert address_by_route([route], "posts/2024/A.b.md", fields) == address
+    assert address_by_route([route], "post/A.b.md", fields) == ""
+
+
+@pytest.mark.parametrize(
+    "rewrites",
+    [
+        "'packages/pkg-a/src/index.md': 'pkg-a/index.md',\n"
+        "'packages/pkg-a/src/foo.md': 'pkg-a/foo.md',\n"
+        "'packages/pkg-b/src/bar.md': 'pkg-b/bar.md'\n",
+        "'packages/:pkg/src/:slug*': ':pkg/:slug*'",
+        "'packages/:pkg/src/(.*)': ':pkg/x', \"packages/:pkg/src/:file\": `:pkg/:file`",
+    ],
+)
+def test_rewrites_of_vitepress(tmp_path, rewrites):
+    """The examples of https://vitepress.dev/guide/routing#route-rewrites."""
+    files = {
+        ".vitepress/config.ts": f"export default {{\n  rewrites: {{\n{rewrites}\n  }}\n}}",
+        "packages/pkg-a/src/index.md": B,
+        "packages/pkg-a/src/foo.md": "See [one](../pkg-b/bar), [two](/pkg-a/) and [three](./).",
+        "packages/pkg-b/src/bar.md": B,
+    }
+    items = read_site(tmp_path, files)
+    (page,) = [item for item in items if isinstance(item, Page) and "foo" in item.key]
+    assert links(page) == [
+        ("one", "packages/pkg-b/src/bar.md"),
+        ("two", "packages/pkg-a/src/index.md"),
+        ("three", "packages/pkg-a/src.md"),
+    ]
+    assert Redirect("packages/pkg-a/src.md", "packages/pkg-a/src/index.md") in items

@@ -14,6 +14,7 @@ from typing import get_args
 
 from ..options import DialectName
 from ..word_lists import read_table
+from .routes import Route, find_routes
 
 __all__ = ["DIALECTS", "Dialect", "Layout", "dialect", "find_layout"]
 
@@ -42,6 +43,7 @@ class Dialect:
         line_includes: patterns that include a file at the start of a line or of a quotation; the
             last group is the reference. Those of all dialects are read.
         includes: such patterns that may stand anywhere.
+        routes: a pattern of the parts of its configuration that hold rules for addresses.
         parts: patterns that mark a part of a file which others include; the group is its name.
     """
 
@@ -58,6 +60,7 @@ class Dialect:
     line_includes: Sequence[str] = ()
     includes: Sequence[str] = ()
     parts: Sequence[str] = ()
+    routes: str = "(?!)"
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -74,11 +77,13 @@ class Layout:
         name: the name of the dialect.
         folders: the folders of contents, below the folder.
         bases: the starts of addresses, such as ``/docs/`` and ``https://example.org/``.
+        routes: rules for the addresses of pages.
     """
 
     name: str = _COMMONMARK
     folders: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = ()
 
 
 @cache
@@ -107,7 +112,7 @@ def find_layout(
         for path in paths:
             match = pattern.fullmatch(path)
             if match is not None and re.search(own.proof, text := read(path) or ""):
-                found[match[1].count("/"), rank][match[1]] += text
+                found[match[1].count("/"), rank][match[1]] += f"{text}\n"
     if not found:
         return Layout(candidates[-1])
     nearest = min(found)
@@ -116,11 +121,13 @@ def find_layout(
     existing = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
     folders: dict[str, None] = {}
     bases: dict[str, None] = {}
+    routes: list[Route] = []
     for folder, text in found[nearest].items():
         names = [*_settings(text, own.folder_settings), *own.folders, "."]
         within = (posixpath.normpath(posixpath.join(folder, written)) for written in names)
         folders |= dict.fromkeys(inside for inside in within if inside in existing)
         bases |= dict.fromkeys(_bases([*_settings(text, own.base_settings), *own.default_bases]))
+        routes += find_routes(text, own.routes)
     parts = (
         (folder, *path[len(folder) + 1 :].split("/", 1))
         for folder in folders
@@ -130,7 +137,8 @@ def find_layout(
     languages = sorted(
         {f"{folder}/{part}" for folder, part, *rest in parts if rest and _LANGUAGE.fullmatch(part)}
     )
-    return Layout(name, (*folders, *languages), tuple(sorted(bases, key=len, reverse=True)))
+    starts = tuple(sorted(bases, key=len, reverse=True))
+    return Layout(name, (*folders, *languages), starts, tuple(routes))
 
 
 def _settings(text: str, names: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from .dialects import Layout, dialect
 from .front_matter import FrontMatter, split_front_matter
+from .routes import address_by_route
 from .wiki_links import INDEX_NAMES, PageNames
 
 __all__ = ["PAGE_SUFFIXES", "Site", "other_keys", "stem"]
@@ -65,7 +66,9 @@ class Site:
         """
         later: list[tuple[str, str]] = []
         for key, text in texts:
-            has_fields = text.lstrip()[:3] in ("---", "+++") and _FIELDS.search(text)
+            has_fields = text.lstrip()[:3] in ("---", "+++") and (
+                self.layout.routes or _FIELDS.search(text)
+            )
             fields = split_front_matter(text)[0] if has_fields else FrontMatter()
             own, other = self._own_addresses(key, fields)
             later += [(address, key) for address in other if f"{address}.md" not in self.keys]
@@ -115,11 +118,16 @@ class Site:
         folder = re.sub(r"(?:^|(?<=/))_(?=\w)", "", folder)
         written = fields.address(with_id=self.dialect.numbered)
         roots = [root for root in self.folders_for(key) if key.startswith(root)]
+        if name != "_index" and not fields.text("url"):
+            paths = (key.removeprefix(root) for root in roots)
+            routed = (address_by_route(self.layout.routes, path, fields) for path in paths)
+            written = next((f"/{address}" for address in routed if address), written)
         own = [_joined(folder, written or name)]
         if written.startswith("/"):
             own = [_joined(root, written.lstrip("/")) for root in roots]
+        other = [posixpath.dirname(address) for address in own if address.endswith("/index.md")]
         former = [old.lstrip("/") for old in fields.former_addresses if "//" not in old]
-        other = [_joined(root, old) for root in roots for old in former]
+        other += [_joined(root, old) for root in roots for old in former]
         other.append(_joined(folder, _LANGUAGE.sub("", name)))
         other.append(_joined(category, _POST.sub(r"\1/\2/\3/", name)))
         if name.lower() in INDEX_NAMES or name == posixpath.basename(folder):

@@ -95,11 +95,12 @@ class MarkdownReader:
         return markdown_items(record.text, address)
 
     def _folder_of(self, source: Source) -> _Folder:
-        """Return the folder that the user named, or that of the file."""
+        """Return the folder that the user named, or the named files in the folder of the file."""
         path = source.path or Path(source.name)
         root = source.folder or path.parent
         if self._folder is None or self._folder.root != root:
-            paths = [path] if source.folder is None else sorted(root.rglob("*"))
+            named = {path, *(other for other in source.named if other.parent == root)}
+            paths = sorted(named if source.folder is None else root.rglob("*"))
             self._folder = _Folder(root, paths, self._options.dialect)
         return self._folder
 

@@ -8,7 +8,7 @@ import io
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -59,12 +59,14 @@ class Source:
         path: the path of the file; None for a collection or a file at a URL.
         remote: the file at a URL, which is read as it comes.
         folder: the folder that the user named, if the file was found in one.
+        named: the files that the user named beside this one, itself included.
     """
 
     name: str
     path: Path | None = None
     remote: RemoteFile | None = None
     folder: Path | None = None
+    named: Sequence[Path] = field(default=(), repr=False)
     _raw: IO[bytes] | None = field(default=None, repr=False)
 
     @property

@@ -1,0 +1,95 @@
+"""Addresses that the configuration of a site makes of paths: rewrites and permalinks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from .front_matter import FrontMatter
+
+__all__ = ["Route", "address_by_route", "find_routes"]
+
+_PAIR = re.compile(
+    r"""(?:["'`]([^"'`\n]+)["'`]|([\w-]+))[ \t]*[:=]"""
+    r"""[ \t]*["'`]?([^\s"'`,{}()\[\]]+)(?=[\s"'`,}]|\Z)"""
+)
+_PARAMETER = re.compile(r"(/?):(\w+)([*+?]?)")
+_NO_SLUG = re.compile(r"[^\w\s.+~#@-]")
+_SUFFIX = re.compile(r"(?:\.[a-z]{2}(?:-\w+)?)?\.\w+\Z")
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+
+
+class Route(NamedTuple):
+    """A rule of VitePress's ``rewrites`` or of Hugo's ``permalinks``.
+
+    Attributes:
+        path: the pattern of paths below a folder of contents.
+        address: their address, in which ``:name`` stands for a part of the path or of the page.
+    """
+
+    path: re.Pattern[str]
+    address: str
+
+
+def find_routes(text: str, blocks: str) -> Iterator[Route]:
+    """Give the rules of a configuration, each of which is a path or a section, and an address.
+
+    Args:
+        text: the text of the configuration.
+        blocks: a pattern of the parts of it that hold rules.
+    """
+    for block in re.finditer(blocks, text):
+        for quoted, word, address in _PAIR.findall(block[0]):
+            is_path = "/" in quoted or quoted.endswith(".md")
+            try:
+                yield Route(_pattern(quoted if is_path else f"{quoted or word}/:rest+"), address)
+            except re.error:
+                continue
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """Return the pattern of a path with parameters such as ``:name`` and ``:names*``."""
+    pieces, position = [], 0
+    for parameter in _PARAMETER.finditer(path):
+        slash, name, number = parameter.groups()
+        value = f"{slash}(?P<{name}>{'.+' if number in ('*', '+') else '[^/]+'})"
+        optional = "?" if number in ("*", "?") else ""
+        pieces += [re.escape(path[position : parameter.start()]), f"(?:{value}){optional}"]
+        position = parameter.end()
+    return re.compile("".join([*pieces, re.escape(path[position:])]))
+
+
+def address_by_route(routes: Iterable[Route], path: str, fields: FrontMatter) -> str:
+    """Return the address of a page by the first rule for its path; empty where there is none.
+
+    Args:
+        routes: the rules.
+        path: the path below a folder of contents.
+        fields: the front matter of the page.
+    """
+    route, match = next(((r, m) for r in routes if (m := r.path.fullmatch(path))), (None, None))
+    if route is None or match is None:
+        return ""
+    values = _tokens(path, fields) | match.groupdict("")
+    if any(name not in values for _, name, _ in _PARAMETER.findall(route.address)):
+        return ""
+    return _PARAMETER.sub(lambda part: part[1] + values[part[2]], route.address).strip("/")
+
+
+def _tokens(path: str, fields: FrontMatter) -> dict[str, str]:
+    """Return the tokens of Hugo's permalinks that have a value for a page."""
+    file = PurePosixPath(path)
+    file = file.parent if file.stem == "index" else file
+    name, title, slug = (
+        re.sub(r"[\s-]+", "-", _NO_SLUG.sub("", text.lower()).strip())
+        for text in (_SUFFIX.sub("", file.name), fields.text("title"), fields.text("slug"))
+    )
+    date = _DATE.match(str(fields.fields.get("date")))
+    values = dict(zip(("year", "month", "day"), date.groups(), strict=True)) if date else {}
+    values |= {"section": path.partition("/")[0], "sections": str(file.parent)}
+    values |= {"title": title, "slug": slug or title}
+    values |= dict.fromkeys(("filename", "contentbasename"), name)
+    values |= dict.fromkeys(("slugorfilename", "slugorcontentbasename"), slug or name)
+    return {token: value for token, value in values.items() if value}
