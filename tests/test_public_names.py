@@ -108,6 +108,7 @@ PUBLIC = {
         "Redirect",
         "SEE_ALSO_HEADINGS",
         "Section",
+        "WITH_SITE_ROOT",
     ],
     "harp_plugin.corpus.options": ["CorpusOptions", "DialectName", "site_roots"],
     "harp_plugin.graph": ["FUNCTIONAL_ANCHORS", "GraphOptions", "build_graph"],

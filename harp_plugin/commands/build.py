@@ -10,8 +10,10 @@ from textwrap import wrap
 from typing import Any
 
 from ..corpus.options import CorpusOptions
+from ..corpus.pages import WITH_SITE_ROOT
 from ..errors import HarpError, show
 from ..graph import GraphOptions
+from ..graph.reasons import MISSING
 from ..negatives.options import NegativeOptions, QueryLikenessOptions
 from ..options import Device, Overwriting, Progress, Ranks, Workers, flag, option
 from ..options_parser import SOURCES, Command
@@ -153,13 +155,25 @@ def summary(manifests: Mapping[str, Mapping[str, Any]], reasons: int = 5) -> str
             continue
         for table, rows in manifest["rows"].items():
             lines.append(f"{stage:<{width}} {table:<20} {rows:>12,}")
-        drops = sorted(manifest["drops"].items(), key=lambda drop: (-drop[1], drop[0]))
-        for reason, count in drops[:reasons]:
+        found = ((n, r) for r, n in manifest["drops"].items() if not r.startswith(WITH_SITE_ROOT))
+        drops = sorted(found, key=lambda drop: (-drop[0], drop[1]))
+        for count, reason in drops[:reasons]:
             start = f"{stage:<{width}} dropped {count:>10,}  "
             lines += wrap(reason, 80, initial_indent=start, subsequent_indent=" " * len(start))
         for name, count in manifest.get("counts", {}).items():
             lines.append(f"{stage:<{width}} counted {count:>10,}  {name}"[:80])
-    return "\n".join(lines)
+    return "\n".join([*lines, *_by_a_site_root(manifests)])
+
+
+def _by_a_site_root(manifests: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say by which `--site-root` most of the missing links would be found, if by any."""
+    corpus, graph = (manifests.get(stage, {}).get("drops", {}) for stage in ("corpus", "graph"))
+    roots = {reason: n for reason, n in corpus.items() if reason.startswith(WITH_SITE_ROOT)}
+    if not roots or not graph:
+        return []
+    best = max(roots, key=roots.__getitem__)
+    of = f"{roots[best]:,} of {graph.get(MISSING, 0):,} links to a missing page would be found with"
+    return wrap(f"{of} --site-root {best.removeprefix(WITH_SITE_ROOT)}", 80)
 
 
 @Command(

@@ -16,6 +16,7 @@ __all__ = [
     "NO_TEXT",
     "NO_TITLE",
     "SEE_ALSO_HEADINGS",
+    "WITH_SITE_ROOT",
     "Dropped",
     "IndexTerm",
     "Item",
@@ -147,5 +148,8 @@ class Dropped:
 NO_TEXT = Dropped("page without text")
 NO_TITLE = Dropped("page without title")
 EMPTY_INDEX = Dropped("index of which no term leads to a page")
+
+WITH_SITE_ROOT = "link to a missing page (it is kept), found with --site-root "
+"""How the reason begins of a link of Markdown that the graph drops; the `--site-root` follows."""
 
 Item = Page | Redirect | IndexTerm | Dropped

@@ -9,7 +9,7 @@ from ..corpus.pages import HATNOTE
 from ..sampling import stable_id
 from .functional import FUNCTIONAL_ANCHORS
 from .options import GraphOptions
-from .reasons import HELD_OUT, NO_DOCUMENT, NO_SOURCE, SAME_SITE, code_cases, count_reasons
+from .reasons import HELD_OUT, MISSING, NO_DOCUMENT, NO_SOURCE, SAME_SITE, code_cases, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -69,7 +69,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         (_.region == HATNOTE, "link in a hatnote"),
         (_.region == REFERENCES, "link in a section of references or web links"),
         (_.region.notnull(), "link in a header, footer or navigation"),
-        (_.page.isnull(), "link to a missing page"),
+        (_.page.isnull(), MISSING),
         (_.page == _.source, "link to its own page"),
         *code_cases("link to ", _.no_document, NO_DOCUMENT),
         *code_cases("link from ", _.no_source, NO_SOURCE),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HELD_OUT",
+    "MISSING",
     "NO_DOCUMENT",
     "NO_SOURCE",
     "SAME_SITE",
@@ -18,6 +19,7 @@ __all__ = [
 
 HELD_OUT = "link that is held out for queries"
 """Why a link is in the table ``held_out_links``."""
+MISSING = "link to a missing page"
 SAME_SITE = "link between two pages of one site"
 """Why Anchor-DR leaves out a link: within a site, most of them are for navigation."""
 NO_SOURCE = {

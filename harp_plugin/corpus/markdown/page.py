@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from markdown_it.token import Token
 
-from ..html import WebRules, read_document, read_page
-from ..pages import NO_TEXT, Dropped, IndexTerm, Item, Redirect
+from ..html import Attributes, WebRules, read_document, read_page
+from ..pages import NO_TEXT, WITH_SITE_ROOT, Dropped, IndexTerm, Item, Redirect
 from .address import XREF, MarkdownAddress
 from .front_matter import FrontMatter, split_front_matter
 from .parser import parse, render
@@ -22,9 +22,26 @@ BROKEN_FRONT_MATTER = "front matter that cannot be read (its page is kept)"
 
 
 class MarkdownRules(WebRules):
-    """Rules for HTML that was Markdown: as for web pages, but the rows of tables are text."""
+    """Rules for HTML that was Markdown: as for web pages, but the rows of tables are text.
+
+    Attributes:
+        missing: the keys of links that would have a page by another `--site-root`, with that.
+    """
 
     keeps_tables = True
+
+    def __init__(self, address: MarkdownAddress) -> None:
+        super().__init__(address)
+        self.site = address.site
+        self.missing: dict[str, str] = {}
+
+    def target(self, attributes: Attributes) -> str | Dropped:
+        """See `HtmlRules`."""
+        target = super().target(attributes)
+        is_absolute = (attributes["href"] or "").startswith("/") and isinstance(target, str)
+        if is_absolute and (root := self.site.site_root_for(str(target))):
+            self.missing[str(target)] = root
+        return target
 
 
 def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
@@ -59,9 +76,13 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     starts_with_heading = first is not None and first.type == "heading_open"
     document.title = title if written or starts_with_heading else name
     document.language = front_matter.language
-    page = read_page(address.key, document, MarkdownRules(address))
+    rules = MarkdownRules(address)
+    page = read_page(address.key, document, rules)
     page.title = title if page.title == document.title else page.title
     page.drops.update(drops)
+    links = (link for part in page.sections if not part.region for link in part.body.links)
+    roots = (rules.missing[link.target] for link in links if link.target in rules.missing)
+    page.drops.update(f"{WITH_SITE_ROOT}{root}" for root in roots)
     page.drops[BROKEN_FRONT_MATTER] += front_matter.is_broken
     if not any(section.body.text for section in page.sections):
         yield NO_TEXT

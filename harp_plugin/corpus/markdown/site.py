@@ -6,6 +6,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from .dialects import Layout, dialect
@@ -107,6 +108,27 @@ class Site:
         above = map(str, PurePosixPath(key).parents if with_parents else ())
         ordered = dict.fromkeys([*own, *folders, *above, "."])
         yield from ("" if folder == "." else f"{folder}/" for folder in ordered)
+
+    def site_root_for(self, key: str) -> str | None:
+        """Return the `--site-root` by which a key that no file has, but links write, has a page.
+
+        All of its path, or all but the first part, has to be the address of a page below a single
+        folder, which is at most two levels deep.
+        """
+        first, slash, rest = key.partition("/")
+        if not slash or key in self.keys or not self.has_name(key):
+            return None
+        for start, path in (("/", key), (f"/{first}/", rest)):
+            found = [f for f in self._upper_folders if self.page_at(f + path, is_file=False)]
+            if len(found) == 1:
+                return f"{start}={found[0]}"
+        return None
+
+    @cached_property
+    def _upper_folders(self) -> list[str]:
+        """The folders of at most two levels, with a slash; the first one is the folder itself."""
+        parts = [key.split("/")[:-1] for key in self.keys]
+        return sorted({"".join(f"{p}/" for p in of[:depth]) for of in parts for depth in range(3)})
 
     def _own_addresses(self, key: str, fields: FrontMatter) -> tuple[list[str], list[str]]:
         """Return the addresses of a page below the folder, and those that others may have too."""
