@@ -26,7 +26,6 @@ from functools import partial
 from typing import Any
 
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
-from ..work.manifest import read_manifest
 from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
 from .anchor_texts import ambiguous_texts, anchor_texts
@@ -61,7 +60,7 @@ def _resolve_links(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     """Run the steps of the stage.
 
     Raises:
-        HarpError: the corpus has links and none resolves, or the engine fails.
+        HarpError: no page can be a document, or the engine fails.
     """
     corpus = request.directory / "corpus"
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
@@ -74,8 +73,7 @@ def _resolve_links(stage: Stage, request: BuildRequest) -> dict[str, Any]:
         logger.warning(
             "--same-site-links drop drops nothing: all pages are of one site, or no page has a URL"
         )
-    has_links = read_manifest(corpus)["rows"]["links"] > 0
-    return {"needed": "anchors" if has_links else "documents", "counts": counted}
+    return {"needed": "documents", "counts": counted}
 
 
 def steps(options: GraphOptions) -> list[Step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -66,9 +67,11 @@ def _check_tasks_without_links(stage: Stage, tasks: Sequence[str], request: Buil
         return
     others = [task for task, count in counts.items() if count]
     advice = f"run again with --tasks {' '.join(others)}" if others else "name another source"
-    raise HarpError(
-        f"the corpus has no links, so there is no example of {', '.join(without)}: {advice}"
-    )
+    drops = read_manifest(request.directory / "graph")["drops"]
+    links = Counter({reason: n for reason, n in drops.items() if reason.startswith("link ")})
+    dropped = ", ".join(f"{reason}: {count:,}" for reason, count in links.most_common(3))
+    said = f"no link leads to another page ({dropped})" if links else "the corpus has no links"
+    raise HarpError(f"{said}, so there is no example of {', '.join(without)}: {advice}")
 
 
 def _example_counts(tables: Tables, tasks: Sequence[str]) -> ir.Table:

@@ -257,6 +257,16 @@ def test_too_few_queries_of_train_are_those_of_dev():
     assert split_queries(given, QueryOptions(min_train_queries=count), Counter()) == splits
 
 
+def test_too_few_queries_of_test_are_all_queries():
+    given = random_queries(0, 400, 300, 1)
+    splits = split_queries(given, QueryOptions(), Counter())
+    count = len(splits["test"])
+    few = split_queries(given, QueryOptions(min_test_queries=count + 1), Counter())
+    every = [query for queries in splits.values() for query in queries]
+    assert few == {"train": [], "dev": [], "test": sorted(every, key=lambda query: query.id)}
+    assert split_queries(given, QueryOptions(min_test_queries=count), Counter()) == splits
+
+
 def test_a_page_of_very_many_queries_joins_no_split_to_another():
     """Each query shares a page with the next one: without a limit, all would be in one split."""
     chain = [Query(f"index-{n:03}", f"t{n}", f"t{n}", (n, n + 1)) for n in range(200)]
@@ -302,6 +312,7 @@ def test_document_ids():
         ({"max_train_queries": 0}, "--max-train-queries is 0"),
         ({"max_relevant": 0}, "--max-relevant is 0"),
         ({"min_train_queries": -1}, "--min-train-queries is -1"),
+        ({"min_test_queries": -1}, "--min-test-queries is -1"),
         ({"train_fraction": -0.1}, "--train-fraction is -0.1"),
         ({"dev_fraction": float("nan")}, "--dev-fraction is nan"),
         ({"train_fraction": 0.5, "dev_fraction": 0.5}, "leave no queries to test"),

@@ -62,6 +62,7 @@ def short_training(monkeypatch):
     """So few queries are enough, and so few steps are taken, that a test has time for them."""
     for module in (plan, run):
         monkeypatch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
+    monkeypatch.setattr(run, "_FEWEST_TEST_QUERIES", 0)
     monkeypatch.setattr(plan, "_LEAST_SECONDS", 0)
     monkeypatch.setattr(plan, "_FEWEST_STEPS", 0)
     monkeypatch.setattr(plan, "training_steps", lambda *_: 20)
@@ -83,12 +84,16 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
     arguments, folder = command
     assert main(arguments) == 0
     output = capsys.readouterr().out
-    rows = ["fielded BM25", "BM25", "cosine", "learned ranking", "cross-encoder"]
+    rows = ["fielded BM25", "BM25", "cosine", "untrained cosine", "cross-encoder"]
     assert all(f"\n{row} " in output for row in [*rows, LEARNED, RERANKED])
     assert str(folder / "evaluation" / "report.html") in output
     assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
     assert not [*folder.rglob("checkpoint-*")]
-    assert HarpReranker(folder / "queries").windows.passages == "matching"
+    for name in MODELS[:2]:
+        reranker = HarpReranker(folder / name)
+        assert reranker.windows.passages == "matching"
+        assert reranker.scorer.max_length == RECIPE["max_length"]
+        assert "It reads passages, a number of tokens" in (folder / name / "README.md").read_text()
     manifests = [json.loads((folder / name / "manifest.json").read_text()) for name in MODELS[:2]]
     links, queries = (manifest["settings"] for manifest in manifests)
     assert links["teacher"] == f"cosine:{links['model']}"
@@ -124,6 +129,7 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
 def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypatch, capsys):
     gain = Systems._gain
     monkeypatch.setattr(Systems, "_gain", lambda *given: replace(gain(*given), is_sure=gains))
+    monkeypatch.setattr(run, "_FEWEST_TEST_QUERIES", 0)
     if learns:
         monkeypatch.setattr(run, "FEWEST_TRAIN_QUERIES", 1)
     arguments, folder = command
@@ -181,16 +187,6 @@ def test_queries_alone_must_be_enough(command, monkeypatch, capsys):
     other = [str(folder) + "-alone" if word == str(folder) else word for word in arguments]
     assert main([*other, "--learn-from", "queries"]) == 2
     assert "add links to --learn-from" in capsys.readouterr().err
-
-
-def test_pages_without_links_are_told(tmp_path, capsys):
-    (tmp_path / "docs").mkdir()
-    for name in "abc":
-        (tmp_path / "docs" / f"{name}.md").write_text(f"# Page {name}\n\n" + "Some words. " * 30)
-    arguments = ["adapt", str(tmp_path / "docs"), "--output-dir", str(tmp_path / "x"), "--quiet"]
-    assert main(arguments) == 2
-    error = capsys.readouterr().err
-    assert "have no links, and no redirects or terms of an index: there is nothing to" in error
 
 
 def test_a_wrong_source_is_refused(tmp_path, capsys):

@@ -76,7 +76,7 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     pages = named_pages(files, {term.page for term in terms}, ids)
     queries = judged_queries(terms, pages, options, drops)
     splits = drawn_queries(split_queries(queries, options, drops), options, drops)
-    if not any(splits.values()):
+    if not any(splits.values()) and not options.allow_empty:
         stage.clear()  # other options may be given for it
         raise HarpError(_nothing(directory, options, len(terms), drops))
     folder = stage.folder
@@ -115,11 +115,11 @@ def _terms(stage: Stage) -> Iterator[Term]:
 
 def _nothing(directory: Path, options: QueryOptions, terms: int, drops: Counter[str]) -> str:
     kinds = ", ".join(options.kinds)
-    if not read_manifest(directory / "corpus")["rows"]["links"] and not terms:
+    if not read_manifest(directory / "graph")["rows"]["anchors"] and not terms:
         return (
-            f"the pages of {directory} have no links, and no redirects or terms of an index: there "
-            "is nothing to learn from or to measure with; read a source whose pages link to each "
-            "other, with --site-root if its links begin with a slash"
+            f"the pages of {directory} have no links to each other, and no redirects or terms of "
+            "an index: there is nothing to learn from or to measure with; read a source whose "
+            "pages link to each other, with --site-root if its links begin with a slash"
         )
     if not terms:
         return (

@@ -31,12 +31,15 @@ class QueryOptions(Options):
         max_queries: The most queries of each kind in dev and in test.
         max_train_queries: The most queries of each kind in train.
         min_train_queries: With fewer queries in train, there is no train, and dev takes them.
+        min_test_queries: With fewer queries in test, there is no train and no dev, and test takes
+            them: weights can be learned from other folds of them.
         train_fraction: Fraction of the queries in train.
         dev_fraction: Fraction of the queries in dev; the rest is test.
         max_relevant: Queries with more relevant pages are dropped: they ask for a subject.
         identifiers: Keep or drop queries with a word that is not natural language, such as C4996.
         titles: Keep or drop queries that are the title of a relevant page.
         anchors: Keep or drop queries that are an anchor text of a relevant page in training.
+        allow_empty: Write the documents alone where there is no query; else this is an error.
         seed: Seed of the splits and of the draw.
 
     Raises:
@@ -47,12 +50,14 @@ class QueryOptions(Options):
     max_queries: Count | None = 1000
     max_train_queries: Count | None = 1000
     min_train_queries: Number = 0
+    min_test_queries: Number = 0
     train_fraction: Fraction = 0.2
     dev_fraction: Fraction = 0.2
     max_relevant: Count = 10
     identifiers: _KeepOrDrop = "drop"
     titles: _KeepOrDrop = "drop"
     anchors: _KeepOrDrop = "drop"
+    allow_empty: bool = False
     seed: Seed = 42
 
     def __post_init__(self) -> None:

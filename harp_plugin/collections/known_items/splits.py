@@ -27,7 +27,7 @@ def split_queries(
 
     Args:
         queries: to be split.
-        options: fractions, the fewest queries of train, and seed.
+        options: fractions, the fewest queries of train and of test, and seed.
         drops: counts what is left out, by reason.
 
     Returns:
@@ -49,6 +49,8 @@ def split_queries(
     if len(splits["train"]) < options.min_train_queries:
         splits["dev"] += splits["train"]
         splits["train"] = []
+    if len(splits["test"]) < options.min_test_queries:
+        splits = {split: kept if split == "test" else [] for split in SPLITS}
     return {split: sorted(chosen, key=lambda query: query.id) for split, chosen in splits.items()}
 
 

@@ -35,12 +35,16 @@ def command(options: AdaptOptions, corpus: CorpusOptions, sources: list[str]) ->
     resumed.
     """
     results = adapt(sources, options, corpus)
-    pipeline = next(text for row, text in _PIPELINES.items() if row in results.means)
+    table, pipeline, report = "", "BM25 over fields and the cosine, fused by ranks", ""
+    if results is not None:
+        table = f"{results}\n\n"
+        pipeline = next(text for row, text in _PIPELINES.items() if row in results.means)
+        report = f"report: {options.folder / 'evaluation' / 'report.html'}\n"
     name = shlex.quote(options.output_dir)
     show(
-        f"{results}\n\npipeline: {pipeline},\n"
+        f"{table}pipeline: {pipeline},\n"
         f"    in {options.folder / PIPELINE}\n"
-        f"report: {options.folder / 'evaluation' / 'report.html'}\n"
+        f"{report}"
         f'search: harp search {name} "a query"\n'
         f"as a page: harp serve {name}"
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...collections.dataset import JudgedDataset
+from ...collections.datasets import SPLITS
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ...evaluation import Results
     from ...ranking.fusion_weights import Gain
 
-__all__ = ["FUSED", "LEARNED", "RERANKED", "Systems"]
+__all__ = ["FEWEST_QUERIES", "FUSED", "LEARNED", "RERANKED", "Systems"]
 
 LEARNED = "learned ranking"
 """The row of the ranker that has learned from the train queries."""
@@ -34,8 +35,11 @@ RERANKED = "with cross-encoder"
 """The row of the fusion with the cross-encoder."""
 FUSED = "fielded BM25 + cosine"
 """The row of the fusion without anything that has learned."""
+FEWEST_QUERIES = 25
+"""With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
 _FIRST_STAGE = "fielded BM25"
 _DENSE = "cosine"
+_UNTRAINED = "untrained cosine"
 _RERANKER = "cross-encoder"
 _CANDIDATES = "union"
 """Of the fusions with the cosine: its results are not a subset of BM25's."""
@@ -44,8 +48,6 @@ _LEARNT_BY = "nDCG@10"
 """It varies less than RR@10 between queries, so that fewer of them show a gain."""
 _FIELDS = ("title", "text")
 """Not anchor texts: a page whose links are held out has none, which would give it away."""
-_MAX_LENGTH = 128
-"""Of pairs."""
 _NAMED_FEATURES = 5
 _GAIN = "gain.json"
 _LEAST_WEIGHT = 0.5
@@ -73,33 +75,35 @@ class Systems:
     reranker: str | None = None
 
     def evaluate(self) -> Results:
-        """Rank the test queries by all systems, with weights from the dev queries.
+        """Rank the test queries by all systems, with weights from dev or from the other folds.
 
         The table replaces that of fewer systems. What those found is not searched for again.
         """
         from ...evaluation import EvaluationOptions, evaluate
-        from ...evaluation.options import SAVED_PIPELINE
+        from ...evaluation.options import SAVED_PIPELINE, file_stem
         from ...ranking import HarpPipeline
 
         options = self.options
         say("evaluate", f"{', '.join(self._rows)} and their fusion on the test queries")
-        cosine = HarpPipeline(self._cosine).save(options.folder / "cosine")
-        stages = {"BM25": "bm25", _DENSE: f"{SAVED_PIPELINE}{cosine.parent}"}
+        stages = {"BM25": "bm25"}
+        for row, encoder in self._encoders.items():
+            folder = options.folder / file_stem(row)
+            HarpPipeline(self._cosine_of(encoder)).save(folder)
+            stages[row] = f"{SAVED_PIPELINE}{folder}"
         if self.ranker is not None:
             stages[LEARNED] = f"{SAVED_PIPELINE}{self.ranker}"
         rerankers = {}
         if self.reranker is not None:
-            rerankers[_RERANKER] = {"model": self.reranker, "passages": "matching"}
+            rerankers[_RERANKER] = {"model": self.reranker}
         return evaluate(
             EvaluationOptions(
                 dataset=options.dataset("test"),
                 first_stage="fielded-bm25",
-                tuning_dataset=options.dataset("dev"),
+                tuning_dataset=self._dev,
                 first_stages=stages,
                 rerankers=rerankers,
                 fusions=self._fusions,
                 depth=DEPTH,
-                max_length=_MAX_LENGTH,
                 dtype=ranking_dtype(),
                 measures=_MEASURES,
                 baseline=_FIRST_STAGE,
@@ -114,7 +118,8 @@ class Systems:
     def evaluate_own_queries(self, own: JudgedDataset) -> Results:
         """Rank the user's own queries by BM25 over fields and by all systems.
 
-        `evaluate` has to have been called. The measures are written to ``own-queries.json``.
+        `evaluate` has to have been called where the corpus has queries for it. The measures are
+        written to ``own-queries.json``.
         """
         from ...evaluation.results import Results, averages, paired_tests
 
@@ -126,9 +131,9 @@ class Systems:
         return Results(title, path, _FIRST_STAGE, measured, averages(measured), tests)
 
     def save(self) -> None:
-        """Save all systems as a pipeline, with the weights that dev has chosen.
+        """Save all systems as a pipeline, with weights that dev or all queries have chosen.
 
-        `evaluate` has to have been called.
+        `evaluate` has to have been called where there are queries for it.
         """
         from ...ranking import HarpPipeline
 
@@ -214,13 +219,22 @@ class Systems:
         }
         return measure_runs(runs, dataset.topics, dataset.qrels, parse_measures(measures))
 
+    @cached_property
+    def can_be_measured(self) -> bool:
+        """Whether there are queries enough to choose by and to measure with."""
+        return sum(query_count(self.options, split) for split in SPLITS) >= FEWEST_QUERIES
+
+    @cached_property
+    def _dev(self) -> str | None:
+        """The dataset that weights are learned from; None where folds of test are."""
+        return self.options.dataset("dev") if query_count(self.options, "dev") else None
+
     @property
     def _rows(self) -> list[str]:
         """What ranks: the learned ranking has BM25 and an untrained cosine as its features."""
-        is_trained = self.dense != self.options.base_encoder
         return [
             _FIRST_STAGE if self.ranker is None else LEARNED,
-            *[_DENSE] * (self.ranker is None or is_trained),
+            *[_DENSE] * (self.ranker is None or _UNTRAINED in self._encoders),
             *[_RERANKER] * (self.reranker is not None),
         ]
 
@@ -234,7 +248,7 @@ class Systems:
     @property
     def _fusions(self) -> dict[str, Any]:
         """The rows of fusions, whose weights are learned on dev."""
-        learnt = {"train_dataset": self.options.dataset("dev"), "measure": _LEARNT_BY}
+        learnt = {"train_dataset": self._dev, "measure": _LEARNT_BY}
         of = {FUSED: [_FIRST_STAGE, _DENSE]}
         if self.reranker is not None:
             of[RERANKED] = self._rows
@@ -245,13 +259,16 @@ class Systems:
 
     @cached_property
     def _chosen(self) -> dict[str, Any]:
-        """What dev has chosen: the arguments of BM25 over fields, and the weights of the fusion."""
+        """The arguments of BM25 over fields and the weights of the fusion that queries chose."""
+        if not self.can_be_measured:
+            return {"bm25": {}, "fusion": {}}
         path = self.options.folder / "evaluation" / "results.json"
         record = json.loads(path.read_text(encoding="utf-8"))
         names = ("weights", "k1", "b")
         weights = {LEARNED: 1.0}
         if self._best_row != LEARNED:
-            weights = record["fusions"][self._best_row]["learnt"][0]["weights"]
+            learnt = record["fusions"][self._best_row]["learnt"]
+            weights = learnt[0]["weights"] if self._dev else self._weights_from_all(path.parent)
         chosen = {name: record["first_stage"][name] for name in names}
         return {"bm25": chosen, "fusion": weights}
 
@@ -262,20 +279,42 @@ class Systems:
         index = FieldedIndex(self.options.dataset("test"), self.options.folder / "index")
         return FieldedBm25(index, **self._chosen["bm25"], num_results=DEPTH)
 
+    @property
+    def _encoders(self) -> dict[str, str]:
+        """The encoders whose cosines are rows: the untrained one stands beside the trained one."""
+        base = self.options.base_encoder
+        return {_DENSE: self.dense, **({_UNTRAINED: base} if self.dense != base else {})}
+
     @cached_property
     def _cosine(self) -> Any:
+        return self._cosine_of(self.dense)
+
+    def _cosine_of(self, encoder: str) -> Any:
         from ...ranking.dense import DenseCosine
 
         dataset, index = self.options.dataset("test"), self.options.folder / "index"
         index.mkdir(exist_ok=True)
         return DenseCosine(
-            self.dense,
+            encoder,
             dataset=dataset,
             index_dir=index,
             max_length=encoded_length(document_count(dataset), seconds_in(self.options.budget)),
             num_results=DEPTH,
             dtype=ranking_dtype(),
         )
+
+    def _weights_from_all(self, folder: Path) -> dict[str, float]:
+        """Learn the weights of the fusion from all queries; the table has those of folds."""
+        from ...evaluation.options import file_stem
+        from ...evaluation.runs import read_run
+        from ...ranking.fusion_weights import learn_weights
+
+        paths = {row: folder / "runs" / f"{file_stem(row)}.run" for row in self._rows}
+        runs = {row: read_run(path) for row, path in paths.items()}
+        qrels = JudgedDataset(self.options.dataset("test")).qrels
+        learnt = learn_weights(runs, qrels, _LEARNT_BY, candidates=_CANDIDATES)
+        print(f"for the pipeline: {learnt}")
+        return learnt.weights
 
     @property
     def _candidates(self) -> pt.Transformer:
@@ -300,11 +339,11 @@ class Systems:
             systems[_RERANKER] = self._bm25 >> HarpReranker(
                 self.reranker,
                 dataset=self.options.dataset("test"),
-                passages="matching",
-                max_length=_MAX_LENGTH,
                 dtype=ranking_dtype(),
             )
         if len(systems) == 1:
             return systems[LEARNED]
+        if not self.can_be_measured:
+            return HarpFusion(systems, normalization="rrf", candidates=_CANDIDATES)
         weights = self._chosen["fusion"]
         return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)

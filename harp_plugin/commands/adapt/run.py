@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from ...errors import HarpError
+from ...work.manifest import read_manifest
 from ..steps import options_of_every_step, output_folder, say
 from .budget import in_words, seconds_in
 from .options import AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
-from .ranking import Systems
-from .training import Learner, cross_encoder, encoder, train
+from .ranking import FEWEST_QUERIES, Systems
+from .training import Learner, cross_encoder, encoder, query_count, train
 
 if TYPE_CHECKING:
     from ...collections.dataset import JudgedDataset
@@ -27,11 +29,15 @@ __all__ = ["adapt"]
 _SECONDS_OF_A_QUERY = 15
 """Seconds of the budget for each query that is ranked; at least 250 and at most 500 are."""
 _MOST_TRAIN_QUERIES = 5000
+_FEWEST_TEST_QUERIES = 30
+"""With fewer, all queries are test, and weights for them are learned from the other folds."""
+_FEWEST_LINKS = 100
+"""With fewer links to learn from, no model is trained: it would see them again and again."""
 
 
 def adapt(
     sources: Sequence[str | Path], options: AdaptOptions, corpus: CorpusOptions | None = None
-) -> Results:
+) -> Results | None:
     """Build, make judged queries, train on the links, and rank the queries by all systems.
 
     What is finished in the folder is kept, so that an interrupted run resumes. The number of
@@ -43,8 +49,8 @@ def adapt(
         corpus: how sources are read.
 
     Returns:
-        The table. The folder has ``report.html`` and the pipeline, which
-        `harp_plugin.HarpPipeline.load` takes.
+        The table; None where there are too few queries to measure with. The folder has
+        ``report.html`` and the pipeline, which `harp_plugin.HarpPipeline.load` takes.
 
     Raises:
         HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
@@ -57,6 +63,13 @@ def adapt(
         _collect(options, budget)
         own = _own_queries(options)
         systems = Systems(options, options.base_encoder)
+        rows = read_manifest(options.folder / "build" / "graph")["rows"]
+        _tell_what_is_few(options, rows, systems)
+        if not systems.can_be_measured:
+            systems.save()
+            if own is not None:
+                print(systems.evaluate_own_queries(own))
+            return None
         results = _usable(systems)
         if ranker := systems.learn():
             systems = replace(systems, ranker=ranker)
@@ -64,7 +77,9 @@ def adapt(
         left = budget - (time.monotonic() - began)
         print(f"a pipeline is in {options.folder}, after {in_words(budget - left)}")
         build_examples = partial(_build, sources, options, corpus, learners)
-        steps = make_plan(options, learners, left, build_examples)
+        steps = {}
+        if rows["anchors"] >= _FEWEST_LINKS:
+            steps = make_plan(options, learners, left, build_examples)
         if any(steps.values()):
             print(results)
             for learner in learners:
@@ -98,6 +113,32 @@ def _own_queries(options: AdaptOptions) -> JudgedDataset | None:
             "name documents as the key doc_id of collection/documents.jsonl does"
         )
     return own
+
+
+def _tell_what_is_few(options: AdaptOptions, rows: Mapping[str, int], systems: Systems) -> None:
+    """Say, before any training, for what the corpus has too few links and queries."""
+    count, links, lines = query_count(options, "test"), rows["anchors"], []
+    if not links + rows.get("held_out_links", 0):
+        lines.append(
+            "the pages have no links to each other. What works without: BM25 and the cosine; and "
+            "titles and headings as queries to train with, by harp build SOURCE --output-dir DIR "
+            "--tasks ati rwi srr"
+        )
+    elif links < _FEWEST_LINKS:
+        lines.append(f"{links} links are too few to train on: {_FEWEST_LINKS} are needed")
+    if not systems.can_be_measured:
+        lines.append(
+            f"warning: {count} judged queries are too few to choose by or to measure with "
+            f"({FEWEST_QUERIES} are needed): nothing is trained, and there is no table; the "
+            "pipeline is BM25 over fields and the cosine, fused by ranks"
+        )
+    elif not query_count(options, "dev"):
+        lines.append(
+            f"{count} judged queries are few: all are test queries, in folds, each with weights "
+            "from the others; the weights of the pipeline are from all"
+        )
+    for line in lines:
+        print(fill(line, 80))
 
 
 def _usable(systems: Systems) -> Results:
@@ -155,6 +196,8 @@ def _collect(options: AdaptOptions, budget: float) -> None:
         max_train_queries=_MOST_TRAIN_QUERIES,
         train_fraction=0.4,
         min_train_queries=FEWEST_TRAIN_QUERIES if "links" in options.learn_from else 0,
+        min_test_queries=_FEWEST_TEST_QUERIES,
+        allow_empty=True,
         seed=options.seed,
     )
     print(summary(collect(folder / "build", collecting, queries)))

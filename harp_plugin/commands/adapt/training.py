@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...collections.dataset import JudgedDataset
+from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...models.loading import COSINE
 from ...options import option_types
@@ -31,13 +31,8 @@ _NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_
 
 
 def query_count(options: AdaptOptions, split: str) -> int:
-    """Return how many judged queries a split has; train may be without any."""
-    try:
-        return len(JudgedDataset(options.dataset(split)).topics)
-    except HarpError:
-        if split == "train":
-            return 0
-        raise
+    """Return how many judged queries a split has."""
+    return len(Dataset(options.dataset(split)).queries())
 
 
 @dataclass(frozen=True)
