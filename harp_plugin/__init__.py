@@ -20,14 +20,10 @@ register_on_import()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("HarpFusion", "HarpPipeline", "HarpReranker", "Scorer"):
+    if name in __all__:
         from . import ranking
 
         return getattr(ranking, name)
-    if name == "HarpRetriever":
-        from .ranking.dense import HarpRetriever
-
-        return HarpRetriever
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -16,6 +16,9 @@ LONGEST_MESSAGE = 1200
 """The most characters of a message that are printed; a path in it may be longer than that."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _DAMAGED = (zlib.error, lzma.LZMAError, EOFError, json.JSONDecodeError)
+_NAME = "harp-plugin"
+_DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+"""Names of distributions where they differ from those of their modules."""
 _BUGS = (TypeError, LookupError, AttributeError, AssertionError, NotImplementedError)
 
 
@@ -69,9 +72,9 @@ def user_message(error: BaseException) -> str | None:
     if isinstance(error, HarpError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        is_ours = (error.name or "harp_plugin").startswith("harp_plugin")
-        advice = "is not installed: run `pip install 'harp-plugin[all]'`"
-        return None if is_ours else f"{error.name} {advice}"
+        module = (error.name or "harp_plugin").partition(".")[0]
+        advice = f"is not installed: run `pip install '{_NAME}[{_extra_of(module)}]'`"
+        return None if module == "harp_plugin" else f"{error.name} {advice}"
     if isinstance(error, MemoryError) or _is_instance(error, "torch", "OutOfMemoryError"):
         return "there is too little memory: give fewer --workers, or smaller batches"
     if isinstance(error, OSError):
@@ -89,6 +92,20 @@ def user_message(error: BaseException) -> str | None:
         kind = type(error).__name__
         return f"a file is damaged ({kind}: {error}): restore it, or run its command again"
     return None
+
+
+def _extra_of(module: str) -> str:
+    """Return the first extra of this package that brings a module, and ``all`` for others."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    needed = _DISTRIBUTIONS.get(module, module.replace("_", "-"))
+    try:
+        extras = re.findall(
+            rf"^{needed}\b.*extra == .(\w+)", "\n".join(requires(_NAME) or ()), re.M
+        )
+    except PackageNotFoundError:  # the source tree is used, and not installed
+        extras = []
+    return next(iter(extras), "all")
 
 
 def _is_path(name: object) -> bool:

@@ -98,6 +98,55 @@ def test_mistakes_of_the_program_keep_their_traceback(monkeypatch):
         main(["quickstart"])
 
 
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("pandas", "pyterrier"),
+        ("pyterrier", "pyterrier"),
+        ("ir_datasets.formats", "pyterrier"),
+        ("pyterrier_dr", "dense"),
+        ("tevatron", "train"),
+        ("ibis", "build"),
+        ("sklearn", "build"),
+        ("markdown_it", "build"),
+        ("fastapi", "serve"),
+        ("faiss", "faiss"),
+        ("s3fs", "s3"),
+        ("pyspark", "spark"),
+        ("a_package_of_another", "all"),
+    ],
+)
+def test_a_package_that_is_missing_names_the_extra_that_brings_it(module, extra):
+    message = user_message(ModuleNotFoundError("x", name=module))
+    assert message == f"{module} is not installed: run `pip install 'harp-plugin[{extra}]'`"
+
+
+@pytest.mark.parametrize("name", ["HarpReranker", "HarpPipeline", "HarpRetriever"])
+def test_a_transformer_without_pyterrier_names_the_extra(name):
+    code = f"import sys; sys.modules['pandas'] = None; from harp_plugin import {name}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: {name} cannot be imported: pandas is not ins")
+    assert last.endswith("run `pip install 'harp-plugin[pyterrier]'`")
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "extra"),
+    [
+        ("build", "pandas", "build"),
+        ("finetune", "pyarrow", "train"),
+        ("rerank", "pandas", "pyterrier"),
+        ("adapt", "pandas", "all"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(command, module, extra):
+    code = f"import sys; sys.modules['{module}'] = None; from harp_plugin.cli import main; "
+    code += f"sys.exit(main(['{command}', 'x']))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    hint = f"needs {module}: run `pip install 'harp-plugin[{extra}]'`"
+    assert (result.returncode, result.stderr) == (2, f"harp: error: harp {command} {hint}\n")
+
+
 @pytest.mark.parametrize("obstacle", ["file", "dangling", "circle", "long"])
 def test_an_output_that_cannot_be_written(obstacle, tmp_path, capsys):
     source = tmp_path / "d.html"

@@ -7,6 +7,8 @@ from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from ..errors import HarpError, user_message
+
 if TYPE_CHECKING:
     from ..options_parser import Command
 
@@ -32,6 +34,13 @@ COMMANDS = {
 }
 """What each command does; it is the object ``command`` of the file of its name."""
 
+_EXTRAS = {
+    **dict.fromkeys(("build", "inspect", "export", "check"), "build"),
+    **dict.fromkeys(("train", "finetune"), "train"),
+    **dict.fromkeys(("evaluate", "rerank"), "pyterrier"),
+}
+"""The extra of this package that a command needs; others need ``all``."""
+
 
 def stored_help(name: str) -> str:
     """Read the help of a command from the package: its options would take seconds to import."""
@@ -40,5 +49,15 @@ def stored_help(name: str) -> str:
 
 
 def load(name: str) -> Command:
-    """Import a command."""
-    return import_module(f"{__name__}.{name.replace('-', '_')}").command
+    """Import a command.
+
+    Raises:
+        HarpError: a package that it needs is not installed.
+    """
+    try:
+        return import_module(f"{__name__}.{name.replace('-', '_')}").command
+    except ModuleNotFoundError as error:
+        if user_message(error) is None:
+            raise
+        extra = f"harp-plugin[{_EXTRAS.get(name, 'all')}]"
+        raise HarpError(f"harp {name} needs {error.name}: run `pip install '{extra}'`") from error

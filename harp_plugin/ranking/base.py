@@ -40,12 +40,18 @@ class ComparedTransformer(pt.Transformer):
     def __repr__(self) -> str:
         attributes = pt.inspect.transformer_attributes(self, strict=False)
         named = [
-            f"{each.name}={each.value!r}" if number else repr(each.value)
+            f"{each.name}={_shown(each.value)}" if number else _shown(each.value)
             for number, each in enumerate(attributes)
             if each.value is not each.MISSING
             and (number == 0 or each.value != each.init_default_value)
         ]
         return f"{type(self).__name__}({', '.join(named)})"
+
+
+def _shown(value: Any) -> str:
+    """Write a value as in a call, and the class alone of a model in memory."""
+    text = repr(value)
+    return f"<{type(value).__name__}>" if "\n" in text else text
 
 
 class LazyTransformer(Shareable, ComparedTransformer):
@@ -74,7 +80,7 @@ class ModelTransformer(LazyTransformer):
     """A transformer with a model and a source of texts.
 
     Args:
-        model: a folder, a hub name, or ``package:NAME``.
+        model: a folder, a hub name, or ``package:NAME``; or a model in memory.
         text_field: names of one or more fields that hold a document's text, or None.
         dataset: where texts are looked up; None where they stand in the frame.
 
@@ -82,22 +88,43 @@ class ModelTransformer(LazyTransformer):
         HarpError: ``text_field`` is empty.
     """
 
-    model: str | PathLike[str]
+    model: Any
     _: KW_ONLY
     text_field: str | Sequence[str] | None = None
     dataset: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.model, str | PathLike):
-            raise HarpError(
-                f"model is {self.model!r:.60}: name a folder, one of the hub, or package:NAME"
-            )
-        self.model = fspath(self.model)
+        if isinstance(self.model, str | PathLike):
+            self.model = fspath(self.model)
         if not isinstance(self.text_field, str | None):
             self.text_field = tuple(self.text_field)
         if self.text_field is not None and not self.text_field:
             raise HarpError("text_field is empty: name the column that holds the text")
+
+    def _check_in_memory(self, is_fit: bool, kind: str, own: Sequence[str]) -> None:
+        """Check a model in memory.
+
+        Args:
+            is_fit: whether it is of a class that scores.
+            kind: what that is.
+            own: arguments that are those of the model itself.
+
+        Raises:
+            HarpError: it is of another class, or such an argument is given.
+        """
+        if not is_fit:
+            raise HarpError(
+                f"model is {type(self.model).__name__}: name a folder, one of the hub or "
+                f"package:NAME, or give {kind}"
+            )
+        for name in own:
+            if getattr(self, name) != getattr(type(self), name):
+                raise HarpError(f"{name} is that of the model in memory: set it there")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return state if self.dataset is None else {**state, "dataset": self.texts.name}
 
     @property
     def _fields(self) -> str | Sequence[str] | None:

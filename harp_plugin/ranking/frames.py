@@ -67,11 +67,13 @@ def rerank_frame(frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
         scores: (rows,) the new scores.
 
     Returns:
-        The same rows in the same order, with ``score`` (float64) and ``rank`` (from 0).
+        The same rows in the same order, with ``score`` (float64) and ``rank`` (from 0); ordered by
+        query and rank where ``pt.model.STRICT_SORT`` is set.
     """
     result = frame.drop(columns=["score", "rank"], errors="ignore").reset_index(drop=True)
     result["score"] = scores.astype(np.float64)
-    return pt.model.add_ranks(result.iloc[first_stage_order(frame)].copy()).sort_index()
+    ranked = pt.model.add_ranks(result.iloc[first_stage_order(frame)].copy())
+    return ranked.reset_index(drop=True) if pt.model.STRICT_SORT else ranked.sort_index()
 
 
 def first_stage_order(frame: pd.DataFrame) -> np.ndarray:

@@ -11,7 +11,7 @@ from ..models.loading import load_pretrained, without_notices
 from ..models.packing.products import has_onednn
 from .forward import BERT_LIKE
 
-__all__ = ["PrepackedLinear", "can_prepack", "load_cross_encoder", "prepack"]
+__all__ = ["PrepackedLinear", "can_prepack", "check_logits", "load_cross_encoder", "prepack"]
 
 _USUAL_TOKENS = 2048
 
@@ -42,14 +42,28 @@ def load_cross_encoder(
             f"model {name} has no trained weights for {', '.join(missing[:4])}: its scores would be"
             " random; name a trained reranker, or set allow_untrained to measure that"
         )
-    if model.config.num_labels > 2:
-        raise HarpError(
-            f"model {name} has {model.config.num_labels} labels: name a reranker with 1 or 2"
-        )
+    check_logits(model, name)
     model = model.to(device).eval()
     if device.type == "cpu" and can_prepack(model.dtype):
         prepack(model.base_model)
     return model
+
+
+def check_logits(model: PreTrainedModel, name: str) -> None:
+    """Check that a model gives one or two logits for a pair.
+
+    Raises:
+        HarpError: it is a language model, or has more than two labels.
+    """
+    if model.can_generate():
+        raise HarpError(
+            f"model {name} is a language model, which gives logits for words: name a reranker for "
+            "sequence classification"
+        )
+    if model.config.num_labels > 2:
+        raise HarpError(
+            f"model {name} has {model.config.num_labels} labels: name a reranker with 1 or 2"
+        )
 
 
 class PrepackedLinear(nn.Module):

@@ -346,6 +346,10 @@ def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, An
         is_path = isinstance(argument, str | PathLike) and Path(argument).exists()
         if name in _DATASETS:
             written[name] = {_DATASET: _encoded_dataset(argument, folder)}
+        elif name == "model" and not isinstance(argument, str | PathLike):
+            raise HarpError(
+                f"the model {type(argument).__name__} is in memory: save it, and name its folder"
+            )
         elif name == "model":
             text = _relative(argument, folder) if is_path else str(argument)
             written[name] = {_PATH: text} if is_path else text

@@ -21,7 +21,7 @@ from ..models.tokenizing import tokenize
 from ..work.thread_lock import thread_lock
 from .batches import Batch, scoring_lock
 from .forward import Forward
-from .loading import load_cross_encoder
+from .loading import check_logits, load_cross_encoder
 from .options import ScorerSettings, chosen_dtype
 from .sharing import Shareable
 from .tokens import LazyTokens, distinct, distinct_pairs, prefetch, tokenizer_key
@@ -77,6 +77,7 @@ class Scorer(Shareable, ScorerSettings):
         self.check_settings()  # what max_length may be depends on the model: see `limit`
         self.model = fspath(self.model)
         self._workers: Workers | None = None
+        self._in_memory: tuple[PreTrainedModel, PreTrainedTokenizerBase] | None = None
         self._lock = thread_lock()
 
     @classmethod
@@ -86,16 +87,20 @@ class Scorer(Shareable, ScorerSettings):
         """Make a scorer from a model in memory, such as a model in training.
 
         The model is not copied: each call uses its present device, dtype and weights. It scores in
-        evaluation mode, and afterwards it has the mode that it had before.
+        evaluation mode, and afterwards it has the mode that it had before. A pickled scorer holds
+        the weights.
 
         Args:
             model: a model with one logit or two.
             tokenizer: a fast tokenizer.
             options: ``batch_tokens`` and ``max_length``, as for `Scorer`.
+
+        Raises:
+            HarpError: the model is no cross-encoder, or an option makes no sense.
         """
         scorer = cls(model.name_or_path or type(model).__name__, **options)
-        scorer._tokenizer = tokenizer
-        scorer._forward = Forward(model, tokenizer, batch_tokens=scorer.batch_tokens)
+        check_logits(model, str(scorer.model))
+        scorer._in_memory = model, tokenizer
         return scorer
 
     def score(
@@ -286,6 +291,8 @@ class Scorer(Shareable, ScorerSettings):
     @cached_property
     def _forward(self) -> Forward:
         assert self.device is None or isinstance(self.device, str)
+        if self._in_memory:
+            return Forward(*self._in_memory, batch_tokens=self.batch_tokens)
         return self._loader(self.device, self._tokenizer)
 
     @property
@@ -297,7 +304,7 @@ class Scorer(Shareable, ScorerSettings):
 
     @cached_property
     def _tokenizer(self) -> PreTrainedTokenizerBase:
-        return load_tokenizer(fspath(self.model))
+        return self._in_memory[1] if self._in_memory else load_tokenizer(fspath(self.model))
 
     def _refuse(self, scores: np.ndarray, wrong: np.ndarray, *first: list[np.ndarray]) -> None:
         """Refuse scores that are no finite numbers; ``first`` has token ids of the first pair."""

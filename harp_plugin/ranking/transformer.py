@@ -31,14 +31,16 @@ class HarpReranker(ModelTransformer, ScorerSettings):
 
     It takes any Hugging Face sequence-classification checkpoint with one or two logits. The columns
     ``score`` and ``rank`` are replaced, and all others are kept. Equal scores keep the order of the
-    first stage. Weights are loaded when the first pair is scored. One reranker may be used from
-    several threads.
+    first stage, and rows stay where they are, unless ``pt.model.STRICT_SORT`` is set. Weights are
+    loaded when the first pair is scored. One reranker may be used from several threads.
 
     Two rerankers are equal if they give equal scores, so that an experiment with ``plan="tree"``
     runs them once. ``(a ** b).compile()`` tokenizes texts once where both have one tokenizer.
 
     Args:
-        model: a folder, a hub name, or ``package:NAME``.
+        model: a folder, a hub name, or ``package:NAME``; or in memory, a ``CrossEncoder`` of
+            sentence-transformers, or a model of transformers with its ``tokenizer``.
+        tokenizer: of a model of transformers in memory.
         text_field: the column that holds a document's text, or several, joined by a space;
             ``text`` by default. With ``dataset``: fields of its documents; by default those that
             the model was trained on, or the text that the dataset recommends.
@@ -72,6 +74,7 @@ class HarpReranker(ModelTransformer, ScorerSettings):
 
     schematic = {"label": "HarpReranker", "help_url": None}  # noqa: RUF012
 
+    tokenizer: Any = None
     passages: str | None = None
     passage_length: int | None = None
     passage_stride: int | None = None
@@ -85,6 +88,10 @@ class HarpReranker(ModelTransformer, ScorerSettings):
             self.batch_tokens = self.batch_size * (self.max_length or _TOKENS_OF_A_PAIR)
         self.batch_size = None  # batch_tokens says it
         self.check_settings()
+        if not isinstance(self.model, str):
+            is_fit = self.tokenizer is not None or hasattr(self.model, "model")
+            kind = "a CrossEncoder, or a model with its tokenizer"
+            self._check_in_memory(is_fit, kind, ("device", "dtype"))
         _ = self.windows, self.texts  # so that wrong arguments are refused here
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -152,7 +159,17 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         """The scorer of the present attributes; the same object until an attribute is changed."""
         settings = self._settings
         key = self.model, *settings.values()
-        return self._make_once("scorer", key, lambda: Scorer(self.model, **settings))
+        return self._make_once("scorer", key, lambda: self._new_scorer(settings))
+
+    def _new_scorer(self, settings: dict[str, Any]) -> Scorer:
+        if isinstance(self.model, str):
+            return Scorer(self.model, **settings)
+        model, tokenizer = self.model, self.tokenizer
+        options = {name: settings[name] for name in ("batch_tokens", "max_length")}
+        if tokenizer is None:  # a CrossEncoder, which wraps both
+            options["max_length"] = options["max_length"] or model.max_seq_length
+            model, tokenizer = model.model, model.tokenizer
+        return Scorer.from_model(model, tokenizer, **options)
 
     @property
     def windows(self) -> DocumentWindows:
@@ -163,9 +180,9 @@ class HarpReranker(ModelTransformer, ScorerSettings):
     @property
     def _trained(self) -> dict[str, Any]:
         """How the model of harp read texts in its training; empty for another model."""
-        return self._make_once(
-            "trained", self.model, lambda: _reading(trained_with(str(self.model)))
-        )
+        if not isinstance(self.model, str):
+            return {}
+        return self._make_once("trained", self.model, lambda: _reading(trained_with(self.model)))
 
     @property
     def _settings(self) -> dict[str, Any]:

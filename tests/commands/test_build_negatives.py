@@ -81,7 +81,7 @@ def test_pisa_is_not_installed(tmp_path, tiny_bert, monkeypatch, capsys):
     argv = ["build", str(source), "--output-dir", str(tmp_path / "out"), "--tasks", *TASKS]
     assert cli.main([*argv, "--negatives", "bm25", "--model", str(tiny_bert)]) == 2
     error = capsys.readouterr().err
-    assert "pyterrier_pisa" in error and "pip install 'harp-plugin[all]'" in error
+    assert "pyterrier_pisa" in error and "pip install 'harp-plugin[pyterrier]'" in error
 
 
 def test_a_script_that_pisa_does_not_read(tmp_path, tiny_bert):

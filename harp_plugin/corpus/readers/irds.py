@@ -71,10 +71,8 @@ def _documents(source: Source) -> Iterator[Any]:
     name = source.collection
     if name is None:
         raise HarpError(f"{source.path} is a file: name a collection as {COLLECTION}NAME")
-    try:
-        import ir_datasets
-    except ModuleNotFoundError as error:
-        raise HarpError(f"{source.name} needs ir_datasets: pip install ir-datasets") from error
+    import ir_datasets
+
     try:
         dataset = ir_datasets.load(name)
     except KeyError as error:

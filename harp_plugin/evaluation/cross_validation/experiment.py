@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
@@ -41,7 +42,8 @@ def cross_validate(options: CrossValidationOptions) -> CrossValidation:
     The folds' held-out rankings of a system make up one run over all queries (PROP, 4.4.3), at
     each number of training queries (HARP, Figure 4). Writes into ``options.output_dir``: ``runs``
     (TREC format), ``folds`` (the ids of training queries), ``finetuning`` (log and manifest of each
-    fine-tuning), ``results.json``, ``table.txt``, ``table.tex``, ``plot.png`` and ``plot.svg``.
+    fine-tuning), ``results.json``, ``table.txt``, ``table.tex``; where matplotlib is installed,
+    ``plot.png`` and ``plot.svg`` too.
     What is there already and was made with the same options, models and queries is not made again.
     What was made from something else is replaced only with ``options.overwrite``.
 
@@ -107,7 +109,8 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
 
 
 def _write(files: Artifact, results: CrossValidation, record: str) -> None:
-    plots = {f"plot.{kind}": draw(results, kind) for kind in ("png", "svg")}
+    kinds = ("png", "svg") if find_spec("matplotlib") else ()
+    plots = {f"plot.{kind}": draw(results, kind) for kind in kinds}
     tables = {"table.txt": f"{results.table}\n", "table.tex": results.latex}
     files.write({"results.json": record, **tables, **plots})
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import matplotlib
-
 from ..results import star_note, starred
 from .results import CrossValidation
 
@@ -37,6 +35,7 @@ def draw(results: CrossValidation, kind: str) -> bytes:
     Returns:
         The file's content, the same bytes for the same results.
     """
+    import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):

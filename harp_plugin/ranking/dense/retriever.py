@@ -41,7 +41,7 @@ class HarpRetriever(LazyTransformer):
     the one that made it. A frame of queries is searched for; a frame of results is reranked.
 
     Args:
-        index: the folder that `harp index` made.
+        index: the folder that `harp index` made, or that artifact of PyTerrier.
         algorithm: ``exact`` compares each query with all documents; ``torch`` does so on a GPU;
             ``faiss`` does so with FAISS. ``hnsw`` and ``ivf`` are faster and approximate (FAISS);
             what they derive from the vectors is kept in the folder.
@@ -58,7 +58,7 @@ class HarpRetriever(LazyTransformer):
 
     schematic = {"label": "HarpRetriever", "help_url": None}  # noqa: RUF012
 
-    index: str | PathLike[str]
+    index: Any
     _: KW_ONLY
     algorithm: str = "exact"
     num_results: int = 1000
@@ -70,7 +70,7 @@ class HarpRetriever(LazyTransformer):
         super().__post_init__()
         checked("algorithm", str, self.algorithm, [*ALGORITHMS])
         checked("num_results", Count, self.num_results)
-        self.index = fspath(self.index)
+        self.index = fspath(getattr(self.index, "path", self.index))
         self.model = None if self.model is None else fspath(self.model)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

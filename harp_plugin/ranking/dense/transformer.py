@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..tokens import distinct
 from .encoder import Encoder
 from .index import DenseIndex, row_scores
 from .retriever import HarpRetriever
+from .vectors import LibraryVectors
 
 __all__ = ["DenseCosine"]
 
@@ -37,7 +38,8 @@ class DenseCosine(ModelTransformer):
 
     Args:
         model: an encoder of sentence-transformers: a folder, a hub name, or ``package:NAME``. Its
-            pooling and prompts are kept.
+            pooling and prompts are kept. Without ``index_dir`` also a ``SentenceTransformer`` in
+            memory.
         dataset: where texts are looked up: an ir_datasets id such as ``irds:vaswani``, or a
             PyTerrier or ir_datasets dataset.
         index_dir: holds the vectors of all documents, one index for each collection, model and
@@ -72,7 +74,13 @@ class DenseCosine(ModelTransformer):
             checked(name, Count | None, getattr(self, name))
         if self.index_dir is not None and self.dataset is None:
             raise HarpError("index_dir needs a dataset: name the one whose documents are encoded")
-        _ = self.encoder, self.texts  # so that wrong arguments are refused here
+        if not isinstance(self.model, str):
+            is_fit = self.index_dir is None and hasattr(self.model, "encode_query")
+            kind = "a SentenceTransformer, which needs no index_dir"
+            self._check_in_memory(is_fit, kind, ("device", "dtype", "max_length"))
+        else:
+            _ = self.encoder
+        _ = self.texts  # so that wrong arguments are refused here
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search for queries, or rerank results.
@@ -85,8 +93,11 @@ class DenseCosine(ModelTransformer):
             Results with ``score`` (float64, the cosine) and ``rank`` (from 0).
 
         Raises:
-            HarpError: a query or a text is not a string, or the dataset lacks a document.
+            HarpError: a query or a text is not a string, the dataset lacks a document, or there is
+                nothing to search in.
         """
+        if self.index_dir is None and len(inp) and "docno" not in inp:
+            raise HarpError("a search for queries needs dataset and index_dir: name both")
         with pt.validate.any(inp, context=self) as v:
             v.result_frame(extra_columns=["query", *self.texts.columns], mode="rerank")
             if self.index_dir is not None:
@@ -109,7 +120,7 @@ class DenseCosine(ModelTransformer):
         names = "device", "dtype", "batch_size", "max_length"
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         key = self.model, *options.values()
-        return self._make_once("encoder", key, lambda: Encoder(fspath(self.model), **options))
+        return self._make_once("encoder", key, lambda: Encoder(self.model, **options))
 
     @property
     def index(self) -> DenseIndex:
@@ -140,8 +151,10 @@ class DenseCosine(ModelTransformer):
         """(rows,) the score of each row, by texts that are encoded now."""
         query_of, queries = distinct(column_texts(frame, "query"))
         document_of, keys = self.texts.documents(frame)
-        documents = self.encoder.documents(self.texts.read(keys, frame))
-        return row_scores(self.encoder.queries(queries)[query_of], documents[document_of])
+        loaded = not isinstance(self.model, str)
+        encoder = LibraryVectors(self.model, self.batch_size, True) if loaded else self.encoder
+        documents = encoder.documents(self.texts.read(keys, frame))
+        return row_scores(encoder.queries(queries)[query_of], documents[document_of])
 
     def _comparison_key(self) -> tuple[Any, ...]:
         names = "model", "max_length", "num_results", "batch_size", "device", "dtype"

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -386,7 +387,7 @@ def test_an_untrained_head_is_measured_only_when_asked(make, tmp_path, tiny_bert
     assert results.per_query["0"]["x"] != results.per_query["2"]["x"]
 
 
-def test_the_command(make, tmp_path, capsys, tiny_bert, judged):
+def test_the_command(make, tmp_path, capsys, tiny_bert, judged, monkeypatch):
     recipe = {
         "dataset": judged[0],
         "first_stage": judged[1],
@@ -405,6 +406,12 @@ def test_the_command(make, tmp_path, capsys, tiny_bert, judged):
     again = ["cross-validate", str(tmp_path / "recipe.json"), "--measures", "AP", "--quiet"]
     assert main(again) == 0
     assert "cross-validate" not in capsys.readouterr().err
+    for path in (tmp_path / "out").glob("plot.*"):
+        path.unlink()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(again) == 0
+    hint = "plot: none; run `pip install 'harp-plugin[plot]'` and this command again\n"
+    assert capsys.readouterr().out.endswith(hint)
 
 
 @pytest.mark.parametrize("name", ["results.json", "table.txt", "plot.svg", "manifest.json"])

@@ -204,8 +204,11 @@ def test_empty_frames_load_no_weights(dataset, tmp_path):
 
 
 def test_without_an_index_there_is_no_search(tiny_bert):
-    with pytest.raises(pt.validate.InputValidationError, match="docno"):
+    with pytest.raises(HarpError, match="needs dataset and index_dir: name both"):
         DenseCosine(tiny_bert)(TOPICS)
+    assert pt.inspect.transformer_inputs(DenseCosine(tiny_bert)) == [
+        ["qid", "docno", "query", "text"]
+    ]
 
 
 @pytest.mark.parametrize("query", [None, 3])

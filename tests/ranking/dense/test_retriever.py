@@ -3,11 +3,13 @@
 import json
 import pickle
 import shutil
+import tarfile
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from lz4.frame import LZ4FrameFile
 from pyterrier_dr import FlexIndex
 from sentence_transformers import SentenceTransformer
 
@@ -110,6 +112,18 @@ def test_pyterrier_dr_opens_it(index, model):
     theirs = flex.np_retriever(num_results=5)(queries)
     ours = (HarpRetriever(index) % 5)(TOPICS)
     np.testing.assert_allclose(np.sort(theirs["score"]), np.sort(ours["score"]), atol=1e-5)
+
+
+def test_an_index_is_shared_as_an_artifact_of_pyterrier(index, model, tmp_path):
+    """The package is opened where neither the index nor its encoder lies."""
+    package = pt.Artifact.load(str(index)).build_package(str(tmp_path / "package"), verbose=False)
+    there = tmp_path / "there" / "index"
+    with LZ4FrameFile(package) as file, tarfile.open(fileobj=file, mode="r|") as members:
+        members.extractall(there, filter="data")
+    moved = shutil.copytree(model, tmp_path / "moved")
+    shared = HarpRetriever(pt.Artifact.load(str(there)), model=moved)
+    assert shared == HarpRetriever(there, model=moved)
+    pd.testing.assert_frame_equal(shared(TOPICS), HarpRetriever(index)(TOPICS))
 
 
 def test_results_are_reranked(index, scores):
