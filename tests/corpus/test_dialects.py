@@ -58,6 +58,7 @@ SITES = {
                 "/x/second/b",
                 "../second/b",
                 "@site/docs/02-second/03_b.mdx",
+                "/docs/next/second/b",
             ),
             *("02-second/03_b.mdx", "/second/b?x#y"),
         ],
@@ -141,7 +142,8 @@ def test_links_of_a_site(tmp_path, name):
             "A e f.",
         ),
         (
-            "import {a,\n b} from 'c'\n\n<T>\n    <I label='L'>\n    Text.\n    </I>\n</T>",
+            "import {a,\n b} from 'c'; import\nd from 'e';\n\n"
+            "<T>\n    <I label='L'>\n    Text.\n    </I>\n</T>",
             "x.mdx",
             "L\nText.",
         ),

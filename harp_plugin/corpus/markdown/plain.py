@@ -50,7 +50,7 @@ _MODULE = re.compile(
     r"^import[ \t]+(?:[\w*$, \t]*?(?:\{[^{}'\"]*+\}[ \t]*)?from[ \t]+)?[\"'][^\n]*+\n?",
     re.MULTILINE,
 )
-_BRACKET = re.compile(r"[{}()\[\]]|\n(?=\n|(?<![=,]\n))")
+_BRACKET = re.compile(r"[{}()\[\]]|\n(?=[ \t]*(?:\n|\Z))")
 _TAG_PART = re.compile(r"[{>]|\"[^\"]*\"|'[^']*'")
 _ATTRIBUTES = re.compile(r"\{:?[ \t]*[#.][^{}\n]*\}")
 _CONTAINER = re.compile(
@@ -170,7 +170,7 @@ class _Writer:
         return ("", token.end()) if self.is_myst or token[0][0] in "(*" else None
 
     def _module(self, token: re.Match[str]) -> _Written:
-        """Leave out an import or export of MDX: it ends with the line that closes all brackets."""
+        """Leave out imports and exports of MDX: they end with a blank line outside of brackets."""
         if not self.is_mdx:
             return None
         depth = 0
