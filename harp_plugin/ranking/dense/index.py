@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,16 @@ from filelock import FileLock
 from tqdm import tqdm
 
 from ...errors import HarpError
-from ...work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance, read_finished
+from ...sampling import stable_id
+from ...work.artifact import (
+    MANIFEST,
+    Artifact,
+    OverwriteRules,
+    Provenance,
+    read_finished,
+    read_if_whole,
+)
+from ...work.records import changed_file
 from ...work.writing import whole_file
 from ..sharing import Shareable
 from ..texts import Documents, check_docnos
@@ -29,7 +38,9 @@ __all__ = ["DenseIndex", "open_flex_index", "ordered", "read_index", "row_scores
 
 _KIND = "dense index"
 _FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
-_OWN = rf"vectors-\d+\.npy|{'|'.join(_FLEX_FILES)}|flex/.*|.*\.faiss(/.*)?|.*\.np_topk"
+_TEXTS = "texts.npy"
+"""Hashes of the texts, in the order of their vectors."""
+_OWN = rf"vectors-\d+\.npy|{'|'.join((*_FLEX_FILES, _TEXTS))}|flex/.*|.*\.faiss(/.*)?|.*\.np_topk"
 """Shards, the files of pyterrier_dr's index, and what it derives from them."""
 _DOCUMENTS_PER_SHARD = 1000
 _DECIMALS = 6
@@ -43,6 +54,7 @@ class DenseIndex(Shareable):
     Vectors are first written in shards of 1,000 documents. A build that was stopped or killed
     resumes after the last finished shard. Of several hosts that share the folder, each encodes
     ``shards[rank::world]``, and whoever finds all of them there makes the index.
+    Vectors of the same texts are taken from another index of the same encoder in ``folder``.
 
     Args:
         documents: what is encoded.
@@ -94,13 +106,14 @@ class DenseIndex(Shareable):
             if self.artifact.is_finished():
                 return False
             self.artifact.start()
-        docnos = self._encode()
+        docnos, hashes = self._encode()
         with lock:
             shards = [self._shard(n) for n in range(-(-len(docnos) // _DOCUMENTS_PER_SHARD))]
             is_made = not self.artifact.is_finished() and all(path.exists() for path in shards)
             if is_made:
                 self._write_flex(docnos, shards)
-                self.artifact.commit(_FLEX_FILES, encoder=self._encoder_path)
+                np.save(self.folder / _TEXTS, np.array(hashes, np.int64))
+                self.artifact.commit([*_FLEX_FILES, _TEXTS], encoder=self._encoder_path)
             if self.artifact.is_finished():
                 for path in self.folder.glob("vectors-*"):
                     path.unlink()
@@ -125,24 +138,48 @@ class DenseIndex(Shareable):
             for _, rows in results.groupby("qid", sort=False)
         ]
 
-    def _encode(self) -> list[str]:
-        """Encode the documents of this host's shards; return the docnos of all documents."""
-        documents, docnos = self.documents.documents(), list[str]()
+    def _encode(self) -> tuple[list[str], list[int]]:
+        """Encode this host's shards; return the docnos and hashes of the texts of all documents."""
+        documents, docnos, hashes = self.documents.documents(), list[str](), list[int]()
+        earlier = self._earlier_vectors()
         options: dict[str, Any] = {"total": self.documents.document_count, "disable": self.quiet}
         with tqdm(desc=f"encode {self.documents.name}", unit="doc", **options) as bar:
             while part := list(islice(documents, _DOCUMENTS_PER_SHARD)):
                 path = self._shard(len(docnos) // _DOCUMENTS_PER_SHARD)
                 is_own = len(docnos) // _DOCUMENTS_PER_SHARD % self.world == self.rank
                 docnos += (docno for docno, _ in part)
+                hashes += (stable_id(text) for _, text in part)
                 if is_own and not path.exists():
-                    vectors = self.encoder.documents([text for _, text in part])
+                    vectors = self._vectors([text for _, text in part], *earlier)
                     with whole_file(path) as temporary, temporary.open("wb") as file:
                         np.save(file, vectors)
                 bar.update(len(part))
         if not docnos:
             raise HarpError(f"{self.documents.name} has no documents: name another dataset")
         check_docnos(docnos)
-        return docnos
+        return docnos, hashes
+
+    def _vectors(self, texts: list[str], earlier: pd.Series, vectors: np.ndarray) -> np.ndarray:
+        """Encode texts, but for those whose earlier vectors are in known rows."""
+        rows = earlier.reindex([*map(stable_id, texts)], fill_value=-1).to_list()
+        new = [text for text, row in zip(texts, rows, strict=True) if row < 0]
+        encoded = iter(self.encoder.documents(new) if new else ())
+        return np.stack([next(encoded) if row < 0 else vectors[row] for row in rows])
+
+    def _earlier_vectors(self) -> tuple[pd.Series, np.ndarray]:
+        """Return the vectors of another index of the same encoder, and their rows by text hash."""
+        own = self.artifact.provenance
+        for folder in () if self.rules else sorted(self.folder.parent.glob("dense-*")):
+            record = read_if_whole(folder / MANIFEST) or {"files": ()}
+            files = record.get("files", ())
+            if _TEXTS not in files or changed_file(folder, files, whole=False):
+                continue
+            stored = Provenance.from_record(record)
+            settings = {**stored.settings, "documents": own.settings["documents"]}
+            if own.agrees_with(replace(stored, settings=settings), OverwriteRules()):
+                hashes, rows = np.unique(np.load(folder / _TEXTS), return_index=True)
+                return pd.Series(rows, hashes), open_flex_index(folder).payload()[1]
+        return pd.Series([], dtype=np.int64), np.zeros((0, 0))
 
     def _write_flex(self, docnos: list[str], shards: list[Path]) -> None:
         vectors = (vector for path in shards for vector in np.load(path, allow_pickle=False))

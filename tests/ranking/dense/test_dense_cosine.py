@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -158,8 +159,32 @@ def test_a_stopped_build_resumes_to_the_same_bytes(index, monkeypatch):
     assert stopped.make() and encoded == [5, 3]
     assert files(stopped) == files(whole)
     assert files(whole).keys() == {
-        *("vecs.f4", "docnos.npids", "pt_meta.json", "manifest.json", "started.json")
+        *("vecs.f4", "docnos.npids", "pt_meta.json", "manifest.json", "started.json", "texts.npy")
     }
+
+
+def test_only_texts_that_no_other_index_has_are_encoded(index, dataset, tmp_path, monkeypatch):
+    index("index").make()
+    lines = Path(dataset.removeprefix("harp:"), "documents.jsonl").read_text().splitlines()
+    documents = [*map(json.loads, lines[3:]), {**json.loads(lines[0]), "doc_id": "copy"}]
+    documents[7]["text"] = "Something else stands here now."
+    (tmp_path / "new").mkdir()
+    changed = "".join(f"{json.dumps(document)}\n" for document in documents)
+    (tmp_path / "new" / "documents.jsonl").write_text(changed)
+    encoder = Encoder(index("index").encoder.model, device="cpu")
+    encode, encoded = Encoder.documents, []
+    monkeypatch.setattr(Encoder, "documents", lambda *a: encoded.extend(a[1]) or encode(*a))
+    made, alone = (
+        DenseIndex(Dataset(f"harp:{tmp_path / 'new'}", ["text"]), tmp_path / folder, encoder)
+        for folder in ("index", "alone")
+    )
+    assert made.make() and encoded == ["Something else stands here now."]
+    assert alone.make() and len(encoded) == 1 + len(documents)
+    (docnos, vectors, _), (expected_docnos, expected, _) = (
+        each.flex.payload() for each in (made, alone)
+    )
+    assert list(docnos) == list(expected_docnos) and list(docnos)[-1] == "copy"
+    assert vectors == pytest.approx(expected, abs=1e-6)
 
 
 def test_hosts_encode_their_own_shards_and_the_last_one_finishes(index):
