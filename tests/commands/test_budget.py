@@ -124,7 +124,7 @@ def test_a_plan_for_too_little_time(planned, capsys):
     """1,100 s leave 800 for training: 98 steps of 2.56 s, too few for a cross-encoder."""
     found = planned(1100)
     assert set(found.values()) == {0}
-    assert "no model is trained: 18 min of --budget 2h are left" in capsys.readouterr().out
+    assert "no model is trained: 18 min of the budget, 2 h, are left" in capsys.readouterr().out
     assert planned(10**6) == found
 
 

@@ -6,8 +6,10 @@ from ...corpus.options import CorpusOptions
 from ...errors import show
 from ...models.loading import PIPELINE
 from ...options_parser import SOURCES, Command
+from ...work.artifact import MANIFEST
+from ...work.records import read_record
 from .options import SIGNALS, AdaptOptions
-from .ranking import FUSED, LEARNED, RERANKED
+from .ranking import BY_RANKS, FUSED, LEARNED, RERANKED
 from .run import adapt
 
 __all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
@@ -16,6 +18,7 @@ _PIPELINES = {
     RERANKED: "the sum of BM25, the learned ranking and a cross-encoder",
     LEARNED: "the learned ranking of what BM25 over fields and the cosine find",
     FUSED: "the sum of BM25 over fields and the cosine",
+    BY_RANKS: "BM25 over fields and the cosine, fused by ranks",
 }
 
 
@@ -32,17 +35,15 @@ def command(options: AdaptOptions, corpus: CorpusOptions, sources: list[str]) ->
     The queries are terms of an index, redirects, and links that are held out: some are learned
     from, others choose the weights of the fusion with BM25, and others test it. A cross-encoder is
     trained where the budget has time for it. A finished step is kept, and an interrupted one is
-    resumed.
+    resumed. Where all is finished, changed pages are read again, and models stay.
     """
     results = adapt(sources, options, corpus)
-    table, pipeline, report = "", "BM25 over fields and the cosine, fused by ranks", ""
-    if results is not None:
-        table = f"{results}\n\n"
-        pipeline = next(text for row, text in _PIPELINES.items() if row in results.means)
-        report = f"report: {options.folder / 'evaluation' / 'report.html'}\n"
+    row = read_record(options.folder / MANIFEST)["row"]
+    table = f"{results}\n\n" if results is not None else ""
+    report = f"report: {options.folder / 'evaluation' / 'report.html'}\n" * (row != BY_RANKS)
     name = shlex.quote(options.output_dir)
     show(
-        f"{table}pipeline: {pipeline},\n"
+        f"{table}pipeline: {_PIPELINES[row]},\n"
         f"    in {options.folder / PIPELINE}\n"
         f"{report}"
         f'search: harp search {name} "a query"\n'

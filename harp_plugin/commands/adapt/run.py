@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,15 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from ...errors import HarpError
+from ...models.loading import PIPELINE
+from ...work.artifact import MANIFEST, read_if_whole
 from ...work.manifest import read_manifest
 from ..steps import options_of_every_step, output_folder, say
-from .budget import in_words, seconds_in
-from .options import AdaptOptions
+from .budget import in_words
+from .options import DEFAULT_BUDGET, AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
 from .ranking import FEWEST_QUERIES, Systems
+from .refresh import pipeline_record, refresh
 from .training import Learner, cross_encoder, encoder, query_count, train
 
 if TYPE_CHECKING:
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["adapt"]
 
 _SECONDS_OF_A_QUERY = 15
-"""Seconds of the budget for each query that is ranked; at least 250 and at most 500 are."""
+"""Seconds of the budget for each query that is ranked; at least 250 and at most 500 are.
+
+The first budget decides."""
 _MOST_TRAIN_QUERIES = 5000
 _FEWEST_TEST_QUERIES = 30
 """With fewer, all queries are test, and weights for them are learned from the other folds."""
@@ -41,7 +46,8 @@ def adapt(
     """Build, make judged queries, train on the links, and rank the queries by all systems.
 
     What is finished in the folder is kept, so that an interrupted run resumes. The number of
-    training steps is decided once, when the training begins.
+    training steps is decided once, when the training begins. Where all is finished, changed pages
+    are read, indexed and encoded, and models stay, unless the options ask for more.
 
     Args:
         sources: as `harp build` takes them.
@@ -49,47 +55,72 @@ def adapt(
         corpus: how sources are read.
 
     Returns:
-        The table; None where there are too few queries to measure with. The folder has
-        ``report.html`` and the pipeline, which `harp_plugin.HarpPipeline.load` takes.
+        The table; None where the models stayed, or where there are too few queries to measure with.
+        The folder has ``report.html``, and the pipeline that `harp_plugin.HarpPipeline.load` takes.
 
     Raises:
         HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
     """
-    began, budget = time.monotonic(), seconds_in(options.budget)
+    began = time.monotonic()
     with output_folder(options.folder):
+        record = pipeline_record(sources, options, corpus)
+        stored, is_finished = record.read() or {}, record.is_finished()
+        budget = options.budget or stored.get("budget", DEFAULT_BUDGET)
+        trains = options.retrain or options.overwrite or budget != stored.get("budget")
+        # Of the same options: what differs was made for other pages, or for another budget.
+        overwrite = options.overwrite or bool(stored)
+        options = replace(options, budget=budget, overwrite=overwrite)
         learners = [cross_encoder(options), encoder(options)]
         _build(sources, options, corpus)
-        print(f"the build took {in_words(time.monotonic() - began)} of {options.budget}")
-        _collect(options, budget)
-        own = _own_queries(options)
-        systems = Systems(options, options.base_encoder)
-        rows = read_manifest(options.folder / "build" / "graph")["rows"]
-        _tell_what_is_few(options, rows, systems)
-        if not systems.can_be_measured:
-            systems.save()
-            if own is not None:
-                print(systems.evaluate_own_queries(own))
-            return None
-        results = _usable(systems)
-        if ranker := systems.learn():
-            systems = replace(systems, ranker=ranker)
-            results = _usable(systems)
-        left = budget - (time.monotonic() - began)
-        print(f"a pipeline is in {options.folder}, after {in_words(budget - left)}")
-        build_examples = partial(_build, sources, options, corpus, learners)
-        steps = {}
-        if rows["anchors"] >= _FEWEST_LINKS:
-            steps = make_plan(options, learners, left, build_examples)
-        if any(steps.values()):
-            print(results)
-            for learner in learners:
-                train(learner, options, steps)
-            reranker, dense = (learner.trained(options, steps) for learner in learners)
-            systems = replace(systems, dense=dense or systems.dense, reranker=reranker)
-            results = _usable(systems)
+        print(f"the build took {in_words(time.monotonic() - began)} of {budget}")
+        if is_finished:
+            changes = refresh(options, partial(_collect, options))
+            say("refresh", changes or "no page has changed")
+        else:
+            record.start()
+            _collect(options, options.folder / "collection")
+        own, results = _own_queries(options), None
+        if trains or not is_finished:
+            record.start()
+            build_examples = partial(_build, sources, options, corpus, learners)
+            row, results = _learn(options, learners, began, build_examples)
+            stored = record.commit([PIPELINE], budget=budget, row=row)
         if own is not None:
-            print(systems.evaluate_own_queries(own))
+            systems = Systems(options, options.base_encoder)
+            print(systems.evaluate_own_queries(own, stored["row"]))
         return results
+
+
+def _learn(
+    options: AdaptOptions,
+    learners: Sequence[Learner],
+    began: float,
+    build_examples: Callable[[], None],
+) -> tuple[str, Results | None]:
+    """Learn, and save the pipeline after each step; return its row in the table, and the table."""
+    systems = Systems(options, options.base_encoder)
+    rows = read_manifest(options.folder / "build" / "graph")["rows"]
+    _tell_what_is_few(options, rows, systems)
+    if not systems.can_be_measured:
+        systems.save()
+        return systems.best_row, None
+    results = _usable(systems)
+    if ranker := systems.learn():
+        systems = replace(systems, ranker=ranker)
+        results = _usable(systems)
+    left = options.seconds - (time.monotonic() - began)
+    print(f"a pipeline is in {options.folder}, after {in_words(options.seconds - left)}")
+    steps = {}
+    if rows["anchors"] >= _FEWEST_LINKS:
+        steps = make_plan(options, learners, left, build_examples)
+    if any(steps.values()):
+        print(results)
+        for learner in learners:
+            train(learner, options, steps)
+        reranker, dense = (learner.trained(options, steps) for learner in learners)
+        systems = replace(systems, dense=dense or systems.dense, reranker=reranker)
+        results = _usable(systems)
+    return systems.best_row, results
 
 
 def _own_queries(options: AdaptOptions) -> JudgedDataset | None:
@@ -180,19 +211,21 @@ def _build(
     print(summary(build(sources, building, *filter(None, [corpus]), graph, weights)))
 
 
-def _collect(options: AdaptOptions, budget: float) -> None:
+def _collect(options: AdaptOptions, output: Path) -> None:
     from ...collections.known_items.queries import QueryOptions
     from ..collect import CollectOptions, collect, summary
 
     say("collect", "judged queries of the corpus itself, split by page")
     folder = options.folder
+    drawn = read_if_whole(folder / "collection" / MANIFEST)
+    most = round(min(max(options.seconds / _SECONDS_OF_A_QUERY, 250), 500))
     collecting = CollectOptions(
-        output_dir=str(folder / "collection"),
+        output_dir=str(output),
         workers=options.workers,
         **options_of_every_step(options),
     )
     queries = QueryOptions(
-        max_queries=round(min(max(budget / _SECONDS_OF_A_QUERY, 250), 500)),
+        max_queries=drawn["settings"]["max_queries"] if drawn else most,
         max_train_queries=_MOST_TRAIN_QUERIES,
         train_fraction=0.4,
         min_train_queries=FEWEST_TRAIN_QUERIES if "links" in options.learn_from else 0,

@@ -1,0 +1,202 @@
+"""`harp adapt` again on a folder of Markdown whose pages have changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from harp_plugin.cli import main
+from harp_plugin.commands.adapt import AdaptOptions, plan, run
+from harp_plugin.commands.adapt.ranking import Systems
+from harp_plugin.ranking.search import FolderSearch
+
+pytestmark = pytest.mark.slow
+
+PAGES = 40
+MODELS = ("harp_pipeline.json", "links/model.safetensors", "queries/model.safetensors")
+QUERIES = ("zymurgy of ale", "quokkas", "inverted index", "relevance feedback")
+RECIPE = {
+    "tasks": {"anchor": 1},
+    "negatives": "bm25",
+    "negatives_per_group": 1,
+    "losses": {"lce": 1},
+    "max_length": 32,
+    "per_device_train_batch_size": 2,
+    "save_steps": 20,
+    "report_to": "none",
+}
+
+
+def write_pages(folder):
+    """Write pages of the encyclopedia, each with links to the next six."""
+    lines = (files("harp_plugin") / "data" / "encyclopedia-docs.jsonl").read_text().splitlines()
+    pages = [json.loads(line) for line in lines[:PAGES]]
+    folder.mkdir()
+    for number, page in enumerate(pages):
+        others = [pages[(number + step) % PAGES] for step in range(1, 7)]
+        links = (
+            f"See [{' '.join(other['text'].split()[5 * n : 5 * n + 5])}]({other['doc_id']}.md)."
+            for n, other in enumerate(others, 1)
+        )
+        text = f"# {page['title']}\n\n{page['text']}\n\n" + "\n\n".join(links) + "\n"
+        (folder / f"{page['doc_id']}.md").write_text(text)
+    return sorted(folder.iterdir())
+
+
+def change(docs):
+    """Change a page, add one and delete one; return the name of the deleted page."""
+    first, *_, last = sorted(docs.iterdir())
+    first.write_text(first.read_text().replace("\n\n", "\n\nThe zymurgy of ale is new here. ", 1))
+    (docs / "Added.md").write_text("# An addition\n\n" + "Quokkas smile at tourists. " * 8)
+    last.unlink()
+    return last.name
+
+
+@pytest.fixture(scope="module")
+def patched():
+    """So few queries are enough, and so few steps are taken, that a test has time for them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (plan, run):
+            patch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
+        patch.setattr(plan, "_LEAST_SECONDS", 0)
+        patch.setattr(plan, "_FEWEST_STEPS", 0)
+        patch.setattr(plan, "training_steps", lambda *_: 4)
+        gain = Systems._gain
+        patch.setattr(Systems, "_gain", lambda *given: replace(gain(*given), is_sure=True))
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(patched, tiny_bert, tmp_path_factory):
+    """The folder of pages, and that of a finished run."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_pages(folder / "docs")
+    recipe = folder / "recipe.json"
+    recipe.write_text(json.dumps(RECIPE))
+    arguments = ["--model", str(tiny_bert), "--training", str(recipe), "--held-out-links", "0.5"]
+    (folder / "arguments").write_text("\n".join(arguments))
+    assert adapt(folder, "--budget", "5m") == 0
+    return folder
+
+
+def adapt(folder, *more):
+    arguments = (folder / "arguments").read_text().splitlines()
+    arguments += ["--output-dir", str(folder / "out"), "--quiet", "--workers", "1"]
+    return main(["adapt", str(folder / "docs"), *arguments, *more])
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    """A copy of them, from which the model is as far as from them."""
+    return shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+
+
+def found(out):
+    """What a search finds for each query: the pages and their scores."""
+    search = FolderSearch(out)
+    return {query: {r.docno: r.score for r in search.search(query, 20)} for query in QUERIES}
+
+
+def models(folder):
+    return {name: (folder / "out" / name).read_bytes() for name in MODELS}
+
+
+def made_at_once(folder, out):
+    """Make the pages of a folder, and let the same models and weights search them."""
+    made = json.loads((folder / "out" / "manifest.json").read_text())["settings"]
+    options = AdaptOptions(output_dir=str(out), model=made["model"], held_out_links=0.5)
+    options.workers, options.quiet = 1, True
+    run._build([folder / "docs"], options, None)
+    run._collect(options, out / "collection")
+    (out / "index").mkdir()
+    for name in ("harp_pipeline.json", "links", "queries"):
+        source = folder / "out" / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, out / name)
+
+
+def test_pages_are_read_again_and_models_stay(folder, capsys):
+    kept, before = models(folder), found(folder / "out")
+    deleted = change(folder / "docs")
+    assert any(deleted in pages for pages in before.values())
+    capsys.readouterr()
+    assert adapt(folder) == 0
+    output = capsys.readouterr().out
+    assert "== refresh: 1 page changed, 1 new, 1 deleted (of 40)\n" in output
+    assert output.endswith(
+        "pipeline: the sum of BM25, the learned ranking and a cross-encoder,\n"
+        f"    in {folder / 'out' / 'harp_pipeline.json'}\n"
+        f"report: {folder / 'out' / 'evaluation' / 'report.html'}\n"
+        f'search: harp search {folder / "out"} "a query"\n'
+        f"as a page: harp serve {folder / 'out'}\n"
+    )
+    assert models(folder) == kept
+    after = found(folder / "out")
+    assert next(iter(after["zymurgy of ale"])) == "Anchor_text.md"
+    assert next(iter(after["quokkas"])) == "Added.md"
+    assert not any(deleted in pages for pages in after.values())
+    made_at_once(folder, folder / "at-once")
+    assert after == {
+        query: pytest.approx(pages, abs=1e-4) for query, pages in found(folder / "at-once").items()
+    }
+
+    written = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*.jsonl")}
+    assert adapt(folder, "--budget", "5m") == 0
+    assert "== refresh: no page has changed\n" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+
+
+def test_the_old_pipeline_searches_until_the_new_one_is_whole(folder, monkeypatch, capsys):
+    kept, before = models(folder), found(folder / "out")
+    change(folder / "docs")
+    rename = Path.replace
+
+    def killed(of):
+        def replace(path, target):
+            if path.parent.name.startswith("collection.") and path.name == of:
+                raise KeyboardInterrupt
+            return rename(path, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", replace)
+            assert adapt(folder) == 130
+        return found(folder / "out")
+
+    assert killed("documents.jsonl") == before
+    after = killed("manifest.json")
+    assert next(iter(after["quokkas"])) == "Added.md"
+    assert adapt(folder) == 0
+    assert found(folder / "out") == after
+    assert adapt(folder) == 0
+    assert "== refresh: no page has changed\n" in capsys.readouterr().out
+    assert models(folder) == kept
+    assert not [*folder.rglob("*.harp-tmp")]
+
+
+def test_other_options_are_named_and_another_budget_goes_on(folder, monkeypatch, capsys):
+    change(folder / "docs")
+    assert adapt(folder, "--min-words", "5") == 2
+    error = capsys.readouterr().err
+    assert "was made from other settings (min_words: 20 then, 5 now): name another" in error
+
+    monkeypatch.setattr(plan, "training_steps", lambda *_: 2)
+    links = [(folder / "out" / name).read_bytes() for name in MODELS[1:]]
+    assert adapt(folder, "--retrain") == 0
+    output = capsys.readouterr().out
+    assert "== refresh: 1 page changed, 1 new, 1 deleted (of 40)\n" in output
+    assert "== train" in output and "\nwith cross-encoder " in output
+    trained = {name: (folder / "out" / name).read_bytes() for name in MODELS[1:]}
+    assert not {*links} & {*trained.values()}
+
+    monkeypatch.setattr(plan, "training_steps", lambda *_: 1)
+    assert adapt(folder, "--budget", "3h") == 0
+    assert {name: (folder / "out" / name).read_bytes() for name in trained} == trained
+    assert "max_queries" not in capsys.readouterr().err
+    monkeypatch.setattr(plan, "training_steps", lambda *_: 3)
+    assert adapt(folder, "--budget", "4h") == 0
+    assert (folder / "out" / "links" / "model.safetensors").read_bytes() not in trained.values()
+    assert json.loads((folder / "out" / "plan.json").read_text())["steps"]["links"] == 3
