@@ -156,7 +156,7 @@ def test_links_of_a_site(tmp_path, name):
         ),
         ("::: details T {open}\nA.\n:::", "x.md", "T\nA."),
         ("> :::note[T]\n> A.\n> :::", "x.md", "T\nA."),
-        ("*[A]: B\nA {: .c } :material-x: d.", "x.md", "A d."),
+        ("*[A]: B\nA {: .c } :material-x: :simple-y: d.", "x.md", "A d."),
         ("%%\nhidden\n\n%%\nA ^block1", "x.md", "A"),
         ("[[1]](x.md) is a link.", "x.md", "[1] is a link."),
         ("A <!-- {{ b }} --> c `unclosed {{ d }}", "x.md", "A c `unclosed"),

@@ -101,22 +101,18 @@ def read_document(text: str) -> Document | Dropped:
 
 
 def _read_head(document: Document, node: LexborNode) -> None:
-    tag = node.tag
-    if tag == "title" and not document.title:
-        document.title = " ".join(node.text().split())
+    tag, attributes = node.tag, node.attributes
+    name, content = (attributes.get("http-equiv") or "").lower(), attributes.get("content") or ""
+    if tag == "title":
+        document.title = document.title or " ".join(node.text().split())
     elif tag == "base" and document.base is None:
-        document.base = node.attributes.get("href")
-    elif tag == "link":
-        attributes = node.attributes
-        if (attributes.get("rel") or "").lower() == "canonical" and document.canonical is None:
-            document.canonical = attributes.get("href")
-    elif tag == "meta":
-        attributes = node.attributes
-        name, content = (attributes.get("http-equiv") or "").lower(), attributes.get("content")
-        if name == "refresh" and (match := _REFRESH.match(content or "")):
-            document.refresh = match[2].strip() if int(match[1]) <= _MAX_REFRESH else None
-        elif name == "content-language" and (match := _LANGUAGE.match(content or "")):
-            document.language = document.language or match[1].lower()
+        document.base = attributes.get("href")
+    elif tag == "link" and (attributes.get("rel") or "").lower() == "canonical":
+        document.canonical = document.canonical or attributes.get("href")
+    elif tag == "meta" and name == "refresh" and (match := _REFRESH.match(content)):
+        document.refresh = match[2].strip() if int(match[1]) <= _MAX_REFRESH else None
+    elif tag == "meta" and name == "content-language" and (match := _LANGUAGE.match(content)):
+        document.language = document.language or match[1].lower()
 
 
 def walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:

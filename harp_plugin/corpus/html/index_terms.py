@@ -43,9 +43,8 @@ class _Entry:
     @property
     def label(self) -> str:
         """The text before the first link, else the text of the first link."""
-        return _folded("".join(self.before)).rstrip(" ,:") or _folded("".join(self.linked)).rstrip(
-            " ,"
-        )
+        before = _folded("".join(self.before)).rstrip(" ,:")
+        return before or _folded("".join(self.linked)).rstrip(" ,")
 
 
 def index_terms(

@@ -103,10 +103,8 @@ class MarkdownAddress:
 
     def _readings(self, reference: str) -> Iterator[tuple[FileAddress, str]]:
         """Give what a reference may mean: addresses, and references relative to them."""
-        for start, folder in self.roots.items():
-            if reference.startswith(start):
-                reference = folder + reference.removeprefix(start)
-                break
+        start = next(filter(reference.startswith, self.roots), "")
+        reference = self.roots.get(start, "") + reference.removeprefix(start)
         reference = _SITE_FOLDER.sub("/", reference)
         starts = (s for s in self.site.layout.bases if f"{reference}/".startswith(s))
         within = [f"/{reference[len(start) :]}" for start in starts]

@@ -34,7 +34,7 @@ _INCLUDE = re.compile(
     rf"|{'|'.join(pattern for own in _DIALECTS for pattern in own.includes)}",
     re.MULTILINE | re.IGNORECASE,
 )
-_SIGNS = ("include", "readfile", "8<", "{!", "{*", "import")
+_SIGNS = ("{{", "{%", "{!", "{*", "{include}", "@include", "!include", "8<", ".md'", '.md"', ".mdx")
 """What stands in each text with an include, in lower case; to look for them is quick."""
 _MARK = re.compile(
     rf"^[^\n]*?(?:{'|'.join(pattern for own in _DIALECTS for pattern in own.parts)})[^\n]*\n?",

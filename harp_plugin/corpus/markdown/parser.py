@@ -23,7 +23,9 @@ __all__ = ["parse", "render"]
 
 _ALERT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)(?P<rest>[^\]]*)\][+-]?[ \t]*")
 _NAVIGATION = "div"
-_ROW = ":::row"
+_ROWS = re.compile(r"^[ \t]*:::row(?!-end).*?(?=^[ \t]*:::row-end|\Z)", re.MULTILINE | re.DOTALL)
+"""Rows of DocFX, whose indents would read as code."""
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\](?!\()")
 _DIRECTIVE = re.compile(r":{3,}[ \t]*[\w{]?")
 _VALUE = r"(?:[#.][\w:.-]+|[\w:-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'{}]+))"
@@ -60,7 +62,7 @@ def parse(
         has_indented_code: whether lines that are indented are code, as they are not in MDX.
     """
     markdown = _TAB.sub(r"\1!!! tab ", markdown)
-    markdown = _without_indents(markdown) if _ROW in markdown else markdown
+    markdown = _ROWS.sub(lambda rows: _INDENT.sub("", rows[0]), markdown)
     return _parser(has_indented_code).parse(markdown, {"is_page": is_page})
 
 
@@ -68,17 +70,6 @@ def render(tokens: Sequence[Token]) -> str:
     """Write tokens as HTML."""
     parser = _parser()
     return str(parser.renderer.render(tokens, parser.options, {}))
-
-
-def _without_indents(markdown: str) -> str:
-    """Remove the indents inside the rows and columns of DocFX, which would read as code."""
-    lines, is_row = [], False
-    for line in markdown.split("\n"):
-        stripped = line.lstrip()
-        if stripped.startswith(_ROW):
-            is_row = not stripped.startswith(f"{_ROW}-end")
-        lines.append(stripped if is_row else line)
-    return "\n".join(lines)
 
 
 def _nothing(*_: Any) -> str:

@@ -28,7 +28,7 @@ _TOKEN = re.compile(
     |</?(?P<tag>[A-Za-z][\w.]*+|(?=>))
     |(?P<hidden>%%)
     |(?P<mark>(?<=[ \t])\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$
-        |:(?:material|octicons|fontawesome)-[\w-]++:))""",
+        |:(?:material|octicons|fontawesome|simple)-[\w-]++:))""",
     re.MULTILINE | re.VERBOSE,
 )
 _TEMPLATES = {
