@@ -20,6 +20,8 @@ import regex
 
 __all__ = [
     "BEGINNING_WORDS",
+    "COMMON_WORDS",
+    "OWN_WORDS",
     "PASSAGE_WORDS",
     "SNIPPET_WORDS",
     "WORD",
@@ -28,6 +30,7 @@ __all__ = [
     "has_surrogates",
     "normalize_anchor",
     "normalize_title",
+    "passages",
     "query_passage",
     "snippet",
     "title_anchors",
@@ -55,6 +58,10 @@ BEGINNING_WORDS = 16
 """How many words of the beginning are kept: the title of a document stands there."""
 PASSAGE_WORDS = 48
 """How many words the passage has."""
+COMMON_WORDS = 8
+"""How many words of the beginning all passages of a text have in common: those of a title."""
+OWN_WORDS = 72
+"""How many other words each of them has."""
 SNIPPET_WORDS = 30
 """How many words a snippet has."""
 _PREFIX = 5
@@ -161,6 +168,26 @@ def query_passage(query: str, text: str) -> str:
     last = min(first + PASSAGE_WORDS, len(matches)) - 1
     beginning = text[: matches[BEGINNING_WORDS - 1].end()]
     return f"{beginning}\n{text[matches[first].start() : matches[last].end()]}"
+
+
+def passages(text: str, most: int) -> list[str]:
+    """Split a text into passages that have the beginning of the text in common.
+
+    Args:
+        text: the text, which begins with its title.
+        most: most passages; the words behind them are left out.
+
+    Returns:
+        The first 80 words; then each next 72 words, behind the first 8 words and a line break. A
+        text of no more than 80 words, or of which one passage is wanted, stays as it is.
+    """
+    size = COMMON_WORDS + OWN_WORDS
+    matches = list(islice(WORD.finditer(text), COMMON_WORDS + most * OWN_WORDS))
+    if most == 1 or len(matches) <= size:
+        return [text]
+    beginning, first = (text[: matches[n - 1].end()] for n in (COMMON_WORDS, size))
+    parts = (matches[n : n + OWN_WORDS] for n in range(size, len(matches), OWN_WORDS))
+    return [first, *(f"{beginning}\n{text[p[0].start() : p[-1].end()]}" for p in parts)]
 
 
 class Snippet(NamedTuple):

@@ -26,6 +26,8 @@ class IndexOptions(Ranks, Device, Progress, Overwriting, Options):
         fields: Fields of a document that are encoded (default: the dataset's text).
         max_length: Most tokens of a document or a query, with special tokens; longer texts are cut
             (default: what the model's folder says).
+        max_passages: Most passages of a document that have a vector, of which the best scores it;
+            with 1, its beginning has one.
         dtype: Type of the numbers that vectors are computed with. They are stored as float32.
         batch_size: How many texts are encoded at once where they must be padded.
     """
@@ -34,6 +36,7 @@ class IndexOptions(Ranks, Device, Progress, Overwriting, Options):
     model: str
     fields: list[str] | None = None
     max_length: Count | None = None
+    max_passages: Count = 1
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     batch_size: Count = 16
 
@@ -59,6 +62,7 @@ def index(dataset: str, options: IndexOptions) -> Path:
     from ..collections.dataset import Dataset
     from ..ranking.dense.encoder import Encoder
     from ..ranking.dense.index import DenseIndex
+    from ..ranking.texts import PassagesOf
 
     documents = Dataset(dataset, options.fields)
     documents.check()
@@ -72,7 +76,7 @@ def index(dataset: str, options: IndexOptions) -> Path:
     )
     folder = Path(options.output_dir)
     DenseIndex(
-        documents,
+        PassagesOf(documents, options.max_passages),
         folder,
         encoder,
         rules=options.rules,

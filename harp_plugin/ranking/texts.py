@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,11 +12,19 @@ import pandas as pd
 
 from ..collections.dataset import Dataset
 from ..errors import HarpError
-from ..text import has_surrogates
+from ..text import has_surrogates, passages
 from .frames import check_frame
 from .tokens import distinct
 
-__all__ = ["DatasetTexts", "Documents", "FrameTexts", "TextSource", "check_docnos", "column_texts"]
+__all__ = [
+    "DatasetTexts",
+    "Documents",
+    "FrameTexts",
+    "PassagesOf",
+    "TextSource",
+    "check_docnos",
+    "column_texts",
+]
 
 
 class Documents(Protocol):
@@ -35,6 +44,47 @@ class Documents(Protocol):
 
     def documents(self) -> Iterator[tuple[str, str]]:
         """Give the id and the text of every document."""
+
+
+@dataclass(frozen=True)
+class PassagesOf:
+    """The passages of documents, as `harp_plugin.text.passages` makes them, as documents.
+
+    Their ids are those of PyTerrier: ``d1%p0``, ``d1%p1`` and so on for the document ``d1``.
+
+    Args:
+        whole: the documents.
+        most: most passages of a document; with 1, documents stay as they are.
+    """
+
+    whole: Documents
+    most: int
+
+    @classmethod
+    def ids(cls, docno: str, most: int) -> list[str]:
+        """Return the ids that passages of a document may have."""
+        return [docno] if most == 1 else [f"{docno}%p{number}" for number in range(most)]
+
+    @property
+    def name(self) -> Any:
+        """The name of the documents."""
+        return self.whole.name
+
+    @property
+    def documents_identity(self) -> dict[str, Any]:
+        """That of the documents, and how many passages each has at most."""
+        more = {} if self.most == 1 else {"max_passages": self.most}
+        return self.whole.documents_identity | more
+
+    @property
+    def document_count(self) -> int | None:
+        """How many there are, where that is known without reading them."""
+        return self.whole.document_count if self.most == 1 else None
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """Give the id and the text of every passage."""
+        for docno, text in self.whole.documents():
+            yield from zip(self.ids(docno, self.most), passages(text, self.most), strict=False)
 
 
 class FrameTexts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from harp_plugin.commands.adapt import plan
 from harp_plugin.commands.adapt.budget import (
-    encoded_length,
+    encoder_reading,
     in_words,
     seconds_in,
     seconds_of_a_step,
@@ -70,12 +72,28 @@ def test_steps():
 
 
 @pytest.mark.parametrize(
-    ("documents", "minutes", "length"),
-    [(1000, 5, 128), (9732, 5, 64), (9732, 15, 128), (10**6, 5, 32)],
+    ("documents", "words", "minutes", "reading"),
+    [
+        (1000, 80, 5, (128, 64)),
+        (1000, 1000, 5, (128, 8)),
+        (1000, 1000, 15, (128, 64)),
+        (9732, 80, 5, (64, 1)),
+        (9732, 1000, 15, (128, 2)),
+        (10**5, 80, 5, (32, 1)),
+    ],
 )
-def test_documents_are_cut_where_a_budget_is_short_for_them(documents, minutes, length):
-    """A token of 9,732 documents takes 1.65 s; of 5 minutes 120 s are for 72 of them."""
-    assert encoded_length(documents, 60 * minutes) == length
+def test_less_of_a_document_is_read_where_a_budget_is_short(
+    documents, words, minutes, reading, tmp_path
+):
+    """Of 5 minutes and 1,000 documents 187 s are for 1,100,000 tokens.
+
+    A document of 1,000 words has 14 passages of 112 tokens: 8 of each of 1,000 documents are
+    896,000 tokens, and all of them 1,568,000.
+    """
+    page = {"title": "", "text": "word " * words, "anchor_text": ""}
+    lines = (json.dumps({"doc_id": str(n), **page}) + "\n" for n in range(documents))
+    (tmp_path / "documents.jsonl").write_text("".join(lines))
+    assert encoder_reading(f"harp:{tmp_path}", 60 * minutes) == reading
 
 
 @pytest.fixture
@@ -90,7 +108,7 @@ def planned(tmp_path, monkeypatch):
     speeds = {"encoder": 100.0}
     monkeypatch.setattr(plan, "measured_speed", lambda data, *_: speeds.get(data[-1], 100.0))
     monkeypatch.setattr(plan, "encoding_seconds", lambda *_: 200.0)
-    monkeypatch.setattr(plan, "document_count", lambda _: 1000)
+    monkeypatch.setattr(plan, "encoder_reading", lambda *_: None)
     monkeypatch.setattr(plan, "training_data", lambda r: [0] * 9_999 + [r.get("of")])
     monkeypatch.setattr(plan, "query_count", lambda _, split: 8000 if split == "train" else 100)
 

@@ -11,8 +11,7 @@ from ...work.manifest import read_content
 from ...work.records import read_record, write_record
 from ..steps import say
 from .budget import (
-    document_count,
-    encoded_length,
+    encoder_reading,
     encoding_seconds,
     in_words,
     measured_speed,
@@ -109,8 +108,8 @@ def _steps_that_fit(
     ranking = _scoring_seconds(options, data, reranker.recipe["max_length"])
     if options.train_encoder:
         dataset = options.dataset("test")
-        length = encoded_length(document_count(dataset), options.seconds)
-        ranking += encoding_seconds(dataset, options.base_encoder, ranking_dtype(), length)
+        reading = encoder_reading(dataset, options.seconds)
+        ranking += encoding_seconds(dataset, options.base_encoder, ranking_dtype(), reading)
     trained = [reranker, *[dense] * options.train_encoder]
     if time.fitting_steps(trained, seconds_left - ranking) < _FEWEST_STEPS:
         return {}

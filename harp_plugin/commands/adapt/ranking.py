@@ -17,7 +17,7 @@ from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
 from ...work.records import read_record, write_record
 from ..steps import options_of_every_step, say
-from .budget import document_count, encoded_length, ranking_dtype
+from .budget import encoder_reading, ranking_dtype
 from .options import AdaptOptions
 from .training import DEPTH, query_count
 
@@ -175,6 +175,7 @@ class Systems:
                 "features": lexical.names,
                 "encoder": model_fingerprint(self.dense),
                 "max_length": self._cosine.max_length,
+                "max_passages": self._cosine.max_passages,
                 "seed": self.options.seed,
             },
             scoring_versions() | package_versions("lightgbm", "numpy", "scipy"),
@@ -311,7 +312,7 @@ class Systems:
             encoder,
             dataset=dataset,
             index_dir=index,
-            max_length=encoded_length(document_count(dataset), self.options.seconds),
+            **encoder_reading(dataset, self.options.seconds)._asdict(),
             num_results=DEPTH,
             dtype=ranking_dtype(),
         )

@@ -34,7 +34,7 @@ from .encoder import Encoder
 if TYPE_CHECKING:
     from pyterrier_dr import FlexIndex
 
-__all__ = ["DenseIndex", "open_flex_index", "ordered", "read_index", "row_scores"]
+__all__ = ["DenseIndex", "best_scores", "open_flex_index", "ordered", "read_index"]
 
 _KIND = "dense index"
 _FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
@@ -57,7 +57,7 @@ class DenseIndex(Shareable):
     Vectors of the same texts are taken from another index of the same encoder in ``folder``.
 
     Args:
-        documents: what is encoded.
+        documents: what is encoded: documents, or their passages.
         folder: holds an index for each collection, model and settings.
         encoder: makes the vectors.
         rules: what may be replaced where ``folder`` is that of the index itself; None where it is
@@ -229,9 +229,23 @@ def open_flex_index(folder: Path) -> FlexIndex:
     return FlexIndex(str(folder), verbose=False)
 
 
-def row_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Multiply the vectors of queries and documents row by row: (rows,) float64."""
-    return np.einsum("ij,ij->i", queries, documents).astype(np.float64).round(_DECIMALS)
+def best_scores(queries: np.ndarray, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Score documents by the best of their passages.
+
+    Args:
+        queries: (results, dimensions) vectors of queries.
+        vectors: (passages, dimensions).
+        rows: (results, most passages) the numbers of the vectors of each result, -1 for none.
+
+    Returns:
+        (results,) float64.
+    """
+    scores = np.full(len(queries), -np.inf)
+    for numbers in rows.T:
+        there = np.flatnonzero(numbers >= 0)
+        products = np.einsum("ij,ij->i", queries[there], vectors[numbers[there]])
+        scores[there] = np.maximum(scores[there], products.astype(np.float64).round(_DECIMALS))
+    return scores
 
 
 def ordered(results: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,10 +16,10 @@ from ...errors import HarpError
 from ...options import Count, checked
 from ..base import LazyTransformer
 from ..frames import rerank_frame, result_frame, with_cutoff
-from ..texts import column_texts
+from ..texts import PassagesOf, column_texts
 from ..tokens import distinct
 from .encoder import Encoder
-from .index import open_flex_index, ordered, read_index, row_scores
+from .index import best_scores, open_flex_index, ordered, read_index
 
 __all__ = ["ALGORITHMS", "HarpRetriever"]
 
@@ -100,14 +100,15 @@ class HarpRetriever(LazyTransformer):
             vectors = self._make_once("queries", key, lambda: encoder.queries(queries))[query_of]
             if v.mode == "retrieve":
                 searched = inp.assign(query_vec=pd.Series(list(vectors), inp.index))
-                return ordered(_results(retriever, searched).drop(columns=["docid"]))
+                found = _results(retriever, searched).drop(columns=["docid"])
+                return ordered(found) if self._most_passages == 1 else self._of_best(found)
             return rerank_frame(inp, self._scores(flex, vectors, inp["docno"].to_numpy()))
 
     def has(self, docnos: Iterable[str]) -> bool:
         """Return whether the index has all these documents."""
         with self._lock:
             names = self._open()[0].docnos()
-        return bool((_numbers(names, docnos) >= 0).all())
+            return bool((self._rows(names, list(docnos))[:, 0] >= 0).all())
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Make one transformer of ``self % k``."""
@@ -127,10 +128,28 @@ class HarpRetriever(LazyTransformer):
     def _scores(self, flex: Any, queries: np.ndarray, docnos: np.ndarray) -> np.ndarray:
         """(rows,) the score of each row, by the vectors of its query and its document."""
         names, vectors, _ = flex.payload()
-        numbers = _numbers(names, docnos)
-        if (numbers < 0).any():
-            raise HarpError(f"{self.index} has no document {docnos[numbers < 0][0]}")
-        return row_scores(queries, vectors[numbers])
+        document_of, distinct_docnos = distinct(docnos.tolist())
+        rows = self._rows(names, distinct_docnos)
+        if (missing := rows[:, 0] < 0).any():
+            raise HarpError(f"{self.index} has no document {distinct_docnos[missing.argmax()]}")
+        return best_scores(queries, vectors, rows[document_of])
+
+    def _of_best(self, found: pd.DataFrame) -> pd.DataFrame:
+        """Give each document of a search the score of its best passage."""
+        docnos = found["docno"].str.rpartition("%p")[0]
+        best = ordered(found.assign(docno=docnos)).drop_duplicates(["qid", "docno"])
+        return ordered(best.groupby("qid", sort=False).head(self.num_results))
+
+    def _rows(self, names: Any, docnos: Sequence[str]) -> np.ndarray:
+        """(docnos, passages) the rows of documents in an index, -1 where it has none."""
+        most = self._most_passages
+        ids = [name.encode() for docno in docnos for name in PassagesOf.ids(docno, most)]
+        return np.reshape(names.inv[np.array(ids, dtype="S")], (len(docnos), most))
+
+    @property
+    def _most_passages(self) -> int:
+        """How many passages a document of the index has at most."""
+        return int(read_index(Path(self.index))["settings"].get("max_passages", 1))
 
     def _open(self) -> tuple[Any, Encoder, Any]:
         return self._make_once("opened", self._comparison_key(), self._load)
@@ -157,7 +176,7 @@ class HarpRetriever(LazyTransformer):
         except (ImportError, RuntimeError, TypeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise HarpError(f"algorithm {self.algorithm}: {reason}") from error
-        retriever.num_results = min(self.num_results, len(flex))
+        retriever.num_results = min(self.num_results * self._most_passages, len(flex))
         retriever.drop_query_vec = True
         return retriever
 
@@ -213,8 +232,3 @@ def _keep_graph(retriever: Any, folder: Path) -> None:
         temporary = path.with_suffix(".new")
         faiss.write_index(retriever.faiss_index, str(temporary))
         temporary.replace(path)
-
-
-def _numbers(names: Any, docnos: Iterable[str]) -> np.ndarray:
-    """(docnos,) the row of each document in an index, -1 where it has none."""
-    return np.asarray(names.inv[np.array([docno.encode() for docno in docnos], dtype="S")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ import pyterrier as pt
 from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...options import Count, checked
+from ...text import passages
 from ..base import ModelTransformer
 from ..frames import rerank_frame, result_frame, with_cutoff
-from ..texts import column_texts
+from ..texts import PassagesOf, column_texts
 from ..tokens import distinct
 from .encoder import Encoder
-from .index import DenseIndex, row_scores
+from .index import DenseIndex, best_scores
 from .retriever import HarpRetriever
 from .vectors import LibraryVectors
 
@@ -47,6 +49,8 @@ class DenseCosine(ModelTransformer):
         text_field: as in `HarpReranker`.
         max_length: most tokens of a query or of a document, with special tokens; by default what
             the model's folder says. Longer documents are cut.
+        max_passages: most passages of a document that have a vector: its first 80 words, and each
+            next 72 behind the first 8. The best of them scores it. With 1, its beginning has one.
         num_results: results per query of a search.
         batch_size: texts that are encoded at once where they are padded.
         device: such as ``cpu`` or ``cuda:1``; by default CUDA where there is one.
@@ -62,6 +66,7 @@ class DenseCosine(ModelTransformer):
 
     index_dir: str | PathLike[str] | None = None
     max_length: int | None = None
+    max_passages: int = 1
     num_results: int = 1000
     batch_size: int = 16
     device: str | None = None
@@ -70,7 +75,7 @@ class DenseCosine(ModelTransformer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("num_results", "batch_size", "max_length"):
+        for name in ("num_results", "batch_size", "max_length", "max_passages"):
             checked(name, Count | None, getattr(self, name))
         if self.index_dir is not None and self.dataset is None:
             raise HarpError("index_dir needs a dataset: name the one whose documents are encoded")
@@ -131,13 +136,13 @@ class DenseCosine(ModelTransformer):
         """
         if self.index_dir is None or not isinstance(self.texts.name, str):
             raise HarpError("a search needs index_dir and a dataset that has an id: name both")
-        documents, folder = Dataset(self.texts.name, self.texts.fields), Path(self.index_dir)
-        return DenseIndex(documents, folder, self.encoder, quiet=not self.verbose)
+        documents = PassagesOf(Dataset(self.texts.name, self.texts.fields), self.max_passages)
+        return DenseIndex(documents, Path(self.index_dir), self.encoder, quiet=not self.verbose)
 
     @property
     def retriever(self) -> HarpRetriever:
         """The search in the index, which is made first if it is missing."""
-        key = self.texts, self.encoder, self.index_dir, self.num_results
+        key = self.texts, self.encoder, self.index_dir, self.max_passages, self.num_results
         return self._make_once("retriever", key, self._open_retriever)
 
     def _open_retriever(self) -> HarpRetriever:
@@ -153,10 +158,14 @@ class DenseCosine(ModelTransformer):
         document_of, keys = self.texts.documents(frame)
         loaded = not isinstance(self.model, str)
         encoder = LibraryVectors(self.model, self.batch_size, True) if loaded else self.encoder
-        documents = encoder.documents(self.texts.read(keys, frame))
-        return row_scores(encoder.queries(queries)[query_of], documents[document_of])
+        parts = [passages(text, self.max_passages) for text in self.texts.read(keys, frame)]
+        vectors = encoder.documents(list(chain.from_iterable(parts)))
+        rows = np.full((len(parts), self.max_passages), -1)
+        number = np.arange(self.max_passages)
+        rows[number < np.array([*map(len, parts)])[:, None]] = np.arange(len(vectors))
+        return best_scores(encoder.queries(queries)[query_of], vectors, rows[document_of])
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        names = "model", "max_length", "num_results", "batch_size", "device", "dtype"
-        options = (getattr(self, name) for name in names)
-        return self.texts.name, self.texts.fields, str(self.index_dir), *options
+        search = self.texts.name, self.texts.fields, str(self.index_dir), self.num_results
+        reading = self.model, self.max_length, self.max_passages
+        return *search, *reading, self.batch_size, self.device, self.dtype
