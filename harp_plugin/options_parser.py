@@ -234,14 +234,41 @@ class OptionsParser(HfArgumentParser):
             formatter_class=_Formatter,
             allow_abbrev=False,
         )
-        common = {option.name for kind in _COMMON for option in fields(kind)}
-        self._optionals._group_actions.sort(key=lambda action: action.dest in common)
         documented = {name: text for o in dataclasses for name, text in option_help(o).items()}
         self._help = {a.dest: documented.get(a.dest, a.help or "") for a in self._actions}
         for action in self._actions:
             action.help = self._help[action.dest]
+            if action.nargs == 0 and action.dest in self._types:
+                action.help = f"The same as {flag(action.dest)} false."
             if shown is not None and action.dest in self._types.keys() - shown:
                 action.help = SUPPRESS
+        self._group()
+
+    def _group(self) -> None:
+        """Show options in groups by the class that declares them, and the common ones last."""
+        common = {option.name for kind in _COMMON for option in fields(kind)}
+        groups: dict[str, list[Action]] = {}
+        for options in self._dataclasses:
+            own = {option.name: options for option in fields(options)}
+            kinds = [kind for kind in options.__mro__ if issubclass(kind, Options)]
+            declared = {
+                n: kind for kind in reversed(kinds) for n in kind.__annotations__ if n in own
+            }
+            for kind in kinds:
+                title = re.split("[.;:]", kind.__doc__ or "")[0]
+                groups.setdefault(title, []).extend(
+                    action
+                    for action in self._optionals._group_actions
+                    if (own | declared).get(action.dest) is kind and action.dest not in common
+                )
+        grouped = [action for actions in groups.values() for action in actions]
+        for title, actions in groups.items():
+            self.add_argument_group(title)._group_actions.extend(actions)
+        rest = [action for action in self._optionals._group_actions if action not in grouped]
+        self._optionals._group_actions[:] = rest
+        self._action_groups.remove(self._optionals)
+        self._action_groups.append(self._optionals)
+        self._optionals.title = "other options"
 
     @staticmethod
     def _parse_dataclass_field(parser: ArgumentParser, field: Field[Any]) -> None:
@@ -291,7 +318,7 @@ class OptionsParser(HfArgumentParser):
                 action.dest not in only_flags,
             )
             for action in self._actions
-            if action.dest in self._types
+            if action.dest in self._types and action.nargs != 0
         ]
 
     def error(self, message: str) -> Any:
@@ -493,7 +520,7 @@ def _has_many(action: Action) -> bool:
 
 def _with_default(action: Action, text: str) -> str:
     """Add the default of an option to its help, as it is written after the flag."""
-    default = action.default
+    default = None if action.nargs == 0 else action.default
     if default in (None, [], "", SUPPRESS) or "efault" in text:
         return text
     values = default if isinstance(default, list) else [default]

@@ -186,6 +186,7 @@ def test_help_shows_each_flag_once_with_dashes(read, capsys):
     with pytest.raises(SystemExit):
         read("--help")
     text = capsys.readouterr().out
+    assert "The same as --redraw false." in text and "other options:" in text
     assert "--max-length VALUE" in text and "--no-redraw" in text and "--unit word|page" in text
     assert "_" not in text
 

@@ -309,7 +309,7 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
 
 @dataclass(kw_only=True)
 class EvaluationOptions(ExperimentOptions, PassageOptions):
-    """Options of `evaluate`, for flags or a JSON recipe.
+    """What is reranked, and what is written of it.
 
     Attributes:
         rerankers: Rerankers by the name of their row: a model, a list of models (an ensemble), or
@@ -428,7 +428,7 @@ def file_stem(row: str) -> str:
 
 @dataclass(kw_only=True)
 class RerankOptions(ScoringOptions, WindowOptions, Overwriting, Progress):
-    """Options of `rerank`, for flags.
+    """What is reranked, and where it is written.
 
     Attributes:
         dataset: ir_datasets id of the queries and documents, such as irds:vaswani.

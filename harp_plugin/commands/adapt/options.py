@@ -29,7 +29,7 @@ SIGNALS = ("links", "queries")
 
 @dataclass
 class AdaptOptions(Workers, Progress, Overwriting):
-    """Options of `adapt`, for flags or a JSON recipe.
+    """What is made of a corpus, and how long it may take.
 
     Attributes:
         output_dir: Folder for everything that it makes.

@@ -41,7 +41,7 @@ class _SystemOptions(EnsembleOptions):
 
 @dataclass(kw_only=True)
 class CrossValidationOptions(ExperimentOptions):
-    """Options of `cross_validate`, for flags or a JSON recipe.
+    """What is fine-tuned on which folds.
 
     Attributes:
         systems: Models to start from by the name of their row: a model, a list of models (an
