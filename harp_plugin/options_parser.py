@@ -247,25 +247,16 @@ class OptionsParser(HfArgumentParser):
     def _group(self) -> None:
         """Show options in groups by the class that declares them, and the common ones last."""
         common = {option.name for kind in _COMMON for option in fields(kind)}
-        groups: dict[str, list[Action]] = {}
+        rest = self._optionals._group_actions
         for options in self._dataclasses:
-            own = {option.name: options for option in fields(options)}
             kinds = [kind for kind in options.__mro__ if issubclass(kind, Options)]
-            declared = {
-                n: kind for kind in reversed(kinds) for n in kind.__annotations__ if n in own
-            }
+            declared = {option.name: options for option in fields(options)}
+            declared |= {name: kind for kind in reversed(kinds) for name in kind.__annotations__}
             for kind in kinds:
-                title = re.split("[.;:]", kind.__doc__ or "")[0]
-                groups.setdefault(title, []).extend(
-                    action
-                    for action in self._optionals._group_actions
-                    if (own | declared).get(action.dest) is kind and action.dest not in common
-                )
-        grouped = [action for actions in groups.values() for action in actions]
-        for title, actions in groups.items():
-            self.add_argument_group(title)._group_actions.extend(actions)
-        rest = [action for action in self._optionals._group_actions if action not in grouped]
-        self._optionals._group_actions[:] = rest
+                of_kind = {name for name, by in declared.items() if by is kind} - common
+                group = self.add_argument_group(re.split("[.;:]", kind.__doc__ or "")[0])
+                group._group_actions += (action for action in rest if action.dest in of_kind)
+                rest[:] = (action for action in rest if action.dest not in of_kind)
         self._action_groups.remove(self._optionals)
         self._action_groups.append(self._optionals)
         self._optionals.title = "other options"

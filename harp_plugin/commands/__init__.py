@@ -34,11 +34,8 @@ COMMANDS = {
 }
 """What each command does; it is the object ``command`` of the file of its name."""
 
-_EXTRAS = {
-    **dict.fromkeys(("build", "inspect", "export", "check"), "build"),
-    **dict.fromkeys(("train", "finetune"), "train"),
-    **dict.fromkeys(("evaluate", "rerank"), "pyterrier"),
-}
+_EXTRAS = {"train": "train", "finetune": "train", "evaluate": "pyterrier", "rerank": "pyterrier"}
+_EXTRAS |= dict.fromkeys(("build", "inspect", "export", "check"), "build")
 """The extra of this package that a command needs; others need ``all``."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -26,8 +26,6 @@ _MANY_QUERIES = 1000
 """From so many queries on, LambdaRank makes more and larger trees."""
 _L2 = 0.01
 _standardize = SCALES["zscore"]
-_BOTH, _LINEAR = [1.0, 1.0], [1.0, 0.0]
-"""Weights of the linear ranker's and of the trees' standardized scores."""
 
 
 @dataclass(eq=False, repr=False)
@@ -79,9 +77,9 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
             raise HarpError("no query has a relevant result to learn from: give other judgments")
         train = _Results.from_frame(topics_or_res_tr[judged])
         labels = labels[judged][train.order]
-        model = _Model([], _linear_weights(train, labels), _LINEAR)
-        if len(train.starts) >= _FEWEST_QUERIES_FOR_TREES:
-            model = replace(model, trees=_trees(train, labels, self.seed), parts=_BOTH)
+        has_trees = len(train.starts) >= _FEWEST_QUERIES_FOR_TREES
+        trees = _trees(train, labels, self.seed) if has_trees else []
+        model = _Model(trees, _linear_weights(train, labels), [1.0, float(has_trees)])
         self.learned = asdict(model)
         return self
 

@@ -93,7 +93,8 @@ def test_less_of_a_document_is_read_where_a_budget_is_short(
     page = {"title": "", "text": "word " * words, "anchor_text": ""}
     lines = (json.dumps({"doc_id": str(n), **page}) + "\n" for n in range(documents))
     (tmp_path / "documents.jsonl").write_text("".join(lines))
-    assert encoder_reading(f"harp:{tmp_path}", 60 * minutes) == reading
+    found = encoder_reading(f"harp:{tmp_path}", 60 * minutes)
+    assert found == dict(zip(("max_length", "max_passages"), reading, strict=True))
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def planned(tmp_path, monkeypatch):
     speeds = {"encoder": 100.0}
     monkeypatch.setattr(plan, "measured_speed", lambda data, *_: speeds.get(data[-1], 100.0))
     monkeypatch.setattr(plan, "encoding_seconds", lambda *_: 200.0)
-    monkeypatch.setattr(plan, "encoder_reading", lambda *_: None)
+    monkeypatch.setattr(plan, "encoder_reading", lambda *_: {})
     monkeypatch.setattr(plan, "training_data", lambda r: [0] * 9_999 + [r.get("of")])
     monkeypatch.setattr(plan, "query_count", lambda _, split: 8000 if split == "train" else 100)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from ...tasks import DrawOptions, PreTrainingData
 from ...text import COMMON_WORDS, OWN_WORDS, passages
 
 __all__ = [
-    "Reading",
-    "document_count",
     "encoder_reading",
     "encoding_seconds",
     "in_words",
@@ -51,7 +48,7 @@ _ENCODED_LENGTHS = (128, 64, 32)
 """How many tokens of a document's beginning are encoded."""
 _PASSAGES = (64, 32, 16, 8, 4, 2)
 """How many passages of a document are encoded, where there is time."""
-_TOKENS_OF_A_PASSAGE = 112
+_SECONDS_OF_A_PASSAGE = 112 * _SECONDS_OF_A_TOKEN
 """Of 80 words."""
 _MOST_EPOCHS = 20
 
@@ -117,27 +114,7 @@ def measured_speed(
     return len(pairs) / (time.perf_counter() - began)
 
 
-def document_count(dataset: str) -> int:
-    """Count the documents of a dataset."""
-    from ...collections.dataset import Dataset
-
-    documents = Dataset(dataset)
-    return documents.document_count or sum(1 for _ in documents.documents())
-
-
-class Reading(NamedTuple):
-    """How much of a document an encoder reads.
-
-    Attributes:
-        max_length: tokens of a passage.
-        max_passages: most passages of a document.
-    """
-
-    max_length: int
-    max_passages: int
-
-
-def encoder_reading(dataset: str, budget: float) -> Reading:
+def encoder_reading(dataset: str, budget: float) -> dict[str, Any]:
     """Choose how much of each document the encoder reads: the same on any machine.
 
     Args:
@@ -146,42 +123,45 @@ def encoder_reading(dataset: str, budget: float) -> Reading:
 
     Returns:
         The most that is encoded in two thirds of the budget, less 8 ms for each document: up to 64
-        passages of each with 128 tokens, otherwise its first 128, 64 or 32 tokens.
+        passages of each with 128 tokens, otherwise its first 128, 64 or 32 tokens. They are the
+        arguments ``max_length`` and ``max_passages`` of `DenseCosine`.
     """
     from ...collections.dataset import Dataset
 
     words = np.array([len(text.split()) for _, text in Dataset(dataset).documents()])
     seconds = _SHARE_OF_ENCODING * budget - _SECONDS_OF_A_DOCUMENT * len(words)
-    tokens = seconds / _SECONDS_OF_A_TOKEN
     parts = np.ceil((words - COMMON_WORDS) / OWN_WORDS).clip(min=1)
     for most in _PASSAGES:
-        if parts.clip(max=most).sum() * _TOKENS_OF_A_PASSAGE <= tokens:
-            return Reading(_ENCODED_LENGTHS[0], most)
-    fitting = (length for length in _ENCODED_LENGTHS if length * len(words) <= tokens)
-    return Reading(next(fitting, _ENCODED_LENGTHS[-1]), 1)
+        if parts.clip(max=most).sum() * _SECONDS_OF_A_PASSAGE <= seconds:
+            return {"max_length": _ENCODED_LENGTHS[0], "max_passages": most}
+    each = seconds / len(words) / _SECONDS_OF_A_TOKEN
+    length = next((length for length in _ENCODED_LENGTHS if length <= each), _ENCODED_LENGTHS[-1])
+    return {"max_length": length, "max_passages": 1}
 
 
-def encoding_seconds(dataset: str, model: str, dtype: str, reading: Reading) -> float:
+def encoding_seconds(
+    dataset: str, model: str, dtype: str, *, max_length: int, max_passages: int
+) -> float:
     """Measure how long an encoder takes for all documents of a dataset on this machine.
 
     Args:
         dataset: id of the dataset.
         model: the encoder.
         dtype: type of the numbers that it computes with.
-        reading: how much of a document it reads.
+        max_length: tokens of a passage.
+        max_passages: most passages of a document.
     """
     from ...collections.dataset import Dataset
     from ...ranking.dense.encoder import Encoder
 
-    documents, count = Dataset(dataset), document_count(dataset)
-    step = max(count // _MEASURED_DOCUMENTS, 1)
-    sample = [text for _, text in islice(documents.documents(), 0, None, step)]
-    texts = [part for text in sample for part in passages(text, reading.max_passages)]
-    encoder = Encoder(model, dtype=dtype, max_length=reading.max_length)
+    documents = [text for _, text in Dataset(dataset).documents()]
+    sample = documents[:: max(len(documents) // _MEASURED_DOCUMENTS, 1)]
+    texts = [part for text in sample for part in passages(text, max_passages)]
+    encoder = Encoder(model, dtype=dtype, max_length=max_length)
     encoder.documents(texts[:4])
     began = time.perf_counter()
     encoder.documents(texts)
-    return (time.perf_counter() - began) / len(sample) * count
+    return (time.perf_counter() - began) / len(sample) * len(documents)
 
 
 def seconds_of_a_step(pairs_per_second: float, recipe: dict[str, Any], *, bf16: bool) -> float:

@@ -109,7 +109,7 @@ def _steps_that_fit(
     if options.train_encoder:
         dataset = options.dataset("test")
         reading = encoder_reading(dataset, options.seconds)
-        ranking += encoding_seconds(dataset, options.base_encoder, ranking_dtype(), reading)
+        ranking += encoding_seconds(dataset, options.base_encoder, ranking_dtype(), **reading)
     trained = [reranker, *[dense] * options.train_encoder]
     if time.fitting_steps(trained, seconds_left - ranking) < _FEWEST_STEPS:
         return {}

@@ -312,7 +312,7 @@ class Systems:
             encoder,
             dataset=dataset,
             index_dir=index,
-            **encoder_reading(dataset, self.options.seconds)._asdict(),
+            **encoder_reading(dataset, self.options.seconds),
             num_results=DEPTH,
             dtype=ranking_dtype(),
         )
