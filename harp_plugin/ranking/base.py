@@ -115,8 +115,8 @@ class ModelTransformer(LazyTransformer):
         """
         if not is_fit:
             raise HarpError(
-                f"model is {type(self.model).__name__}: name a folder, one of the hub or "
-                f"package:NAME, or give {kind}"
+                f"model is {_shown(self.model):.60}: name a folder, one of the hub, package:NAME, "
+                f"or {kind}"
             )
         for name in own:
             if getattr(self, name) != getattr(type(self), name):

@@ -131,3 +131,10 @@ def test_all_queries_are_measured_by_folds(tmp_path, tiny_bert, capsys):
         assert part["weights"] == HarpFusion.learn(seen, others, **arguments).weights
     chosen = HarpFusion.learn(runs, judged.qrels, **arguments).weights
     assert HarpPipeline.load(folder).pipeline.weights == chosen
+
+
+def test_a_build_says_what_became_of_the_links(tmp_path, capsys):
+    pages = write_pages(tmp_path / "pages", "[{}](no-{}.md)")
+    folder, flags = str(tmp_path / "build"), ["--tasks", "anchor", "--min-words", "0", "--quiet"]
+    assert main(["build", str(pages), "--output-dir", folder, *flags]) == 2
+    assert "no link leads to another page (link to a missing page: 12)" in capsys.readouterr().err

@@ -183,7 +183,7 @@ DAMAGES = {
     ),
     "a model is a list": (
         {"pipeline": {"$steps": [STEP, {"$kind": "cosine", "model": []}]}},
-        "model is []: name a folder, one of the hub, or package:NAME",
+        "model is []: name a folder, one of the hub, package:NAME, or a SentenceTransformer",
     ),
 }
 

@@ -109,5 +109,5 @@ def test_a_right_frame_passes(transformer):
 @pytest.mark.parametrize("make", [HarpReranker, DenseCosine])
 @pytest.mark.parametrize("model", [None, 3])
 def test_a_model_that_is_no_name(make, model):
-    with pytest.raises(HarpError, match=f"model is {model}: name a folder, one of the hub, or"):
+    with pytest.raises(HarpError, match=f"model is {model}: name a folder, one of the hub, "):
         make(model)

@@ -88,9 +88,9 @@ def test_the_cosine_of_a_sentence_transformer(telling_bert):
 
 
 def test_models_that_do_not_score(model, cross_encoder, telling_bert, tmp_path):
-    with pytest.raises(HarpError, match="give a CrossEncoder, or a model with its tokenizer"):
+    with pytest.raises(HarpError, match="package:NAME, or a CrossEncoder, or a model with"):
         HarpReranker(model)
-    with pytest.raises(HarpError, match=r"model is CrossEncoder: name .*, or give a SentenceTran"):
+    with pytest.raises(HarpError, match=r"model is <CrossEncoder>: name .*, or a SentenceTran"):
         DenseCosine(cross_encoder)
     with pytest.raises(HarpError, match="dtype is that of the model in memory: set it there"):
         HarpReranker(cross_encoder, dtype="bfloat16")
