@@ -79,8 +79,8 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         labels = labels[judged][train.order]
         has_trees = len(train.starts) >= _FEWEST_QUERIES_FOR_TREES
         trees = _trees(train, labels, self.seed) if has_trees else []
-        model = _Model(trees, _linear_weights(train, labels), [1.0, float(has_trees)])
-        self.learned = asdict(model)
+        weights = _linear_weights(train, labels)
+        self.learned = asdict(_Model(trees, weights, [1.0, float(has_trees)]))
         return self
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ _PAIR = re.compile(
     r"""[ \t]*["'`]?([^\s"'`,{}()\[\]]+)(?=[\s"'`,}]|\Z)"""
 )
 _PARAMETER = re.compile(r"(/?):(\w+)([*+?]?)")
+_MOST_PARAMETERS = 3
 _NO_SLUG = re.compile(r"[^\w\s.+~#@-]")
 _SUFFIX = re.compile(r"(?:\.[a-z]{2}(?:-\w+)?)?\.\w+\Z")
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
@@ -43,14 +45,18 @@ def find_routes(text: str, blocks: str) -> Iterator[Route]:
     for block in re.finditer(blocks, text):
         for quoted, word, address in _PAIR.findall(block[0]):
             is_path = "/" in quoted or quoted.endswith(".md")
-            try:
+            with suppress(re.error):
                 yield Route(_pattern(quoted if is_path else f"{quoted or word}/:rest+"), address)
-            except re.error:
-                continue
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """Return the pattern of a path with parameters such as ``:name`` and ``:names*``."""
+    """Return the pattern of a path with parameters such as ``:name`` and ``:names*``.
+
+    Raises:
+        re.error: two have one name, or there are so many that a search may take very long.
+    """
+    if path.count(":") > _MOST_PARAMETERS:
+        raise re.error("too many parameters")
     pieces, position = [], 0
     for parameter in _PARAMETER.finditer(path):
         slash, name, number = parameter.groups()
@@ -62,20 +68,18 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def address_by_route(routes: Iterable[Route], path: str, fields: FrontMatter) -> str:
-    """Return the address of a page by the first rule for its path; empty where there is none.
+    """Return the address of a page by the first rule that gives one; empty where none does.
 
     Args:
         routes: the rules.
         path: the path below a folder of contents.
         fields: the front matter of the page.
     """
-    route, match = next(((r, m) for r in routes if (m := r.path.fullmatch(path))), (None, None))
-    if route is None or match is None:
-        return ""
-    values = _tokens(path, fields) | match.groupdict("")
-    if any(name not in values for _, name, _ in _PARAMETER.findall(route.address)):
-        return ""
-    return _PARAMETER.sub(lambda part: part[1] + values[part[2]], route.address).strip("/")
+    for address, match in ((route.address, route.path.fullmatch(path)) for route in routes):
+        values = _tokens(path, fields) | match.groupdict("") if match else {}
+        if match and all(name in values for _, name, _ in _PARAMETER.findall(address)):
+            return _PARAMETER.sub(r"\1{\2}", address).format_map(values).strip("/")
+    return ""
 
 
 def _tokens(path: str, fields: FrontMatter) -> dict[str, str]:
