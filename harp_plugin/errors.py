@@ -9,6 +9,7 @@ import re
 import sys
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 
 __all__ = ["LONGEST_MESSAGE", "HarpError", "folded", "one_line", "show", "user_message"]
 
@@ -99,13 +100,11 @@ def _extra_of(module: str) -> str:
     from importlib.metadata import PackageNotFoundError, requires
 
     needed = _DISTRIBUTIONS.get(module, module.replace("_", "-"))
-    try:
-        extras = re.findall(
-            rf"^{needed}\b.*extra == .(\w+)", "\n".join(requires(_NAME) or ()), re.M
-        )
-    except PackageNotFoundError:  # the source tree is used, and not installed
-        extras = []
-    return next(iter(extras), "all")
+    with suppress(PackageNotFoundError):  # the source tree is used, and not installed
+        lines = "\n".join(requires(_NAME) or ())
+        if found := re.search(rf"^{needed}\b.*extra == .(\w+)", lines, re.M):
+            return found[1]
+    return "all"
 
 
 def _is_path(name: object) -> bool:

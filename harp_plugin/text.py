@@ -181,9 +181,9 @@ def passages(text: str, most: int) -> list[str]:
         The first 80 words; then each next 72 words, behind the first 8 words and a line break. A
         text of no more than 80 words, or of which one passage is wanted, stays as it is.
     """
-    size = COMMON_WORDS + OWN_WORDS
-    matches = list(islice(WORD.finditer(text), COMMON_WORDS + most * OWN_WORDS))
-    if most == 1 or len(matches) <= size:
+    size, longest = COMMON_WORDS + OWN_WORDS, COMMON_WORDS + most * OWN_WORDS
+    matches = [] if most == 1 else list(islice(WORD.finditer(text), longest))
+    if len(matches) <= size:
         return [text]
     beginning, first = (text[: matches[n - 1].end()] for n in (COMMON_WORDS, size))
     parts = (matches[n : n + OWN_WORDS] for n in range(size, len(matches), OWN_WORDS))

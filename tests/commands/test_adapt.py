@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
+from brief_training import train_briefly
 
 from harp_plugin import HarpPipeline, HarpReranker
 from harp_plugin.cli import main
@@ -60,14 +61,8 @@ def command(tiny_bert, tmp_path_factory):
 @pytest.fixture
 def short_training(monkeypatch):
     """So few queries are enough, and so few steps are taken, that a test has time for them."""
-    for module in (plan, run):
-        monkeypatch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
+    train_briefly(monkeypatch, 20)
     monkeypatch.setattr(run, "_FEWEST_TEST_QUERIES", 0)
-    monkeypatch.setattr(plan, "_LEAST_SECONDS", 0)
-    monkeypatch.setattr(plan, "_FEWEST_STEPS", 0)
-    monkeypatch.setattr(plan, "training_steps", lambda *_: 20)
-    gain = Systems._gain
-    monkeypatch.setattr(Systems, "_gain", lambda *given: replace(gain(*given), is_sure=True))
 
 
 def assert_pipeline_gives(folder, row):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from brief_training import train_briefly
 
 from harp_plugin.cli import main
 from harp_plugin.commands.adapt import AdaptOptions, plan, run
-from harp_plugin.commands.adapt.ranking import Systems
 from harp_plugin.ranking.search import FolderSearch
 
 pytestmark = pytest.mark.slow
@@ -61,13 +60,7 @@ def change(docs):
 def patched():
     """So few queries are enough, and so few steps are taken, that a test has time for them."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (plan, run):
-            patch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
-        patch.setattr(plan, "_LEAST_SECONDS", 0)
-        patch.setattr(plan, "_FEWEST_STEPS", 0)
-        patch.setattr(plan, "training_steps", lambda *_: 4)
-        gain = Systems._gain
-        patch.setattr(Systems, "_gain", lambda *given: replace(gain(*given), is_sure=True))
+        train_briefly(patch, 4)
         yield
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...ranking import Scorer
 from ...ranking.options import Dtype
@@ -126,9 +128,7 @@ def encoder_reading(dataset: str, budget: float) -> dict[str, Any]:
         passages of each with 128 tokens, otherwise its first 128, 64 or 32 tokens. They are the
         arguments ``max_length`` and ``max_passages`` of `DenseCosine`.
     """
-    from ...collections.dataset import Dataset
-
-    words = np.array([len(text.split()) for _, text in Dataset(dataset).documents()])
+    words = _word_counts(dataset, Dataset(dataset).documents_hash)
     seconds = _SHARE_OF_ENCODING * budget - _SECONDS_OF_A_DOCUMENT * len(words)
     parts = np.ceil((words - COMMON_WORDS) / OWN_WORDS).clip(min=1)
     for most in _PASSAGES:
@@ -137,6 +137,12 @@ def encoder_reading(dataset: str, budget: float) -> dict[str, Any]:
     each = seconds / len(words) / _SECONDS_OF_A_TOKEN
     length = next((length for length in _ENCODED_LENGTHS if length <= each), _ENCODED_LENGTHS[-1])
     return {"max_length": length, "max_passages": 1}
+
+
+@lru_cache(maxsize=1)
+def _word_counts(dataset: str, content: str | None) -> np.ndarray:
+    """(documents,) the words of each document; ``content`` is the hash of them all."""
+    return np.array([len(text.split()) for _, text in Dataset(dataset).documents()])
 
 
 def encoding_seconds(
@@ -151,7 +157,6 @@ def encoding_seconds(
         max_length: tokens of a passage.
         max_passages: most passages of a document.
     """
-    from ...collections.dataset import Dataset
     from ...ranking.dense.encoder import Encoder
 
     documents = [text for _, text in Dataset(dataset).documents()]

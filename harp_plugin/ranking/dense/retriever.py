@@ -149,7 +149,7 @@ class HarpRetriever(LazyTransformer):
     @property
     def _most_passages(self) -> int:
         """How many passages a document of the index has at most."""
-        return int(read_index(Path(self.index))["settings"].get("max_passages", 1))
+        return self._make_once("most", self.index, lambda: self.settings.get("max_passages", 1))
 
     def _open(self) -> tuple[Any, Encoder, Any]:
         return self._make_once("opened", self._comparison_key(), self._load)
