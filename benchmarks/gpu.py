@@ -64,12 +64,12 @@ def main() -> None:
         _print_ceiling(options, ceiling)
         train = partial(_print_training, options, models, ceiling and ceiling["bf16"])
         longest, *shorter = options.lengths
-        train([longest], [COMPILED, AS_IN_RECIPES])
+        train([longest], [COMPILED])
         _print_scoring(options, models, Path(folder))
         _print_others(options, models, "encoding")
         train(shorter, [COMPILED])
         _print_others(options, models, "weights")
-        train([longest], [PEER])
+        train([longest], [AS_IN_RECIPES, PEER])
     print(f"\n{time.monotonic() - options.began:.0f} seconds")
 
 

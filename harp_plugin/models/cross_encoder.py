@@ -47,7 +47,8 @@ class CrossEncoderOutput(NamedTuple):
 
     Attributes:
         scores: relevance scores, fp32, (pairs,).
-        mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
+        mlm_logits: predictions at the masked tokens, in the type of the products, (masked,
+            vocabulary), or None.
     """
 
     scores: Tensor
@@ -214,6 +215,11 @@ class TrainableCrossEncoder(TrainableModel):
         """Return whether the model distinguishes query and document by token types."""
         return getattr(self.config, "type_vocab_size", 0) > 1
 
+    @property
+    def heads(self) -> tuple[nn.Module, ...]:
+        """The language model, whose base only passes hidden states through."""
+        return (self.language_model,)
+
     def batches(
         self,
         tokenizer: PreTrainedTokenizerBase,
@@ -260,7 +266,7 @@ class TrainableCrossEncoder(TrainableModel):
         if not torch.is_autocast_enabled(hidden.device.type):
             predict = partial(outside_autocast, self.language_model)
         logits = predict(inputs_embeds=hidden[None]).logits[0]
-        return CrossEncoderOutput(scores=scores.float(), mlm_logits=logits.float())
+        return CrossEncoderOutput(scores=scores.float(), mlm_logits=logits)
 
     def _score_packed(
         self, ids: Tensor, lengths: np.ndarray, types: Tensor | None, masked: Tensor | None

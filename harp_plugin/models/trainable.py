@@ -69,7 +69,8 @@ class LossInputs:
     Attributes:
         scores: relevance scores, fp32, (groups, members); the positive is in column 0.
         mask: True where a group has a member, bool, (groups, members).
-        mlm_logits: predictions at the masked tokens, fp32, (masked, vocabulary), or None.
+        mlm_logits: predictions at the masked tokens, in the type of the products, (masked,
+            vocabulary), or None.
         mlm_labels: true ids of the masked tokens, int64, (masked,), or None.
         teacher_scores: scores of a teacher, fp32, (groups, members), or None.
         batch_scores: scores of a group's own pairs, and of its query with the documents of the
@@ -264,6 +265,11 @@ class TrainableModel(nn.Module):
     def max_length(self) -> int | None:
         """The most tokens that the model reads; None if it sets no limit."""
         return longest_input(self.ranking_model())
+
+    @property
+    def heads(self) -> tuple[nn.Module, ...]:
+        """The parts that can be compiled besides the layers of the encoder."""
+        return ()
 
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Recompute activations in the backward pass, as transformers' models do."""

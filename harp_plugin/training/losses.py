@@ -186,7 +186,9 @@ def mlm(mlm_logits: Tensor, mlm_labels: Tensor) -> Tensor:
     Returns:
         The loss of each masked token, (masked,).
     """
-    return F.cross_entropy(mlm_logits, mlm_labels, reduction="none")
+    dtype = torch.promote_types(mlm_logits.dtype, torch.float32)
+    log_probabilities = mlm_logits.log_softmax(dim=1, dtype=dtype)
+    return F.nll_loss(log_probabilities, mlm_labels, reduction="none")
 
 
 def mean_over_negatives(values: Tensor, mask: Tensor) -> Tensor:

@@ -122,7 +122,8 @@ class HarpTrainer(TevatronTrainer):
         model.is_packed = model.is_packed and not self.is_fsdp_enabled
         self._compiled: list[nn.Module] = []
         if compiling is not None:
-            self._compiled = compiled_layers(model.ranking_model().base_model, **compiling)
+            encoder = model.ranking_model().base_model
+            self._compiled = compiled_layers(encoder, *model.heads, **compiling)
         elif args.device.type == "cpu":
             self._use_cpu_modules(model)
 

@@ -57,11 +57,30 @@ def test_all_layers_share_a_graph_without_a_break(kind, name, tmp_path, monkeypa
         return aot_eager(graph, inputs)
 
     torch._dynamo.reset()
-    layers = compiled_layers(model.ranking_model().base_model, backend=backend, fullgraph=True)
-    assert len(layers) == SMALL["num_hidden_layers"]
+    encoder = model.ranking_model().base_model
+    layers = compiled_layers(encoder, *model.heads, backend=backend, fullgraph=True)
+    assert len(layers) == SMALL["num_hidden_layers"] + len(model.heads)
     found = outputs_and_gradients(model)
     for values, wanted in zip([*found[0], *found[1]], [*expected[0], *expected[1]], strict=True):
         torch.testing.assert_close(values, wanted, atol=1e-5, rtol=1e-5)
     # The first layer of ModernBERT lacks a norm, and the windows of others differ.
-    assert len(graphs) <= {"bert": 1, "modernbert": 3}[name]
+    assert len(graphs) <= {"bert": 1, "modernbert": 3}[name] + len(model.heads)
     assert model.state_dict().keys() == kind.load(str(tmp_path)).state_dict().keys()
+
+
+def test_what_is_between_compiled_layers_has_the_type_of_the_products(tmp_path):
+    """Under autocast norms give the narrow type, and their values are those of fp32, rounded."""
+    torch.manual_seed(0)
+    MODELS["bert"]().save_pretrained(tmp_path)
+    torch._dynamo.reset()
+    plain, model = (TrainableCrossEncoder.load(str(tmp_path)).eval() for _ in range(2))
+    layers = compiled_layers(model.scorer.base_model, backend="eager")
+    inputs: list[torch.Tensor] = []
+    layers[1].register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0]))
+    with torch.autocast("cpu", torch.bfloat16):
+        found, expected = (values_of(each, BATCHES[0]) for each in (model, plain))
+    assert [states.dtype for states in inputs] == [torch.bfloat16]
+    torch.testing.assert_close(found, expected, atol=0.02, rtol=0.02)
+    states = torch.randn(4, 16)
+    norm = layers[0].attention.output.LayerNorm
+    torch.testing.assert_close(norm(states), torch.nn.LayerNorm.forward(norm, states))

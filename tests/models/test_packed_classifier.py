@@ -213,6 +213,18 @@ def test_wrong_lengths(lengths):
         PackedClassifier(random_model("bert"))(torch.full((5,), 7), lengths)
 
 
+def test_the_last_layer_ends_with_what_is_read():
+    """First tokens and the requested positions alone go through what follows its attention."""
+    model, rows = random_model("bert"), []
+    for layer in model.bert.encoder.layer:
+        layer.intermediate.register_forward_hook(lambda *parts: rows.append(parts[2].shape[-2]))
+    ids, types = tokens()
+    packed(model, ids, types)
+    packed(model, ids, types, torch.tensor([8, 3]))
+    everything, texts = sum(LENGTHS), len(LENGTHS)
+    assert rows == [everything, everything, texts, everything, everything, texts + 2]
+
+
 def test_unknown_architecture():
     config = AutoConfig.for_model("albert", vocab_size=50, hidden_size=8, num_attention_heads=2)
     model = AutoModelForSequenceClassification.from_config(config)

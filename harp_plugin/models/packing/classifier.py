@@ -17,13 +17,19 @@ from .attention import Packing
 from .encoder import PackedOrder, encode, prepare
 
 __all__ = [
+    "BERT_LIKE",
     "PackedClassifier",
     "PackedOutput",
     "PassThroughEncoder",
+    "behind_attention",
     "outside_autocast",
     "with_exact_head",
     "without_encoder",
+    "without_last_layer",
 ]
+
+BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
+"""Model types whose layers are those of BERT."""
 
 
 class PackedOutput(NamedTuple):
@@ -43,7 +49,8 @@ class PackedClassifier:
 
     It uses the weights of the model itself, so the model can still be trained, moved and saved as
     before, and it still takes padded inputs. Dropout, gradients and gradient checkpointing are the
-    model's own.
+    model's own. If the layers are those of BERT, the last one computes what follows its attention
+    for first tokens and requested positions only, since nothing reads the others.
 
     Args:
         model: a BERT-like model for sequence classification, with any attention implementation.
@@ -81,22 +88,43 @@ class PackedClassifier:
         order = PackedOrder.from_lengths(ids, lengths, device)
         packing, source = order.packing, order.source
         types = None if token_types is None else to_device(token_types, device)[source]
-        states = self._states(packing, to_device(ids, device)[source], types)
-        logits = self._head(packing, states)[order.rank]
-        if positions is None:
-            return PackedOutput(logits, None)
-        return PackedOutput(logits, states[order.moved[to_device(positions, device)]])
+        ids = to_device(ids, device)[source]
+        if positions is not None:
+            positions = order.moved[to_device(positions, device)]
+        states, hidden = self._states(packing, ids, types, positions)
+        return PackedOutput(self._head(packing, states)[order.rank], hidden)
 
-    def _states(self, packing: Packing, ids: Tensor, token_types: Tensor | None) -> Tensor:
-        """Return the last hidden states."""
-        return encode(self._encoder, packing, ids, token_types)
+    def _states(
+        self, packing: Packing, ids: Tensor, token_types: Tensor | None, positions: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the last hidden states that the head reads, and those at the positions.
+
+        They are those of first tokens, (texts, width), if the layers are those of BERT, else of
+        all tokens, (tokens, width).
+        """
+        if not self._is_bert_like:
+            states = encode(self._encoder, packing, ids, token_types)
+            return states, None if positions is None else states[positions]
+        before, last = without_last_layer(self._encoder)
+        states = encode(before, packing, ids, token_types)
+        rows = packing.bounds[:-1].long()
+        if positions is not None:
+            rows = torch.cat([rows, positions])
+        attended, _ = last.attention.self(states[None], harp_packing=packing)
+        output = behind_attention(last, attended[0, rows], states[rows])
+        texts = len(packing.lengths)
+        return output[:texts], None if positions is None else output[texts:]
+
+    @property
+    def _is_bert_like(self) -> bool:
+        return self.model.config.model_type in BERT_LIKE
 
     @property
     def _encoder(self) -> PreTrainedModel:
         return getattr(self.model, self.model.base_model_prefix)
 
     def _head(self, packing: Packing, states: Tensor) -> Tensor:
-        """Return the logits that the model's own head computes, from texts of one token each.
+        """Return the logits that the model's own head computes, from what `_states` returns.
 
         Autocast has no effect on them.
         """
@@ -106,8 +134,26 @@ class PackedClassifier:
                 states.float(), "mean", lengths=sizes, axis=0, unsafe=True
             )
         else:
-            pooled = states[packing.bounds[:-1].long()]
+            pooled = states if self._is_bert_like else states[packing.bounds[:-1].long()]
         return outside_autocast(without_encoder(self.model), inputs_embeds=pooled[:, None]).logits
+
+
+def without_last_layer(base: Any) -> tuple[Any, Any]:
+    """Return a BERT with the same weights, but without last layer and pooler, and that layer."""
+    encoder = copy(base.encoder)
+    encoder._modules = {**base.encoder._modules, "layer": base.encoder.layer[:-1]}
+    shorter = copy(base)
+    shorter._modules = {**base._modules, "encoder": encoder, "pooler": None}
+    return shorter, base.encoder.layer[-1]
+
+
+def behind_attention(layer: Any, attended: Tensor, states: Tensor) -> Tensor:
+    """Return the output of a BERT layer, from the output of its self-attention and its input.
+
+    All are of some tokens, (tokens, width).
+    """
+    attended = layer.attention.output(attended[None], states[None])
+    return layer.output(layer.intermediate(attended), attended)[0]
 
 
 class PassThroughEncoder(nn.Module):

@@ -58,21 +58,36 @@ def prepare(model: PreTrainedModel) -> None:
         model.set_attn_implementation(_ATTENTION_NAME)
 
 
-def compiled_layers(encoder: nn.Module, **options: Any) -> list[nn.Module]:
-    """Compile the layers of an encoder, in place, and return them.
+def compiled_layers(encoder: nn.Module, *heads: nn.Module, **options: Any) -> list[nn.Module]:
+    """Compile the layers of an encoder and its heads, in place, and return them.
 
     All layers share one graph, for texts of any number and length, so compiling takes as long as
-    for one layer. Names and weights stay as they are.
+    for one layer. Names and weights stay as they are. Under autocast, norms are computed in fp32,
+    but what is between layers has the type of the products: half the bytes, read and written.
 
     Args:
         encoder: a model of transformers; one without such layers stays as it is.
+        heads: modules that read its hidden states.
         options: ``backend``, ``mode`` and the like, as for `torch.compile`.
     """
     torch._dynamo.config.specialize_float = True  # a scale and a dropout are constants
     layers = [part for part in encoder.modules() if isinstance(part, GradientCheckpointingLayer)]
+    layers += heads
     for layer in layers:
         layer.compile(dynamic=True, **options)
+    for part in encoder.modules():
+        part.__class__ = _NarrowNorm if type(part) is nn.LayerNorm else type(part)
     return layers
+
+
+class _NarrowNorm(nn.LayerNorm):
+    """A norm whose output has the type that autocast multiplies in, where torch's is fp32."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        output, device = super().forward(input), input.device.type
+        if not torch.is_autocast_enabled(device):
+            return output
+        return output.to(torch.get_autocast_dtype(device))
 
 
 def encode(
@@ -96,7 +111,7 @@ def encode(
     if encoder.config.model_type == "modernbert":
         # Without this, the model makes a mask of all tokens by all tokens for its windows.
         inputs["attention_mask"] = dict.fromkeys(encoder.config.layer_types)
-    return encoder(**inputs).last_hidden_state[0]
+    return encoder(**inputs).last_hidden_state.squeeze(0)
 
 
 def packed_states(
@@ -143,7 +158,7 @@ def _attention(
         return padded(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     window, dropout = kwargs.get("sliding_window"), kwargs.get("dropout", 0.0)
-    query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
+    query, key, value = (states.squeeze(0).transpose(0, 1) for states in (query, key, value))
     return harp_packing.attend(query, key, value, scale, window, dropout)[None], None
 
 
