@@ -267,7 +267,9 @@ class OptionsParser(HfArgumentParser):
         field = copy(field)
         members = {kind for kind in union_members(field.type) if kind is not NoneType}
         lists = [kind for kind in members if get_origin(kind) is list]
-        if len(members) > 1 and not any(map(is_enum, members)):
+        if lists and any(get_origin(kind) is dict for kind in members):
+            field.type = lists[0]
+        elif len(members) > 1 and not any(map(is_enum, members)):
             field.type = str | None
             if bool in members:
                 field.type = _true_false_or_text

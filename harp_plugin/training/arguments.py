@@ -45,8 +45,8 @@ _OPTIONS_OF_OTHER_MODELS = (
     *("label_smoothing_factor", "neftune_noise_alpha", "use_liger_kernel"),
 )
 _EXAMPLES = {
-    "tasks": '{"rqp": 1, "qdm": 1}',
-    "losses": '{"hinge": 1, "mlm": 1}',
+    "tasks": 'rqp qdm, rqp=2 qdm=0.5, or {"rqp": 2, "qdm": 0.5}',
+    "losses": 'hinge mlm=0.1, or {"hinge": 1, "mlm": 0.1}',
     "max_query_length": '30 or {"srr": 30, "ltm": 255}',
 }
 SHOWN_IN_BOTH = frozenset(
@@ -132,9 +132,9 @@ class PairOptions(Options):
     """Options that pre-training and fine-tuning share: losses, lengths of texts, masks.
 
     Attributes:
-        losses: Losses with their weights in the sum, as JSON, or with their parameters, such as
-            {"hinge": {"weight": 1, "margin": 0.5}}. Default: {"hinge": 1, "mlm": 1} in
-            pre-training, {"lce": 1} in fine-tuning, where the paper has {"bce": 1}.
+        losses: Losses with their weights in the sum, such as hinge mlm=0.1, or as JSON, which takes
+            their parameters too: {"hinge": {"weight": 1, "margin": 0.5}}. Default: {"hinge": 1,
+            "mlm": 1} in pre-training, {"lce": 1} in fine-tuning, where the paper has {"bce": 1}.
         max_length: How many tokens a pair has at most, special tokens included. Longer pairs are
             cut.
         max_query_length: Most tokens of a query: a number, or a number for each task as JSON, such
@@ -148,7 +148,7 @@ class PairOptions(Options):
 
     default_losses: ClassVar[Mapping[str, float]]
 
-    losses: dict[str, Any] | str = option(None)
+    losses: dict[str, Any] | list[str] | str = option(None)
     max_length: Annotated[int, Interval(ge=9, le=MOST)] = 512
     max_query_length: dict[str, int] | str | int = option(None)
     mlm_probability: Annotated[float, Interval(gt=0, lt=1)] = 0.15
@@ -209,8 +209,9 @@ class HarpDataArguments(DrawOptions, PairOptions):
 
     Attributes:
         build_dir: Folder that `harp build` wrote.
-        tasks: Pre-training tasks with their weights in the mixture, as JSON, such as {"rqp": 1,
-            "qdm": 1}. Default: rqp, qdm, rdp and acm, 1 each.
+        tasks: Pre-training tasks, as for `harp build`, such as rqp qdm. A weight in the mixture may
+            follow, such as rqp=2 qdm=1, or all stand in JSON: {"rqp": 2, "qdm": 1}. Default: rqp,
+            qdm, rdp and acm, 1 each.
         groups_per_epoch: How many groups of pairs an epoch has. Default: as many as there are
             examples.
         teacher: Model whose scores the losses kl and margin_mse read: a cross-encoder, or cosine:
@@ -221,7 +222,7 @@ class HarpDataArguments(DrawOptions, PairOptions):
     default_losses: ClassVar[Mapping[str, float]] = {"hinge": 1.0, "mlm": 1.0}
 
     build_dir: str
-    tasks: dict[str, float] | str = option(None)
+    tasks: dict[str, float] | list[str] | str = option(None)
     groups_per_epoch: Count | None = None
     teacher: str | None = None
 
@@ -405,7 +406,7 @@ def multiplies_in_bf16(value: str | bool | None, use_cpu: bool) -> bool:
 
 
 def read_weights(name: str, value: object, default: object) -> dict[str, Any]:
-    """Read an option that maps names to weights, as a mapping or as JSON text.
+    """Read an option that maps names to weights: a mapping, JSON text, or names with weights.
 
     Args:
         name: name of the option.
@@ -413,9 +414,13 @@ def read_weights(name: str, value: object, default: object) -> dict[str, Any]:
         default: the default of the option.
 
     Raises:
-        HarpError: the value is neither.
+        HarpError: the value is none of them.
     """
-    weights = _read_json(name, default if value is None else value)
+    text = " ".join(map(str, value)) if isinstance(value, list) else value
+    if isinstance(text, str) and text.strip()[:1] not in ("", "{", "["):
+        parts = (word.partition("=") for word in text.split())
+        return {key: _read_json(name, weight) if sign else 1.0 for key, sign, weight in parts}
+    weights = _read_json(name, default if text is None else text)
     if not isinstance(weights, Mapping):
         raise HarpError(f"{name} is {weights!r}: write it as {_EXAMPLES[name]}")
     return dict(weights)

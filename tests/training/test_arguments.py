@@ -28,6 +28,13 @@ def test_weights_as_flags_and_in_a_recipe():
     assert flags.tasks == {"rqp": 2}
 
 
+def test_names_with_weights_are_the_same_as_json():
+    flags = parse("--tasks", "rqp", "acm=0.5", "--losses", "hinge", "mlm=0.1")
+    assert flags.tasks == {"rqp": 1.0, "acm": 0.5} and flags.losses == {"hinge": 1.0, "mlm": 0.1}
+    of_recipe = HarpDataArguments(build_dir="built", tasks=["rqp", "acm=0.5"], losses=flags.losses)
+    assert of_recipe == flags
+
+
 def test_defaults_are_the_four_tasks_and_the_losses_of_the_preset():
     assert parse().tasks == dict.fromkeys(HARP_TASKS, 1.0)
     assert parse().losses == {"hinge": 1.0, "mlm": 1.0} and parse().redraw_each_epoch
@@ -43,7 +50,7 @@ def test_options_of_drawing_stand_in_the_same_recipe():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--tasks", "rqp"), "tasks is not JSON"),
+        (("--tasks", "rqp=much"), "tasks is not JSON"),
         (("--losses", "[1]"), "losses is"),
         (("--max_query_length", "long"), "max_query_length is not JSON"),
     ],

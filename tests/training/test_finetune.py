@@ -270,4 +270,4 @@ def test_the_recipe_of_vaswani_learns_from_the_run_that_the_evaluation_writes():
 def test_an_irds_prefix_is_allowed():
     assert FinetuneDataArguments(dataset="irds:vaswani").dataset == "vaswani"
     with pytest.raises(HarpError, match="losses is not JSON"):
-        FinetuneDataArguments(losses="lce")
+        FinetuneDataArguments(losses='{"lce"')
