@@ -51,11 +51,8 @@ class AnchorText:
     def select(examples: MappedTable, options: DrawOptions, source: BuildSource) -> np.ndarray:
         """Select the ids of each page's first examples, as many as the options say."""
         most, fraction = options.anchors_per_page, options.query_like_share
-        rows = examples.rows(examples.ids)
-        ranks, functional = (
-            examples.take(rows, name).to_numpy(zero_copy_only=False)
-            for name in ("rank", "functional")
-        )
+        columns = examples.columns(examples.ids, "rank", "functional")
+        ranks, functional = (column.to_numpy(zero_copy_only=False) for column in columns)
         kept = ~functional | (options.functional_anchors == "keep")
         if fraction < 1:
             return _query_like(examples.ids[kept], source, fraction, most)

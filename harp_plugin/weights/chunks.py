@@ -84,8 +84,7 @@ def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator
         batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
         groups = tables["sentence_anchors"].take(rows, "anchors")
         anchors = groups.flatten().to_numpy()
-        rows = tables["anchors"].rows(anchors)
-        ends = (tables["anchors"].take(rows, name).to_pylist() for name in ("start", "end"))
+        ends = (ends.to_pylist() for ends in tables["anchors"].columns(anchors, "start", "end"))
         spans = iter(zip(*ends, strict=True))
         counts = groups.value_lengths().to_pylist()
         texts = batch.column("text").to_pylist()
