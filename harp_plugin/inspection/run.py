@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from ..tasks.registry import needed_stages
 from ..tasks.source import BuildSource
 from ..tasks.terms import stop_words
 from ..weights.options import WeightOptions
-from ..work.manifest import read_manifest
+from ..work.manifest import most_frequent, read_manifest
 from ..work.writing import refuse_special, write_text
 from .audit import TaskAudit, audit, audit_path
 from .groups import AuditedGroups, Observation, observe, page_units
@@ -100,7 +100,7 @@ def inspect(
     report = InspectionReport(
         rows=rows,
         counts=_counts(manifests),
-        drops={s: _most_frequent(d) for s, d in (drops | {"drawing": inspector.drops}).items()},
+        drops={s: most_frequent(d) for s, d in (drops | {"drawing": inspector.drops}).items()},
         samples=inspector.samples,
         audits=inspector.audits,
         not_run=not_run,
@@ -237,8 +237,3 @@ def _counts(manifests: dict[str, dict[str, Any]]) -> dict[str, int]:
         "links that resolve": graph["anchors"],
         "pages that may be a document": graph["documents"],
     }
-
-
-def _most_frequent(drops: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Sort reasons with their numbers, the most frequent first."""
-    return sorted(drops.items(), key=lambda item: (-item[1], item[0]))

@@ -78,9 +78,7 @@ class AnchorText:
             count=options.negatives_per_group,
         )
         drawn = [anchor.page, *pages]
-        return query and page_group(
-            "anchor", query, drawn, source, options.document_fields, relevant
-        )
+        return query and page_group("anchor", query, drawn, source, options, relevant)
 
 
 def _query_like(ids: np.ndarray, source: BuildSource, fraction: float, most: int) -> np.ndarray:

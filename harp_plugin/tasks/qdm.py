@@ -52,6 +52,4 @@ class QDM:
             id=anchor.text_id,
             own=lambda _: other or draw_other_page(rng, anchor, source),
         )
-        return page_group(
-            "qdm", query, [anchor.page, *pages], source, options.document_fields, meant
-        )
+        return page_group("qdm", query, [anchor.page, *pages], source, options, meant)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..corpus.tree import Node
-from ..sampling import sample
+from ..sampling import sample, zero_truncated_poisson
 from ..text import words
 from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin, SampledWord, pair_group
 from .options import DrawOptions
 from .source import Anchor, BuildSource
-from .terms import Terms, distribution, draw_length, without
+from .terms import Terms, distribution, without
 
 __all__ = [
     "Query",
@@ -46,14 +46,16 @@ def page_group(
     query: Query,
     pages: Sequence[int],
     source: BuildSource,
-    fields: Sequence[str] | None,
+    options: DrawOptions,
     relevant: Iterable[int] = (),
+    fields: Sequence[str] | None = None,
 ) -> PairGroup | None:
     """Group a query with pages as documents, the positive first; None without a negative.
 
-    The documents are made of ``fields``. Other pages that may be relevant to the query are named by
-    ``relevant``.
+    The documents are made of the option ``document_fields``, or of ``fields`` where it is None.
+    Other pages that may be relevant to the query are named by ``relevant``.
     """
+    fields = options.document_fields or fields
     return pair_group(task, (page_pair(query, page, source, fields) for page in pages), relevant)
 
 
@@ -135,7 +137,7 @@ def drawn_query(
         S1, or None where fewer words than ``min_drawn_words`` can be drawn.
     """
     if size is None:
-        size = draw_length(rng)
+        size = zero_truncated_poisson(rng)
     terms = without(terms, words(source.anchor_text(anchor)), options.anchor_words_in_query)
     weighing = anchor.id if page is None else None
     sampled = sample_words(rng, terms, size, source, options, anchor=weighing, page=page)

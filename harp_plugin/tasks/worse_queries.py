@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..sampling import zero_truncated_poisson
 from ..text import WORD, words
 from .groups import QueryOrigin, SampledWord
 from .options import DrawOptions
 from .passages import draw_item, draw_items
 from .queries import Query, context_query, sample_words
 from .source import Anchor, BuildSource
-from .terms import draw_length, stop_words, without
+from .terms import stop_words, without
 
 __all__ = ["mirrored_query", "other_anchor_query", "page_query"]
 
@@ -29,7 +30,7 @@ def page_query(
 ) -> Query | None:
     """Draw S2 from the words of the page that the anchor leads to (eq. 5)."""
     is_equal = options.negative_query_length == "equal"
-    size = len(words(query.text)) if is_equal else draw_length(rng)
+    size = len(words(query.text)) if is_equal else zero_truncated_poisson(rng)
     anchor_words = words(source.anchor_text(anchor))
     terms = source.page_terms(anchor.page, options)
     terms = without(terms, anchor_words, options.anchor_words_in_negative)

@@ -16,7 +16,7 @@ from typing import Any
 from ...errors import HarpError
 from ...sampling import stable_id
 from ...work.build_stage import BuildRequest, BuildStage, StageOptions
-from ...work.manifest import read_manifest
+from ...work.manifest import most_frequent, read_manifest
 from ...work.parquet import ShardFile, read_batches
 from ...work.sql.steps import PACKAGES, run_steps
 from ...work.stage import Stage
@@ -88,7 +88,7 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
             "counts": [(*place, *numbers) for place, numbers in counts.items()],
             "samples": _samples(splits, pages),
             "audit": list(audit.items()),
-            "drops": _by_count(+drops),
+            "drops": most_frequent(+drops),
             "options": [(name, str(value)) for name, value in stage.options.items()],
         }
         corpus, graph = (read_manifest(directory / needed) for needed in ("corpus", "graph"))
@@ -185,14 +185,10 @@ def summary(folder: Path) -> str:
     manifest = read_manifest(folder)
     counts = {name: n for name, n in manifest["rows"].items() if name not in (TERMS, PAGES)}
     lines = [f"{name[:43]:<44} {count:>12,}" for name, count in counts.items()]
-    for name, count in _by_count(manifest["drops"]):
+    for name, count in most_frequent(manifest["drops"]):
         start = f"dropped {count:>10,}  "
         lines += wrap(name, 80, initial_indent=start, subsequent_indent=" " * len(start))
     return "\n".join(lines)
-
-
-def _by_count(drops: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(Counter(drops).items(), key=lambda drop: (-drop[1], drop[0]))
 
 
 def _row(cells: Sequence[Any]) -> str:
