@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +63,7 @@ def mine(
     stage: Stage,
     request: BuildRequest,
     loader: Loader,
-    options: dict[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     **machine: Any,
 ) -> bool:
     """Rank pages for all queries of a stage.
