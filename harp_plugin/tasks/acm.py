@@ -9,7 +9,7 @@ from .groups import PairGroup
 from .negatives import draw_by_in_links, draw_negatives
 from .options import DrawOptions
 from .passages import draw_item, draw_page
-from .queries import drawn_query, page_group
+from .queries import Draw, page_group
 from .source import BuildSource
 
 __all__ = ["ACM"]
@@ -40,7 +40,7 @@ class ACM:
         first = draw_item(rng, anchors)
         second = draw_item(rng, [anchor for anchor in anchors if anchor.page != first.page])
         words = source.page_terms(first.page, options)
-        query = drawn_query(first, words, rng, source, options, page=first.page)
+        query = Draw(rng, source, options).query(first, words, page=first.page)
         if query is None:
             return None
         relevant = {second.page}

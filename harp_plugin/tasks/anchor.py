@@ -11,7 +11,7 @@ from ..work.mapped import MappedTable
 from .groups import PairGroup
 from .negatives import draw_negatives
 from .options import DrawOptions
-from .queries import Query, anchored_query, context_query, page_group
+from .queries import Draw, page_group
 from .source import BuildSource
 
 __all__ = ["AnchorText"]
@@ -63,9 +63,8 @@ class AnchorText:
     ) -> PairGroup | None:
         """Draw the negatives; by the task's own definition, uniformly from the documents."""
         anchor = source.anchor(example)
-        query: Query | None = anchored_query(anchor, (), source, options)
-        if options.anchor_query == "context":
-            query = context_query(anchor, rng, source, options)
+        draw, is_context = Draw(rng, source, options), options.anchor_query == "context"
+        query = draw.context_query(anchor) if is_context else draw.anchored(anchor)
         relevant = source.text_targets(anchor.text_id) | source.pages_linked_by(anchor.sentence)
         pages = draw_negatives(
             rng,
