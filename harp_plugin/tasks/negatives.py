@@ -10,6 +10,7 @@ import numpy as np
 from ..work.mapped import MappedTable
 from .options import HARD_NEGATIVES, DrawOptions
 from .passages import draw_items, draw_page
+from .queries import Draw
 from .source import BuildSource
 
 __all__ = [
@@ -91,9 +92,7 @@ def draw_negatives(
 
 
 def draw_unlinked(
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
+    draw: Draw,
     page: int,
     *,
     positive: int,
@@ -105,40 +104,30 @@ def draw_unlinked(
     Nor is it like the query's page, unless the option ``alike_negatives`` allows it.
 
     Returns:
-        One page, or none where there is none. The arguments are those of `draw_negatives`; hard
+        One page, or none where there is none. Further arguments are those of `draw_negatives`; hard
         negatives are those of the page.
     """
     return draw_negatives(
-        rng,
-        source,
-        options,
+        *draw,
         positive=positive,
         excluded={page},
         queries="pages",
         id=page,
         own=own,
         related=lambda other: (
-            source.are_linked(page, other) or (related is not None and related(other))
+            draw.source.are_linked(page, other) or (related is not None and related(other))
         ),
         unlike=[page],
     )
 
 
-def draw_unlinked_example(
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
-    page: int,
-    examples: MappedTable,
-) -> list[int]:
+def draw_unlinked_example(draw: Draw, page: int, examples: MappedTable) -> list[int]:
     """Draw what `draw_unlinked` draws, from the pages that are examples of the task themselves."""
     return draw_unlinked(
-        rng,
-        source,
-        options,
+        draw,
         page,
         positive=page,
-        own=lambda barred: draw_page(rng, examples.ids, barred),
+        own=lambda barred: draw_page(draw.rng, examples.ids, barred),
         related=lambda other: other not in examples,
     )
 
