@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,8 +92,8 @@ def inspect(
     tokenizer = load_tokenizer(model)
     is_named = options.model is not None or "model" in weighed
     encoder, not_run = _encoder(model, options, is_named=is_named)
-    inspector = _Inspector(directory, options, draw, tokenizer, encoder)
-    inspector.weighting = weighed.get("weighting", WeightOptions.weighting)
+    weighting = weighed.get("weighting", WeightOptions.weighting)
+    inspector = _Inspector(directory, options, draw, tokenizer, encoder, weighting)
     examples = manifests["examples"]["rows"]
     rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
     drops = {stage: manifest["drops"] for stage, manifest in manifests.items()}
@@ -148,23 +148,20 @@ def _encoder(
         return None, str(error)
 
 
+@dataclass
 class _Inspector:
     """Draws the groups of one task after the other, and keeps what the report shows of them."""
 
-    def __init__(
-        self,
-        directory: Path,
-        options: InspectOptions,
-        draw: DrawOptions,
-        tokenizer: PreTrainedTokenizerBase,
-        encoder: TextEncoder | None,
-    ) -> None:
-        self.directory, self.options, self.draw = directory, options, draw
-        self.tokenizer, self.encoder, self.weighting = tokenizer, encoder, ""
-        self.bm25: Callable[[str, str], float] | None = None
-        self.samples: dict[str, list[Sample]] = {}
-        self.audits: list[TaskAudit] = []
-        self.drops: dict[str, int] = {}
+    directory: Path
+    options: InspectOptions
+    draw: DrawOptions
+    tokenizer: PreTrainedTokenizerBase
+    encoder: TextEncoder | None
+    weighting: str
+    bm25: Callable[[str, str], float] | None = None
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    audits: list[TaskAudit] = field(default_factory=list)
+    drops: dict[str, int] = field(default_factory=dict)
 
     def row(self, task: str, examples: int) -> TaskRow:
         """Draw groups of a task: audit them, and count their pairs and tokens."""
