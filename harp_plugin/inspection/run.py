@@ -111,7 +111,6 @@ def inspect(
         path=path,
     )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(report.audit_path, report.json())
         write_text(path, report.html())
     except OSError as error:

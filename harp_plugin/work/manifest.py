@@ -19,6 +19,7 @@ __all__ = [
     "read_content",
     "read_manifest",
     "shard_files",
+    "source_names",
     "table_files",
 ]
 
@@ -104,6 +105,11 @@ def shard_files(folder: Path, listed: Mapping[str, Any], table: str) -> list[Sha
         for path, entry in sorted(listed.items())
         if path.rpartition("/")[0] == table
     ]
+
+
+def source_names(directory: Path) -> list[str]:
+    """List the names of the sources of a build with a finished corpus."""
+    return [name.partition(":")[2] for name in read_manifest(directory / "corpus")["inputs"]]
 
 
 def most_frequent(drops: Mapping[str, int]) -> list[tuple[str, int]]:
