@@ -214,14 +214,18 @@ class Artifact:
         """
         if self.is_whole():  # without a lock, which a folder that cannot be written has not
             return False
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.path.with_name(f".{self.path.name}.lock")):
+        with self.turn():
             if self.is_finished():
                 return False
             remove_temporary_of(self.path)
             with self.writing() as temporary:
                 fill(temporary)
             return True
+
+    def turn(self) -> FileLock:
+        """Return the lock of one process after another, next to the work; they wait for it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.path.with_name(f".{self.path.name}.lock"))
 
     def start(self) -> None:
         """Begin the work, or resume it: other work is removed, the same work stays.

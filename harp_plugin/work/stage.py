@@ -13,8 +13,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ..errors import HarpError
 from .artifact import MANIFEST, STARTED, Artifact, OverwriteRules, Provenance, read_if_whole
 from .manifest import content_hash, shard_files
@@ -113,7 +111,7 @@ class Stage:
         Raises:
             HarpError: as `check` does.
         """
-        with self._turn() if with_others else nullcontext():
+        with self._artifact.turn() if with_others else nullcontext():
             if with_others and self.is_whole:
                 return
             if with_others and (started := read_if_whole(self.folder / STARTED)):
@@ -206,10 +204,6 @@ class Stage:
     def clear(self) -> None:
         """Remove all that the stage has written."""
         self._artifact.clear()
-
-    def _turn(self) -> FileLock:
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
 
     def _remove_temporary_tables(self) -> None:
         for name in self.temporary:
