@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from harp_plugin import __version__
-from harp_plugin.commands.schema import options_page, parsers
+from harp_plugin.commands.schema import parsers
 from harp_plugin.options_parser import ABOUT, read_recipe, recipe_names
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 ROOT = HERE.parent
 
 project = "harp_plugin"
@@ -58,6 +60,8 @@ _INCLUDED = {"measured": "../benchmarks/RESULTS.md", "changes": "../CHANGELOG.md
 
 def _write_pages() -> None:
     """Write the pages that are made from the package, where they changed."""
+    from options_page import options_page
+
     commands = ["# Commands", ""]
     commands += [
         "All options, as the commands know them. A recipe, in JSON or YAML, names them so;"

@@ -188,7 +188,6 @@ class Option(NamedTuple):
         choices: the values that a text may be; empty for any.
         help: what it does, with its default.
         shown: whether ``--help`` shows it, and not ``--help-all`` alone.
-        required: whether the command needs it.
         in_recipes: whether a recipe may give it.
     """
 
@@ -198,7 +197,6 @@ class Option(NamedTuple):
     choices: tuple[Any, ...]
     help: str
     shown: bool
-    required: bool
     in_recipes: bool
 
 
@@ -307,7 +305,6 @@ class OptionsParser(HfArgumentParser):
                 tuple(action.choices or ()),
                 _with_default(action, self._help[action.dest]).replace("%%", "%"),
                 action.help is not SUPPRESS,
-                action.required,
                 action.dest not in only_flags,
             )
             for action in self._actions

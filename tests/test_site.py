@@ -3,11 +3,12 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from harp_plugin.commands.schema import options_page, parsers
+from harp_plugin.commands.schema import parsers
 from harp_plugin.options_parser import recipe_names
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -66,8 +67,9 @@ def test_the_reference_has_every_option_and_recipe(site):
     assert all(f'id="{name.replace("/", "-")}"' in recipes for name in recipe_names())
 
 
-def test_a_page_of_options_shows_those_of_the_help_first():
-    page = options_page("train", parsers()["train"])
+def test_a_page_of_options_shows_those_of_the_help_first(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    page = import_module("options_page").options_page("train", parsers()["train"])
     head, further = page.split("further options")
     assert "| `build_dir` |" in head and "| `adam_beta1` |" in further
     assert "`adam_beta1`" not in head

@@ -15,7 +15,7 @@ from ir_datasets.util import LocalDownload
 
 from ..errors import HarpError
 from ..sampling import stable_id
-from ..work.records import file_hash
+from ..work.records import file_hash, file_state
 
 __all__ = ["INDEX", "JsonLinesDocuments", "make_index"]
 
@@ -59,11 +59,11 @@ class JsonLinesDocuments(JsonlDocs):
 
     def content_hash(self) -> str:
         """Compute the SHA-256 of the file; it is read again only where it has changed since."""
-        return _content_hash(self.path, _state(self.path))
+        return _content_hash(self.path, file_state(self.path))
 
     def index(self) -> np.ndarray:
         """Return the hashes and offsets of the documents, as `make_index` gives them."""
-        return _read_index(self.path, _state(self.path))[:, :-1]
+        return _read_index(self.path, file_state(self.path))[:, :-1]
 
     def lines(self) -> Iterator[Any]:
         """Read the documents in order."""
@@ -123,22 +123,13 @@ def make_index(path: Path) -> np.ndarray:
     return np.concatenate([table, np.full((2, 1), size)], axis=1)
 
 
-_State = tuple[int, ...]
-
-
-def _state(path: Path) -> _State:
-    """What changes with the content of a file: its size, its time and its inode."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ino
-
-
 @lru_cache(maxsize=4)
-def _content_hash(path: Path, _state: _State) -> str:
+def _content_hash(path: Path, _state: tuple[int, ...]) -> str:
     return file_hash(path)
 
 
 @lru_cache(maxsize=4)
-def _read_index(path: Path, state: _State) -> np.ndarray:
+def _read_index(path: Path, state: tuple[int, ...]) -> np.ndarray:
     stored = path.with_suffix(INDEX)
     if stored.is_file():
         index = np.load(stored, mmap_mode="r", allow_pickle=False)

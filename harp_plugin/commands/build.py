@@ -22,6 +22,7 @@ from ..tasks.registry import ExampleOptions, needed_stages
 from ..weights.options import WeightOptions
 from ..work.build_stage import BuildRequest, BuildStage
 from ..work.lock import one_writer
+from ..work.manifest import most_frequent
 from ..work.sql.engine import EngineOptions
 
 __all__ = ["STAGES", "BuildOptions", "build", "check", "summary"]
@@ -155,9 +156,8 @@ def summary(manifests: Mapping[str, Mapping[str, Any]], reasons: int = 5) -> str
             continue
         for table, rows in manifest["rows"].items():
             lines.append(f"{stage:<{width}} {table:<20} {rows:>12,}")
-        found = ((n, r) for r, n in manifest["drops"].items() if not r.startswith(WITH_SITE_ROOT))
-        drops = sorted(found, key=lambda drop: (-drop[0], drop[1]))
-        for count, reason in drops[:reasons]:
+        drops = {r: n for r, n in manifest["drops"].items() if not r.startswith(WITH_SITE_ROOT)}
+        for reason, count in most_frequent(drops)[:reasons]:
             start = f"{stage:<{width}} dropped {count:>10,}  "
             lines += wrap(reason, 80, initial_indent=start, subsequent_indent=" " * len(start))
         for name, count in manifest.get("counts", {}).items():

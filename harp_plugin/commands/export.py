@@ -20,8 +20,8 @@ from ..tasks.registry import check_negatives, needed_stages
 from ..tasks.terms import stop_words_hash
 from ..work.build_stage import BuildRequest, finish_shards
 from ..work.lock import one_writer
-from ..work.manifest import read_content, read_manifest
-from ..work.parquet import ShardFile
+from ..work.manifest import read_content, source_names
+from ..work.parquet import ShardFile, write_lines
 from ..work.stage import Stage
 from ..work.writing import write_text
 
@@ -164,9 +164,7 @@ def _write_shard(shard: _Shard) -> None:
 
 
 def _write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> ShardFile:
-    path.parent.mkdir(exist_ok=True)
-    write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
-    return ShardFile.from_path(path, len(rows))
+    return write_lines(path, [f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows])
 
 
 def _with_ids(row: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]]]:
@@ -191,9 +189,7 @@ def _write_corpus(stage: Stage) -> None:
             for line in lines:
                 documents.setdefault(json.loads(line)["docid"], line)
     path = stage.folder / _CORPUS / "corpus.jsonl"
-    path.parent.mkdir(exist_ok=True)
-    write_text(path, "".join(documents.values()))
-    stage.finish_shard(_CORPUS, {}, {}, [ShardFile.from_path(path, len(documents))])
+    stage.finish_shard(_CORPUS, {}, {}, [write_lines(path, list(documents.values()))])
 
 
 def as_tevatron(group: PairGroup, id: str) -> dict[str, Any]:
@@ -221,9 +217,7 @@ def _write_card(stage: Stage, data: PreTrainingData) -> None:
     card = Template((files("harp_plugin") / "data" / "dataset-card.md").read_text("utf-8"))
     table = "\n".join(f"| {task} | {count:,} |" for task, count in sorted(rows.items()))
     options = "\n".join(f"| {name} | {value} |" for name, value in stage.options.items())
-    sources = ", ".join(
-        name.partition(":")[2] for name in read_manifest(data.directory / "corpus")["inputs"]
-    )
+    sources = ", ".join(source_names(data.directory))
     configs = _CONFIGS if stage.options["format"] == "tevatron" else ""
     text = card.substitute(counts=table, options=options, sources=sources, configs=configs)
     write_text(stage.folder / _CARD, text)

@@ -1,4 +1,4 @@
-"""`harp schema`: the options of all commands, as a JSON schema and as pages of documentation."""
+"""`harp schema`: the options of all commands, as a JSON schema, and their help."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
-from ..options import Options, is_enum, json_schema, type_words, union_members
+from ..options import Options, is_enum, json_schema, union_members
 from ..options_parser import ABOUT, FOR_EDITORS, Command, Option, OptionsParser
 from . import COMMANDS, load
 
-__all__ = ["help_texts", "options_page", "parsers", "recipe_schema"]
+__all__ = ["help_texts", "parsers", "recipe_schema"]
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 
@@ -82,42 +82,6 @@ def _with_choices(schema: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
     if schema.get("type") == "array":
         return {**schema, "items": _with_choices(schema.get("items", {}), choices)}
     return {"enum": choices} if choices and schema.get("type") == "string" else schema
-
-
-def options_page(command: str, parser: OptionsParser) -> str:
-    """Write what a command does and its options as Markdown.
-
-    Args:
-        command: its name.
-        parser: of its options.
-
-    Returns:
-        A section in MyST with a table of the options that ``--help`` shows, and one of all others,
-        folded.
-    """
-    lines = [f"## harp {command}", "", f"`{parser.usage}`", "", parser.description or ""]
-    shown = [option for option in parser.options if option.shown]
-    further = [option for option in parser.options if not option.shown]
-    lines += ["", *_table(shown)] if shown else []
-    if further:
-        title = f"{len(further)} further options, those of Tevatron and transformers among them"
-        lines += ["", f":::{{dropdown}} {title}", "", *_table(further), "", ":::"]
-    return "\n".join(lines) + "\n"
-
-
-def _table(options: list[Option]) -> list[str]:
-    rows = ["| option | value | what it does |", "|---|---|---|"]
-    for option in options:
-        values = ", ".join(map(str, option.choices)) or type_words(option.kind).removesuffix(
-            " or null"
-        )
-        cells = (f"`{option.name}`", values, option.help)
-        rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
-    return rows
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def help_texts() -> dict[str, str]:

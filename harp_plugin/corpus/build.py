@@ -20,7 +20,7 @@ from ..errors import HarpError
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.map_shards import map_shards
 from ..work.parquet import ShardFile, write_table
-from ..work.records import file_hash
+from ..work.records import file_hash, file_state
 from ..work.stage import Stage
 from ..work.urls import is_url
 from .options import CorpusOptions
@@ -150,8 +150,7 @@ def _digest(parts: Iterable[str]) -> str:
 def _status(source: Source) -> tuple[int | str, ...]:
     if source.path is None:
         return () if source.remote is None else (source.remote.size, source.remote.version)
-    status = source.path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ino
+    return file_state(source.path)
 
 
 def _content_hash(source: Source) -> str:

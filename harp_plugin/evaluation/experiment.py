@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyterrier as pt
@@ -15,14 +15,14 @@ import pyterrier as pt
 from ..collections.dataset import JudgedDataset
 from ..work.artifact import Artifact, Provenance
 from ..work.lock import one_writer
-from ..work.provenance import package_versions, scoring_versions
+from ..work.provenance import package_versions
 from ..work.writing import remove_temporary
 from .first_stage import FirstStage, dense_cosine, first_stages
 from .fusions import Judged, Learning, by_folds, fused_run, notes
 from .options import COSINE, EvaluationOptions, ExperimentOptions, file_stem, is_cosine
 from .report import render
 from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
-from .runs import fingerprints, make_reranker, rerank, stored_run
+from .runs import fingerprints, make_reranker, rerank
 
 __all__ = ["evaluate", "results_artifact", "results_text"]
 
@@ -58,16 +58,14 @@ def _evaluate(options: EvaluationOptions, folder: Path) -> Results:
     collection = JudgedDataset(options.dataset, options.fields)
     models = {row: fingerprints(system["model"]) for row, system in options.systems.items()}
     stages = first_stages(options, collection)
+    experiment = _Experiment(options, collection, stages, models)
     named = dict.fromkeys(fusion.train_dataset for fusion in options.fused_rows.values())
     others = {name: collection.other_queries("train_dataset", name) for name in named if name}
     more = {name: other.identity for name, other in others.items()}
     files = results_artifact(options, collection, stages, models, train_datasets=more)
-    runs = _single_runs(options, collection, stages, models)
-    learnt_from = {
-        name: _runs_to_learn_from(options, collection, other, stages, models)
-        for name, other in others.items()
-    }
-    fusions = _add_fusions(options, collection, runs, learnt_from)
+    runs = experiment.single_runs()
+    learnt_from = {name: experiment.to_learn_from(other) for name, other in others.items()}
+    fusions = experiment.add_fusions(runs, learnt_from)
     per_query = measure_runs(runs, collection.topics, collection.qrels, measures)
     results = Results(
         title=f"{options.dataset}, {len(collection.topics)} queries, top {options.depth}",
@@ -140,95 +138,77 @@ def results_text(options: ExperimentOptions, results: Any, **more: Any) -> str:
     return json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _single_runs(
-    options: EvaluationOptions,
-    collection: JudgedDataset,
-    stages: Mapping[str, FirstStage],
-    models: _Models,
-) -> dict[str, pd.DataFrame]:
-    """Read or make the runs of first stages and rerankers, by row."""
-    paths = options.run_paths
-    runs = {row: stage.stored(paths[row]) for row, stage in stages.items()}
-    stage, first = stages[options.rows[0]], runs[options.rows[0]]
-    for name, arguments in options.systems.items():
-        runs[name] = stored_run(
-            paths[name],
-            {**stage.run_settings, "reranker": arguments, "model": models[name]},
-            partial(_reranked, first, collection, name, options),
-            versions={**stage.versions, **scoring_versions()},
-            rules=options.rules,
-        )
-    return runs
+class _Experiment(NamedTuple):
+    """What is evaluated, with its first stages and the fingerprints of its models, by row."""
 
+    options: EvaluationOptions
+    collection: JudgedDataset
+    stages: Mapping[str, FirstStage]
+    models: _Models
 
-def _reranked(
-    first: pd.DataFrame, collection: JudgedDataset, name: str, options: EvaluationOptions
-) -> pd.DataFrame:
-    """Rerank a run by the reranker of a row."""
-    arguments = options.systems[name]
-    if is_cosine(arguments["model"]):
-        encoder = arguments["model"].removeprefix(COSINE)
-        reranker: pt.Transformer = dense_cosine(encoder, options, collection)
-    else:
-        reranker = make_reranker(
-            device=options.device, batch_tokens=options.batch_tokens, **arguments
-        )
-    return rerank(first, collection, reranker, name, options.quiet)
+    def single_runs(self) -> dict[str, pd.DataFrame]:
+        """Read or make the runs of first stages and rerankers, by row."""
+        paths = self.options.run_paths
+        runs = {row: stage.stored(paths[row]) for row, stage in self.stages.items()}
+        stage, first = self.stages[self.options.rows[0]], runs[self.options.rows[0]]
+        for name, arguments in self.options.systems.items():
+            more = {"reranker": arguments, "model": self.models[name]}
+            rerank_first = partial(self._reranked, first, name, arguments)
+            runs[name] = stage.reranked(paths[name], stage.run_settings | more, rerank_first)
+        return runs
 
+    def _reranked(self, first: pd.DataFrame, name: str, arguments: dict[str, Any]) -> pd.DataFrame:
+        """Rerank a run by the reranker of a row."""
+        options = self.options
+        if is_cosine(arguments["model"]):
+            encoder = arguments["model"].removeprefix(COSINE)
+            reranker: pt.Transformer = dense_cosine(encoder, options, self.collection)
+        else:
+            machine: dict[str, Any] = {
+                "device": options.device,
+                "batch_tokens": options.batch_tokens,
+            }
+            reranker = make_reranker(**machine, **arguments)
+        return rerank(first, self.collection, reranker, name, options.quiet)
 
-def _runs_to_learn_from(
-    options: EvaluationOptions,
-    evaluated: JudgedDataset,
-    collection: JudgedDataset,
-    stages: Mapping[str, FirstStage],
-    models: _Models,
-) -> Judged:
-    """Read or make the runs that are fused, for the queries of a dataset to learn from."""
-    fusions = options.fused_rows.values()
-    needed = {row for fusion in fusions if fusion.train_dataset for row in fusion.of}
-    own = copy(options)
-    own.dataset, own.fusions = collection.name, {}
-    own.rerankers = {row: value for row, value in options.systems.items() if row in needed}
-    further = options.further_first_stages
-    own.first_stages = {row: value for row, value in further.items() if row in needed}
-    own.index_dir = str(options.index_folder)
-    own.output_dir = str(Path(options.output_dir) / "train-datasets" / file_stem(collection.name))
-    if evaluated.documents_identity == collection.documents_identity:
-        stages = {row: stage.on(collection) for row, stage in stages.items()}
-    else:
-        stages = first_stages(own, collection)
-    chosen = {row: stages[row] for row in stages if row in own.rows}
-    return Judged(_single_runs(own, collection, chosen, models), collection.qrels)
+    def to_learn_from(self, collection: JudgedDataset) -> Judged:
+        """Read or make the runs that are fused, for the queries of a dataset to learn from."""
+        options, own = self.options, copy(self.options)
+        fusions = options.fused_rows.values()
+        needed = {row for fusion in fusions if fusion.train_dataset for row in fusion.of}
+        own.dataset, own.fusions = collection.name, {}
+        own.rerankers = {row: value for row, value in options.systems.items() if row in needed}
+        further = options.further_first_stages
+        own.first_stages = {row: value for row, value in further.items() if row in needed}
+        own.index_dir = str(options.index_folder)
+        folder = Path(options.output_dir) / "train-datasets"
+        own.output_dir = str(folder / file_stem(collection.name))
+        if self.collection.documents_identity == collection.documents_identity:
+            stages = {row: stage.on(collection) for row, stage in self.stages.items()}
+        else:
+            stages = first_stages(own, collection)
+        chosen = {row: stages[row] for row in stages if row in own.rows}
+        experiment = _Experiment(own, collection, chosen, self.models)
+        return Judged(experiment.single_runs(), collection.qrels)
 
+    def add_fusions(
+        self, runs: dict[str, pd.DataFrame], learnt_from: Mapping[str, Judged]
+    ) -> dict[str, Any]:
+        """Add the runs of fusions to the others.
 
-def _add_fusions(
-    options: EvaluationOptions,
-    collection: JudgedDataset,
-    runs: dict[str, pd.DataFrame],
-    learnt_from: Mapping[str, Judged],
-) -> dict[str, Any]:
-    """Add the runs of fusions to the others.
-
-    Returns:
-        What the record holds of each fusion's weights, by row.
-    """
-    paths, records = options.run_paths, {}
-    queries = collection.topics["qid"].tolist()
-    judged = Judged(dict(runs), collection.qrels)
-    for row, fusion in options.fused_rows.items():
-        learnings = []
-        if fusion.is_learnt and fusion.train_dataset is None:
-            learnings = by_folds(queries, options.seed)
-        elif fusion.train_dataset is not None:
-            other = learnt_from[fusion.train_dataset]
-            learnings = [Learning(other.qrels["qid"].unique().tolist(), queries, other)]
-        runs[row], records[row] = fused_run(
-            paths[row],
-            fusion,
-            judged,
-            learnings,
-            paths=paths,
-            options=options,
-            seed=options.seed,
-        )
-    return records
+        Returns:
+            What the record holds of each fusion's weights, by row.
+        """
+        options, paths, records = self.options, self.options.run_paths, {}
+        queries = self.collection.topics["qid"].tolist()
+        judged = Judged(dict(runs), self.collection.qrels)
+        for row, fusion in options.fused_rows.items():
+            learnings = []
+            if fusion.is_learnt and fusion.train_dataset is None:
+                learnings = by_folds(queries, options.seed)
+            elif fusion.train_dataset is not None:
+                other = learnt_from[fusion.train_dataset]
+                learnings = [Learning(other.qrels["qid"].unique().tolist(), queries, other)]
+            more: dict[str, Any] = {"paths": paths, "options": options, "seed": options.seed}
+            runs[row], records[row] = fused_run(paths[row], fusion, judged, learnings, **more)
+        return records

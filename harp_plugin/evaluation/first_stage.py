@@ -102,13 +102,15 @@ class FirstStage:
 
     def stored(self, path: Path) -> pd.DataFrame:
         """Read or make the run, as `stored_run` does."""
-        return stored_run(
-            path,
-            self.run_settings,
-            self.retrieve,
-            versions=self.versions,
-            rules=self.options.rules,
-        )
+        versions, rules = self.versions, self.options.rules
+        return stored_run(path, self.run_settings, self.retrieve, versions=versions, rules=rules)
+
+    def reranked(
+        self, path: Path, settings: Mapping[str, Any], make: Callable[[], pd.DataFrame]
+    ) -> pd.DataFrame:
+        """Read or make a run that reranks the results of this first stage."""
+        versions, rules = {**self.versions, **scoring_versions()}, self.options.rules
+        return stored_run(path, settings, make, versions=versions, rules=rules)
 
 
 def first_stage(

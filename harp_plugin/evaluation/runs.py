@@ -94,7 +94,8 @@ def stored_run(
     Raises:
         HarpError: the file was not written by harp, or may not be replaced.
     """
-    file = Artifact(path, "run", Provenance(settings, versions or {}), rules, is_file=True)
+    provenance, rules = Provenance(settings, versions or {}), rules or OverwriteRules()
+    file = Artifact(path, "run", provenance, rules, is_file=True)
     if not file.is_finished():
         text = frame_text(make(), tag=path.stem)
         with file.writing() as temporary:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from ..tasks.registry import needed_stages
 from ..tasks.source import BuildSource
 from ..tasks.terms import stop_words
 from ..weights.options import WeightOptions
-from ..work.manifest import read_manifest
+from ..work.manifest import most_frequent, read_manifest
 from ..work.writing import refuse_special, write_text
 from .audit import TaskAudit, audit, audit_path
 from .groups import AuditedGroups, Observation, observe, page_units
@@ -92,15 +92,15 @@ def inspect(
     tokenizer = load_tokenizer(model)
     is_named = options.model is not None or "model" in weighed
     encoder, not_run = _encoder(model, options, is_named=is_named)
-    inspector = _Inspector(directory, options, draw, tokenizer, encoder)
-    inspector.weighting = weighed.get("weighting", WeightOptions.weighting)
+    weighting = weighed.get("weighting", WeightOptions.weighting)
+    inspector = _Inspector(directory, options, draw, tokenizer, encoder, weighting)
     examples = manifests["examples"]["rows"]
     rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
     drops = {stage: manifest["drops"] for stage, manifest in manifests.items()}
     report = InspectionReport(
         rows=rows,
         counts=_counts(manifests),
-        drops={s: _most_frequent(d) for s, d in (drops | {"drawing": inspector.drops}).items()},
+        drops={s: most_frequent(d) for s, d in (drops | {"drawing": inspector.drops}).items()},
         samples=inspector.samples,
         audits=inspector.audits,
         not_run=not_run,
@@ -111,7 +111,6 @@ def inspect(
         path=path,
     )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(report.audit_path, report.json())
         write_text(path, report.html())
     except OSError as error:
@@ -148,23 +147,20 @@ def _encoder(
         return None, str(error)
 
 
+@dataclass
 class _Inspector:
     """Draws the groups of one task after the other, and keeps what the report shows of them."""
 
-    def __init__(
-        self,
-        directory: Path,
-        options: InspectOptions,
-        draw: DrawOptions,
-        tokenizer: PreTrainedTokenizerBase,
-        encoder: TextEncoder | None,
-    ) -> None:
-        self.directory, self.options, self.draw = directory, options, draw
-        self.tokenizer, self.encoder, self.weighting = tokenizer, encoder, ""
-        self.bm25: Callable[[str, str], float] | None = None
-        self.samples: dict[str, list[Sample]] = {}
-        self.audits: list[TaskAudit] = []
-        self.drops: dict[str, int] = {}
+    directory: Path
+    options: InspectOptions
+    draw: DrawOptions
+    tokenizer: PreTrainedTokenizerBase
+    encoder: TextEncoder | None
+    weighting: str
+    bm25: Callable[[str, str], float] | None = None
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    audits: list[TaskAudit] = field(default_factory=list)
+    drops: dict[str, int] = field(default_factory=dict)
 
     def row(self, task: str, examples: int) -> TaskRow:
         """Draw groups of a task: audit them, and count their pairs and tokens."""
@@ -237,8 +233,3 @@ def _counts(manifests: dict[str, dict[str, Any]]) -> dict[str, int]:
         "links that resolve": graph["anchors"],
         "pages that may be a document": graph["documents"],
     }
-
-
-def _most_frequent(drops: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Sort reasons with their numbers, the most frequent first."""
-    return sorted(drops.items(), key=lambda item: (-item[1], item[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..tasks.registry import ExampleOptions
-from ..work.build_stage import BuildRequest, finish_shards
+from ..work.build_stage import BuildRequest, finish_shards, part_name, parts_of
 from ..work.parquet import write_table
 from ..work.stage import Stage
 from .options import NegativeOptions
 from .queries import QUERIES, BuildTexts, needed_queries
 
-__all__ = ["Loader", "Ranker", "Ranking", "mine", "part_name", "rank", "recorded_options"]
+__all__ = ["Loader", "Ranker", "Ranking", "mine", "rank", "recorded_options"]
 
 QUERIES_PER_SHARD = 5_000
 """The most queries of a shard."""
@@ -63,7 +63,7 @@ def mine(
     stage: Stage,
     request: BuildRequest,
     loader: Loader,
-    options: dict[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
     **machine: Any,
 ) -> bool:
     """Rank pages for all queries of a stage.
@@ -85,11 +85,9 @@ def mine(
     texts = BuildTexts(request.directory)
     shards: dict[str, tuple[str, np.ndarray]] = {}
     for queries in options["queries"]:
-        ids, size = texts.ids(queries), options["queries_per_shard"]
         texts.open(queries)  # verifies the tables once for all workers
-        for first in range(0, max(1, len(ids)), size):
-            part = ids[first : first + size]
-            shards[f"{queries}-{part_name(part)}"] = queries, part
+        parts = parts_of(texts.ids(queries), options["queries_per_shard"])
+        shards |= {f"{queries}-{name}": (queries, part) for name, part in parts.items()}
     try:
         fn = partial(_mine_shard, loader=loader, directory=request.directory, stage=stage)
         return finish_shards(stage, request, fn, shards, **machine)
@@ -101,11 +99,6 @@ def rank(pages: np.ndarray, scores: np.ndarray, depth: int | None = None) -> Ran
     """Rank pages by score, those of the same score by id, and keep the best ``depth``."""
     order = np.lexsort((pages, -scores))[:depth]
     return Ranking(pages[order].astype(np.int64), scores[order].astype(np.float32))
-
-
-def part_name(ids: np.ndarray) -> str:
-    """Return the name of the file of a shard, without its ending."""
-    return f"from-{ids[0] if len(ids) else 0:019d}"
 
 
 @lru_cache(maxsize=1)

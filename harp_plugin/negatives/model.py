@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from ..models.devices import (
 from ..models.loading import choose_device, model_fingerprint
 from ..ranking.scorer import Scorer
 from ..weights.options import DTYPES
-from ..work.build_stage import BuildRequest, BuildStage, StageOptions
+from ..work.build_stage import BuildRequest, BuildStage, StageOptions, part_name
 from ..work.manifest import read_manifest, table_files
 from ..work.parquet import read_batches
 from ..work.stage import Stage
-from .mining import Ranker, Ranking, mine, part_name, rank
+from .mining import Ranker, Ranking, mine, rank
 from .options import NegativeOptions
 from .queries import BuildTexts
 
@@ -120,8 +121,7 @@ def _rank_candidates(stage: Stage, request: BuildRequest) -> dict[str, Any] | No
         options,
         workers=len(devices),
         engine=request.engine,
-        begin=take_device,
-        arguments=(device_queue(devices),),
+        begin=partial(take_device, device_queue(devices)),
     )
     return {} if are_finished else None
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import HarpError
 from ..tasks.registry import TASKS
 from ..work.manifest import read_content
-from ..work.mapped import MappedTable, open_table
+from ..work.mapped import lazy_table, open_table
 
 __all__ = ["QUERIES", "BuildTexts", "needed_queries"]
 
@@ -49,14 +49,17 @@ class BuildTexts:
     """
 
     name = "documents"
+    _anchor_texts = lazy_table("graph", "anchor_texts", "id", "normalized")
+    _sentences = lazy_table("corpus", "sentences", "id", "text")
+    _pages = lazy_table("corpus", "pages", "id", "title", "lead")
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
 
     @cached_property
     def documents_identity(self) -> dict[str, Any]:
         """The content of the stages that the documents come from."""
-        return read_content(self._directory, "corpus", "graph")
+        return read_content(self.directory, "corpus", "graph")
 
     @property
     def document_count(self) -> int:
@@ -66,7 +69,7 @@ class BuildTexts:
     @cached_property
     def document_ids(self) -> np.ndarray:
         """The ids of all documents, ascending, int64 of shape (documents,)."""
-        return self._table("graph", "documents").ids
+        return open_table(self.directory, "graph", "documents").ids
 
     def documents(self) -> Iterator[tuple[str, str]]:
         """Give the id and the text of every document, in the order of their ids."""
@@ -76,8 +79,7 @@ class BuildTexts:
 
     def document_texts(self, ids: np.ndarray) -> list[str]:
         """Make the texts of documents: the title and the lead."""
-        rows = self._pages.rows(ids)
-        columns = (self._pages.take(rows, name).to_pylist() for name in ("title", "lead"))
+        columns = (column.to_pylist() for column in self._pages.columns(ids, "title", "lead"))
         return [f"{title} {lead}" for title, lead in zip(*columns, strict=True)]
 
     def ids(self, queries: str) -> np.ndarray:
@@ -86,9 +88,9 @@ class BuildTexts:
             return self._anchor_texts.ids
         if queries == "pages":
             return self.document_ids
-        sentences = self._table("graph", "sentence_anchors")
-        targets = sentences.take(sentences.rows(sentences.ids), "targets").to_numpy()
-        return sentences.ids[targets >= 2]
+        sentences = open_table(self.directory, "graph", "sentence_anchors")
+        [targets] = sentences.columns(sentences.ids, "targets")
+        return sentences.ids[targets.to_numpy() >= 2]
 
     def queries(self, queries: str, ids: np.ndarray) -> list[str]:
         """Make the texts of queries of one of `QUERIES`; of a page, its title and first words."""
@@ -97,24 +99,9 @@ class BuildTexts:
             return [" ".join(beginning[:_PAGE_WORDS]) for beginning in words]
         table = self._anchor_texts if queries == "anchor_texts" else self._sentences
         column = "normalized" if queries == "anchor_texts" else "text"
-        return table.take(table.rows(ids), column).to_pylist()
+        return table.columns(ids, column)[0].to_pylist()
 
     def open(self, queries: str) -> None:
         """Open all that the texts of queries and documents are read from."""
         self.queries(queries, self.ids(queries)[:1])
         self.document_texts(self.document_ids[:1])
-
-    def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
-        return open_table(self._directory, stage, name, list(columns) or None)
-
-    @cached_property
-    def _anchor_texts(self) -> MappedTable:
-        return self._table("graph", "anchor_texts", "id", "normalized")
-
-    @cached_property
-    def _sentences(self) -> MappedTable:
-        return self._table("corpus", "sentences", "id", "text")
-
-    @cached_property
-    def _pages(self) -> MappedTable:
-        return self._table("corpus", "pages", "id", "title", "lead")

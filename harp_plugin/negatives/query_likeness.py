@@ -13,7 +13,14 @@ from ..errors import HarpError
 from ..models.loading import choose_device
 from ..ranking.dense.encoder import Encoder
 from ..sampling import generator
-from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
+from ..work.build_stage import (
+    BuildRequest,
+    BuildStage,
+    StageOptions,
+    finish_shards,
+    part_name,
+    parts_of,
+)
 from ..work.parquet import write_table
 from ..work.stage import Stage
 from .options import QueryLikenessOptions
@@ -71,14 +78,12 @@ def _score(stage: Stage, request: BuildRequest) -> dict[str, Any]:
         vectors = model.queries(texts.queries(_TABLE, ids))
         scores = np.round(classifier.decision_function(vectors), _DECIMALS).astype(np.float32)
         batch = pa.RecordBatch.from_arrays([pa.array(ids), pa.array(scores)], schema=_SCHEMA)
-        path = stage.folder / _TABLE / f"from-{ids[0]:019d}.parquet"
+        path = stage.folder / _TABLE / f"{part_name(ids)}.parquet"
         file = write_table(path, _SCHEMA, [batch])
         stage.finish_shard(f"{_TABLE}-{path.stem}", {_TABLE: len(ids)}, {}, [file])
 
-    ids = texts.ids(_TABLE)
-    starts = range(0, len(ids), _TEXTS_PER_SHARD)
-    parts = [ids[first : first + _TEXTS_PER_SHARD] for first in starts]
-    finish_shards(stage, request, score, {f"{_TABLE}-from-{p[0]:019d}": p for p in parts})
+    parts = parts_of(texts.ids(_TABLE), _TEXTS_PER_SHARD)
+    finish_shards(stage, request, score, {f"{_TABLE}-{name}": p for name, p in parts.items()})
     return {}
 
 

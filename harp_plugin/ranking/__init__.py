@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..errors import user_message
+from ..lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from .combined import HarpEnsemble, HarpFeatures
@@ -16,22 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["HarpEnsemble", "HarpFeatures", "HarpFusion", "HarpPipeline", "HarpReranker", "Scorer"]
 
-_MODULES = {
-    "HarpEnsemble": ".combined",
-    "HarpFeatures": ".combined",
-    "HarpFusion": ".fusion",
-    "HarpPipeline": ".pipeline",
-    "HarpReranker": ".transformer",
-    "HarpRetriever": ".dense",
-    "Scorer": ".scorer",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(_MODULES[name], __name__), name)
-    except ModuleNotFoundError as error:
-        message = f"{name} cannot be imported: {user_message(error) or error}"
-        raise ModuleNotFoundError(message, name=error.name) from error
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "HarpEnsemble": ".combined",
+        "HarpFeatures": ".combined",
+        "HarpFusion": ".fusion",
+        "HarpPipeline": ".pipeline",
+        "HarpReranker": ".transformer",
+        "HarpRetriever": ".dense",
+        "Scorer": ".scorer",
+    },
+)

@@ -11,31 +11,17 @@ import pyterrier as pt
 
 from ..errors import HarpError
 from ..work.thread_lock import thread_lock
-from .sharing import Shareable
+from .sharing import Compared, Shareable
 from .texts import DatasetTexts, FrameTexts, TextSource
 
 __all__ = ["ComparedTransformer", "LazyTransformer", "ModelTransformer"]
 
 
-class ComparedTransformer(pt.Transformer):
+class ComparedTransformer(Compared, pt.Transformer):
     """A transformer that equals another of its class if both have equal comparison keys.
 
     An experiment with ``plan="tree"`` runs equal transformers once.
     """
-
-    def _comparison_key(self) -> Any:
-        """Return all that the results depend on, as an object with a hash."""
-        raise NotImplementedError
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ComparedTransformer)
-            and type(self) is type(other)
-            and self._comparison_key() == other._comparison_key()
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, self._comparison_key()))
 
     def __repr__(self) -> str:
         attributes = pt.inspect.transformer_attributes(self, strict=False)

@@ -23,8 +23,8 @@ from ..models.loading import longest_input
 from ..models.packing import can_pack, prepare
 from ..models.packing.encoder import filler_tokens
 from ..models.pairs import PackedPairs
+from ..work.processes import results_in_order
 from ..work.thread_lock import thread_lock
-from .tokens import in_order
 
 __all__ = ["Batch", "BatchOutputs", "BatchRunner", "scoring_lock"]
 
@@ -128,7 +128,7 @@ class BatchRunner(ABC):
             return batch[0], self.outputs(batch[1])
 
         try:
-            yield from in_order(lambda batch: pool.submit(run, batch), batches, 2 * threads)
+            yield from results_in_order(lambda batch: pool.submit(run, batch), batches, 2 * threads)
         finally:
             pool.shutdown(cancel_futures=True)
             torch.set_num_threads(threads)

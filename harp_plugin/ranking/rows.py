@@ -73,7 +73,7 @@ def score_rows(rerankers: Sequence[Reranker], frame: pd.DataFrame) -> np.ndarray
         for batch in _batches(rerankers[0].texts, frame, rows_at_once):
             for number, (scorer, windows) in enumerate(models):
                 bar_part = partial(_part_of_bar, bar, len(batch.rows))
-                pairs = _pair_scores(scorer, windows, batch, bar_part, alone=len(models) == 1)
+                pairs = batch.scores(scorer, windows, bar_part, alone=len(models) == 1)
                 scores[batch.rows, number] = pairs[batch.pair_of_row]
     return scores
 
@@ -113,72 +113,30 @@ class _RowBatch:
             self._tokens[key] = [scorer.tokenize(texts) for texts in (self.queries, self.documents)]
         return self._tokens[key]
 
+    def scores(
+        self, scorer: Scorer, windows: DocumentWindows, progress: Callable[..., Any], *, alone: bool
+    ) -> np.ndarray:
+        """Score the pairs by one model, (pairs,).
 
-def _pair_scores(
-    scorer: Scorer,
-    windows: DocumentWindows,
-    batch: _RowBatch,
-    progress: Callable[..., Any],
-    *,
-    alone: bool,
-) -> np.ndarray:
-    """Score the pairs of a batch by one model, (pairs,).
-
-    Args:
-        scorer: the model.
-        windows: how it cuts long documents.
-        batch: the rows.
-        progress: makes the progress bar.
-        alone: whether no other model reads the token ids.
-    """
-    is_matching = windows.passages == "matching"
-    if is_matching or (windows.is_whole_input and alone):
-        queries, documents = batch.pair_texts()
-        if is_matching:
-            documents = list(map(query_passage, queries, documents))
-        return scorer.score(queries, documents, verbose=True, progress=progress)
-    score = partial(scorer.score_tokens, verbose=True, progress=progress)
-    query_tokens, document_tokens = batch.tokens(scorer)
-    if windows.is_whole_input:
-        return score(query_tokens, document_tokens, batch.pairs)
-    free_tokens = [scorer.encoder.most_document_tokens(len(query)) for query in query_tokens]
-    tokens, window_pairs, starts = _cut(windows, document_tokens, batch.pairs, free_tokens)
-    return windows.aggregate(score(query_tokens, tokens, window_pairs), starts)
-
-
-def _cut(
-    windows: DocumentWindows,
-    documents: list[np.ndarray],
-    pairs: np.ndarray,
-    free_tokens: list[int],
-) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Cut the documents of pairs into windows, which pairs with equally long windows share.
-
-    Args:
-        windows: how documents are cut.
-        documents: (length,) token ids of each.
-        pairs: (pairs, 2) indices of query and document.
-        free_tokens: how many tokens fit together with each query.
-
-    Returns:
-        The (length,) token ids of each window, a view of its document; (windows of all pairs, 2)
-        indices of query and window, those of a pair together; and the (pairs,) index of each pair's
-        first window among them.
-    """
-    tokens: list[np.ndarray] = []
-    windows_of: dict[tuple[int, int], range] = {}
-    window_pairs: list[tuple[int, int]] = []
-    starts = np.empty(len(pairs), dtype=np.int64)
-    for number, (query, document) in enumerate(pairs.tolist()):
-        key = document, windows.length_beside(free_tokens[query])
-        if key not in windows_of:
-            whole = documents[document]
-            views = [whole[part] for part in windows.slices(len(whole), free_tokens[query])]
-            windows_of[key] = range(len(tokens), len(tokens) + len(views))
-            tokens.extend(views)
-        starts[number] = len(window_pairs)
-        window_pairs.extend((query, window) for window in windows_of[key])
-    return tokens, np.array(window_pairs, dtype=np.int64), starts
+        Args:
+            scorer: the model.
+            windows: how it cuts long documents.
+            progress: makes the progress bar.
+            alone: whether no other model reads the token ids.
+        """
+        is_matching = windows.passages == "matching"
+        if is_matching or (windows.is_whole_input and alone):
+            queries, documents = self.pair_texts()
+            if is_matching:
+                documents = list(map(query_passage, queries, documents))
+            return scorer.score(queries, documents, verbose=True, progress=progress)
+        score = partial(scorer.score_tokens, verbose=True, progress=progress)
+        query_tokens, document_tokens = self.tokens(scorer)
+        if windows.is_whole_input:
+            return score(query_tokens, document_tokens, self.pairs)
+        free_tokens = [scorer.encoder.most_document_tokens(len(query)) for query in query_tokens]
+        tokens, window_pairs, starts = windows.cut(document_tokens, self.pairs, free_tokens)
+        return windows.aggregate(score(query_tokens, tokens, window_pairs), starts)
 
 
 def _batches(texts: TextSource, frame: pd.DataFrame, rows_at_once: int) -> Iterator[_RowBatch]:

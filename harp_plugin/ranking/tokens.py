@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat, takewhile
 from typing import Any, TypeVar
@@ -15,10 +14,10 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from ..models.tokenizing import tokenize
+from ..work.processes import results_in_order
 
-__all__ = ["LazyTokens", "distinct", "distinct_pairs", "in_order", "prefetch", "tokenizer_key"]
+__all__ = ["LazyTokens", "distinct", "distinct_pairs", "prefetch", "tokenizer_key"]
 
-_Given = TypeVar("_Given")
 _Item = TypeVar("_Item")
 
 
@@ -61,36 +60,13 @@ def tokenizer_key(tokenizer: PreTrainedTokenizerBase) -> str:
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
 
 
-def in_order(
-    submit: Callable[[_Given], Future[_Item]], items: Iterable[_Given], most: int
-) -> Generator[_Item, None, None]:
-    """Yield the results for items in their order; at most so many of them wait for their turn.
-
-    Args:
-        submit: begins the work on an item.
-        items: are read as they are needed.
-        most: results that wait while another one is used.
-    """
-    waiting: deque[Future[_Item]] = deque()
-    try:
-        for item in items:
-            waiting.append(submit(item))
-            if len(waiting) > most:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for future in waiting:
-            future.cancel()
-
-
 def prefetch(items: Iterable[_Item], count: int) -> Generator[_Item, None, None]:
     """Yield the same items; another thread makes up to ``count`` of them in advance."""
     end: Any = object()
     source = iter(items)
     thread = ThreadPoolExecutor(1, "prefetch")
     try:
-        made = in_order(lambda _: thread.submit(next, source, end), repeat(None), count - 1)
+        made = results_in_order(lambda _: thread.submit(next, source, end), repeat(None), count)
         yield from takewhile(lambda item: item is not end, made)
     finally:
         thread.shutdown(cancel_futures=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +73,36 @@ class DocumentWindows:
         last = 0 if self.passages == "first" else max(tokens - length, 0)
         for start in range(0, last + stride, stride):
             yield slice(start, start + length)
+
+    def cut(
+        self, documents: Sequence[np.ndarray], pairs: np.ndarray, free_tokens: Sequence[int]
+    ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """Cut the documents of pairs into windows, which pairs with equally long windows share.
+
+        Args:
+            documents: (length,) token ids of each.
+            pairs: (pairs, 2) indices of query and document.
+            free_tokens: how many tokens fit together with each query.
+
+        Returns:
+            The (length,) token ids of each window, a view of its document; (windows of all pairs,
+            2) indices of query and window, those of a pair together; and the (pairs,) index of each
+            pair's first window among them.
+        """
+        tokens: list[np.ndarray] = []
+        windows_of: dict[tuple[int, int], range] = {}
+        window_pairs: list[tuple[int, int]] = []
+        starts = np.empty(len(pairs), dtype=np.int64)
+        for number, (query, document) in enumerate(pairs.tolist()):
+            key = document, self.length_beside(free_tokens[query])
+            if key not in windows_of:
+                whole = documents[document]
+                views = [whole[part] for part in self.slices(len(whole), free_tokens[query])]
+                windows_of[key] = range(len(tokens), len(tokens) + len(views))
+                tokens.extend(views)
+            starts[number] = len(window_pairs)
+            window_pairs.extend((query, window) for window in windows_of[key])
+        return tokens, np.array(window_pairs, dtype=np.int64), starts
 
     def aggregate(self, scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """Compute one score per document from the scores of its windows.

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 
 from ..errors import HarpError
-from ..work.processes import start_worker
+from ..work.processes import results_in_order, start_worker
 from .batches import Batch, BatchOutputs
 from .forward import Forward
-from .tokens import in_order
 
 __all__ = ["Workers"]
 
@@ -80,7 +79,7 @@ class Workers:
         with (
             self._clear_errors(),
             closing(
-                in_order(lambda batch: self._pool.submit(_scores, batch), batches, most)
+                results_in_order(lambda batch: self._pool.submit(_scores, batch), batches, most)
             ) as scores,
         ):
             yield from scores

@@ -6,10 +6,10 @@ import numpy as np
 
 from .base import sentences_of_several_pages
 from .groups import PairGroup
-from .negatives import draw_negatives, pages_linked_with, unrelated_page
+from .negatives import draw_by_in_links, draw_negatives
 from .options import DrawOptions
-from .passages import draw_item
-from .queries import drawn_query, page_group
+from .passages import draw_item, draw_page
+from .queries import Draw, page_group
 from .source import BuildSource
 
 __all__ = ["ACM"]
@@ -28,15 +28,32 @@ class ACM:
     def draw(
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
-        """Draw an ordered pair of anchors, S1 from the first's page, and a third page."""
+        """Draw an ordered pair of anchors, S1 from the first's page, and a third page.
+
+        Relevant are the article itself, all pages that the sentence links to, and all that the
+        first anchor's text leads to anywhere; the second's page alone where ``acm_negative_page``
+        is ``any``. Its value ``same_article`` draws one of the other pages that the article links
+        to. Where there is none, it draws a page in proportion to its in-links: that a page has many
+        tells nothing then. The other values draw uniformly.
+        """
         anchors = source.sentence_anchors(example)
         first = draw_item(rng, anchors)
         second = draw_item(rng, [anchor for anchor in anchors if anchor.page != first.page])
         words = source.page_terms(first.page, options)
-        query = drawn_query(first, words, rng, source, options, page=first.page)
+        query = Draw(rng, source, options).query(first, words, page=first.page)
         if query is None:
             return None
-        relevant = pages_linked_with(first, second, source, options)
+        relevant = {second.page}
+        if options.negatives != "task" or options.acm_negative_page != "any":
+            relevant = source.pages_linked_by(example) | source.text_targets(first.text_id)
+            relevant.add(first.source)
+
+        def own(barred: set[int]) -> int | None:
+            if options.acm_negative_page != "same_article":
+                return draw_page(rng, source.documents, barred)
+            page = draw_page(rng, source.page_links(first.source).targets, barred)
+            return draw_by_in_links(rng, source, barred) if page is None else page
+
         pages = draw_negatives(
             rng,
             source,
@@ -45,9 +62,7 @@ class ACM:
             excluded=relevant,
             queries=self.negative_queries,
             id=first.text_id,
-            own=lambda excluded: unrelated_page(rng, first, excluded, source, options),
+            own=own,
             unlike=[first.page],
         )
-        return page_group(
-            "acm", query, [second.page, *pages], source, options.document_fields, relevant
-        )
+        return page_group("acm", query, [second.page, *pages], source, options, relevant)

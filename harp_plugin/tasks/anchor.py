@@ -11,7 +11,7 @@ from ..work.mapped import MappedTable
 from .groups import PairGroup
 from .negatives import draw_negatives
 from .options import DrawOptions
-from .queries import Query, anchored_query, context_query, page_group
+from .queries import Draw, page_group
 from .source import BuildSource
 
 __all__ = ["AnchorText"]
@@ -51,11 +51,8 @@ class AnchorText:
     def select(examples: MappedTable, options: DrawOptions, source: BuildSource) -> np.ndarray:
         """Select the ids of each page's first examples, as many as the options say."""
         most, fraction = options.anchors_per_page, options.query_like_share
-        rows = examples.rows(examples.ids)
-        ranks, functional = (
-            examples.take(rows, name).to_numpy(zero_copy_only=False)
-            for name in ("rank", "functional")
-        )
+        columns = examples.columns(examples.ids, "rank", "functional")
+        ranks, functional = (column.to_numpy(zero_copy_only=False) for column in columns)
         kept = ~functional | (options.functional_anchors == "keep")
         if fraction < 1:
             return _query_like(examples.ids[kept], source, fraction, most)
@@ -66,9 +63,8 @@ class AnchorText:
     ) -> PairGroup | None:
         """Draw the negatives; by the task's own definition, uniformly from the documents."""
         anchor = source.anchor(example)
-        query: Query | None = anchored_query(anchor, (), source, options)
-        if options.anchor_query == "context":
-            query = context_query(anchor, rng, source, options)
+        draw, is_context = Draw(rng, source, options), options.anchor_query == "context"
+        query = draw.context_query(anchor) if is_context else draw.anchored(anchor)
         relevant = source.text_targets(anchor.text_id) | source.pages_linked_by(anchor.sentence)
         pages = draw_negatives(
             rng,
@@ -81,9 +77,7 @@ class AnchorText:
             count=options.negatives_per_group,
         )
         drawn = [anchor.page, *pages]
-        return query and page_group(
-            "anchor", query, drawn, source, options.document_fields, relevant
-        )
+        return query and page_group("anchor", query, drawn, source, options, relevant)
 
 
 def _query_like(ids: np.ndarray, source: BuildSource, fraction: float, most: int) -> np.ndarray:

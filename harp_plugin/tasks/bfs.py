@@ -8,7 +8,7 @@ from .groups import PairGroup, QueryOrigin, pair_group
 from .negatives import draw_unlinked_example
 from .options import DrawOptions
 from .passages import LEAST_WORDS, document_sections, draw_item, long_sections
-from .queries import Query, section_pair
+from .queries import Draw, Query, section_pair
 from .source import BuildSource
 
 __all__ = ["BFS"]
@@ -33,7 +33,8 @@ class BFS:
     ) -> PairGroup | None:
         """Draw a sentence of the lead, a passage of the page, and one of a page without a link."""
         sentences = source.split_into_sentences(example, source.lead(example))
-        others = draw_unlinked_example(rng, source, options, example, source.examples["bfs"])
+        draw = Draw(rng, source, options)
+        others = draw_unlinked_example(draw, example, source.examples["bfs"])
         if not others or not sentences:
             return None
         query = Query(draw_item(rng, sentences), QueryOrigin(example))

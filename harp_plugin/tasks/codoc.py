@@ -15,7 +15,7 @@ from .passages import (
     draw_items,
     long_passages,
 )
-from .queries import Query, section_pair
+from .queries import Draw, Query, section_pair
 from .source import BuildSource
 
 __all__ = ["CoDoc"]
@@ -40,7 +40,8 @@ class CoDoc:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw two passages of the page, and one of a page without a link."""
-        others = draw_unlinked_example(rng, source, options, example, source.examples["codoc"])
+        draw = Draw(rng, source, options)
+        others = draw_unlinked_example(draw, example, source.examples["codoc"])
         drawn = draw_items(rng, distinct_sections(long_passages(source, example)), 2)
         if len(drawn) < 2:
             return None

@@ -67,4 +67,4 @@ class Crop:
                 kind=kind,
                 related=lambda other: source.are_linked(page, other),
             )
-        return page_group("crop", query, [page, *negatives], source, options.document_fields)
+        return page_group("crop", query, [page, *negatives], source, options)

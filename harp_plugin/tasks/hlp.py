@@ -9,7 +9,7 @@ from .groups import PairGroup, QueryOrigin
 from .negatives import draw_by_in_links, draw_unlinked
 from .options import DrawOptions
 from .passages import draw_item, draw_items, passage_group, passages
-from .queries import Query
+from .queries import Draw, Query
 from .source import BuildSource
 
 __all__ = ["HLP"]
@@ -45,9 +45,7 @@ class HLP:
         together.remove(example)
         page = draw_item(rng, draw_item(rng, [pages for pages in (mutual, together) if pages]))
         negatives = draw_unlinked(
-            rng,
-            source,
-            options,
+            Draw(rng, source, options),
             example,
             positive=page,
             own=lambda barred: draw_by_in_links(rng, source, barred),

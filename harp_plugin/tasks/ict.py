@@ -8,7 +8,7 @@ from .groups import PairGroup, QueryOrigin, pair_group
 from .negatives import draw_unlinked
 from .options import DrawOptions
 from .passages import LEAST_WORDS, cut_sentence, document_sections, draw_items, long_passages
-from .queries import Query, section_pair
+from .queries import Draw, Query, section_pair
 from .source import BuildSource
 
 __all__ = ["ICT"]
@@ -40,9 +40,7 @@ class ICT:
             return next((other for other in others if other not in barred), None)
 
         others = draw_unlinked(
-            rng,
-            source,
-            options,
+            Draw(rng, source, options),
             page,
             positive=page,
             own=own,

@@ -51,5 +51,5 @@ class LTM:
             unlike=[example],
         )
         query = Query(source.document(example, _ARTICLE), QueryOrigin(example))
-        fields = options.document_fields or _ARTICLE
-        return page_group("ltm", query, [target, *negatives], source, fields, relevant)
+        pages = [target, *negatives]
+        return page_group("ltm", query, pages, source, options, relevant, fields=_ARTICLE)

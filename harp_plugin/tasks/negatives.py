@@ -10,15 +10,14 @@ import numpy as np
 from ..work.mapped import MappedTable
 from .options import HARD_NEGATIVES, DrawOptions
 from .passages import draw_items, draw_page
-from .source import Anchor, BuildSource
+from .queries import Draw
+from .source import BuildSource
 
 __all__ = [
     "draw_by_in_links",
     "draw_negatives",
     "draw_unlinked",
     "draw_unlinked_example",
-    "pages_linked_with",
-    "unrelated_page",
 ]
 
 _TRIES = 100
@@ -93,9 +92,7 @@ def draw_negatives(
 
 
 def draw_unlinked(
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
+    draw: Draw,
     page: int,
     *,
     positive: int,
@@ -107,40 +104,30 @@ def draw_unlinked(
     Nor is it like the query's page, unless the option ``alike_negatives`` allows it.
 
     Returns:
-        One page, or none where there is none. The arguments are those of `draw_negatives`; hard
+        One page, or none where there is none. Further arguments are those of `draw_negatives`; hard
         negatives are those of the page.
     """
     return draw_negatives(
-        rng,
-        source,
-        options,
+        *draw,
         positive=positive,
         excluded={page},
         queries="pages",
         id=page,
         own=own,
         related=lambda other: (
-            source.are_linked(page, other) or (related is not None and related(other))
+            draw.source.are_linked(page, other) or (related is not None and related(other))
         ),
         unlike=[page],
     )
 
 
-def draw_unlinked_example(
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
-    page: int,
-    examples: MappedTable,
-) -> list[int]:
+def draw_unlinked_example(draw: Draw, page: int, examples: MappedTable) -> list[int]:
     """Draw what `draw_unlinked` draws, from the pages that are examples of the task themselves."""
     return draw_unlinked(
-        rng,
-        source,
-        options,
+        draw,
         page,
         positive=page,
-        own=lambda barred: draw_page(rng, examples.ids, barred),
+        own=lambda barred: draw_page(draw.rng, examples.ids, barred),
         related=lambda other: other not in examples,
     )
 
@@ -160,36 +147,3 @@ def draw_by_in_links(
     if not chances.any():
         return None
     return int(rng.choice(source.documents, p=chances / chances.sum()))
-
-
-def pages_linked_with(
-    first: Anchor, second: Anchor, source: BuildSource, options: DrawOptions
-) -> set[int]:
-    """Collect the pages that must not be the negative of two anchors of one sentence.
-
-    These are the article itself, all pages that the sentence links to, and all that the first
-    anchor's text leads to anywhere; the second's page alone where ``acm_negative_page`` is ``any``.
-    """
-    if options.negatives == "task" and options.acm_negative_page == "any":
-        return {second.page}
-    linked = source.pages_linked_by(first.sentence) | source.text_targets(first.text_id)
-    return linked | {first.source}
-
-
-def unrelated_page(
-    rng: np.random.Generator,
-    anchor: Anchor,
-    excluded: set[int],
-    source: BuildSource,
-    options: DrawOptions,
-) -> int | None:
-    """Draw a page by ``acm_negative_page``.
-
-    ``same_article`` draws one of the other pages that the anchor's article links to. Where there is
-    none, it draws a page in proportion to its in-links: that a page has many tells nothing then.
-    The other values draw uniformly.
-    """
-    if options.acm_negative_page != "same_article":
-        return draw_page(rng, source.documents, excluded)
-    page = draw_page(rng, source.page_links(anchor.source).targets, excluded)
-    return draw_by_in_links(rng, source, excluded) if page is None else page

@@ -9,7 +9,7 @@ from .groups import PairGroup, QueryOrigin
 from .negatives import draw_by_in_links, draw_unlinked
 from .options import DrawOptions
 from .passages import draw_item, passage_group, passages
-from .queries import Query
+from .queries import Draw, Query
 from .source import BuildSource
 
 __all__ = ["PHP"]
@@ -49,9 +49,7 @@ class PHP:
             negatives = [draw_item(rng, negatives)] if negatives else []
         else:
             negatives = draw_unlinked(
-                rng,
-                source,
-                options,
+                Draw(rng, source, options),
                 example,
                 positive=page,
                 own=lambda barred: draw_by_in_links(rng, source, barred),

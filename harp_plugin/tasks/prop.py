@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..sampling import zero_truncated_poisson
 from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin
 from .options import DrawOptions
 from .source import BuildSource
-from .terms import draw_length
 
 __all__ = ["ROP"]
 
@@ -34,7 +34,7 @@ class ROP:
         """Draw two word sets of one length; a tie of their likelihoods gives nothing."""
         document = source.counted_text(example, options)
         model = source.language_model(options).document(document)
-        size = draw_length(rng)
+        size = zero_truncated_poisson(rng)
         sets = [drawn for drawn in (model.draw(rng, size) for _ in range(2)) if drawn is not None]
         likelihoods = [model.log_likelihood(drawn) for drawn in sets]
         if not sets or not max(likelihoods) - min(likelihoods) > _ROUNDING:

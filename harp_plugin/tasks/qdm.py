@@ -9,7 +9,7 @@ from .anchors import draw_other_page, draw_senses
 from .groups import PairGroup
 from .negatives import draw_negatives
 from .options import DrawOptions
-from .queries import context_query, page_group
+from .queries import Draw, page_group
 from .source import BuildSource
 
 __all__ = ["MAX_EXAMPLES", "QDM"]
@@ -38,7 +38,7 @@ class QDM:
     ) -> PairGroup | None:
         """Draw the pages and an anchor by ``qdm_negatives``, and S1 from its sentence."""
         anchor, other = draw_senses(rng, source.anchor(example), source, options)
-        query = anchor and context_query(anchor, rng, source, options)
+        query = anchor and Draw(rng, source, options).context_query(anchor)
         if anchor is None or query is None:
             return None
         meant = source.pages_linked_by(anchor.sentence) | source.text_targets(anchor.text_id)
@@ -52,6 +52,4 @@ class QDM:
             id=anchor.text_id,
             own=lambda _: other or draw_other_page(rng, anchor, source),
         )
-        return page_group(
-            "qdm", query, [anchor.page, *pages], source, options.document_fields, meant
-        )
+        return page_group("qdm", query, [anchor.page, *pages], source, options, meant)

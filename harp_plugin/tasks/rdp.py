@@ -47,11 +47,5 @@ class RDP:
                 own=lambda _: None,
             )
         query = Query(source.sentence(example), QueryOrigin(first.source, sentence=example))
-        return page_group(
-            "rdp",
-            query,
-            [first.page, *pages],
-            source,
-            options.document_fields,
-            relevant - set(pages),
-        )
+        relevant.difference_update(pages)
+        return page_group("rdp", query, [first.page, *pages], source, options, relevant)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .groups import PairGroup
 from .options import DrawOptions
-from .queries import context_query, page_pair
+from .queries import Draw, page_pair
 from .source import BuildSource
 from .worse_queries import mirrored_query, other_anchor_query, page_query
 
@@ -34,11 +34,11 @@ class RQP:
     ) -> PairGroup | None:
         """Draw S1 from the anchor's sentence, and S2 by ``rqp_negative_words`` (eq. 6)."""
         anchor = source.anchor(example)
-        better = context_query(anchor, rng, source, options)
+        draw = Draw(rng, source, options)
+        better = draw.context_query(anchor)
         if better is None:
             return None
-        draw = _WORSE_QUERIES[options.rqp_negative_words]
-        worse = draw(better, anchor, rng, source, options)
+        worse = _WORSE_QUERIES[options.rqp_negative_words](better, anchor, draw)
         if worse is None or worse.text in ("", better.text):
             return None
         positive = page_pair(better, anchor.page, source, options.document_fields)

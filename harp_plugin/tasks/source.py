@@ -17,7 +17,7 @@ from ..weights.collection import COUNTED_TEXTS, open_words
 from ..weights.language_model import LanguageModel
 from ..work.artifact import MANIFEST
 from ..work.manifest import read_manifest
-from ..work.mapped import MappedTable, open_table
+from ..work.mapped import MappedTable, lazy_table, open_table
 from .options import DrawOptions
 from .terms import Terms, WeighedText, merge_repeats, stop_words
 
@@ -83,11 +83,6 @@ class AmbiguousText(NamedTuple):
     anchor_pages: np.ndarray
 
 
-def _lazy(stage: str, name: str, *columns: str) -> cached_property[MappedTable]:
-    """Return a table of a `BuildSource` that is opened when it is first read."""
-    return cached_property(lambda source: source._table(stage, name, *columns))
-
-
 class BuildSource:
     """Texts, anchors and weights of a finished build, by id.
 
@@ -107,7 +102,7 @@ class BuildSource:
     def __init__(self, directory: str | Path, tasks: list[str]) -> None:
         self.directory = Path(directory)
         self.check(self.directory, tasks)
-        self.examples = {task: self._table("examples", task) for task in tasks}
+        self.examples = {task: open_table(self.directory, "examples", task) for task in tasks}
         self._hard_negatives: dict[tuple[str, str], MappedTable] = {}
         self._language_model: tuple[DrawOptions, LanguageModel] | None = None
 
@@ -127,21 +122,18 @@ class BuildSource:
                 f"with --overwrite --tasks {' '.join([*built, *missing])}"
             )
 
-    _pages = _lazy("corpus", "pages", "id", "title", "lead", "lead_bands")
-    _sections = _lazy("corpus", "pages", "id", "title", "sections", "language")
-    _sentences = _lazy("corpus", "sentences", "id", "text")
-    _anchors = _lazy("graph", "anchors")
-    _sentence_anchors = _lazy("graph", "sentence_anchors")
-    _page_links = _lazy("graph", "page_links")
-    _anchor_texts = _lazy("graph", "anchor_texts", "id", "targets")
-    _ambiguous_texts = _lazy("graph", "ambiguous_texts")
-    _documents = _lazy("graph", "documents")
-    _sentence_weights = _lazy("weights", "sentence_weights")
-    _page_weights = _lazy("weights", "page_weights")
-    _anchor_weights = _lazy("weights", "anchor_weights")
-
-    def _table(self, stage: str, name: str, *columns: str) -> MappedTable:
-        return open_table(self.directory, stage, name, list(columns) or None)
+    _pages = lazy_table("corpus", "pages", "id", "title", "lead", "lead_bands")
+    _sections = lazy_table("corpus", "pages", "id", "title", "sections", "language")
+    _sentences = lazy_table("corpus", "sentences", "id", "text")
+    _anchors = lazy_table("graph", "anchors")
+    _sentence_anchors = lazy_table("graph", "sentence_anchors")
+    _page_links = lazy_table("graph", "page_links")
+    _anchor_texts = lazy_table("graph", "anchor_texts", "id", "targets")
+    _ambiguous_texts = lazy_table("graph", "ambiguous_texts")
+    _documents = lazy_table("graph", "documents")
+    _sentence_weights = lazy_table("weights", "sentence_weights")
+    _page_weights = lazy_table("weights", "page_weights")
+    _anchor_weights = lazy_table("weights", "anchor_weights")
 
     @property
     def documents(self) -> np.ndarray:
@@ -151,8 +143,8 @@ class BuildSource:
     @cached_property
     def in_links(self) -> np.ndarray:
         """Number of resolved links to each of the `documents`, int64 of shape (documents,)."""
-        rows = self._documents.rows(self.documents)
-        return self._documents.take(rows, "in_links").to_numpy(zero_copy_only=False)
+        [in_links] = self._documents.columns(self.documents, "in_links")
+        return in_links.to_numpy(zero_copy_only=False)
 
     def in_links_to(self, page: int) -> int:
         """Look up the number of resolved links to a page.
@@ -248,14 +240,10 @@ class BuildSource:
             return PageLinks(*(np.empty(0, dtype=np.int64) for _ in PageLinks._fields))
         return PageLinks(*(self._page_links.array(page, name) for name in PageLinks._fields))
 
-    def texts_and_pages(self, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def texts_and_pages(self, anchors: np.ndarray) -> list[np.ndarray]:
         """Look up the ids of the texts and of the pages of anchors, each (anchors,)."""
-        rows = self._anchors.rows(anchors)
-        text_ids, pages = (
-            self._anchors.take(rows, name).to_numpy(zero_copy_only=False)
-            for name in ("text_id", "page")
-        )
-        return text_ids, pages
+        columns = self._anchors.columns(anchors, "text_id", "page")
+        return [column.to_numpy(zero_copy_only=False) for column in columns]
 
     def query_likeness(self, texts: np.ndarray) -> np.ndarray:
         """Look up how much anchor texts look like queries, by their ids, (texts,) float32.
@@ -263,8 +251,9 @@ class BuildSource:
         Raises:
             HarpError: the build has no such stage.
         """
-        table = self._table("query_likeness", "anchor_texts")
-        return table.take(table.rows(texts), "score").to_numpy(zero_copy_only=False)
+        table = open_table(self.directory, "query_likeness", "anchor_texts")
+        [scores] = table.columns(texts, "score")
+        return scores.to_numpy(zero_copy_only=False)
 
     def text_targets(self, text_id: int) -> set[int]:
         """Look up the pages that an anchor text leads to, by links that a filter drops as well.
@@ -294,7 +283,9 @@ class BuildSource:
             HarpError: the build has no such stage.
         """
         if (kind, queries) not in self._hard_negatives:
-            self._hard_negatives[kind, queries] = self._table(f"{kind}_negatives", queries)
+            self._hard_negatives[kind, queries] = open_table(
+                self.directory, f"{kind}_negatives", queries
+            )
         table = self._hard_negatives[kind, queries]
         return table.array(id, "pages").tolist() if id in table else []
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import HarpError
-from ..sampling import linear, softmax, zero_truncated_poisson
+from ..sampling import linear, softmax
 from ..text import WORD
 from .options import DrawOptions
 
@@ -19,7 +19,6 @@ __all__ = [
     "Terms",
     "WeighedText",
     "distribution",
-    "draw_length",
     "merge_repeats",
     "stop_words",
     "stop_words_hash",
@@ -180,8 +179,3 @@ def distribution(weights: np.ndarray, options: DrawOptions, heads: int) -> np.nd
     if options.normalization == "linear":
         return linear(weights)
     return softmax(weights, options.temperature_for(heads))
-
-
-def draw_length(rng: np.random.Generator) -> int:
-    """Draw the number of sampled words of a pseudo query (HARP, eq. 4, λ = 3)."""
-    return zero_truncated_poisson(rng, 3.0)

@@ -10,7 +10,7 @@ from .groups import PairGroup, QueryOrigin
 from .negatives import draw_unlinked
 from .options import DrawOptions
 from .passages import draw_item, passage_group
-from .queries import Query
+from .queries import Draw, Query
 from .source import BuildSource
 
 __all__ = ["MAX_SOURCES", "WLP"]
@@ -42,5 +42,5 @@ class WLP:
             return None
         query = Query(draw_item(rng, sentences), QueryOrigin(example))
         page = draw_item(rng, source.examples["wlp"].array(example, "pages").tolist())
-        negatives = draw_unlinked(rng, source, options, example, positive=page)
+        negatives = draw_unlinked(Draw(rng, source, options), example, positive=page)
         return passage_group("wlp", query, [page, *negatives], rng, source)

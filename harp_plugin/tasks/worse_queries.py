@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..sampling import zero_truncated_poisson
 from ..text import WORD, words
 from .groups import QueryOrigin, SampledWord
 from .options import DrawOptions
 from .passages import draw_item, draw_items
-from .queries import Query, context_query, sample_words
+from .queries import Draw, Query
 from .source import Anchor, BuildSource
-from .terms import draw_length, stop_words, without
+from .terms import stop_words, without
 
 __all__ = ["mirrored_query", "other_anchor_query", "page_query"]
 
@@ -20,30 +21,19 @@ _TRIES = 20
 _TRIES_OF_ANCHORS = 10
 
 
-def page_query(
-    query: Query,
-    anchor: Anchor,
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
-) -> Query | None:
+def page_query(query: Query, anchor: Anchor, draw: Draw) -> Query | None:
     """Draw S2 from the words of the page that the anchor leads to (eq. 5)."""
+    rng, source, options = draw
     is_equal = options.negative_query_length == "equal"
-    size = len(words(query.text)) if is_equal else draw_length(rng)
+    size = len(words(query.text)) if is_equal else zero_truncated_poisson(rng)
     anchor_words = words(source.anchor_text(anchor))
     terms = source.page_terms(anchor.page, options)
     terms = without(terms, anchor_words, options.anchor_words_in_negative)
-    sampled = sample_words(rng, terms, size, source, options, page=anchor.page)
+    sampled = draw.words(terms, size, page=anchor.page)
     return Query(" ".join(s.word for s in sampled), QueryOrigin(anchor.page, sampled=sampled))
 
 
-def other_anchor_query(
-    query: Query,
-    anchor: Anchor,
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
-) -> Query | None:
+def other_anchor_query(query: Query, anchor: Anchor, draw: Draw) -> Query | None:
     """Draw S2 as S1 of another anchor, one that stands on the anchor's page P and leads elsewhere.
 
     S2 is natural text of P's own vocabulary, but about another page. Where no such anchor stands on
@@ -54,13 +44,12 @@ def other_anchor_query(
     Args:
         query: S1.
         anchor: the anchor of S1.
-        rng: source of randomness.
-        source: the build.
-        options: how words are drawn.
+        draw: what S1 was drawn with.
 
     Returns:
         S2, with as many drawn words as S1, or None where no anchor gives it.
     """
+    rng, source, options = draw
     size = len(query.origin.sampled)
     length = _length(anchor, source)
     find: Callable[..., Iterator[int]]
@@ -68,7 +57,7 @@ def other_anchor_query(
         others = [source.anchor(id) for id in find(rng, anchor.page, source)]
         for other in sorted(others, key=lambda each: abs(_length(each, source) - length)):
             if _leads_elsewhere(other, anchor.page, source, options):
-                drawn = context_query(other, rng, source, options, size=size)
+                drawn = draw.context_query(other, size=size)
                 if drawn is not None and len(drawn.origin.sampled) == size:
                     return drawn
     return None
@@ -101,13 +90,7 @@ def _length(anchor: Anchor, source: BuildSource) -> int:
     return len(words(source.anchor_text(anchor)))
 
 
-def mirrored_query(
-    query: Query,
-    anchor: Anchor,
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
-) -> Query | None:
+def mirrored_query(query: Query, anchor: Anchor, draw: Draw) -> Query | None:
     """Draw S2 of RQP in the shape of S1: each word becomes another one of its kind.
 
     A word that the lead of the anchor's page holds becomes one drawn from the lead (eq. 5); one
@@ -119,14 +102,12 @@ def mirrored_query(
     Args:
         query: S1.
         anchor: the anchor of S1.
-        rng: source of randomness.
-        source: the build.
-        options: how words are drawn.
+        draw: what S1 was drawn with.
 
     Returns:
         S2, or None where there are too few words.
     """
-    page = anchor.page
+    page, (rng, source, options) = anchor.page, draw
     in_lead = set(map(str.lower, words(source.lead(page))))
     stopped = stop_words(options.stop_words)
     text = query.text
@@ -134,7 +115,7 @@ def mirrored_query(
     held = [word for word in own if word in in_lead]
     unheld = [word for word in own if word not in in_lead]
     terms = without(source.page_terms(page, options), own, "removed")
-    sampled = sample_words(rng, terms, len(held), source, options, page=page, replacement=False)
+    sampled = draw.words(terms, len(held), page=page, replacement=False)
     replaced_by: dict[str, SampledWord] = dict(zip(held, sampled, strict=False))
     ids = source.examples["rqp"].ids
     for _ in range(_TRIES_OF_ANCHORS):
@@ -145,9 +126,7 @@ def mirrored_query(
         if source.has_weights(other.id):
             taken = [*own, *in_lead, *(word.word for word in replaced_by.values())]
             terms = without(source.sentence_terms(other, options), taken, "removed")
-            sampled = sample_words(
-                rng, terms, len(missing), source, options, anchor=other.id, replacement=False
-            )
+            sampled = draw.words(terms, len(missing), anchor=other.id, replacement=False)
             replaced_by |= dict(zip(missing, sampled, strict=False))
     if len(replaced_by) < len(own):
         return None

@@ -119,7 +119,14 @@ def _weigh(stage: Stage, request: BuildRequest) -> dict[str, Any] | None:
         for pages, sentences in files
     ]
     more: dict[str, Any] = {"heads": heads}
-    over_shards = partial(_over_shards, stage, request, devices)
+
+    def over_shards(fn: Callable[[_Shard], None], shards: dict[str, _Shard]) -> bool:
+        begin = partial(_begin, device_queue(devices))
+        workers, engine = len(devices), request.engine
+        return finish_shards(
+            stage, request, fn, shards, workers=workers, engine=engine, begin=begin
+        )
+
     if options.weighting != "attention":
         over_shards(_count_shard, {f"words-{shard.name}": shard for shard in shards})
         texts = add_up_counts(stage, request.engine, request.workers)
@@ -139,26 +146,6 @@ def _with_dtypes(options: WeightOptions, device: str | None) -> list[WeightOptio
         return [options]
     default = default_dtype(choose_device(device))
     return [replace(options, dtype=dtype) for dtype in sorted(DTYPES, key=lambda d: d != default)]
-
-
-def _over_shards(
-    stage: Stage,
-    request: BuildRequest,
-    devices: list[str],
-    fn: Callable[[_Shard], None],
-    shards: dict[str, _Shard],
-) -> bool:
-    """Apply ``fn`` to the shards that are not finished, each worker with a device of its own."""
-    return finish_shards(
-        stage,
-        request,
-        fn,
-        shards,
-        workers=len(devices),
-        engine=request.engine,
-        begin=_begin,
-        arguments=(device_queue(devices),),
-    )
 
 
 def _begin(devices: Any) -> None:

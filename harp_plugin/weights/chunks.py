@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from ..work.mapped import MappedTable, open_table
 from ..work.parquet import ShardFile, read_batches
+from ..work.processes import results_in_order
 from .attention import AttentionWeigher
 from .contrast import Contrast
 from .language_model import LanguageModelWeigher
@@ -55,14 +55,11 @@ def graph_tables(directory: Path) -> dict[str, MappedTable]:
 
 def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, WeighedTexts]]:
     """Weigh chunks while the next ones are tokenized: in a thread, or in processes for a GPU."""
-    waiting = iter(chunks)
+    chunks, ahead = tee(chunks)
     with _tokenizing_ahead(weigher) as (tokenize, count):
-        coming = deque((chunk, tokenize(chunk)) for chunk in islice(waiting, count))
-        while coming:
-            chunk, texts = coming.popleft()
-            tokenized = texts.result()
-            coming.extend((later, tokenize(later)) for later in islice(waiting, 1))
-            yield chunk, weigher.weigh_tokenized(tokenized)
+        tokenized = results_in_order(tokenize, ahead, count + 1)
+        for chunk, texts in zip(chunks, tokenized, strict=True):
+            yield chunk, weigher.weigh_tokenized(texts)
 
 
 @contextmanager
@@ -87,8 +84,7 @@ def sentence_chunks(file: ShardFile, tables: dict[str, MappedTable]) -> Iterator
         batch, rows = batch.filter(pa.array(rows >= 0)), rows[rows >= 0]
         groups = tables["sentence_anchors"].take(rows, "anchors")
         anchors = groups.flatten().to_numpy()
-        rows = tables["anchors"].rows(anchors)
-        ends = (tables["anchors"].take(rows, name).to_pylist() for name in ("start", "end"))
+        ends = (ends.to_pylist() for ends in tables["anchors"].columns(anchors, "start", "end"))
         spans = iter(zip(*ends, strict=True))
         counts = groups.value_lengths().to_pylist()
         texts = batch.column("text").to_pylist()

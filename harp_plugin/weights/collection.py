@@ -19,7 +19,14 @@ import pyarrow as pa
 from ..corpus.tree import Tree, tree_of_rows
 from ..sampling import stable_id
 from ..text import first_words
-from ..work.build_stage import BuildRequest, BuildStage, StageOptions, finish_shards
+from ..work.build_stage import (
+    BuildRequest,
+    BuildStage,
+    StageOptions,
+    finish_shards,
+    part_name,
+    parts_of,
+)
 from ..work.manifest import read_manifest, table_files
 from ..work.mapped import MappedTable, open_table
 from ..work.parquet import ShardFile, read_batches, read_schema, write_table
@@ -236,15 +243,14 @@ def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     those of documents that links lead to, for it weighs no others; so its counts differ. The
     manifest's ``texts`` is the number of documents.
     """
-    directory, size = request.directory, DOCUMENTS_PER_SHARD
+    directory = request.directory
     open_table(directory, "corpus", "pages", _COLUMNS)  # verifies it once for all workers
     documents = open_table(directory, "graph", "documents")
-    parts = (documents.ids[first : first + size] for first in range(0, len(documents), size))
     finish_shards(
         stage,
         request,
         partial(_count_shard, directory=directory, stage=stage),
-        {_name(part): part for part in parts},
+        parts_of(documents.ids, DOCUMENTS_PER_SHARD),
         workers=request.workers,
         engine=request.engine,
     )
@@ -287,23 +293,18 @@ def open_words(directory: Path, fields: Sequence[str]) -> CountedWords:
     return CountedWords(sums["word"], occurrences, read_manifest(folder)["texts"])
 
 
-def _name(documents: np.ndarray) -> str:
-    return f"from-{documents[0]:019d}"
-
-
 def _count_shard(documents: np.ndarray, *, directory: Path, stage: Stage) -> None:
     pages = open_table(directory, "corpus", "pages", _COLUMNS)
     parts = (documents[first : first + _BATCH] for first in range(0, len(documents), _BATCH))
     counts = {field: WordCounts() for field in COUNTED_TEXTS}
     for part in parts:
-        rows = pages.rows(part)
-        columns = (pages.take(rows, name).to_pylist() for name in ("title", "sections"))
+        columns = (column.to_pylist() for column in pages.columns(part, "title", "sections"))
         trees = list(map(tree_of_rows, *columns))
         for field, text in COUNTED_TEXTS.items():
             counts[field].add_texts(list(map(text, trees)))
-    name = f"{_name(documents)}.parquet"
-    files = [count.write(stage.folder / _counted(field) / name) for field, count in counts.items()]
-    stage.finish_shard(_name(documents), {}, {}, files)
+    name, folder = part_name(documents), stage.folder
+    files = [c.write(folder / _counted(field) / f"{name}.parquet") for field, c in counts.items()]
+    stage.finish_shard(name, {}, {}, files)
 
 
 def _counted(field: str) -> str:

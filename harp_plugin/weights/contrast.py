@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,7 @@ def shares_in_texts(values: np.ndarray, words: DistinctWords) -> np.ndarray:
     return np.divide(values, total, out=np.zeros(len(total)), where=total != 0)
 
 
+@dataclass(frozen=True, eq=False)
 class Contrast:
     """Weighs words by the divergence of attention to them from what the collection expects.
 
@@ -64,16 +65,14 @@ class Contrast:
         surprise: gives -log2 P(w|R) of words, lower-cased.
     """
 
-    def __init__(
-        self,
-        attention: AttentionWeigher,
-        saturation: float,
-        surprise: Callable[[Sequence[str]], np.ndarray],
-    ) -> None:
-        self.attention = attention
-        self.saturation = saturation
-        self.surprise = surprise
-        self.heads = attention.heads
+    attention: AttentionWeigher
+    saturation: float
+    surprise: Callable[[Sequence[str]], np.ndarray]
+
+    @property
+    def heads(self) -> int:
+        """The number of attention heads of the model."""
+        return self.attention.heads
 
     def tokenize(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None

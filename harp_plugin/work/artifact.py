@@ -54,7 +54,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,7 @@ _LEFTOVER = re.compile(rf"(.*/)?[^/]*{re.escape(TEMPORARY)}(/.*)?|(.*/)?\.[^/]*\
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Artifact:
     """Work in a folder or a file, with a record of what it was made from.
 
@@ -116,25 +117,18 @@ class Artifact:
         is_shared: other files may lie in the folder.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        kind: str,
-        provenance: Provenance,
-        rules: OverwriteRules | None = None,
-        *,
-        is_file: bool = False,
-        own: str = "",
-        is_shared: bool = False,
-    ) -> None:
-        self.path = path
-        self.kind = kind
-        self.provenance = provenance
-        self.rules = rules or OverwriteRules()
-        self.is_file = is_file
-        self.is_shared = is_shared
-        self._own = re.compile(own)
-        self._folder = path.parent if is_file else path
+    path: Path
+    kind: str
+    provenance: Provenance
+    rules: OverwriteRules = field(default_factory=OverwriteRules)
+    _: KW_ONLY
+    is_file: bool = False
+    own: str = ""
+    is_shared: bool = False
+
+    @property
+    def _folder(self) -> Path:
+        return self.path.parent if self.is_file else self.path
 
     @property
     def record_path(self) -> Path:
@@ -220,14 +214,18 @@ class Artifact:
         """
         if self.is_whole():  # without a lock, which a folder that cannot be written has not
             return False
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.path.with_name(f".{self.path.name}.lock")):
+        with self.turn():
             if self.is_finished():
                 return False
             remove_temporary_of(self.path)
             with self.writing() as temporary:
                 fill(temporary)
             return True
+
+    def turn(self) -> FileLock:
+        """Return the lock of one process after another, next to the work; they wait for it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(self.path.with_name(f".{self.path.name}.lock"))
 
     def start(self) -> None:
         """Begin the work, or resume it: other work is removed, the same work stays.
@@ -391,9 +389,9 @@ class Artifact:
         listed = {*(record or {}).get("files", ()), *(path.name for path in self._records)}
         names = [name for name in self._names() if name not in listed]
         if self.is_shared:
-            return [name for name in names if self._own.fullmatch(name)]
+            return [name for name in names if re.fullmatch(self.own, name)]
         names = [name for name in names if not _LEFTOVER.fullmatch(name)]
-        return [name for name in names if record is None or not self._own.fullmatch(name)]
+        return [name for name in names if record is None or not re.fullmatch(self.own, name)]
 
     def _own_files(self, record: Mapping[str, Any] | None) -> list[Path]:
         """List the files of the work that are there, without its records and locks."""
@@ -405,7 +403,7 @@ class Artifact:
             for name in self._names()
             if name in listed
             or name.endswith(TEMPORARY)
-            or (not self.is_shared and self._own.fullmatch(name))
+            or (not self.is_shared and re.fullmatch(self.own, name))
         ]
 
     def _names(self) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from tqdm import tqdm
 
 from ..errors import HarpError
@@ -16,7 +17,14 @@ from .provenance import OverwriteRules
 from .sql.engine import EngineOptions
 from .stage import Stage
 
-__all__ = ["BuildRequest", "BuildStage", "StageOptions", "finish_shards"]
+__all__ = [
+    "BuildRequest",
+    "BuildStage",
+    "StageOptions",
+    "finish_shards",
+    "part_name",
+    "parts_of",
+]
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -184,6 +192,17 @@ class BuildStage:
         return next((stage for stage in stages if stage.is_whole), stages[0])
 
 
+def part_name(ids: np.ndarray) -> str:
+    """Return the name of the file of a part of many ids, without its ending."""
+    return f"from-{ids[0] if len(ids) else 0:019d}"
+
+
+def parts_of(ids: np.ndarray, size: int) -> dict[str, np.ndarray]:
+    """Cut ids into parts of at most so many, by their names; one is empty if there is no id."""
+    parts = (ids[first : first + size] for first in range(0, max(1, len(ids)), size))
+    return {part_name(part): part for part in parts}
+
+
 def finish_shards(
     stage: Stage,
     request: BuildRequest,
@@ -192,8 +211,7 @@ def finish_shards(
     *,
     workers: int = 1,
     engine: EngineOptions | None = None,
-    begin: Callable[..., None] | None = None,
-    arguments: tuple[Any, ...] = (),
+    begin: Callable[[], object] | None = None,
 ) -> bool:
     """Apply ``fn`` to the shards of this host that the stage has not finished; see `map_shards`.
 
@@ -202,7 +220,7 @@ def finish_shards(
         request: says which host of how many this is.
         fn: a picklable function, which finishes a shard.
         shards: all shards of the stage by their names, whichever host they are for.
-        workers, engine, begin, arguments: as `map_shards` takes them.
+        workers, engine, begin: as `map_shards` takes them.
 
     Returns:
         Whether the stage has finished all shards, those of other hosts included.
@@ -212,6 +230,6 @@ def finish_shards(
     with tqdm(total=len(own), unit="shard", desc=stage.kind, disable=request.quiet) as bar:
         bar.update(len(own) - len(unfinished))
         left = (shards[name] for name in unfinished)
-        for _ in map_shards(fn, left, engine, min(workers, len(unfinished)), begin, *arguments):
+        for _ in map_shards(fn, left, engine, min(workers, len(unfinished)), begin):
             bar.update()
     return all(map(stage.shard_done, shards))

@@ -15,9 +15,11 @@ from .records import read_record
 
 __all__ = [
     "content_hash",
+    "most_frequent",
     "read_content",
     "read_manifest",
     "shard_files",
+    "source_names",
     "table_files",
 ]
 
@@ -103,6 +105,16 @@ def shard_files(folder: Path, listed: Mapping[str, Any], table: str) -> list[Sha
         for path, entry in sorted(listed.items())
         if path.rpartition("/")[0] == table
     ]
+
+
+def source_names(directory: Path) -> list[str]:
+    """List the names of the sources of a build with a finished corpus."""
+    return [name.partition(":")[2] for name in read_manifest(directory / "corpus")["inputs"]]
+
+
+def most_frequent(drops: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Sort reasons of drops with their numbers, the most frequent first."""
+    return sorted(drops.items(), key=lambda drop: (-drop[1], drop[0]))
 
 
 def content_hash(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:

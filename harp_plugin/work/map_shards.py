@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..errors import HarpError
 from .processes import results_in_order, start_worker
@@ -24,8 +24,7 @@ def map_shards(
     shards: Iterable[S],
     engine: EngineOptions | None = None,
     workers: int = 1,
-    begin: Callable[..., None] | None = None,
-    *arguments: Any,
+    begin: Callable[[], object] | None = None,
 ) -> Iterator[R]:
     """Apply ``fn`` to every shard, in order; the bytes that it writes are the same for any engine.
 
@@ -34,14 +33,14 @@ def map_shards(
         shards: the shards, read lazily: at most two are held at once for each worker.
         engine: Spark, or processes of this machine (by default).
         workers: processes (1 runs in this one), or for Spark the least number of shards at once.
-        begin: called once in every other process of this machine, not by Spark.
-        arguments: of ``begin``.
+        begin: a picklable function that is called once in every other process of this machine, not
+            by Spark.
 
     Raises:
         HarpError: a worker was killed, or Spark fails.
     """
     if engine is None or not engine.is_spark:
-        yield from _in_pool(fn, shards, workers, begin, arguments)
+        yield from _in_pool(fn, shards, workers, begin)
         return
     shards = iter(shards)
     for first in shards:  # Spark starts if there is a shard at all
@@ -51,18 +50,14 @@ def map_shards(
 
 
 def _in_pool(
-    fn: Callable[[S], R],
-    shards: Iterable[S],
-    workers: int,
-    begin: Callable[..., None] | None,
-    arguments: tuple[Any, ...],
+    fn: Callable[[S], R], shards: Iterable[S], workers: int, begin: Callable[[], object] | None
 ) -> Iterator[R]:
     if workers <= 1:
         yield from map(fn, shards)
         return
     context = multiprocessing.get_context("spawn")
     before = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(workers, context, _begin, (begin, arguments)) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (begin,)) as pool:
         try:
             yield from results_in_order(lambda shard: pool.submit(fn, shard), shards, 2 * workers)
         except BrokenProcessPool:
@@ -79,7 +74,7 @@ def _in_pool(
             raise
 
 
-def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+def _begin(begin: Callable[[], object] | None) -> None:
     start_worker()
     if begin is not None:
-        begin(*arguments)
+        begin()

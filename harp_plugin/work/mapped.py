@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .artifact import Artifact, OverwriteRules, Provenance
 from .manifest import read_manifest, table_files
 from .parquet import ShardFile, read_batches, read_schema
 
-__all__ = ["MappedTable", "open_table", "verify_tables"]
+__all__ = ["MappedTable", "lazy_table", "open_table", "verify_tables"]
 
 _TABLE, _INDEX = "table.arrow", "index.npy"
 
@@ -102,6 +103,11 @@ class MappedTable:
         """Read one column's values in several rows."""
         return self._table.column(column).take(pa.array(rows)).combine_chunks()
 
+    def columns(self, ids: np.ndarray, *names: str) -> list[pa.Array]:
+        """Read the values of columns in the rows with these ids, each of which has a row."""
+        rows = self.rows(ids)
+        return [self.take(rows, name) for name in names]
+
     def _row(self, id: int) -> int:
         row = int(self._ids.searchsorted(id))
         if row == len(self._ids) or int(self._ids[row]) != id:
@@ -128,6 +134,14 @@ def open_table(
     """
     cache = directory / "mapped" / "-".join([stage, table, *(columns or [])])
     return MappedTable.from_files(table_files(directory / stage, table), cache, columns)
+
+
+def lazy_table(stage: str, table: str, *columns: str) -> cached_property[MappedTable]:
+    """Return a table of an object with the ``directory`` of a build; it is opened when first read.
+
+    The arguments are those of `open_table`.
+    """
+    return cached_property(lambda o: open_table(o.directory, stage, table, list(columns) or None))
 
 
 def verify_tables(directory: Path, stages: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ..errors import HarpError
 from .records import changed_file, describe_file
-from .writing import whole_file
+from .writing import whole_file, write_text
 
 __all__ = [
     "ROW_GROUP_SIZE",
@@ -22,6 +22,7 @@ __all__ = [
     "read_batches",
     "read_schema",
     "read_table",
+    "write_lines",
     "write_table",
 ]
 
@@ -85,6 +86,12 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
         if pq.read_metadata(temporary).num_rows != rows:
             raise HarpError(f"{path} is damaged after writing: check the disk and run again")
     return ShardFile.from_path(path, rows)
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> ShardFile:
+    """Write a text file whole or not at all, of lines that have their ends."""
+    write_text(path, "".join(lines))
+    return ShardFile.from_path(path, len(lines))
 
 
 def parquet_files(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing import connection, forkserver
@@ -39,15 +39,22 @@ def _end_with_parent() -> None:
 
 def results_in_order(
     submit: Callable[[S], Future[R]], tasks: Iterable[S], most: int
-) -> Iterator[R]:
-    """Submit tasks, at most this many at once, and give their results in the order of the tasks."""
+) -> Generator[R, None, None]:
+    """Submit tasks, at most this many at once, and give their results in the order of the tasks.
+
+    Where no more results are asked for, tasks that have not begun are cancelled.
+    """
     waiting: deque[Future[R]] = deque()
-    for task in tasks:
-        waiting.append(submit(task))
-        if len(waiting) >= most:
+    try:
+        for task in tasks:
+            waiting.append(submit(task))
+            if len(waiting) >= most:
+                yield waiting.popleft().result()
+        while waiting:
             yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 @contextmanager

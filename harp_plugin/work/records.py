@@ -18,6 +18,7 @@ __all__ = [
     "describe_file",
     "describe_files",
     "file_hash",
+    "file_state",
     "read_own_record",
     "read_record",
     "write_record",
@@ -69,6 +70,12 @@ def read_own_record(path: Path, output: str) -> dict[str, Any]:
         raise HarpError(
             f"{error}, or {NOT_WRITTEN_BY_HARP}: move it away, or name another {output}"
         ) from error
+
+
+def file_state(path: Path) -> tuple[int, int, int]:
+    """Return what changes with the content of a file: its size, its time and its inode."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def file_hash(path: Path) -> str:

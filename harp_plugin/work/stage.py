@@ -9,11 +9,9 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 from ..errors import HarpError
 from .artifact import MANIFEST, STARTED, Artifact, OverwriteRules, Provenance, read_if_whole
@@ -32,6 +30,7 @@ _OWN = rf"{SHARDS}/[^/]*\.json|[^/]+/(part|train|from)-[^/]*\.(parquet|jsonl)"
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Stage:
     """An `Artifact` that is filled shard by shard.
 
@@ -49,37 +48,33 @@ class Stage:
         temporary: tables that are removed when the stage is finished.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        options: Mapping[str, Any],
-        inputs: Mapping[str, str | None],
-        packages: tuple[str, ...] = (),
-        *,
-        rules: OverwriteRules | None = None,
-        kind: str | None = None,
-        others: tuple[str, ...] = (),
-        temporary: tuple[str, ...] = (),
-    ) -> None:
-        self.folder = folder
-        self.options = json.loads(json.dumps(dict(options)))
-        self.inputs = dict(inputs)
-        self.versions = package_versions("harp-plugin", *packages)
-        self.rules = rules or OverwriteRules()
-        self.kind = kind or folder.name
-        self.temporary = temporary
-        self._started = folder / STARTED
-        self._own = "|".join([_OWN, *map(re.escape, others)])
+    folder: Path
+    options: Mapping[str, Any]
+    inputs: Mapping[str, str | None]
+    packages: tuple[str, ...] = ()
+    _: KW_ONLY
+    rules: OverwriteRules = field(default_factory=OverwriteRules)
+    kind: str = ""
+    others: tuple[str, ...] = ()
+    temporary: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.options = json.loads(json.dumps(dict(self.options)))
+        self.versions = package_versions("harp-plugin", *self.packages)
+        self.kind = self.kind or self.folder.name
 
     @property
     def _artifact(self) -> Artifact:
         provenance = Provenance(self.options, self.versions, self.inputs)
         rules = self.rules
-        started = None if (self.folder / MANIFEST).exists() else read_if_whole(self._started)
+        started = (
+            None if (self.folder / MANIFEST).exists() else read_if_whole(self.folder / STARTED)
+        )
         inputs = Provenance({}, {}, self.inputs)
         if started and inputs.difference(Provenance({}, {}, started["inputs"])):
             rules = replace(rules, overwrite=True)  # nobody can resume it: its input is gone
-        return Artifact(self.folder, self.kind, provenance, rules, own=self._own)
+        own = "|".join([_OWN, *map(re.escape, self.others)])
+        return Artifact(self.folder, self.kind, provenance, rules, own=own)
 
     @property
     def is_whole(self) -> bool:
@@ -116,10 +111,10 @@ class Stage:
         Raises:
             HarpError: as `check` does.
         """
-        with self._turn() if with_others else nullcontext():
+        with self._artifact.turn() if with_others else nullcontext():
             if with_others and self.is_whole:
                 return
-            if with_others and (started := read_if_whole(self._started)):
+            if with_others and (started := read_if_whole(self.folder / STARTED)):
                 stored, artifact = Provenance.from_record(started), self._artifact
                 artifact.provenance.refuse_replacing(self.folder, stored, self.rules)
             self._artifact.start()
@@ -153,7 +148,7 @@ class Stage:
         Raises:
             HarpError: another process has started other work in the folder meanwhile.
         """
-        started = read_if_whole(self._started)
+        started = read_if_whole(self.folder / STARTED)
         if started is not None and self._artifact.provenance.difference(
             Provenance.from_record(started)
         ):
@@ -209,10 +204,6 @@ class Stage:
     def clear(self) -> None:
         """Remove all that the stage has written."""
         self._artifact.clear()
-
-    def _turn(self) -> FileLock:
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
 
     def _remove_temporary_tables(self) -> None:
         for name in self.temporary:

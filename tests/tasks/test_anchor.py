@@ -96,8 +96,9 @@ class TestExamples:
         columns = {"functional": pa.array(functional), "rank": pa.array(ranks)}
         table = SimpleNamespace(
             ids=ids,
-            rows=lambda asked: np.searchsorted(ids, asked),
-            take=lambda rows, name: columns[name].take(pa.array(rows)),
+            columns=lambda asked, *names: [
+                columns[name].take(pa.array(np.searchsorted(ids, asked))) for name in names
+            ],
         )
         pages = {1: 1, 3: 1, 4: 1, 2: 2, 5: 2}
         source = SimpleNamespace(

@@ -1,5 +1,7 @@
 """What is tokenized ahead."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -37,7 +39,7 @@ def used_device(_):
 @pytest.mark.slow
 def test_every_worker_has_a_device_of_its_own():
     free = device_queue(["cuda:0", "cuda:1"])
-    used = list(map_shards(used_device, range(20), None, 2, take_device, free))
+    used = list(map_shards(used_device, range(20), None, 2, partial(take_device, free)))
     assert {tuple(devices) for devices in used} <= {("cuda:0",), ("cuda:1",)}
     assert not own_device
 

@@ -22,6 +22,7 @@ OTHER_SETTINGS = Provenance({"a": 2, "b": [1, 2]}, {"numpy": "2.0"}, {"dump.xml"
 OTHER_INPUTS = Provenance({"a": 1, "b": [1, 2]}, {"numpy": "2.0"}, {"dump.xml": "other"})
 OTHER_VERSIONS = Provenance({"a": 1, "b": [1, 2]}, {"numpy": "1.26"}, {"dump.xml": "abc"})
 OVERWRITE = OverwriteRules(overwrite=True)
+NO_RULES = OverwriteRules()
 
 
 def fill(folder):
@@ -30,11 +31,11 @@ def fill(folder):
     (folder / "index.bin").write_bytes(b"index")
 
 
-def folder_work(tmp_path, provenance=PROVENANCE, rules=None, kind="index"):
+def folder_work(tmp_path, provenance=PROVENANCE, rules=NO_RULES, kind="index"):
     return Artifact(tmp_path / "work", kind, provenance, rules, own=r"parts/[^/]*\.bin")
 
 
-def file_work(tmp_path, provenance=PROVENANCE, rules=None, kind="run"):
+def file_work(tmp_path, provenance=PROVENANCE, rules=NO_RULES, kind="run"):
     return Artifact(tmp_path / "a.run", kind, provenance, rules, is_file=True)
 
 
@@ -246,7 +247,7 @@ class TestDamage:
 class TestStarted:
     """Work that takes hours."""
 
-    def start(self, tmp_path, provenance=PROVENANCE, rules=None):
+    def start(self, tmp_path, provenance=PROVENANCE, rules=NO_RULES):
         work = folder_work(tmp_path, provenance, rules, "model")
         work.start()
         return work
@@ -356,7 +357,7 @@ class TestMake:
 class TestShared:
     """A folder where other files may lie."""
 
-    def work(self, tmp_path, provenance=PROVENANCE, rules=None):
+    def work(self, tmp_path, provenance=PROVENANCE, rules=NO_RULES):
         own = r"results\.json|report\.html"
         return Artifact(tmp_path, "results", provenance, rules, own=own, is_shared=True)
 

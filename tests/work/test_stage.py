@@ -14,9 +14,10 @@ from harp_plugin.work.provenance import OverwriteRules
 from harp_plugin.work.stage import Stage
 
 SCHEMA = pa.schema([("id", pa.int64())])
+NO_RULES = OverwriteRules()
 
 
-def stage(folder, rules=None, **options):
+def stage(folder, rules=NO_RULES, **options):
     inputs = {"0:dump.xml": "abc"}
     packages = ("numpy", "no-such-package")
     return Stage(folder / "corpus", options, inputs, packages, rules=rules)
@@ -82,11 +83,11 @@ def test_a_temporary_table_that_a_kill_has_left_is_removed(tmp_path):
     assert not (work.folder / "counted").exists()
 
 
-def other_options(folder, rules=None):
+def other_options(folder, rules=NO_RULES):
     return stage(folder, rules, a=2)
 
 
-def other_inputs(folder, rules=None):
+def other_inputs(folder, rules=NO_RULES):
     packages = ("numpy", "no-such-package")
     inputs = {"0:dump.xml": "other"}
     return Stage(folder / "corpus", {"a": 1}, inputs, packages, rules=rules)

@@ -16,8 +16,8 @@ from typing import Any
 from ...errors import HarpError
 from ...sampling import stable_id
 from ...work.build_stage import BuildRequest, BuildStage, StageOptions
-from ...work.manifest import read_manifest
-from ...work.parquet import ShardFile, read_batches
+from ...work.manifest import most_frequent, read_manifest, source_names
+from ...work.parquet import ShardFile, read_batches, write_lines
 from ...work.sql.steps import PACKAGES, run_steps
 from ...work.stage import Stage
 from ...work.writing import write_text
@@ -88,15 +88,15 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
             "counts": [(*place, *numbers) for place, numbers in counts.items()],
             "samples": _samples(splits, pages),
             "audit": list(audit.items()),
-            "drops": _by_count(+drops),
+            "drops": most_frequent(+drops),
             "options": [(name, str(value)) for name, value in stage.options.items()],
         }
-        corpus, graph = (read_manifest(directory / needed) for needed in ("corpus", "graph"))
+        held_out_by = read_manifest(directory / "graph")["settings"].get("held_out_by", "")
         write_card(
             folder,
             tables,
-            sources=", ".join(name.partition(":")[2] for name in corpus["inputs"]),
-            anchors=_HELD_OUT[graph["settings"].get("held_out_by", "")],
+            sources=", ".join(source_names(directory)),
+            anchors=_HELD_OUT[held_out_by],
             documents=f"{written[0].rows:,}",
             queries=f"{sum(map(len, splits.values())):,}",
         )
@@ -143,9 +143,7 @@ def write_queries(folder: Path, splits: Splits, pages: Mapping[int, NamedPage]) 
             f"{query.id} 0 {pages[page].doc_id} 1\n" for query in queries for page in query.pages
         ]
         for name, rows in ((QUERIES, lines), (QRELS, judged)):
-            path = folder / split / name
-            write_text(path, "".join(rows))
-            written.append(ShardFile.from_path(path, len(rows)))
+            written.append(write_lines(folder / split / name, rows))
     return written
 
 
@@ -185,14 +183,10 @@ def summary(folder: Path) -> str:
     manifest = read_manifest(folder)
     counts = {name: n for name, n in manifest["rows"].items() if name not in (TERMS, PAGES)}
     lines = [f"{name[:43]:<44} {count:>12,}" for name, count in counts.items()]
-    for name, count in _by_count(manifest["drops"]):
+    for name, count in most_frequent(manifest["drops"]):
         start = f"dropped {count:>10,}  "
         lines += wrap(name, 80, initial_indent=start, subsequent_indent=" " * len(start))
     return "\n".join(lines)
-
-
-def _by_count(drops: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(Counter(drops).items(), key=lambda drop: (-drop[1], drop[0]))
 
 
 def _row(cells: Sequence[Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
@@ -97,6 +98,7 @@ class Resolver(Protocol):
         """Return the key of the page that a reference names, or why it names none."""
 
 
+@dataclass(eq=False)
 class WebRules(HtmlRules):
     """Rules for web pages of any origin.
 
@@ -117,18 +119,11 @@ class WebRules(HtmlRules):
     """
 
     is_web = True
-
-    def __init__(
-        self,
-        address: Resolver,
-        *,
-        by_name: bool = True,
-        is_navigation: Callable[[str, Attributes], bool] | None = None,
-    ) -> None:
-        self.address = address
-        self.is_navigation = is_navigation
-        self.by_name = by_name
-        self.used_names = False
+    address: Resolver
+    _: KW_ONLY
+    by_name: bool = True
+    is_navigation: Callable[[str, Attributes], bool] | None = None
+    used_names: bool = field(default=False, init=False)
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
         """See `HtmlRules`."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ...lazy import lazy_attributes
 from .options import CrossValidationOptions
 
 if TYPE_CHECKING:
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidation", "CrossValidationOptions", "cross_validate"]
 
-_MODULES = {"cross_validate": ".experiment", "CrossValidation": ".results"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name], __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_attributes(
+    __name__, {"cross_validate": ".experiment", "CrossValidation": ".results"}
+)

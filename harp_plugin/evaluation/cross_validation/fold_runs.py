@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,11 @@ from ...errors import HarpError
 from ...training.finetune import FinetuneDataArguments
 from ...training.run_folder import remove_weights
 from ...work.artifact import MANIFEST
-from ...work.provenance import scoring_versions
 from ...work.records import file_hash
 from ..first_stage import FirstStage
 from ..folds import Fold
 from ..results import averages, measure_runs, parse_measures
-from ..runs import make_reranker, ranked, rerank, stored_run
+from ..runs import make_reranker, ranked, rerank
 from ..training import finetune
 from .finetuning import Condition, Finetuning, FinetuningArguments, FoldRun
 from .options import CrossValidationOptions
@@ -93,7 +92,7 @@ class FoldRuns:
             settings = self._settings(condition, finetuning)
             models = self.options.models(condition.system)
             untrained = partial(self._rerank, self.first, condition, models, finetuning)
-            run = self._stored(path, settings, untrained)
+            run = self.stage.reranked(path, settings, untrained)
             bar.update()
             return run, []
         parts, hashes, chosen = [], [], []
@@ -110,7 +109,7 @@ class FoldRuns:
             run = runs[chosen[-1]]
             parts.append(run[run["qid"].isin(fold.test)])
         settings = {"settings": self.stage.run_settings, "parts": hashes, "chosen": chosen}
-        return self._stored(path, settings, lambda: self._pooled(parts)), chosen
+        return self.stage.reranked(path, settings, lambda: self._pooled(parts)), chosen
 
     def _pooled(self, parts: list[pd.DataFrame]) -> pd.DataFrame:
         order = {qid: index for index, qid in enumerate(self.collection.topics["qid"])}
@@ -155,7 +154,7 @@ class FoldRuns:
             checkpoints = [str(_finetune(fold_run, member)) for member in arguments]
             return self._rerank(first, condition, checkpoints, deciding)
 
-        run = self._stored(self._path(fold_run), settings, make)
+        run = self.stage.reranked(self._path(fold_run), settings, make)
         if not self.options.keep_checkpoints:
             for member in arguments:
                 remove_weights(Path(str(member.training.output_dir)))
@@ -168,12 +167,6 @@ class FoldRuns:
             "models": self.fingerprints[condition.system],
             "ranking": self._ranking(condition, finetuning),
         }
-
-    def _stored(
-        self, path: Path, settings: dict[str, Any], make: Callable[[], pd.DataFrame]
-    ) -> pd.DataFrame:
-        versions = {**self.stage.versions, **scoring_versions()}
-        return stored_run(path, settings, make, versions=versions, rules=self.options.rules)
 
     def _path(self, fold_run: FoldRun) -> Path:
         return self.finetuning.folder / fold_run.condition.name / f"{fold_run.name}.run"

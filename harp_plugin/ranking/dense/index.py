@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from filelock import FileLock
 from tqdm import tqdm
 
 from ...errors import HarpError
@@ -100,8 +99,7 @@ class DenseIndex(Shareable):
                 or pyterrier_dr is not installed.
         """
         open_flex_index(self.folder)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
+        lock = self.artifact.turn()
         with lock:
             if self.artifact.is_finished():
                 return False

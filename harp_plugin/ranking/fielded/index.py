@@ -18,7 +18,7 @@ from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...work.artifact import Artifact, OverwriteRules, Provenance
 from ...work.provenance import package_versions
-from ..sharing import Shareable
+from ..sharing import Compared, Shareable
 from ..terms import STEMMER, STOP_WORDS, terms
 from ..texts import check_docnos
 
@@ -27,7 +27,7 @@ __all__ = ["FieldedIndex", "Postings", "write_postings"]
 _ID = "doc_id"
 
 
-class FieldedIndex(Shareable):
+class FieldedIndex(Shareable, Compared):
     """The terms of each field of the documents of a dataset, stemmed as `Bm25` does.
 
     The index is built when it is first read. It serves all weights, k1 and b. It is built in
@@ -111,17 +111,11 @@ class FieldedIndex(Shareable):
         )
         write_postings(documents, len(self.fields), temporary)
 
-    def _settings(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return self.dataset.name, self.folder, self.fields
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FieldedIndex) and self._settings() == other._settings()
-
-    def __hash__(self) -> int:
-        return hash(self._settings())
-
     def __repr__(self) -> str:
-        name, folder, fields = self._settings()
+        name, folder, fields = self._comparison_key()
         return f"FieldedIndex({name!r}, {str(folder)!r}, {list(fields)!r})"
 
 
