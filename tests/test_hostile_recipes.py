@@ -188,7 +188,7 @@ WRONG = [
     ("finetune", "dataset", 5),
     ("finetune", "train_file", "lines.jsonl"),
     ("finetune", "queries", "all"),
-    ("finetune", "losses", ["lce"]),
+    ("finetune", "losses", ["lce=much"]),
     ("evaluate", "allow_functions", True),
     ("cross-validate", "allow_functions", True),
     ("evaluate", "depth", "100"),

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -114,6 +115,7 @@ def test_the_prompt_of_a_terminal(adapted):
     """Words are bold, and Ctrl-C ends it without a message, as the end of the input does."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it
         os.environ["TERM"] = "xterm"
         command = [sys.executable, "-m", "harp_plugin.cli", "search", str(adapted)]
         os.execv(sys.executable, [*command, "--results", "1"])

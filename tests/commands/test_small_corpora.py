@@ -12,6 +12,7 @@ from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation.folds import draw_parts
 from harp_plugin.evaluation.runs import read_run
+from harp_plugin.models.packing.products import multiplies_bfloat16
 from harp_plugin.ranking.dense import DenseCosine
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
 
@@ -58,7 +59,9 @@ def assert_fused_by_ranks(folder, tiny_bert, queries):
     """Both systems rank alone; a document gets 1 / (60 + rank) from each, ranks from 1."""
     dataset, index = f"harp:{folder / 'collection'}", folder / "index"
     bm25 = FieldedBm25(FieldedIndex(dataset, index), num_results=50)
-    cosine = DenseCosine(str(tiny_bert), dataset=dataset, index_dir=index, num_results=50)
+    dtype = "bfloat16" if multiplies_bfloat16() else "float32"  # what `harp adapt` takes here
+    options = {"dataset": dataset, "index_dir": index, "num_results": 50, "dtype": dtype}
+    cosine = DenseCosine(str(tiny_bert), **options)
     sums = {}
     for query in queries:
         for found in (bm25.search(query), cosine.search(query)):
