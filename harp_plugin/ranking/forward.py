@@ -13,8 +13,8 @@ from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from ..errors import HarpError
 from ..models.devices import to_device
-from ..models.packing import PackedClassifier, Packing, encode
-from ..models.packing.classifier import behind_attention, without_encoder, without_last_layer
+from ..models.packing import PackedClassifier, Packing
+from ..models.packing.classifier import without_encoder
 from ..models.pairs import PackedPairs
 from .batches import BatchRunner, scoring_lock
 
@@ -111,9 +111,8 @@ def relevant_label(config: PretrainedConfig) -> int:
 class FirstTokenClassifier(PackedClassifier):
     """Classifies packed texts by their first tokens.
 
-    If the layers are those of BERT, the last layer computes keys and values for all tokens, but the
-    rest for first tokens only, its queries too. The head reads nothing else, so the logits are the
-    same. The model itself does not change, so other code may call it at the same time.
+    If the layers are those of BERT, the last one computes queries too for first tokens only. The
+    model itself does not change, so other code may call it at the same time.
 
     Args:
         model: a model for sequence classification whose architecture can be packed.
@@ -123,36 +122,19 @@ class FirstTokenClassifier(PackedClassifier):
     def __init__(self, model: PreTrainedModel, *, exact_head: bool = False) -> None:
         super().__init__(model)
         self._exact_head = deepcopy(without_encoder(model)).float() if exact_head else None
-        self._pools_mean = getattr(model.config, "classifier_pooling", "cls") == "mean"
 
-    def _states(
-        self, packing: Packing, ids: Tensor, token_types: Tensor | None, positions: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        if not self._is_bert_like:
-            return super()._states(packing, ids, token_types, positions)
-        before, last = without_last_layer(self._encoder)
-        states = encode(before, packing, ids, token_types)
-        first = packing.bounds[:-1].long()
-        attended = _attended(last.attention.self, states, first, packing)
-        return behind_attention(last, attended, states[first]), None
-
-    def _head(self, packing: Packing, states: Tensor) -> Tensor:
-        if self._pools_mean:
-            return super()._head(packing, states)
-        first = states if self._is_bert_like else states[packing.bounds[:-1].long()]
-        head = self._exact_head or without_encoder(self.model)
-        return head(inputs_embeds=first[:, None].to(head.dtype)).logits
-
-
-def _attended(attention: Any, states: Tensor, first: Tensor, packing: Packing) -> Tensor:
-    """Return the output of BERT's self-attention for first tokens, (texts, width)."""
-    width = attention.attention_head_size
-    query, key, value = (
-        layer(inputs).unflatten(-1, (-1, width))
-        for layer, inputs in (
-            (attention.query, states[first]),
-            (attention.key, states),
-            (attention.value, states),
+    def _attended(self, attention: Any, packing: Packing, states: Tensor, rows: Tensor) -> Tensor:
+        width = attention.attention_head_size
+        query, key, value = (
+            layer(inputs).unflatten(-1, (-1, width))
+            for layer, inputs in (
+                (attention.query, states[rows]),
+                (attention.key, states),
+                (attention.value, states),
+            )
         )
-    )
-    return packing.attend(query, key, value, width**-0.5, None).flatten(1)
+        return packing.attend(query, key, value, width**-0.5, None).flatten(1)
+
+    def _head(self, pooled: Tensor) -> Tensor:
+        head = self._exact_head or without_encoder(self.model)
+        return head(inputs_embeds=pooled.to(head.dtype)).logits

@@ -22,7 +22,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from ..errors import HarpError, folded
 from ..models.cpu_modules import keep_gradient, use_cpu_modules
 from ..models.devices import to_device
-from ..models.packing import compiled_layers
+from ..models.packing.encoder import compiled_layers, undo_compiling
 from ..models.pairs import joins_pairs
 from ..models.trainable import Batch, TrainableModel
 from ..work.writing import write_text
@@ -221,8 +221,7 @@ class HarpTrainer(TevatronTrainer):
             raise
         except Exception as error:
             logger.warning("the model is not compiled: %s", folded(error)[:_REASON_CHARACTERS])
-        for layer in layers:
-            layer._compiled_call_impl = None
+        undo_compiling(self.trained_model.ranking_model().base_model, layers)
         model.zero_grad()
         self.meters = self.new_meters()
         return Trainer.training_step(self, model, inputs, *arguments)

@@ -290,6 +290,8 @@ def test_a_model_that_does_not_compile_is_trained_as_it_is(options, caplog):
     trainer.train()
     [line] = [record for record in caplog.messages if "not compiled" in record]
     assert calls and "no compiler here" in line and "\n" not in line
+    norms = {type(m) for m in trainer.model.modules() if isinstance(m, torch.nn.LayerNorm)}
+    assert norms == {torch.nn.LayerNorm}
     weights = dict(plain.model.named_parameters())
     for name, weight in trainer.model.named_parameters():
         torch.testing.assert_close(weight, weights[name])

@@ -21,11 +21,9 @@ __all__ = [
     "PackedClassifier",
     "PackedOutput",
     "PassThroughEncoder",
-    "behind_attention",
     "outside_autocast",
     "with_exact_head",
     "without_encoder",
-    "without_last_layer",
 ]
 
 BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
@@ -92,12 +90,13 @@ class PackedClassifier:
         if positions is not None:
             positions = order.moved[to_device(positions, device)]
         states, hidden = self._states(packing, ids, types, positions)
-        return PackedOutput(self._head(packing, states)[order.rank], hidden)
+        logits = self._head(self._pooled(packing, states)[:, None])
+        return PackedOutput(logits[order.rank], hidden)
 
     def _states(
         self, packing: Packing, ids: Tensor, token_types: Tensor | None, positions: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the last hidden states that the head reads, and those at the positions.
+        """Return the last hidden states of first tokens or of all tokens, and at the positions.
 
         They are those of first tokens, (texts, width), if the layers are those of BERT, else of
         all tokens, (tokens, width).
@@ -105,15 +104,21 @@ class PackedClassifier:
         if not self._is_bert_like:
             states = encode(self._encoder, packing, ids, token_types)
             return states, None if positions is None else states[positions]
-        before, last = without_last_layer(self._encoder)
+        before, last = _without_last_layer(self._encoder)
         states = encode(before, packing, ids, token_types)
         rows = packing.bounds[:-1].long()
         if positions is not None:
             rows = torch.cat([rows, positions])
-        attended, _ = last.attention.self(states[None], harp_packing=packing)
-        output = behind_attention(last, attended[0, rows], states[rows])
+        attended = self._attended(last.attention.self, packing, states, rows)
+        attended = last.attention.output(attended[None], states[rows][None])
+        output = last.output(last.intermediate(attended), attended)[0]
         texts = len(packing.lengths)
         return output[:texts], None if positions is None else output[texts:]
+
+    def _attended(self, attention: Any, packing: Packing, states: Tensor, rows: Tensor) -> Tensor:
+        """Return the output of BERT's self-attention for some tokens, (rows, width)."""
+        attended, _ = attention(states[None], harp_packing=packing)
+        return attended[0, rows]
 
     @property
     def _is_bert_like(self) -> bool:
@@ -123,37 +128,30 @@ class PackedClassifier:
     def _encoder(self) -> PreTrainedModel:
         return getattr(self.model, self.model.base_model_prefix)
 
-    def _head(self, packing: Packing, states: Tensor) -> Tensor:
-        """Return the logits that the model's own head computes, from what `_states` returns.
+    def _pooled(self, packing: Packing, states: Tensor) -> Tensor:
+        """Return what the model's own head reads of each text, (texts, width)."""
+        if self._is_bert_like:
+            return states
+        if getattr(self.model.config, "classifier_pooling", "cls") == "mean":
+            sizes = to_device(packing.lengths, states.device)
+            return torch.segment_reduce(states.float(), "mean", lengths=sizes, axis=0, unsafe=True)
+        return states[packing.bounds[:-1].long()]
+
+    def _head(self, pooled: Tensor) -> Tensor:
+        """Return the logits of the model's own head, of texts of one token, (texts, 1, width).
 
         Autocast has no effect on them.
         """
-        if getattr(self.model.config, "classifier_pooling", "cls") == "mean":
-            sizes = to_device(packing.lengths, states.device)
-            pooled = torch.segment_reduce(
-                states.float(), "mean", lengths=sizes, axis=0, unsafe=True
-            )
-        else:
-            pooled = states if self._is_bert_like else states[packing.bounds[:-1].long()]
-        return outside_autocast(without_encoder(self.model), inputs_embeds=pooled[:, None]).logits
+        return outside_autocast(without_encoder(self.model), inputs_embeds=pooled).logits
 
 
-def without_last_layer(base: Any) -> tuple[Any, Any]:
+def _without_last_layer(base: Any) -> tuple[Any, Any]:
     """Return a BERT with the same weights, but without last layer and pooler, and that layer."""
     encoder = copy(base.encoder)
     encoder._modules = {**base.encoder._modules, "layer": base.encoder.layer[:-1]}
     shorter = copy(base)
     shorter._modules = {**base._modules, "encoder": encoder, "pooler": None}
     return shorter, base.encoder.layer[-1]
-
-
-def behind_attention(layer: Any, attended: Tensor, states: Tensor) -> Tensor:
-    """Return the output of a BERT layer, from the output of its self-attention and its input.
-
-    All are of some tokens, (tokens, width).
-    """
-    attended = layer.attention.output(attended[None], states[None])
-    return layer.output(layer.intermediate(attended), attended)[0]
 
 
 class PassThroughEncoder(nn.Module):

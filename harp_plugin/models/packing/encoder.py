@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "filler_tokens",
     "packed_states",
     "prepare",
+    "undo_compiling",
     "with_filler",
 ]
 
@@ -78,6 +79,14 @@ def compiled_layers(encoder: nn.Module, *heads: nn.Module, **options: Any) -> li
     for part in encoder.modules():
         part.__class__ = _NarrowNorm if type(part) is nn.LayerNorm else type(part)
     return layers
+
+
+def undo_compiling(encoder: nn.Module, layers: Iterable[nn.Module]) -> None:
+    """Undo what `compiled_layers` has done to an encoder and to the layers that it returned."""
+    for layer in layers:
+        layer._compiled_call_impl = None
+    for part in encoder.modules():
+        part.__class__ = nn.LayerNorm if type(part) is _NarrowNorm else type(part)
 
 
 class _NarrowNorm(nn.LayerNorm):
