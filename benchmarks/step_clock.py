@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import time
 from typing import Any
 
@@ -18,7 +19,8 @@ class StepClock(TrainerCallback):
 
     Args:
         options: ``device``; ``batch``, the groups of two pairs in a batch; ``warm`` and ``steps``,
-            after which the clock starts and stops; ``profiled``, the steps that follow.
+            after which the clock starts and stops; ``profiled``, the steps that follow;
+            ``kernels``, how many of their longest operations are printed.
 
     Attributes:
         result: of the timed steps, for each second, the pairs, their tokens without padding, the
@@ -63,6 +65,8 @@ class StepClock(TrainerCallback):
         elif self._profiler is not None and self._steps == options.steps + options.profiled:
             self._now()
             self._profiler.stop()
+            if options.kernels:
+                self._print_kernels(self._profiler)
             busy = self._busy(self._profiler) / float(torch.cat(self._lengths).sum())
             self.result["waiting"] = 1 - busy * self.result["tokens"]
 
@@ -93,6 +97,12 @@ class StepClock(TrainerCallback):
             and not event.name.startswith(("Memcpy", "Memset"))
         )
         return covered(spans) / 1e6 if spans else float("nan")
+
+    def _print_kernels(self, profiler: profile) -> None:
+        """Print what took most time in the profiled steps."""
+        key = "self_cpu_time_total" if self.options.device == "cpu" else "self_device_time_total"
+        table = profiler.key_averages().table(key, row_limit=self.options.kernels)
+        print(table, file=sys.stderr)
 
     def _now(self) -> float:
         if self.options.device == "cuda":

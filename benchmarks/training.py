@@ -257,6 +257,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--max-length", type=int, default=512)
     parser.add_argument("--warm", type=int, default=3, help="steps before the clock starts")
     parser.add_argument("--profiled", type=int, default=0, help="steps after the timed ones")
+    parser.add_argument("--kernels", type=int, default=0, help="of profiled steps, printed")
     parser.add_argument("--dense", action="store_true", help="train a bi-encoder")
     parser.add_argument("--mlm", action="store_true", help="predict masked tokens too")
     parser.add_argument("--precisions", action="store_true", help="compare bf16 with fp32")
