@@ -20,6 +20,8 @@ _DAMAGED = (zlib.error, lzma.LZMAError, EOFError, json.JSONDecodeError)
 _NAME = "harp-plugin"
 _DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 """Names of distributions where they differ from those of their modules."""
+_UNWRITTEN = re.compile("No space left|File too large|inline_container|PytorchStreamWriter")
+"""What safetensors and torch say where a file of weights cannot be written."""
 _BUGS = (TypeError, LookupError, AttributeError, AssertionError, NotImplementedError)
 
 
@@ -84,6 +86,9 @@ def user_message(error: BaseException) -> str | None:
         return f"{path}{error.strerror or error}: check the path, the disk or the connection"
     if isinstance(error, UnicodeError):
         return f"a text is not valid Unicode ({error}): correct the input"
+    if _UNWRITTEN.search(str(error)):
+        advice = "free space on the disk, and run the command again to resume"
+        return f"a file cannot be written ({folded(error)}): {advice}"
     is_loop = isinstance(error, RuntimeError) and str(error).startswith("Symlink loop")
     if is_loop or (isinstance(error, RecursionError) and "JSON" in str(error)):
         return f"{error}: check the file"

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
+import brief_training
 import pytest
 from brief_training import train_briefly
 
@@ -71,16 +76,20 @@ def finished(patched, tiny_bert, tmp_path_factory):
     write_pages(folder / "docs")
     recipe = folder / "recipe.json"
     recipe.write_text(json.dumps(RECIPE))
-    arguments = ["--model", str(tiny_bert), "--training", str(recipe), "--held-out-links", "0.5"]
-    (folder / "arguments").write_text("\n".join(arguments))
+    given = ["--model", str(tiny_bert), "--training", str(recipe), "--held-out-links", "0.5"]
+    (folder / "arguments").write_text("\n".join(given))
     assert adapt(folder, "--budget", "5m") == 0
     return folder
 
 
+def arguments(folder):
+    given = (folder / "arguments").read_text().splitlines()
+    output = ["--output-dir", str(folder / "out"), "--quiet", "--workers", "1"]
+    return ["adapt", str(folder / "docs"), *given, *output]
+
+
 def adapt(folder, *more):
-    arguments = (folder / "arguments").read_text().splitlines()
-    arguments += ["--output-dir", str(folder / "out"), "--quiet", "--workers", "1"]
-    return main(["adapt", str(folder / "docs"), *arguments, *more])
+    return main([*arguments(folder), *more])
 
 
 @pytest.fixture
@@ -143,24 +152,40 @@ def test_pages_are_read_again_and_models_stay(folder, capsys):
     assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
-def test_the_old_pipeline_searches_until_the_new_one_is_whole(folder, monkeypatch, capsys):
+KILLED = """
+import os, pathlib, signal, sys
+
+import pytest
+from brief_training import train_briefly
+from harp_plugin.cli import main
+
+train_briefly(pytest.MonkeyPatch(), 4)
+rename = pathlib.Path.replace
+
+def replace(path, target):
+    if path.parent.name.startswith("collection.") and path.name == sys.argv[1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(path, target)
+
+pathlib.Path.replace = replace
+main(sys.argv[2:])
+"""
+"""Refreshes a folder, and is killed before it publishes a file of the new pages."""
+
+
+def test_the_old_pipeline_searches_until_the_new_one_is_whole(folder, capsys):
     kept, before = models(folder), found(folder / "out")
     change(folder / "docs")
-    rename = Path.replace
 
-    def killed(of):
-        def replace(path, target):
-            if path.parent.name.startswith("collection.") and path.name == of:
-                raise KeyboardInterrupt
-            return rename(path, target)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "replace", replace)
-            assert adapt(folder) == 130
+    def killed(*, before_file):
+        run = [sys.executable, "-c", KILLED, before_file, *arguments(folder)]
+        path = os.pathsep.join([str(Path(brief_training.__file__).parent), *sys.path])
+        environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        assert subprocess.run(run, env=environment, check=False).returncode == -signal.SIGKILL
         return found(folder / "out")
 
-    assert killed("documents.jsonl") == before
-    after = killed("manifest.json")
+    assert killed(before_file="documents.jsonl") == before
+    after = killed(before_file="manifest.json")
     assert next(iter(after["quokkas"])) == "Added.md"
     assert adapt(folder) == 0
     assert found(folder / "out") == after

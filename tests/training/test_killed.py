@@ -1,9 +1,11 @@
-"""A run that is killed at any moment and started again ends in the bytes of an undisturbed one."""
+"""A run that is killed, or whose disk is full, resumes to the bytes of an undisturbed one."""
 
 import json
 import random
+import resource
 import signal
 import time
+from contextlib import contextmanager
 
 import pytest
 from commands_in_processes import start
@@ -53,6 +55,33 @@ def kill_after(process, folder, step, wait):
     assert process.poll() is None, process.communicate()[1].decode()
     process.send_signal(signal.SIGKILL)
     process.communicate()
+
+
+@contextmanager
+def file_size_limit(size):
+    """Let writing into files beyond so many bytes fail, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("written", ["half of the model", "the model, half of the optimizer"])
+def test_a_full_disk_is_one_line(written, command, tmp_path, capsys):
+    whole, full = tmp_path / "whole", tmp_path / "full"
+    assert main([*command(whole), "--max_steps", "8"]) == 0
+    size = (whole / "model.safetensors").stat().st_size
+    capsys.readouterr()
+    with file_size_limit(size // 2 if written == "half of the model" else size * 3 // 2):
+        assert main([*command(full), "--max_steps", "8"]) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("harp: error: a file cannot be written (")
+    assert line.endswith("free space on the disk, and run the command again to resume")
+    assert main([*command(full), "--max_steps", "8"]) == 0
+    for name in BYTES:
+        assert (whole / name).read_bytes() == (full / name).read_bytes(), name
 
 
 @pytest.mark.slow
