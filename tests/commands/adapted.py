@@ -1,6 +1,10 @@
-"""A folder as `harp adapt` leaves it, made in seconds: a pipeline without any training."""
+"""A folder as `harp adapt` leaves it, made in seconds without any training, and its server."""
 
 import json
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
 
 from harp_plugin import HarpFusion, HarpPipeline
 from harp_plugin.ranking.dense import DenseCosine
@@ -35,3 +39,17 @@ def make_adapted(folder, model):
     pipeline.search("install")
     pipeline.save(folder)
     return folder
+
+
+@contextmanager
+def started(folder, *options, port=0):
+    """Start `harp serve` on a folder; give its process and its address."""
+    command = [sys.executable, "-m", "harp_plugin.cli", "serve", str(folder), "--port", str(port)]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        yield process, re.match(r"(http://127\.0\.0\.1:\d+) ", line)[1]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -4,8 +4,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 import uvicorn
-from adapted import make_adapted
+from adapted import make_adapted, started
 
 from harp_plugin.cli import main
 from harp_plugin.commands.serve import ServeOptions
@@ -26,20 +24,6 @@ from harp_plugin.ranking.search import FolderSearch, SearchResult
 from harp_plugin.text import snippet
 
 pytestmark = pytest.mark.integration
-
-
-@contextmanager
-def started(folder, *options, port=0):
-    """Start the command; give its process and its address."""
-    command = [sys.executable, "-m", "harp_plugin.cli", "serve", str(folder), "--port", str(port)]
-    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
-    try:
-        line = process.stdout.readline()
-        yield process, re.match(r"(http://127\.0\.0\.1:\d+) ", line)[1]
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def get(address, **request):
