@@ -48,8 +48,8 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     """Give the page of a Markdown file, the redirects to it and its index terms.
 
     The title is the heading of level 1 with which the page starts, else that of the front matter,
-    else the first heading of any level, else the name of the file. A file that names the page to
-    which it leads on is a redirect.
+    else the heading of any level with which the page starts, else its first heading of level 1,
+    else the name of the file. A file that names the page to which it leads on is a redirect.
 
     Args:
         text: the content of the file.
@@ -65,8 +65,8 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     markdown = plain_markdown(markdown, address, drops, is_mdx=is_mdx)
     tokens = parse(markdown, address.is_page, has_indented_code=not is_mdx)
     html, written, name = render(tokens), front_matter.text("title"), _title_of_name(address.name)
-    title = written or _first_heading(tokens) or name
     first = next((token for token in tokens if token.type != "html_block"), None)
+    title = written or _heading(tokens, first) or name
     if written and (first is None or first.tag != "h1"):
         html = f"<h1>{escape(title)}</h1>\n{html}"
     document = read_document(html)
@@ -102,10 +102,10 @@ def _names(front_matter: FrontMatter, address: MarkdownAddress) -> Iterator[Redi
     yield from (Redirect(name, address.key) for name in dict.fromkeys(names))
 
 
-def _first_heading(tokens: Sequence[Token]) -> str:
-    """Return the words of the first heading."""
-    pairs = pairwise(tokens)
-    inline = next((inner for token, inner in pairs if token.type == "heading_open"), None)
+def _heading(tokens: Sequence[Token], first: Token | None) -> str:
+    """Return the words of the heading that is the first token, or else of the first of level 1."""
+    headings = (pair for pair in pairwise(tokens) if pair[0].type == "heading_open")
+    inline = next((inner for token, inner in headings if token is first or token.tag == "h1"), None)
     children = (inline.children if inline else None) or []
     return " ".join("".join(c.content or " " * (c.type == "softbreak") for c in children).split())
 
