@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from ..errors import HarpError
 from ..work.lock import one_writer
 from ..work.writing import remove_temporary
 
-__all__ = ["options_of_every_step", "output_folder", "say"]
+__all__ = ["options_of_every_step", "output_folder", "say", "tell"]
 
 
 @contextmanager
@@ -39,3 +40,8 @@ def options_of_every_step(options: Any) -> dict[str, Any]:
 def say(step: str, what: str) -> None:
     """Print what begins."""
     print(f"== {step}: {what}", flush=True)
+
+
+def tell(message: str) -> None:
+    """Print a message in lines of at most 80 columns."""
+    print(fill(message, 80), flush=True)

@@ -126,9 +126,7 @@ class Bm25(Shareable, ComparedTransformer):
         feed = _DocumentFeed(self.documents)
         options: dict[str, Any] = {"total": self.documents.document_count, "unit": "doc"}
         with _muted() as screen:
-            bar = tqdm(
-                feed, f"index {self.documents.name}", file=screen, disable=self.quiet, **options
-            )
+            bar = tqdm(feed, "BM25 index", file=screen, disable=self.quiet, **options)
             pisa = PisaIndex(str(folder), text_field="text", stemmer=STEMMER)
             pisa.index(iter(bar))
             feed.check(pisa.num_docs())

@@ -111,7 +111,8 @@ def planned(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "encoding_seconds", lambda *_: 200.0)
     monkeypatch.setattr(plan, "encoder_reading", lambda *_: {})
     monkeypatch.setattr(plan, "training_data", lambda r: [0] * 9_999 + [r.get("of")])
-    monkeypatch.setattr(plan, "query_count", lambda _, split: 8000 if split == "train" else 100)
+    monkeypatch.setattr(plan, "query_count", lambda *_: 100)
+    monkeypatch.setattr(plan, "train_query_count", lambda _: 8000)
 
     def make(seconds, train_encoder=True, speed_of_encoder=100.0, build_examples=lambda: None):
         speeds["encoder"] = speed_of_encoder
@@ -143,7 +144,7 @@ def test_a_plan_for_too_little_time(planned, capsys):
     """1,100 s leave 800 for training: 98 steps of 2.56 s, too few for a cross-encoder."""
     found = planned(1100)
     assert set(found.values()) == {0}
-    assert "no model is trained: 18 min of the budget, 2 h, are left" in capsys.readouterr().out
+    assert "no model is trained in the 18 min that are left of 2 h" in capsys.readouterr().out
     assert planned(10**6) == found
 
 

@@ -170,6 +170,32 @@ def test_held_out_links_are_queries_that_training_never_sees(corpus150, tmp_path
             assert document.doc_id in seen[text]
 
 
+def test_links_that_training_sees_teach_where_nothing_else_does(corpus150, tmp_path):
+    directory = held_out(corpus150, tmp_path, held_out_links=0.3)
+    kinds = ["index", "redirect", "link", "anchor"]
+    few = run(directory, tmp_path / "few", kinds=kinds, train_fraction=0.0)
+    pages = {row["id"]: row for row in read_table(directory / "corpus" / "pages").to_pylist()}
+    seen = defaultdict(set)
+    for row in read_table(directory / "graph" / "anchors").to_pylist():
+        seen[row["normalized"]].add(pages[row["page"]]["key"].replace(" ", "_"))
+    queries = judged(few)
+    learned = {text: relevant for (kind, text), relevant in queries.items() if kind == "anchor"}
+    others = [relevant for (kind, _), relevant in queries.items() if kind != "anchor"]
+    assert len(learned) > 30 and len(others) > 20
+    for text, relevant in learned.items():
+        assert relevant >= seen[normalize_anchor(text)] > set()
+        assert relevant.isdisjoint(set().union(*others))
+    train = json.loads((few / "manifest.json").read_text())["rows"]
+    assert train["train anchor queries"] == len(learned)
+    assert "dev anchor queries" not in train and "test anchor queries" not in train
+
+    enough = run(directory, tmp_path / "enough", kinds=kinds, train_fraction=0.4)
+    assert not any(kind == "anchor" for kind, _ in judged(enough))
+    asked = {"kinds": kinds, "train_fraction": 0.0, "min_train_queries": len(learned) + 1}
+    none = run(directory, tmp_path / "none", **asked)
+    assert not any(kind == "anchor" for kind, _ in judged(none))
+
+
 def hashes(folder):
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()

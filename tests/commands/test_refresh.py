@@ -130,7 +130,6 @@ def test_pages_are_read_again_and_models_stay(folder, capsys):
     output = capsys.readouterr().out
     assert "== refresh: 1 page changed, 1 new, 1 deleted (of 40)\n" in output
     assert output.endswith(
-        "pipeline: the sum of BM25, the learned ranking and a cross-encoder,\n"
         f"    in {folder / 'out' / 'harp_pipeline.json'}\n"
         f"report: {folder / 'out' / 'evaluation' / 'report.html'}\n"
         f'search: harp search {folder / "out"} "a query"\n'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
@@ -24,7 +24,7 @@ from ...work.writing import write_text
 from ..datasets import DOCUMENTS, QRELS, QUERIES, SPLITS
 from .documents import DocumentIds, named_pages, page_keys, write_documents
 from .queries import NamedPage, Query, QueryOptions, Term, judged_queries
-from .splits import drawn_queries, shared_by_splits, split_queries
+from .splits import drawn_queries, queries_of_other_pages, shared_by_splits, split_queries
 from .tables import PAGES, TERMS, sources, steps
 
 __all__ = ["build_collection", "summary"]
@@ -74,8 +74,15 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     terms = list(_terms(stage))
     ids = DocumentIds(page_keys(files))
     pages = named_pages(files, {term.page for term in terms}, ids)
-    queries = judged_queries(terms, pages, options, drops)
-    splits = drawn_queries(split_queries(queries, options, drops), options, drops)
+    queries = judged_queries([t for t in terms if t.kind != "anchor"], pages, options, drops)
+    splits = split_queries(queries, options, drops)
+    if not splits["train"]:
+        anchors = judged_queries(
+            [term for term in terms if term.kind == "anchor"],
+            *(pages, replace(options, anchors="keep"), drops),
+        )
+        splits["train"] = queries_of_other_pages(anchors, splits, options)
+    splits = drawn_queries(splits, options, drops)
     if not any(splits.values()) and not options.allow_empty:
         stage.clear()  # other options may be given for it
         raise HarpError(_nothing(directory, options, len(terms), drops))

@@ -18,7 +18,12 @@ from .texts import is_address, is_natural, near_form, same_form, title_forms, wi
 __all__ = ["NamedPage", "Query", "QueryOptions", "Term", "judged_queries"]
 
 _KeepOrDrop = Literal["keep", "drop"]
-_NAMES = {"index": "index term", "redirect": "redirect", "link": "held-out anchor text"}
+_NAMES = {
+    "index": "index term",
+    "redirect": "redirect",
+    "link": "held-out anchor text",
+    "anchor": "anchor text",
+}
 
 
 @dataclass(kw_only=True)
@@ -27,7 +32,9 @@ class QueryOptions(Options):
 
     Attributes:
         kinds: Where queries come from: terms of an index that people wrote (index), titles of
-            redirects (redirect), links that `harp build --held-out-links` holds out (link).
+            redirects (redirect), links that `harp build --held-out-links` holds out (link), links
+            that training sees (anchor). The last make train queries only, where there are no
+            others, of pages that no other query asks for.
         max_queries: The most queries of each kind in dev and in test.
         max_train_queries: The most queries of each kind in train.
         min_train_queries: With fewer queries in train, there is no train, and dev takes them.
@@ -46,7 +53,7 @@ class QueryOptions(Options):
         HarpError: a number is out of its range, or a choice is unknown.
     """
 
-    kinds: list[str] = option(list(KINDS), choices=KINDS)
+    kinds: list[str] = option(list(KINDS[:3]), choices=KINDS)
     max_queries: Count | None = 1000
     max_train_queries: Count | None = 1000
     min_train_queries: Number = 0

@@ -11,7 +11,7 @@ from ...sampling import stable_id
 from ..datasets import SPLITS
 from .queries import Query, QueryOptions
 
-__all__ = ["drawn_queries", "shared_by_splits", "split_queries"]
+__all__ = ["drawn_queries", "queries_of_other_pages", "shared_by_splits", "split_queries"]
 
 _LARGEST_FRACTION = 0.02
 _SMALLEST_LIMIT = 10
@@ -52,6 +52,17 @@ def split_queries(
     if len(splits["test"]) < options.min_test_queries:
         splits = {split: kept if split == "test" else [] for split in SPLITS}
     return {split: sorted(chosen, key=lambda query: query.id) for split, chosen in splits.items()}
+
+
+def queries_of_other_pages(
+    queries: Sequence[Query], splits: Mapping[str, Sequence[Query]], options: QueryOptions
+) -> list[Query]:
+    """Return the queries of no page, and near no query, of any split; none if they are too few."""
+    others = [query for split in splits.values() for query in split]
+    pages = {page for query in others for page in query.pages}
+    forms = {query.near for query in others}
+    kept = [q for q in queries if pages.isdisjoint(q.pages) and q.near not in forms]
+    return kept if len(kept) >= options.min_train_queries else []
 
 
 def drawn_queries(

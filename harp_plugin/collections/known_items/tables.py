@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "PAGES", "TERMS", "sources", "steps"]
 
-KINDS = ("index", "redirect", "link")
+KINDS = ("index", "redirect", "link", "anchor")
 """Where queries come from; of a query that comes from several, the first one names it."""
 PAGES = "pages_with_anchor_texts"
 TERMS = "terms"
@@ -68,7 +68,12 @@ def steps(kinds: Sequence[str], tables: Sequence[str]) -> list[Step]:
     ]
 
 
-_NEEDED = {"index": "index_terms", "redirect": "redirects", "link": "held_out_links"}
+_NEEDED = {
+    "index": "index_terms",
+    "redirect": "redirects",
+    "link": "held_out_links",
+    "anchor": "anchors",
+}
 
 
 def _terms(tables: Tables, *, kinds: Sequence[str]) -> ir.Table:
@@ -95,15 +100,28 @@ def _redirects(tables: Tables) -> ir.Table:
     return _counted(titles.select("page", text="title"), "redirect")
 
 
+def _with_texts(links: ir.Table, tables: Tables) -> ir.Table:
+    texts = tables["links"].group_by(link="id").aggregate(text=lambda t: t.anchor.min())
+    return links.inner_join(texts, [("id", "link")])
+
+
+def _anchors(tables: Tables) -> ir.Table:
+    return _counted(_with_texts(tables["anchors"], tables).select("page", "text"), "anchor")
+
+
 def _held_out_links(tables: Tables) -> ir.Table:
-    links = tables["links"].group_by(link="id").aggregate(text=lambda t: t.anchor.min())
-    joined = tables["held_out_links"].inner_join(links, [("id", "link")])
+    joined = _with_texts(tables["held_out_links"], tables)
     visible = tables["anchors"].select(visible="text_id").distinct()
     joined = joined.left_join(visible, [("text_id", "visible")])
     return _counted(joined.select("page", "text", seen=joined.visible.notnull()), "link")
 
 
-_BY_KIND = {"index": _index_terms, "redirect": _redirects, "link": _held_out_links}
+_BY_KIND = {
+    "index": _index_terms,
+    "redirect": _redirects,
+    "link": _held_out_links,
+    "anchor": _anchors,
+}
 
 
 def _counted(rows: ir.Table, kind: str) -> ir.Table:

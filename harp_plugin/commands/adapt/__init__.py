@@ -9,7 +9,7 @@ from ...options_parser import SOURCES, Command
 from ...work.artifact import MANIFEST
 from ...work.records import read_record
 from .options import SIGNALS, AdaptOptions
-from .ranking import BY_RANKS, FUSED, LEARNED, RERANKED
+from .ranking import BY_RANKS, FIRST_STAGE, FUSED, LEARNED, RERANKED
 from .run import adapt
 
 __all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
@@ -17,6 +17,7 @@ __all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
 _PIPELINES = {
     RERANKED: "the sum of BM25, the learned ranking and a cross-encoder",
     LEARNED: "the learned ranking of what BM25 over fields and the cosine find",
+    FIRST_STAGE: "BM25 over fields alone: no gain of the others was sure",
     FUSED: "the sum of BM25 over fields and the cosine",
     BY_RANKS: "BM25 over fields and the cosine, fused by ranks",
 }

@@ -21,7 +21,7 @@ from .budget import (
     training_steps,
 )
 from .options import AdaptOptions
-from .training import DEPTH, Learner, query_count
+from .training import DEPTH, Learner, query_count, train_query_count
 
 __all__ = ["FEWEST_TRAIN_QUERIES", "make_plan"]
 
@@ -81,7 +81,8 @@ def make_plan(
         steps |= _finished_steps(options, plan["steps"], steps)
     if not any(steps.values()):
         left, budget = in_words(max(seconds_left, 0)), in_words(options.seconds)
-        say("plan", f"no model is trained: {left} of the budget, {budget}, are left for it")
+        what = f"no model is trained in the {left} that are left of {budget}"
+        say("plan", f"{what}: give a longer --budget")
     write_record(path, {"asked": asked, "steps": steps})
     return steps
 
@@ -103,7 +104,7 @@ def _steps_that_fit(
     """Return the steps of the models that there is time to train."""
     reranker, dense = learners
     data = training_data(reranker.recipe)
-    queries = query_count(options, "train") if "queries" in options.learn_from else 0
+    queries = train_query_count(options) if "queries" in options.learn_from else 0
     time = _Time(options, queries)
     ranking = _scoring_seconds(options, data, reranker.recipe["max_length"])
     if options.train_encoder:

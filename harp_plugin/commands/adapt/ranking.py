@@ -16,7 +16,7 @@ from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
 from ...work.records import read_record, write_record
-from ..steps import options_of_every_step, say
+from ..steps import options_of_every_step, say, tell
 from .budget import encoder_reading, ranking_dtype
 from .options import AdaptOptions
 from .training import DEPTH, query_count
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from ...evaluation import Results
     from ...ranking.fusion_weights import Gain
 
-__all__ = ["BY_RANKS", "FEWEST_QUERIES", "FUSED", "LEARNED", "RERANKED", "Systems"]
+__all__ = ["BY_RANKS", "FEWEST_QUERIES", "FIRST_STAGE", "FUSED", "LEARNED", "RERANKED", "Systems"]
 
+FIRST_STAGE = "fielded BM25"
+"""The row of BM25 over fields, tuned."""
 LEARNED = "learned ranking"
 """The row of the ranker that has learned from the train queries."""
 RERANKED = "with cross-encoder"
@@ -39,7 +41,6 @@ BY_RANKS = f"{FUSED}, by ranks"
 """The row of the same, where there are too few queries to choose weights by."""
 FEWEST_QUERIES = 25
 """With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
-_FIRST_STAGE = "fielded BM25"
 _DENSE = "cosine"
 _UNTRAINED = "untrained cosine"
 _RERANKER = "cross-encoder"
@@ -108,7 +109,7 @@ class Systems:
                 depth=DEPTH,
                 dtype=ranking_dtype(),
                 measures=_MEASURES,
-                baseline=_FIRST_STAGE,
+                baseline=FIRST_STAGE,
                 correction="holm",
                 report=True,
                 output_dir=str(options.folder / "evaluation"),
@@ -130,8 +131,8 @@ class Systems:
         path = self.options.folder / "own-queries.json"
         write_record(path, measured)
         title = f"{len(own.topics)} queries of {self.options.queries}, top {DEPTH}"
-        tests = paired_tests(measured, _FIRST_STAGE)
-        return Results(title, path, _FIRST_STAGE, measured, averages(measured), tests)
+        tests = paired_tests(measured, FIRST_STAGE)
+        return Results(title, path, FIRST_STAGE, measured, averages(measured), tests)
 
     def save(self) -> None:
         """Save all systems as a pipeline, with weights that dev or all queries have chosen.
@@ -145,9 +146,8 @@ class Systems:
     def learn(self) -> Path | None:
         """Learn from the train queries to rank what BM25 over fields and the cosine find.
 
-        `evaluate` has to have been called.
-
-        The learned ranking has to rank the dev queries better than BM25 over fields.
+        `evaluate` has to have been called. The learned ranking has to rank the dev queries better
+        than BM25 over fields; where there are none, the test queries.
 
         Returns:
             The folder of the pipeline; None if there are no train queries, or if a one-sided paired
@@ -162,7 +162,8 @@ class Systems:
         folder = self.options.folder / "ranker"
         if not query_count(self.options, "train"):
             return None
-        train, dev = (JudgedDataset(self.options.dataset(split)) for split in ("train", "dev"))
+        train = JudgedDataset(self.options.dataset("train"))
+        dev = JudgedDataset(self._dev or self.options.dataset("test"))
         lexical = LexicalFeatures(self._bm25.index, fields=_FIELDS)
         features = StageBefore() ** lexical**self._cosine
         ranker = LearnedRanker(seed=self.options.seed)
@@ -189,15 +190,16 @@ class Systems:
             names = ["BM25 and cosine", *lexical.names, "cosine"]
             shares = zip(ranker.importances, names, strict=True)
             best = sorted(shares, reverse=True)[:_NAMED_FEATURES]
-            print("most important: " + ", ".join(f"{name} ({share:.0%})" for share, name in best))
+            tell("most important: " + ", ".join(f"{name} ({share:.0%})" for share, name in best))
 
         rules = replace(self.options.rules, overwrite=True)  # it takes a minute
         Artifact(folder, "ranker", made_from, rules).make(fill)
         gain = Gain(**read_record(folder / _GAIN))
         verdict = "it ranks from now on" if gain.is_sure else "not enough to be sure of a gain"
-        print(
-            f"on {len(dev.topics)} dev queries, it changes {_LEARNT_BY} of {_FIRST_STAGE} by "
-            f"{gain.mean:+.4f} (standard error {gain.standard_error:.4f}): {verdict}"
+        tell(
+            f"on {len(dev.topics)} {'dev' if self._dev else 'test'} queries, it changes "
+            f"{_LEARNT_BY} of {FIRST_STAGE} by {gain.mean:+.4f} "
+            f"(standard error {gain.standard_error:.4f}): {verdict}"
         )
         return folder if gain.is_sure else None
 
@@ -207,7 +209,7 @@ class Systems:
 
         measured = self._measured({LEARNED: pipeline}, dev, [_LEARNT_BY])
         before, after = (
-            np.array(list(measured[row][_LEARNT_BY].values())) for row in (_FIRST_STAGE, LEARNED)
+            np.array(list(measured[row][_LEARNT_BY].values())) for row in (FIRST_STAGE, LEARNED)
         )
         return Gain.from_queries(after - before)
 
@@ -219,7 +221,7 @@ class Systems:
 
         runs = {
             row: system.transform(dataset.topics)
-            for row, system in {_FIRST_STAGE: self._bm25, **systems}.items()
+            for row, system in {FIRST_STAGE: self._bm25, **systems}.items()
         }
         return measure_runs(runs, dataset.topics, dataset.qrels, parse_measures(measures))
 
@@ -237,7 +239,7 @@ class Systems:
     def _rows(self) -> list[str]:
         """What ranks: the learned ranking has BM25 and an untrained cosine as its features."""
         return [
-            _FIRST_STAGE if self.ranker is None else LEARNED,
+            FIRST_STAGE if self.ranker is None else LEARNED,
             *[_DENSE] * (self.ranker is None or _UNTRAINED in self._encoders),
             *[_RERANKER] * (self.reranker is not None),
         ]
@@ -252,10 +254,17 @@ class Systems:
         return FUSED if self.ranker is None else LEARNED
 
     @property
+    def saved_row(self) -> str:
+        """The row of the saved pipeline: of a single system where no gain of others was sure."""
+        weights = self._chosen["fusion"] if self.can_be_measured else {}
+        used = [row for row, weight in weights.items() if weight]
+        return used[0] if len(used) == 1 else self.best_row
+
+    @property
     def _fusions(self) -> dict[str, Any]:
         """The rows of fusions, whose weights are learned on dev."""
         learnt = {"train_dataset": self._dev, "measure": _LEARNT_BY}
-        of = {FUSED: [_FIRST_STAGE, _DENSE]}
+        of = {FUSED: [FIRST_STAGE, _DENSE]}
         if self.reranker is not None:
             of[RERANKED] = self._rows
         union = {"candidates": _CANDIDATES}
@@ -328,7 +337,7 @@ class Systems:
         runs = {row: read_run(path) for row, path in paths.items()}
         qrels = JudgedDataset(self.options.dataset("test")).qrels
         learnt = learn_weights(runs, qrels, _LEARNT_BY, candidates=_CANDIDATES)
-        print(f"for the pipeline: {learnt}")
+        tell(f"for the pipeline: {learnt}")
         return learnt.weights
 
     @property
@@ -336,16 +345,16 @@ class Systems:
         """What the ranker ranks: it learns by itself how far to trust the cosine."""
         from ...ranking import HarpFusion
 
-        systems = {_FIRST_STAGE: self._bm25, _DENSE: self._cosine}
+        systems = {FIRST_STAGE: self._bm25, _DENSE: self._cosine}
         weight = max(self._chosen["fusion"][_DENSE], _LEAST_WEIGHT)
-        weights = {_FIRST_STAGE: 1.0, _DENSE: weight}
+        weights = {FIRST_STAGE: 1.0, _DENSE: weight}
         return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)
 
     @cached_property
     def _fusion(self) -> pt.Transformer:
         from ...ranking import HarpFusion, HarpPipeline, HarpReranker
 
-        systems: dict[str, Any] = {_FIRST_STAGE: self._bm25}
+        systems: dict[str, Any] = {FIRST_STAGE: self._bm25}
         if self.ranker is not None:
             systems = {LEARNED: HarpPipeline.load(self.ranker).pipeline}
         if _DENSE in self._rows:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 from ...errors import HarpError
 from ...models.loading import PIPELINE
 from ...work.artifact import MANIFEST, read_if_whole
 from ...work.manifest import read_manifest
-from ..steps import options_of_every_step, output_folder, say
+from ..steps import options_of_every_step, output_folder, say, tell
 from .budget import in_words
 from .options import DEFAULT_BUDGET, AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
@@ -103,7 +102,7 @@ def _learn(
     _tell_what_is_few(options, rows, systems)
     if not systems.can_be_measured:
         systems.save()
-        return systems.best_row, None
+        return systems.saved_row, None
     results = _usable(systems)
     if ranker := systems.learn():
         systems = replace(systems, ranker=ranker)
@@ -120,7 +119,7 @@ def _learn(
         reranker, dense = (learner.trained(options, steps) for learner in learners)
         systems = replace(systems, dense=dense or systems.dense, reranker=reranker)
         results = _usable(systems)
-    return systems.best_row, results
+    return systems.saved_row, results
 
 
 def _own_queries(options: AdaptOptions) -> JudgedDataset | None:
@@ -169,7 +168,7 @@ def _tell_what_is_few(options: AdaptOptions, rows: Mapping[str, int], systems: S
             "from the others; the weights of the pipeline are from all"
         )
     for line in lines:
-        print(fill(line, 80))
+        tell(line)
 
 
 def _usable(systems: Systems) -> Results:
@@ -213,6 +212,7 @@ def _build(
 
 def _collect(options: AdaptOptions, output: Path) -> None:
     from ...collections.known_items.queries import QueryOptions
+    from ...collections.known_items.tables import KINDS
     from ..collect import CollectOptions, collect, summary
 
     say("collect", "judged queries of the corpus itself, split by page")
@@ -225,6 +225,7 @@ def _collect(options: AdaptOptions, output: Path) -> None:
         **options_of_every_step(options),
     )
     queries = QueryOptions(
+        kinds=list(KINDS),
         max_queries=drawn["settings"]["max_queries"] if drawn else most,
         max_train_queries=_MOST_TRAIN_QUERIES,
         train_fraction=0.4,

@@ -23,6 +23,7 @@ __all__ = [
     "finetuning_part",
     "query_count",
     "train",
+    "train_query_count",
 ]
 
 DEPTH = 50
@@ -33,6 +34,11 @@ _NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_
 def query_count(options: AdaptOptions, split: str) -> int:
     """Return how many judged queries a split has."""
     return len(Dataset(options.dataset(split)).queries())
+
+
+def train_query_count(options: AdaptOptions) -> int:
+    """Return how many queries of the train split are no texts of links, which models learn from."""
+    return sum(not qid.startswith("anchor-") for qid in Dataset(options.dataset("train")).queries())
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class FieldedIndex(Shareable, Compared):
     def _fill(self, temporary: Path) -> None:
         documents = tqdm(
             self.dataset.documents_by_field(self.fields),
-            desc=f"index {self.dataset.name}",
+            desc="fielded index",
             unit="doc",
             total=self.dataset.document_count,
             disable=self.quiet,
