@@ -39,9 +39,9 @@ def options_of_every_step(options: Any) -> dict[str, Any]:
 
 def say(step: str, what: str) -> None:
     """Print what begins."""
-    print(f"== {step}: {what}", flush=True)
+    tell(f"== {step}: {what}")
 
 
 def tell(message: str) -> None:
     """Print a message in lines of at most 80 columns."""
-    print(fill(message, 80), flush=True)
+    print(fill(message, 80, break_long_words=False, break_on_hyphens=False), flush=True)

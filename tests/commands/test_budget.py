@@ -144,7 +144,7 @@ def test_a_plan_for_too_little_time(planned, capsys):
     """1,100 s leave 800 for training: 98 steps of 2.56 s, too few for a cross-encoder."""
     found = planned(1100)
     assert set(found.values()) == {0}
-    assert "no model is trained in the 18 min that are left of 2 h" in capsys.readouterr().out
+    assert "no model is trained in the 18 min left of 2 h" in capsys.readouterr().out
     assert planned(10**6) == found
 
 

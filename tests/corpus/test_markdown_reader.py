@@ -179,6 +179,8 @@ def test_a_file_that_leads_on_is_a_redirect():
         ("x.md", "<!-- A comment. -->\n\n## Part\n\nText.", "Part"),
         ("x.md", "Text.\n\n# Part\n\nText.", "Part"),
         ("My Note.md", "Text.\n\n## Part\n\nText.\n\n### Other\n\nText.", "My Note"),
+        ("My Note.md", "## Part\n\nText.\n\n## Other\n\nText.", "My Note"),
+        ("My Note.md", "# Head\n\nText.", "Head"),
         ("getting-started.md", "Text.", "Getting started"),
         ("My Note.md", "Text.", "My Note"),
     ],

@@ -81,7 +81,7 @@ def make_plan(
         steps |= _finished_steps(options, plan["steps"], steps)
     if not any(steps.values()):
         left, budget = in_words(max(seconds_left, 0)), in_words(options.seconds)
-        what = f"no model is trained in the {left} that are left of {budget}"
+        what = f"no model is trained in the {left} left of {budget}"
         say("plan", f"{what}: give a longer --budget")
     write_record(path, {"asked": asked, "steps": steps})
     return steps

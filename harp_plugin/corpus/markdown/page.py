@@ -48,8 +48,9 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     """Give the page of a Markdown file, the redirects to it and its index terms.
 
     The title is the heading of level 1 with which the page starts, else that of the front matter,
-    else the heading of any level with which the page starts, else its first heading of level 1,
-    else the name of the file. A file that names the page to which it leads on is a redirect.
+    else the name of the file if it has spaces, as that of a note, else the heading of any level
+    with which the page starts, else its first heading of level 1, else the name of the file. A file
+    that names the page to which it leads on is a redirect.
 
     Args:
         text: the content of the file.
@@ -64,7 +65,8 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     is_mdx = address.site.dialect.expressions or address.key.lower().endswith(".mdx")
     markdown = plain_markdown(markdown, address, drops, is_mdx=is_mdx)
     tokens = parse(markdown, address.is_page, has_indented_code=not is_mdx)
-    html, written, name = render(tokens), front_matter.text("title"), _title_of_name(address.name)
+    html, name = render(tokens), _title_of_name(address.name)
+    written = front_matter.text("title") or (name if " " in address.name else "")
     first = next((token for token in tokens if token.type != "html_block"), None)
     title = written or _heading(tokens, first) or name
     if written and (first is None or first.tag != "h1"):

@@ -100,7 +100,8 @@ def run_steps(
     child.start()
     sender.close()
     try:
-        result = _watch(receiver, len(steps), stage.folder.name, quiet)
+        name = stage.folder.name.removesuffix(TEMPORARY)
+        result = _watch(receiver, len(steps), name, quiet)
     except BaseException:
         child.terminate()
         raise
