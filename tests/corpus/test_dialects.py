@@ -63,6 +63,15 @@ SITES = {
             *("02-second/03_b.mdx", "/second/b?x#y"),
         ],
     ),
+    "docusaurus of versions": (
+        {"docusaurus.config.js": "module.exports = {url: 'https://x.org', baseUrl: '/'}"},
+        "blog/2024-01-02-news.md",
+        "versioned_docs/version-1.2/01-second/03_b.mdx",
+        [
+            *("/docs/1.2/second/b", "https://x.org/docs/1.2/second/b#x"),
+            "../versioned_docs/version-1.2/01-second/03_b.mdx",
+        ],
+    ),
     "jekyll": (
         {"_config.yml": "baseurl: /x\ncollections:\n  docs:\n    output: true\n"},
         "index.md",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from urllib.parse import unquote
 
 from ..pages import Dropped
@@ -116,17 +117,22 @@ class MarkdownAddress:
                         yield self._file, f"/{folder}{path.lstrip('/')}"
             yield self._file, reference
             return
-        is_index = stem(posixpath.basename(self.key)).lower() in INDEX_NAMES
-        address = self.site.own_addresses.get(self.key, stem(self.key))
-        bases = [self._file, *([FileAddress(address)] if address != stem(self.key) else [])]
-        bases += [] if is_index else [FileAddress(f"{address}/index.html")]
         is_file = re.split("[?#]", reference)[0].lower().endswith(PAGE_SUFFIXES)
         is_reversed = self.site.dialect.directory_urls and not is_file
-        for base in bases[::-1] if is_reversed else bases:
+        for base in self._bases[::-1] if is_reversed else self._bases:
             yield base, reference
         if not re.match(r"[#?.]|[\w+-]+:", reference):
             for folder in self.site.folders_for(self.key):
                 yield self._file, f"/{folder}{reference}"
+
+    @cached_property
+    def _bases(self) -> list[FileAddress]:
+        """What relative references may be relative to: the file, its address, a folder of that."""
+        own = stem(self.key)
+        address = self.site.own_addresses.get(self.key, own)
+        is_index = posixpath.basename(own).lower() in INDEX_NAMES
+        bases = [self._file, *([FileAddress(address)] if address != own else [])]
+        return bases if is_index else [*bases, FileAddress(f"{address}/index.html")]
 
     def is_page(self, name: str) -> bool:
         """Return whether links by name have this one for a page."""

@@ -155,7 +155,7 @@ def _moved(markdown: str, folder: str, into: str) -> str:
 
 def _paths(path: str, reference: str) -> list[str]:
     """Return the paths below the folder that an include in a file may name, the likeliest first."""
-    reference = unquote(reference).partition("#")[0].strip("\"'<>")
+    reference = unquote(reference).replace(r"\_", "_").partition("#")[0].strip("\"'<>")
     folders = [str(folder) for folder in PurePosixPath(path).parents]
     for root in ("~/", "@site/", "@/", "/"):
         if reference.startswith(root):
