@@ -404,3 +404,11 @@ def test_rewrites_of_vitepress(tmp_path, rewrites):
         ("three", "packages/pkg-a/src.md"),
     ]
     assert Redirect("packages/pkg-a/src.md", "packages/pkg-a/src/index.md") in items
+
+
+@pytest.mark.parametrize("name", ["_part", r"\_part"])
+def test_underscores_of_an_import_may_be_escaped(name):
+    text = f"import Part from './{name}.mdx';\n\n# T\n\n<Part />\n"
+    drops = Counter()
+    included = with_includes("docs/a.mdx", text, {"docs/_part.mdx": "Included."}.get, drops)
+    assert included.endswith("# T\n\nIncluded.\n") and not +drops
