@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from brief_training import train_briefly
@@ -12,8 +13,8 @@ from brief_training import train_briefly
 from harp_plugin import HarpPipeline, HarpReranker
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
-from harp_plugin.commands.adapt import LEARNED, RERANKED, plan, run
-from harp_plugin.commands.adapt.ranking import Systems
+from harp_plugin.commands.adapt import LEARNED, RERANKED, AdaptOptions, plan, run
+from harp_plugin.commands.adapt.ranking import FIRST_STAGE, FUSED, Systems
 from harp_plugin.evaluation.options import file_stem
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.work.records import read_record
@@ -159,6 +160,24 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
     decided = (short / "plan.json").read_bytes()
     assert main(arguments) == 0
     assert (short / "plan.json").read_bytes() == decided
+
+
+@pytest.mark.parametrize(
+    ("weights", "row"),
+    [
+        ({FIRST_STAGE: 1, "cosine": 0}, FIRST_STAGE),
+        ({FIRST_STAGE: 1, "cosine": 0.5}, FUSED),
+        ({LEARNED: 1}, LEARNED),
+        ({LEARNED: 1, "cross-encoder": 0}, LEARNED),
+        ({LEARNED: 1, "cross-encoder": 2}, RERANKED),
+    ],
+)
+def test_the_saved_pipeline_has_the_name_of_what_ranks(weights, row):
+    has_learned, reranker = LEARNED in weights, "queries" if "cross-encoder" in weights else None
+    ranker = Path("ranker") if has_learned else None
+    systems = Systems(AdaptOptions(output_dir="x"), "encoder", ranker, reranker)
+    systems.__dict__.update({"can_be_measured": True, "_chosen": {"fusion": weights}})
+    assert systems.saved_row == row
 
 
 def test_a_wrong_budget_is_refused_at_once(tmp_path, capsys):

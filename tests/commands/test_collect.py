@@ -13,6 +13,8 @@ from harp_plugin.collections.dataset import Dataset
 from harp_plugin.collections.datasets import SPLITS
 from harp_plugin.collections.known_items import collection as known_items
 from harp_plugin.collections.known_items.queries import QueryOptions
+from harp_plugin.commands.adapt import AdaptOptions
+from harp_plugin.commands.adapt.training import query_count, train_query_count
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.commands.check import check
 from harp_plugin.commands.collect import CollectOptions, collect, summary
@@ -173,7 +175,7 @@ def test_held_out_links_are_queries_that_training_never_sees(corpus150, tmp_path
 def test_links_that_training_sees_teach_where_nothing_else_does(corpus150, tmp_path):
     directory = held_out(corpus150, tmp_path, held_out_links=0.3)
     kinds = ["index", "redirect", "link", "anchor"]
-    few = run(directory, tmp_path / "few", kinds=kinds, train_fraction=0.0)
+    few = run(directory, tmp_path / "out" / "collection", kinds=kinds, train_fraction=0.0)
     pages = {row["id"]: row for row in read_table(directory / "corpus" / "pages").to_pylist()}
     seen = defaultdict(set)
     for row in read_table(directory / "graph" / "anchors").to_pylist():
@@ -188,6 +190,8 @@ def test_links_that_training_sees_teach_where_nothing_else_does(corpus150, tmp_p
     train = json.loads((few / "manifest.json").read_text())["rows"]
     assert train["train anchor queries"] == len(learned)
     assert "dev anchor queries" not in train and "test anchor queries" not in train
+    options = AdaptOptions(output_dir=str(tmp_path / "out"))
+    assert query_count(options, "train") == len(learned) and train_query_count(options) == 0
 
     enough = run(directory, tmp_path / "enough", kinds=kinds, train_fraction=0.4)
     assert not any(kind == "anchor" for kind, _ in judged(enough))
