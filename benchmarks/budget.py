@@ -9,6 +9,7 @@ p: paired t-test of the last system against BM25 over fields, with Holm's correc
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
@@ -70,7 +71,7 @@ def main() -> None:
 
 def _row(folder: Path) -> Row:
     budget = read_record(folder / "plan.json")["asked"]["budget"]
-    results = read_record(folder / "evaluation" / "results.json")
+    results = json.loads((folder / "evaluation" / "results.json").read_text(encoding="utf-8"))
     return Row(folder.name, seconds_in(budget) / 60, results)
 
 
