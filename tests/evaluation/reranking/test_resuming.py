@@ -16,7 +16,7 @@ from harp_plugin.evaluation import reranking
 from harp_plugin.work.records import read_record, write_record
 
 INTERRUPTED = """
-import os, sys
+import os, signal, sys
 from harp_plugin import Scorer
 from harp_plugin.cli import main
 from harp_plugin.evaluation import reranking
@@ -31,6 +31,7 @@ def interrupted(self, queries, documents, **options):
     return score(self, queries, documents, **options)
 
 Scorer.score = interrupted
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[2:]))
 """
 
