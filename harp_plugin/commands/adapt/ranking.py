@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...collections.dataset import JudgedDataset
-from ...collections.datasets import SPLITS
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
@@ -19,7 +18,7 @@ from ...work.records import read_record, write_record
 from ..steps import options_of_every_step, say, tell
 from .budget import encoder_reading, ranking_dtype
 from .options import AdaptOptions
-from .training import DEPTH, query_count
+from .training import DEPTH, query_count, train_query_count
 
 if TYPE_CHECKING:
     import pyterrier as pt
@@ -228,7 +227,8 @@ class Systems:
     @cached_property
     def can_be_measured(self) -> bool:
         """Whether there are queries enough to choose by and to measure with."""
-        return sum(query_count(self.options, split) for split in SPLITS) >= FEWEST_QUERIES
+        judged = sum(query_count(self.options, split) for split in ("dev", "test"))
+        return judged + train_query_count(self.options) >= FEWEST_QUERIES
 
     @cached_property
     def _dev(self) -> str | None:
