@@ -20,7 +20,9 @@ _DAMAGED = (zlib.error, lzma.LZMAError, EOFError, json.JSONDecodeError)
 _NAME = "harp-plugin"
 _DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
 """Names of distributions where they differ from those of their modules."""
-_UNWRITTEN = re.compile("No space left|File too large|inline_container|PytorchStreamWriter")
+_UNWRITTEN = re.compile(
+    "No space left|File too large|PytorchStreamWriter|inline_container.*unexpected pos"
+)
 """What safetensors and torch say where a file of weights cannot be written."""
 _BUGS = (TypeError, LookupError, AttributeError, AssertionError, NotImplementedError)
 

@@ -13,8 +13,8 @@ from brief_training import train_briefly
 from harp_plugin import HarpPipeline, HarpReranker
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
-from harp_plugin.commands.adapt import LEARNED, RERANKED, AdaptOptions, plan, run
-from harp_plugin.commands.adapt.ranking import FIRST_STAGE, FUSED, Systems
+from harp_plugin.commands.adapt import LEARNED, RERANKED, AdaptOptions, plan, ranking, run
+from harp_plugin.commands.adapt.ranking import BY_RANKS, FIRST_STAGE, FUSED, Systems
 from harp_plugin.evaluation.options import file_stem
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.work.records import read_record
@@ -167,6 +167,8 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
     [
         ({FIRST_STAGE: 1, "cosine": 0}, FIRST_STAGE),
         ({FIRST_STAGE: 1, "cosine": 0.5}, FUSED),
+        ({FIRST_STAGE: 1, "cosine": 0.5, "cross-encoder": 0}, FUSED),
+        ({FIRST_STAGE: 1, "cosine": 0.5, "cross-encoder": 1}, RERANKED),
         ({LEARNED: 1}, LEARNED),
         ({LEARNED: 1, "cross-encoder": 0}, LEARNED),
         ({LEARNED: 1, "cross-encoder": 2}, RERANKED),
@@ -178,6 +180,16 @@ def test_the_saved_pipeline_has_the_name_of_what_ranks(weights, row):
     systems = Systems(AdaptOptions(output_dir="x"), "encoder", ranker, reranker)
     systems.__dict__.update({"can_be_measured": True, "_chosen": {"fusion": weights}})
     assert systems.saved_row == row
+
+
+@pytest.mark.parametrize(("test", "enough"), [(0, False), (24, False), (25, True)])
+def test_texts_of_links_are_no_queries_to_measure_with(test, enough, monkeypatch):
+    counts = {"train": 500, "dev": 0, "test": test}
+    monkeypatch.setattr(ranking, "query_count", lambda _, split: counts[split])
+    monkeypatch.setattr(ranking, "train_query_count", lambda _: 0)
+    systems = Systems(AdaptOptions(output_dir="x"), "encoder")
+    assert systems.can_be_measured == enough
+    assert systems.best_row == (FUSED if enough else BY_RANKS)
 
 
 def test_a_wrong_budget_is_refused_at_once(tmp_path, capsys):

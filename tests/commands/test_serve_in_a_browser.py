@@ -88,7 +88,8 @@ def test_it_can_be_read(width, color_scheme, address, browser):
     body = browser.find_element(By.TAG_NAME, "body")
     assert (max(color(body, "background-color")) < 0.3) == (color_scheme == "dark")
     card = browser.find_element(By.TAG_NAME, "li")
-    for text in card.find_elements(By.CSS_SELECTOR, "h2 a, p"):
-        assert contrast(text, card) >= 4.5
-    for mark in card.find_elements(By.TAG_NAME, "mark"):
-        assert contrast(mark, mark) >= 4.5
+    written = card.find_elements(By.CSS_SELECTOR, "h2 a, p")
+    marks = card.find_elements(By.TAG_NAME, "mark")
+    assert len(written) == 4 and marks
+    assert all(contrast(text, card) >= 4.5 for text in written)
+    assert all(contrast(mark, mark) >= 4.5 for mark in marks)

@@ -66,10 +66,10 @@ SITES = {
     "docusaurus of versions": (
         {"docusaurus.config.js": "module.exports = {url: 'https://x.org', baseUrl: '/'}"},
         "blog/2024-01-02-news.md",
-        "versioned_docs/version-1.2/01-second/03_b.mdx",
+        "versioned_docs/version-2.x/01-second/http2-b.mdx",
         [
-            *("/docs/1.2/second/b", "https://x.org/docs/1.2/second/b#x"),
-            "../versioned_docs/version-1.2/01-second/03_b.mdx",
+            *("/docs/2.x/second/http2-b", "https://x.org/docs/2.x/second/http2-b#x"),
+            "../versioned_docs/version-2.x/01-second/http2-b.mdx",
         ],
     ),
     "jekyll": (

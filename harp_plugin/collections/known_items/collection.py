@@ -71,17 +71,16 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     _, counted = stage.counts()
     drops = Counter(counted)
     files = [file.path for file in stage.table(PAGES)]
-    terms = list(_terms(stage))
+    terms = [term for term in _terms(stage) if term.kind != "anchor"]
     ids = DocumentIds(page_keys(files))
     pages = named_pages(files, {term.page for term in terms}, ids)
-    queries = judged_queries([t for t in terms if t.kind != "anchor"], pages, options, drops)
+    queries = judged_queries(terms, pages, options, drops)
     splits = split_queries(queries, options, drops)
     if not splits["train"]:
-        anchors = judged_queries(
-            [term for term in terms if term.kind == "anchor"],
-            *(pages, replace(options, anchors="keep"), drops),
-        )
-        splits["train"] = queries_of_other_pages(anchors, splits, options)
+        anchors = [term for term in _terms(stage) if term.kind == "anchor"]
+        pages |= named_pages(files, {term.page for term in anchors}, ids)
+        learned = judged_queries(anchors, pages, replace(options, anchors="keep"), drops)
+        splits["train"] = queries_of_other_pages(learned, splits, options)
     splits = drawn_queries(splits, options, drops)
     if not any(splits.values()) and not options.allow_empty:
         stage.clear()  # other options may be given for it

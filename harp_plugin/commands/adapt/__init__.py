@@ -15,7 +15,7 @@ from .run import adapt
 __all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
 
 _PIPELINES = {
-    RERANKED: "the sum of BM25, the learned ranking and a cross-encoder",
+    RERANKED: "the sum of a cross-encoder and what ranked before",
     LEARNED: "the learned ranking of what BM25 over fields and the cosine find",
     FIRST_STAGE: "BM25 over fields alone: no gain of the others was sure",
     FUSED: "the sum of BM25 over fields and the cosine",

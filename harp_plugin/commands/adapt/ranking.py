@@ -255,10 +255,12 @@ class Systems:
 
     @property
     def saved_row(self) -> str:
-        """The row of the saved pipeline: of a single system where no gain of others was sure."""
+        """The row of the saved pipeline: that of fewer systems where no gain of others was sure."""
         weights = self._chosen["fusion"] if self.can_be_measured else {}
         used = [row for row, weight in weights.items() if weight]
-        return used[0] if len(used) == 1 else self.best_row
+        if len(used) == 1:
+            return used[0]
+        return FUSED if used == [FIRST_STAGE, _DENSE] else self.best_row
 
     @property
     def _fusions(self) -> dict[str, Any]:
@@ -342,11 +344,21 @@ class Systems:
 
     @property
     def _candidates(self) -> pt.Transformer:
-        """What the ranker ranks: it learns by itself how far to trust the cosine."""
-        from ...ranking import HarpFusion
+        """What the ranker ranks: it learns by itself how far to trust the cosine.
 
-        systems = {FIRST_STAGE: self._bm25, _DENSE: self._cosine}
-        weight = max(self._chosen["fusion"][_DENSE], _LEAST_WEIGHT)
+        No weight is from test queries. Where texts of links teach, BM25 reads no anchor texts: it
+        would find each of them, word by word, in its page.
+        """
+        from ...ranking import HarpFusion
+        from ...ranking.fielded import FieldedBm25
+
+        index, tuned = self._bm25.index, dict(self._tuned)
+        if not train_query_count(self.options):
+            weights = tuned.get("weights") or dict.fromkeys(index.fields, 1.0)
+            tuned["weights"] = {**weights, "anchor_text": 0.0}
+        bm25 = FieldedBm25(index, **tuned, num_results=DEPTH)
+        systems = {FIRST_STAGE: bm25, _DENSE: self._cosine}
+        weight = max(self._chosen["fusion"][_DENSE], _LEAST_WEIGHT) if self._dev else 1.0
         weights = {FIRST_STAGE: 1.0, _DENSE: weight}
         return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)
 

@@ -225,7 +225,7 @@ def _collect(options: AdaptOptions, output: Path) -> None:
         **options_of_every_step(options),
     )
     queries = QueryOptions(
-        kinds=list(KINDS),
+        kinds=[kind for kind in KINDS if kind != "anchor" or "links" in options.learn_from],
         max_queries=drawn["settings"]["max_queries"] if drawn else most,
         max_train_queries=_MOST_TRAIN_QUERIES,
         train_fraction=0.4,

@@ -37,7 +37,7 @@ def query_count(options: AdaptOptions, split: str) -> int:
 
 
 def train_query_count(options: AdaptOptions) -> int:
-    """Return how many queries of the train split are no texts of links, which models learn from."""
+    """Return how many train queries models learn from: those that are not texts of links."""
     return sum(not qid.startswith("anchor-") for qid in Dataset(options.dataset("train")).queries())
 
 

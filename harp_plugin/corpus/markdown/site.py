@@ -20,7 +20,7 @@ PAGE_SUFFIXES = (".md", ".markdown", ".mdx")
 """The suffixes of Markdown files."""
 _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$", re.IGNORECASE)
 _FIELDS = re.compile(r"^(?:id|slug|url|permalink|aliases|alias|redirect_from)[ \t]*[:=]", re.M)
-_NUMBER = re.compile(r"\d+[ \t]*[-_.]+[ \t]*(?=[^-_.\s\d])")
+_NUMBER = re.compile(r"\A\d+[ \t]*[-_.]+[ \t]*(?=[^-_.\s\d])")
 _VERSION = re.compile(r"(?<=versioned_docs/)version-")
 _POST = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)-(?=.)")
 _LANGUAGE = re.compile(r"\.[a-z]{2}(?:-\w+)?$")
