@@ -10,7 +10,8 @@ is printed at once, the most important first; after one that fails, or for which
 the others go on.
 
 The ceiling is a product of two matrices of 8192 × 8192 in bf16; `model_shapes.py` says which
-operations count, and `step_clock.py` how long the GPU waits.
+operations count, and `step_clock.py` how long the GPU waits. *Cores* are those that it takes to
+make the batches as fast as the GPU reads them.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def _print_training(
     ways: list[str],
 ) -> None:
     first = ("model", "longest", "training", "pairs/s", "tokens/s")
-    _print_header(*first, "TFLOP/s", "of the ceiling", "GPU waits", "peak, GB")
+    _print_header(*first, "TFLOP/s", "of the ceiling", "GPU waits", "cores", "peak, GB")
     for length in lengths:
         for model in reversed(models):
             for way in ways:
@@ -165,6 +166,7 @@ def _training_cells(model: Model, found: dict[str, Any], ceiling: float | None) 
     yield f"{operations / 1e12:.3g}"
     yield f"{operations / ceiling:.1%}" if ceiling else "–"
     yield f"{found['waiting']:.0%}"
+    yield f"{found['tokens'] / found['made']:.1f}" if "made" in found else "–"
     yield f"{found['memory']:.1f}"
 
 
@@ -303,7 +305,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", choices=list(CHILDREN), help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.lengths = options.lengths or ([64, 32] if options.small else [512, 128])
-    options.batch_tokens = options.batch_tokens or (512 if options.small else 65536)
+    options.batch_tokens = options.batch_tokens or (512 if options.small else 131072)
     options.steps = options.steps or (3 if options.small else 16)
     options.pairs = options.pairs or (64 if options.small else 20000)
     if options.workers is None:

@@ -155,6 +155,7 @@ PUBLIC = {
         "group_scores",
         "load_with_new_weights",
         "tied_names",
+        "without_pooler",
     ],
     "harp_plugin.models.pairs": [
         "PackedPairs",

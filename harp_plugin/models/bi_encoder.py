@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -30,6 +30,7 @@ from .trainable import (
     group_scores,
     load_with_new_weights,
     tied_names,
+    without_pooler,
 )
 
 __all__ = ["BiEncoderBatches", "TrainableBiEncoder"]
@@ -227,7 +228,7 @@ class TrainableBiEncoder(TrainableModel):
             batch_mask=torch.cat([inputs.mask, allowed], dim=1),
         )
 
-    def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
-        """Return the names of the new weights that no loss trains (see `TrainableModel`)."""
-        del scored, masked  # only a pooler can be new, and vectors are made without it
-        return self.new_weights
+    def trained(self, *, scored: bool, masked: bool) -> Iterator[nn.Parameter]:
+        """Yield the weights that losses train (see `TrainableModel`)."""
+        del scored, masked  # every loss reads the vectors, which are made without a pooler
+        return without_pooler(self.encoder)

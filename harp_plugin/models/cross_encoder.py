@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import register_dataclass
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
@@ -33,6 +34,7 @@ from .trainable import (
     group_scores,
     load_with_new_weights,
     tied_names,
+    without_pooler,
 )
 
 __all__ = ["CrossEncoderBatches", "CrossEncoderOutput", "TrainableCrossEncoder"]
@@ -42,8 +44,11 @@ logger = logging.getLogger(__name__)
 _RAW_SCORES = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
-class CrossEncoderOutput(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CrossEncoderOutput:
     """The output of one forward pass.
+
+    It is not a tuple, because accelerate would copy its logits in fp32.
 
     Attributes:
         scores: relevance scores, fp32, (pairs,).
@@ -53,6 +58,9 @@ class CrossEncoderOutput(NamedTuple):
 
     scores: Tensor
     mlm_logits: Tensor | None = None
+
+
+register_dataclass(CrossEncoderOutput)  # so that processes find its tensors
 
 
 @dataclass(frozen=True)
@@ -289,13 +297,13 @@ class TrainableCrossEncoder(TrainableModel):
             hidden = output.hidden_states[-1].flatten(0, 1)[positions[masked]]
         return output.logits[:, 0], hidden
 
-    def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
-        """Return the names of the new weights that no loss trains (see `TrainableModel`)."""
-        trained = {
-            *(self.scorer.state_dict() if scored else ()),
-            *(self.language_model.state_dict() if masked else ()),
-        }
-        return tuple(name for name in self.new_weights if name not in trained)
+    def trained(self, *, scored: bool, masked: bool) -> Iterator[nn.Parameter]:
+        """Yield the weights that losses train (see `TrainableModel`)."""
+        yield from without_pooler(self.scorer.base_model)
+        if scored:
+            yield from self.scorer.parameters()
+        if masked:
+            yield from self.language_model.parameters()
 
 
 def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "group_scores",
     "load_with_new_weights",
     "tied_names",
+    "without_pooler",
 ]
 
 Batch = dict[str, Any]
@@ -179,14 +180,33 @@ class TrainableModel(nn.Module):
         """
         raise NotImplementedError
 
-    def untrained(self, *, scored: bool, masked: bool) -> tuple[str, ...]:
-        """Return the names of the new weights that no loss trains.
+    def trained(self, *, scored: bool, masked: bool) -> Iterator[nn.Parameter]:
+        """Yield the weights that losses train.
 
         Args:
             scored: whether a loss reads relevance scores.
             masked: whether a loss reads predictions at masked tokens.
         """
         raise NotImplementedError
+
+    def untrained(self, **read: bool) -> list[str]:
+        """Return the names of the weights that no loss trains, each by all of its names.
+
+        Args:
+            read: what losses read, as in `trained`.
+        """
+        trained = set(map(id, self.trained(**read)))
+        weights = self.named_parameters(remove_duplicate=False)
+        return [name for name, weight in weights if id(weight) not in trained]
+
+    def untrained_new(self, **read: bool) -> tuple[str, ...]:
+        """Return the names, in a file, of the new weights that no loss trains.
+
+        Args:
+            read: what losses read, as in `trained`.
+        """
+        untrained = {name.partition(".")[2] for name in self.untrained(**read)}
+        return tuple(name for name in self.new_weights if name in untrained)
 
     def ranking_model(self, weights: Mapping[str, Tensor] | None = None) -> PreTrainedModel:
         """Return the part of the model that ranks.
@@ -323,6 +343,13 @@ def load_with_new_weights(
             "name a complete checkpoint"
         )
     return model, new_weights
+
+
+def without_pooler(encoder: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield the weights of an encoder that its last hidden states depend on."""
+    for name, weight in encoder.named_parameters():
+        if not name.startswith("pooler."):
+            yield weight
 
 
 def tied_names(model: nn.Module) -> frozenset[str]:

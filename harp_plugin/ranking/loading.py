@@ -8,7 +8,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from ..errors import HarpError
 from ..models.loading import load_pretrained, without_notices
-from ..models.packing.classifier import BERT_LIKE
+from ..models.packing.encoder import BERT_LIKE
 from ..models.packing.products import has_onednn
 
 __all__ = ["PrepackedLinear", "can_prepack", "check_logits", "load_cross_encoder", "prepack"]

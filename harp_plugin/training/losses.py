@@ -7,7 +7,9 @@ set: ``{"hinge": {"weight": 1, "margin": 0.5}}`` next to ``{"hinge": 1}``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import fields
 from functools import partial
 from inspect import Parameter, signature
@@ -241,6 +243,22 @@ class WeightedSum:
     def is_pair_loss(self, name: str) -> bool:
         """Return whether the loss gives one value for each group, not for each masked token."""
         return "mlm_logits" not in self._inputs[name]
+
+    def compiled(self, **options: Any) -> WeightedSum:
+        """Return the same sum, whose losses of masked tokens are compiled.
+
+        They then read the predictions once, and keep no copy of them in fp32.
+
+        Args:
+            options: ``backend``, ``mode`` and the like, as for `torch.compile`.
+        """
+        warnings.filterwarnings("ignore", r"\s*Online softmax is disabled")
+        result = copy(self)
+        of_tokens = self.reading("mlm_logits")
+        result.losses = self.losses | {
+            name: torch.compile(self.losses[name], dynamic=True, **options) for name in of_tokens
+        }
+        return result
 
     def terms(self, inputs: LossInputs) -> dict[str, Tensor]:
         """Return each loss, without weights: a value for each group or each masked token."""

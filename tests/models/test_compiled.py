@@ -12,7 +12,7 @@ from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.packing import compiled_layers
 
 SMALL = {
-    "vocab_size": 120,
+    "vocab_size": 123,
     "hidden_size": 16,
     "num_hidden_layers": 3,
     "num_attention_heads": 2,
@@ -59,13 +59,19 @@ def test_all_layers_share_a_graph_without_a_break(kind, name, tmp_path, monkeypa
     torch._dynamo.reset()
     encoder = model.ranking_model().base_model
     layers = compiled_layers(encoder, *model.heads, backend=backend, fullgraph=True)
-    assert len(layers) == SMALL["num_hidden_layers"] + len(model.heads)
+    parts = 4 * (name == "bert")  # of the last layer, which a packed cross-encoder calls one by one
+    assert len(layers) == SMALL["num_hidden_layers"] + parts + len(model.heads)
     found = outputs_and_gradients(model)
     for values, wanted in zip([*found[0], *found[1]], [*expected[0], *expected[1]], strict=True):
         torch.testing.assert_close(values, wanted, atol=1e-5, rtol=1e-5)
     # The first layer of ModernBERT lacks a norm, and the windows of others differ.
-    assert len(graphs) <= {"bert": 1, "modernbert": 3}[name] + len(model.heads)
+    called = parts * (kind is TrainableCrossEncoder)
+    assert len(graphs) <= {"bert": 1, "modernbert": 3}[name] + called + len(model.heads)
     assert model.state_dict().keys() == kind.load(str(tmp_path)).state_dict().keys()
+    compiled, random = len(graphs), np.random.default_rng(0)
+    for _ in range(100):
+        values_of(model, random.integers(6, 40, random.integers(2, 9)).tolist())
+    assert len(graphs) == compiled, "other numbers of texts and tokens need no other graph"
 
 
 def test_what_is_between_compiled_layers_has_the_type_of_the_products(tmp_path):

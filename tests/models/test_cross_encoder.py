@@ -119,12 +119,14 @@ def test_what_is_left_out_is_what_got_no_gradient(architecture, scored, tmp_path
     model = TrainableCrossEncoder.load(str(tmp_path / "base"))
     out = model(**batch(), masked_positions=None if scored else torch.tensor([2]))
     (out.scores if scored else out.mlm_logits).square().sum().backward()
-    untrained = set(model.untrained(scored=scored, masked=not scored))
+    untrained = set(model.untrained_new(scored=scored, masked=not scored))
     moved = {
         n.partition(".")[2]
         for n, weight in model.named_parameters(remove_duplicate=False)
         if weight.grad is not None
     }
+    still = {n for n, w in model.named_parameters(remove_duplicate=False) if w.grad is None}
+    assert set(model.untrained(scored=scored, masked=not scored)) == still
     fresh = set(model.new_weights)
     assert fresh - moved == untrained and fresh & moved and untrained
     model.save(tmp_path / "saved", leave_out=untrained)

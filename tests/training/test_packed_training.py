@@ -1,8 +1,13 @@
 """Training on packed pairs is training on padded ones."""
 
+from shutil import which
+
 import pytest
 import torch
 from transformers.trainer_utils import set_seed
+
+from harp_plugin.errors import HarpError
+from harp_plugin.training.trainer import _take_compiling
 
 from .test_trainer import trainer_of, without_dropout
 from .tiny_models import KINDS, save_tiny_model
@@ -37,14 +42,54 @@ def test_packed_and_padded_losses_are_equal(kind, options, wordy_bert, tmp_path)
         torch.testing.assert_close(weight, weights[name], atol=2e-4, rtol=0)
 
 
+NEEDS_COMPILER = pytest.mark.skipif(which("g++") is None, reason="no compiler of C++ here")
+
+
 @pytest.mark.slow
-def test_compiled_and_eager_losses_are_equal(options):
-    """By a backend that needs no compiler."""
-    compiled = {"torch_compile": True, "torch_compile_backend": "aot_eager"}
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=NEEDS_COMPILER)])
+def test_compiled_and_eager_losses_are_equal(backend, options):
+    compiled = {"torch_compile": True, "torch_compile_backend": backend}
     of_eager, eager = trained(options, True, max_steps=3)
     found, model = trained(options, True, max_steps=3, overwrite=True, **compiled)
     torch.testing.assert_close(found, of_eager, atol=1e-4, rtol=0)
     assert model.state_dict().keys() == eager.state_dict().keys()
+
+
+@NEEDS_COMPILER
+def test_what_is_compiled_draws_the_dropout_that_it_draws_without(options):
+    """And its gradients are the same, with the options of the trainer for inductor's kernels."""
+
+    class Part(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.norm = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+
+        def forward(self, values):
+            return self.norm(torch.nn.functional.dropout(self.linear(values), 0.5))
+
+    def outputs_and_gradients(part):
+        values = torch.ones(5, 8, requires_grad=True)
+        torch.manual_seed(1)
+        output = part(values)
+        output.square().sum().backward()
+        return output, values.grad
+
+    args = trainer_of(options).args
+    args.torch_compile, args.torch_compile_backend = True, "inductor"
+    compiling = _take_compiling(args)
+    part = Part()
+    expected = outputs_and_gradients(part)
+    part.compile(dynamic=True, **compiling)
+    torch._dynamo.reset()
+    torch.testing.assert_close(outputs_and_gradients(part), expected)
+
+
+def test_modes_of_the_compiler_are_checked(options):
+    args = trainer_of(options).args
+    args.torch_compile, args.torch_compile_backend = True, "inductor"
+    args.torch_compile_mode = "fastest"
+    with pytest.raises(HarpError, match=r"it must be one of default, .*max-autotune"):
+        _take_compiling(args)
 
 
 def test_checkpointed_activations_give_the_same_losses(options):

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import multiprocessing
 
+from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.run import fit
 
@@ -55,6 +56,7 @@ def train_as_one_of_two(rank: int, port: int, recipe: dict) -> None:
     join(rank, port)
     if "fsdp" in recipe:
         allow_sharding_on_a_cpu()
+        del TrainableCrossEncoder._score_padded  # sharded batches are packed too
     fit(SentenceGroups(), *parse(recipe), validation=ScoreOfAPair())
     torch.distributed.destroy_process_group()
 

@@ -14,10 +14,9 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ..devices import to_device
 from .attention import Packing
-from .encoder import PackedOrder, encode, prepare
+from .encoder import BERT_LIKE, PackedOrder, encode, prepare
 
 __all__ = [
-    "BERT_LIKE",
     "PackedClassifier",
     "PackedOutput",
     "PassThroughEncoder",
@@ -25,9 +24,6 @@ __all__ = [
     "with_exact_head",
     "without_encoder",
 ]
-
-BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
-"""Model types whose layers are those of BERT."""
 
 
 class PackedOutput(NamedTuple):
@@ -101,9 +97,10 @@ class PackedClassifier:
         They are those of first tokens, (texts, width), if the layers are those of BERT, else of
         all tokens, (tokens, width).
         """
-        if not self._is_bert_like:
+        if not self._is_bert_like or _is_sharded(self._encoder.encoder.layer[-1]):
             states = encode(self._encoder, packing, ids, token_types)
-            return states, None if positions is None else states[positions]
+            hidden = None if positions is None else states[positions]
+            return states[packing.bounds[:-1].long()] if self._is_bert_like else states, hidden
         before, last = _without_last_layer(self._encoder)
         states = encode(before, packing, ids, token_types)
         rows = packing.bounds[:-1].long()
@@ -143,6 +140,11 @@ class PackedClassifier:
         Autocast has no effect on them.
         """
         return outside_autocast(without_encoder(self.model), inputs_embeds=pooled).logits
+
+
+def _is_sharded(layer: nn.Module) -> bool:
+    """Return whether FSDP2 gathers the weights of a layer when the layer itself is called."""
+    return hasattr(layer, "unshard")
 
 
 def _without_last_layer(base: Any) -> tuple[Any, Any]:

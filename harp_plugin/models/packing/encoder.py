@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import sdpa_mask
@@ -17,6 +18,7 @@ from ..devices import to_device
 from .attention import Packing
 
 __all__ = [
+    "BERT_LIKE",
     "PACKED",
     "PackedOrder",
     "can_pack",
@@ -33,6 +35,8 @@ PACKED = frozenset(
     {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "modernbert"}
 )
 """Model types that take packed texts; the tests compare each of them with padded texts."""
+BERT_LIKE = frozenset({"bert", "roberta", "xlm-roberta", "camembert", "electra"})
+"""Model types whose layers are those of BERT."""
 _POSITIONS_AFTER_PADDING = frozenset({"roberta", "xlm-roberta", "camembert"})
 _ATTENTION_NAME = "harp_packed"
 
@@ -73,20 +77,32 @@ def compiled_layers(encoder: nn.Module, *heads: nn.Module, **options: Any) -> li
     """
     torch._dynamo.config.specialize_float = True  # a scale and a dropout are constants
     layers = [part for part in encoder.modules() if isinstance(part, GradientCheckpointingLayer)]
+    if getattr(encoder.config, "model_type", None) in BERT_LIKE:
+        layers += _parts(layers[-1])
     layers += heads
     for layer in layers:
         layer.compile(dynamic=True, **options)
     for part in encoder.modules():
         part.__class__ = _NarrowNorm if type(part) is nn.LayerNorm else type(part)
+    for head in heads:
+        for part in head.modules():
+            part.__class__ = _WholeTiles if type(part) is nn.Linear else type(part)
     return layers
+
+
+def _parts(layer: Any) -> tuple[nn.Module, ...]:
+    """Return the parts of a layer of BERT, which a `PackedClassifier` calls one by one in the last
+    layer."""
+    return layer.attention.self, layer.attention.output, layer.intermediate, layer.output
 
 
 def undo_compiling(encoder: nn.Module, layers: Iterable[nn.Module]) -> None:
     """Undo what `compiled_layers` has done to an encoder and to the layers that it returned."""
     for layer in layers:
         layer._compiled_call_impl = None
-    for part in encoder.modules():
-        part.__class__ = nn.LayerNorm if type(part) is _NarrowNorm else type(part)
+    for module in (encoder, *layers):
+        for part in module.modules():
+            part.__class__ = _PLAIN.get(type(part), type(part))
 
 
 class _NarrowNorm(nn.LayerNorm):
@@ -97,6 +113,25 @@ class _NarrowNorm(nn.LayerNorm):
         if not torch.is_autocast_enabled(device):
             return output
         return output.to(torch.get_autocast_dtype(device))
+
+
+_TILE = 8
+"""Numbers of 16 bits in the 16 bytes that a GPU reads at once."""
+
+
+class _WholeTiles(nn.Linear):
+    """A linear layer that a GPU multiplies with whole tiles, whatever the size of a vocabulary."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        missing = -self.out_features % _TILE
+        if not missing:
+            return super().forward(input)
+        weight = F.pad(self.weight, (0, 0, 0, missing))
+        bias = None if self.bias is None else F.pad(self.bias, (0, missing))
+        return F.linear(input, weight, bias)[..., : self.out_features]
+
+
+_PLAIN: dict[type, type] = {_NarrowNorm: nn.LayerNorm, _WholeTiles: nn.Linear}
 
 
 def encode(
