@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import register_dataclass
+from torch.export import register_dataclass
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,

@@ -234,7 +234,8 @@ class WeightedSum:
     @property
     def needs_scores(self) -> bool:
         """Return whether a loss reads the relevance scores."""
-        return any(self.is_pair_loss(name) for name in self.weights)
+        reading = self.reading("scores") or self.reading("batch_scores")
+        return bool(reading) or any(self.is_pair_loss(name) for name in self.weights)
 
     def reading(self, field: str) -> list[str]:
         """Return the names of the losses that read a field of `LossInputs`."""

@@ -98,7 +98,9 @@ class HarpTrainer(TevatronTrainer):
         self.validation = validation
         read = {"scored": loss.needs_scores, "masked": loss.needs_mlm}
         self.untrained = model.untrained_new(**read)
-        if model.is_packed and args.ddp_find_unused_parameters is None:
+        # Untied, BERT's head of masked tokens has a bias that nothing reads.
+        is_tied = getattr(model.config, "tie_word_embeddings", True)
+        if model.is_packed and is_tied and args.ddp_find_unused_parameters is None:
             args.ddp_find_unused_parameters = False
             DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(
                 model, model.untrained(**read)
@@ -225,7 +227,10 @@ class HarpTrainer(TevatronTrainer):
         Threads that share an operation wait for each other, and workers that make batches keep them
         from their cores: with 16 threads, steps of MiniLM took half as long again.
         """
-        with one_thread() if self.args.device.type == "cuda" else nullcontext():
+        # A model that is sharded may have its optimizer on the CPU.
+        is_sharded = self.is_fsdp_enabled or self.is_deepspeed_enabled
+        is_on_gpu = self.args.device.type == "cuda" and not is_sharded
+        with one_thread() if is_on_gpu else nullcontext():
             return super().train(*args, **kwargs)
 
     def training_step(self, model: nn.Module, inputs: Batch, *arguments: Any) -> Tensor:

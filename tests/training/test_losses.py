@@ -269,6 +269,15 @@ def test_loss_that_asks_for_what_is_not_there_is_named():
         LOSSES.unregister("distance")
 
 
+def test_a_loss_of_masked_tokens_may_read_scores_too():
+    LOSSES.register("both")(lambda scores, mlm_logits: mlm_logits[:, 0] * scores.sum())
+    try:
+        total = WeightedSum({"both": 1})
+        assert total.needs_scores and total.needs_mlm
+    finally:
+        LOSSES.unregister("both")
+
+
 def test_parameters_of_losses_by_hand():
     scores, mask = torch.tensor([[2.0, 1.5]]), BOTH
     inputs = LossInputs(scores, mask, teacher_scores=torch.tensor([[1.0, 3.0]]))

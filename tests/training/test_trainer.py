@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import prepare_data_loader
+from transformers import AutoConfig, AutoTokenizer, BertForMaskedLM
 
 from harp_plugin.errors import HarpError
 from harp_plugin.models.packing import compiled_layers
@@ -28,6 +29,20 @@ def without_dropout(trainer):
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     return trainer
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_processes_search_for_unused_weights_where_a_bias_has_no_use(is_tied, options, tmp_path):
+    """Untied, BERT's language model has a bias beside that of its decoder."""
+    base = options()[0].model
+    config = AutoConfig.from_pretrained(base, tie_word_embeddings=is_tied)
+    BertForMaskedLM(config).save_pretrained(tmp_path / "model")
+    AutoTokenizer.from_pretrained(base).save_pretrained(tmp_path / "model")
+    trainer = trainer_of(options, model=str(tmp_path / "model"), losses={"hinge": 1, "mlm": 1})
+    assert trainer.args.ddp_find_unused_parameters is (False if is_tied else None)
+    trainer.train()
+    still = {n for n, w in trainer.model.named_parameters() if not trainer.optimizer.state.get(w)}
+    assert bool(still) is not is_tied
 
 
 def test_group_scores_put_the_positive_first():

@@ -44,7 +44,8 @@ class PackedClassifier:
     It uses the weights of the model itself, so the model can still be trained, moved and saved as
     before, and it still takes padded inputs. Dropout, gradients and gradient checkpointing are the
     model's own. If the layers are those of BERT, the last one computes what follows its attention
-    for first tokens and requested positions only, since nothing reads the others.
+    for first tokens and requested positions only, since nothing reads the others, unless FSDP2
+    shards the model.
 
     Args:
         model: a BERT-like model for sequence classification, with any attention implementation.
@@ -97,7 +98,7 @@ class PackedClassifier:
         They are those of first tokens, (texts, width), if the layers are those of BERT, else of
         all tokens, (tokens, width).
         """
-        if not self._is_bert_like or _is_sharded(self._encoder.encoder.layer[-1]):
+        if not self._is_bert_like or _is_sharded(self._encoder):
             states = encode(self._encoder, packing, ids, token_types)
             hidden = None if positions is None else states[positions]
             return states[packing.bounds[:-1].long()] if self._is_bert_like else states, hidden
@@ -142,9 +143,9 @@ class PackedClassifier:
         return outside_autocast(without_encoder(self.model), inputs_embeds=pooled).logits
 
 
-def _is_sharded(layer: nn.Module) -> bool:
-    """Return whether FSDP2 gathers the weights of a layer when the layer itself is called."""
-    return hasattr(layer, "unshard")
+def _is_sharded(encoder: nn.Module) -> bool:
+    """Return whether FSDP2 gathers weights of an encoder when the part that has them is called."""
+    return any(hasattr(part, "unshard") for part in encoder.modules())
 
 
 def _without_last_layer(base: Any) -> tuple[Any, Any]:
