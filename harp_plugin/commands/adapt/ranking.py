@@ -94,16 +94,16 @@ class Systems:
             stages[row] = f"{SAVED_PIPELINE}{folder}"
         if self.ranker is not None:
             stages[LEARNED] = f"{SAVED_PIPELINE}{self.ranker}"
-        rerankers = {}
         if self.reranker is not None:
-            rerankers[_RERANKER] = {"model": self.reranker}
+            folder = options.folder / file_stem(_RERANKER)
+            HarpPipeline(self._reranked).save(folder)
+            stages[_RERANKER] = f"{SAVED_PIPELINE}{folder}"
         return evaluate(
             EvaluationOptions(
                 dataset=options.dataset("test"),
                 first_stage="fielded-bm25",
                 tuning_dataset=self._dev,
                 first_stages=stages,
-                rerankers=rerankers,
                 fusions=self._fusions,
                 depth=DEPTH,
                 dtype=ranking_dtype(),
@@ -363,22 +363,32 @@ class Systems:
         return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)
 
     @cached_property
-    def _fusion(self) -> pt.Transformer:
-        from ...ranking import HarpFusion, HarpPipeline, HarpReranker
+    def _first(self) -> pt.Transformer:
+        """What finds the pages: the learned ranking, or BM25 over fields."""
+        from ...ranking import HarpPipeline
 
-        systems: dict[str, Any] = {FIRST_STAGE: self._bm25}
-        if self.ranker is not None:
-            systems = {LEARNED: HarpPipeline.load(self.ranker).pipeline}
+        return self._bm25 if self.ranker is None else HarpPipeline.load(self.ranker).pipeline
+
+    @property
+    def _reranked(self) -> pt.Transformer:
+        """The cross-encoder, on all pages that it is fused with: others have no score of it."""
+        from ...ranking import HarpReranker
+
+        dataset = self.options.dataset("test")
+        reranker = HarpReranker(self.reranker, dataset=dataset, dtype=ranking_dtype())
+        return self._first >> reranker
+
+    @cached_property
+    def _fusion(self) -> pt.Transformer:
+        from ...ranking import HarpFusion
+
+        systems: dict[str, Any] = {self._rows[0]: self._first}
         if _DENSE in self._rows:
             systems[_DENSE] = self._cosine
         if self.reranker is not None:
-            systems[_RERANKER] = self._bm25 >> HarpReranker(
-                self.reranker,
-                dataset=self.options.dataset("test"),
-                dtype=ranking_dtype(),
-            )
+            systems[_RERANKER] = self._reranked
         if len(systems) == 1:
-            return systems[LEARNED]
+            return self._first
         if not self.can_be_measured:
             return HarpFusion(systems, normalization="rrf", candidates=_CANDIDATES)
         weights = self._chosen["fusion"]
