@@ -176,10 +176,15 @@ def _leave(status: int) -> None:
 
 
 class _OneLine(logging.Formatter):
-    """Escapes control characters of messages, which may hold names and texts of sources."""
+    """Says which other package a message is from, and escapes control characters of messages, which
+    may hold names and texts of sources."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return one_line(super().formatMessage(record))
+        package = record.name.partition(".")[0]
+        if package != __package__:
+            return one_line(f"{record.name}: {record.message}")
+        is_warning = record.levelno >= logging.WARNING
+        return one_line(f"warning: {record.message}" if is_warning else record.message)
 
 
 def _quiet_libraries() -> None:
@@ -189,7 +194,7 @@ def _quiet_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     handler = logging.StreamHandler()
-    handler.setFormatter(_OneLine("%(name)s: %(message)s"))
+    handler.setFormatter(_OneLine())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     logging.getLogger("harp_plugin").setLevel(logging.INFO)

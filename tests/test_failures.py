@@ -190,7 +190,7 @@ def test_log_records_are_one_line():
     text = "the file \x1b[2J\nharp: error: not this"
     record = logging.LogRecord("harp_plugin.x", logging.INFO, "", 0, "read %s", (text,), None)
     shown = _OneLine("%(name)s: %(message)s").format(record)
-    assert shown == "harp_plugin.x: read the file \\x1b[2J\\nharp: error: not this"
+    assert shown == "read the file \\x1b[2J\\nharp: error: not this"
 
 
 def test_results_are_shown_without_control_characters(capsys):

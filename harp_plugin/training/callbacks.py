@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from transformers import EarlyStoppingCallback, TrainerCallback
+from transformers import EarlyStoppingCallback, ProgressCallback, TrainerCallback
 
 from ..errors import HarpError
 from .data import EpochSampler, PairGroups
 
-__all__ = ["EarlyStopping", "StopAtNonFinite", "TrainingProgress"]
+__all__ = ["EarlyStopping", "ShortLines", "StopAtNonFinite", "TrainingProgress"]
 
 _QUERY_CHARACTERS = 60
 
@@ -31,6 +32,25 @@ class EarlyStopping(EarlyStoppingCallback):
     def is_over(self) -> bool:
         """Return whether as many evaluations as allowed brought no better value."""
         return self.early_stopping_patience_counter >= self.early_stopping_patience
+
+
+class ShortLines(ProgressCallback):
+    """transformers' progress bar with lines of 80 columns; the log has what they leave out."""
+
+    def on_log(self, args, state, control, logs=None, **_: object) -> None:
+        """Write the step, and what there is of the whole batch or evaluation."""
+        if self.training_bar is None or not logs:
+            return
+        shown = {
+            name: value
+            for name, value in logs.items()
+            if isinstance(value, float) and "/" not in name and not name.startswith("train_")
+        }
+        for name in ("epoch", "total_flos"):
+            shown.pop(name, None)
+        values = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in shown.items())
+        if values:
+            self.training_bar.write(fill(f"step {state.global_step}: {values}", 80))
 
 
 class TrainingProgress(TrainerCallback):

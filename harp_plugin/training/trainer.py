@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerControl
 from transformers.integrations import is_deepspeed_zero3_enabled
 from transformers.trainer import TRAINER_STATE_NAME
-from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..errors import HarpError, folded
@@ -28,7 +28,7 @@ from ..models.pairs import joins_pairs
 from ..models.trainable import Batch, TrainableModel
 from ..work.writing import write_text
 from .arguments import HarpTrainingArguments
-from .callbacks import EarlyStopping, StopAtNonFinite, TrainingProgress
+from .callbacks import EarlyStopping, ShortLines, StopAtNonFinite, TrainingProgress
 from .data import EpochSampler, GroupCollator, GroupDataset, split_batches
 from .losses import WeightedSum
 from .meters import Meters
@@ -121,6 +121,8 @@ class HarpTrainer(TevatronTrainer):
         self.model_accepts_loss_kwargs = True
         self.eval_dataset = held_out
         self.remove_callback(PrinterCallback)
+        if self.pop_callback(ProgressCallback) is not None:
+            self.add_callback(ShortLines)
         if args.early_stopping_patience:
             self.add_callback(self.early_stopping)
         groups = train_dataset.groups

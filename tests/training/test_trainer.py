@@ -1,4 +1,5 @@
 import math
+import re
 
 import numpy as np
 import pytest
@@ -310,3 +311,11 @@ def test_a_model_that_does_not_compile_is_trained_as_it_is(options, caplog):
     weights = dict(plain.model.named_parameters())
     for name, weight in trainer.model.named_parameters():
         torch.testing.assert_close(weight, weights[name])
+
+
+def test_lines_of_a_training_fit_a_terminal(options, capfd):
+    trainer_of(options, max_steps=2, disable_tqdm=False, losses={"hinge": 1, "mlm": 1}).train()
+    lines = re.split(r"[\r\n]+", "".join(capfd.readouterr()))
+    [first, _] = [line for line in lines if line.startswith("step ") and "loss" in line]
+    assert re.fullmatch(r"step 1: loss [\d.]+, grad norm .*, accuracy [\d.]+", first)
+    assert all(len(line) <= 80 for line in lines if "/s]" not in line)
