@@ -82,11 +82,9 @@ def compiled_layers(encoder: nn.Module, *heads: nn.Module, **options: Any) -> li
     layers += heads
     for layer in layers:
         layer.compile(dynamic=True, **options)
-    for part in encoder.modules():
-        part.__class__ = _NarrowNorm if type(part) is nn.LayerNorm else type(part)
+    _exchange_classes(encoder, {nn.LayerNorm: _NarrowNorm})
     for head in heads:
-        for part in head.modules():
-            part.__class__ = _WholeTiles if type(part) is nn.Linear else type(part)
+        _exchange_classes(head, {nn.Linear: _WholeTiles})
     return layers
 
 
@@ -101,8 +99,13 @@ def undo_compiling(encoder: nn.Module, layers: Iterable[nn.Module]) -> None:
     for layer in layers:
         layer._compiled_call_impl = None
     for module in (encoder, *layers):
-        for part in module.modules():
-            part.__class__ = _PLAIN.get(type(part), type(part))
+        _exchange_classes(module, {_NarrowNorm: nn.LayerNorm, _WholeTiles: nn.Linear})
+
+
+def _exchange_classes(module: nn.Module, classes: dict[type, type]) -> None:
+    """Give each part of a module the class that stands for its own."""
+    for part in module.modules():
+        part.__class__ = classes.get(type(part), type(part))
 
 
 class _NarrowNorm(nn.LayerNorm):
@@ -129,9 +132,6 @@ class _WholeTiles(nn.Linear):
         weight = F.pad(self.weight, (0, 0, 0, missing))
         bias = None if self.bias is None else F.pad(self.bias, (0, missing))
         return F.linear(input, weight, bias)[..., : self.out_features]
-
-
-_PLAIN: dict[type, type] = {_NarrowNorm: nn.LayerNorm, _WholeTiles: nn.Linear}
 
 
 def encode(
