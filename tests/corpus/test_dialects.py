@@ -83,6 +83,24 @@ SITES = {
             "{{ site.baseurl }}/2024/01/02/b/",
         ],
     ),
+    "jekyll of permalinks": (
+        {"_config.yml": "permalink: /blog/:categories/:year/:title:output_ext"},
+        "index.md",
+        "news/_posts/2024-01-02-b.md",
+        ["/blog/2024/b.html", "/blog/2024/b"],
+    ),
+    "jekyll of a style": (
+        {"_config.yml": "permalink: none"},
+        "index.md",
+        "_posts/2024-01-02-b.md",
+        ["/b.html", "b"],
+    ),
+    "docusaurus of another base": (
+        {"docusaurus.config.js": "module.exports = {baseUrl: '/p/', routeBasePath: 'guide'}"},
+        "docs/a.md",
+        "docs/b.md",
+        ["/p/guide/b", "/guide/b", "/p/docs/b"],
+    ),
     "mkdocs": (
         {"mkdocs.yml": "site_url: https://x.org/y/\nx: !!python/name:os.system\n"},
         "docs/a.md",
@@ -173,6 +191,122 @@ def test_links_of_a_site(tmp_path, name):
 )
 def test_text_of_dialects(markdown, name, text):
     assert page_of(markdown, name).lead == text
+
+
+CONFIGURATIONS = {
+    "hugo": {"hugo.toml": 'baseURL = "https://x.org/"'},
+    "jekyll": {"_config.yml": "title: x"},
+    "mkdocs": {"mkdocs.yml": "site_name: x"},
+    "myst": {"myst.yml": "version: 1\nproject:\n  title: myst"},
+    "vitepress": {".vitepress/config.js": ""},
+    "obsidian": {".obsidian/app.json": "{}"},
+    "docfx": {"docfx.json": "{}"},
+    "docusaurus": {"docusaurus.config.js": ""},
+    "commonmark": {},
+}
+DEFINITIONS = "`a`\n\n:   Default x.\n\n    Second [b](b.md).\n\n    - item\n\n[b](b.md)\n: c\n: d"
+CODE = "`{{</* x */>}}`"
+READ = [
+    ("commonmark", DEFINITIONS, "a: Default x.\nSecond b.\nitem\nb: c\nd", "b b"),
+    ("commonmark", "A.\n\n# T\n\nB.\n\n## C\n\nD.", "A.\nB.\nD.", ""),
+    ("commonmark", "- [ ] a\n- [x] b\n\nC [x] d.", "a\nb\nC [x] d.", ""),
+    ("hugo", f"A {{{{</* ref 'x' */>}}}} {CODE}.", "A {{< ref 'x' >}} {{< x >}}.", ""),
+    ("hugo", "{{< code-toggle >}}\n[[a]]\n{{< /code-toggle >}}\n\nB.", "B.", ""),
+    ("hugo", "A.\n\n{{< code-toggle a=b />}}\n\nB [c](b.md).", "A.\nB c.", "b"),
+    ("hugo", "[x]({{< ref 'b' >}}#f) [y](/{{< param v >}}/b/) [z]({{% z a %}}).", "x y z.", "b"),
+    ("hugo", "A [x]({{< siteurl >}}/docs/b/).", "A x.", "b"),
+    ("jekyll", "`{% raw %}{{ y }}{% endraw %}` [b]({% link docs/b.md %}#f).", "{{ y }} b.", "b"),
+    ("jekyll", "* TOC\n{:toc}\n\nA.\n\n1. x\n{:toc .y}\n\nB.", "A.\nB.", ""),
+    ("mkdocs", "[TOC]\n\n# A {#id data-x}\n\nB [b](b.md){ .md-button download }.", "B b.", "b"),
+    (
+        "mkdocs",
+        "<div class='grid' markdown>\n- :x-y: **A** [b](b.md) c.\n</div>\n\nD.",
+        "A b c.\nD.",
+        "b",
+    ),
+    (
+        "mkdocs",
+        "See [A][a.B], [`C`][x.C], [d.E][] [b][b.B].\n\n[b.B]: b.md",
+        "See A, C, d.E b.",
+        "b",
+    ),
+    (
+        "mkdocs",
+        "A :tada: b :heavy_check_mark: 10:30:45 c:d:e [:digit:].",
+        "A b 10:30:45 c:d:e [:digit:].",
+        "",
+    ),
+    (
+        "mkdocs",
+        '!!! note inline end\n    A.\n\n??? tip annotate "T"\n    B.',
+        "Note\nA.\nT\nB.",
+        "",
+    ),
+    (
+        "mkdocs",
+        '++ctrl+del++ ++"a"++ C++ or G++ ==d e== ^^f^^ x == y.',
+        "Ctrl+Del A C++ or G++ d e f x == y.",
+        "",
+    ),
+    ("mkdocs", "Use `#!python x = 1`.", "Use x = 1.", ""),
+    ("mkdocs", "-   :material-a: &nbsp;\n    __B__\n\n    ---\n\n    C.", "B\nC.", ""),
+    ("mkdocs", "[a:]: b.md\n[c]:https://c.org\n\n[:a-b: B](b.md) [c].", "B c.", "b https://c.org/"),
+    (
+        "docfx",
+        "A [!code-cpp[N#7](../y.cpp)] [!code[](x.cs)] b.\n\n> [!VIDEO https://x.y]",
+        "A b.",
+        "",
+    ),
+    ("docfx", 'A :::image source="x"::: :::no-loc text="B"::: c.', "A B c.", ""),
+    ("obsidian", "## Part\n\n> A ==b==.\n\n^tbl\n\nC.", "A b.\nC.", ""),
+    ("vitepress", "[[toc]]\n\nA.\n\n<<< @/x.js{2} [f]\n\nB.", "A.\nB.", ""),
+    ("myst", "A [b](#lab) [c](<#lab>) [d](lab) {numref}`E %s <fig>`.", "A b c d E.", "b b b b"),
+    ("myst", "{cite:p}`k` {octicon}`book;1em` {index}`market`.", "market.", ""),
+    ("myst", "::::{grid} 1 2 2 3\nA.\n::::", "A.", ""),
+    (
+        "docusaurus",
+        "<summary>**A** `b`</summary>\n\n<p>*c* [d](./b.md)</p>\n\nE.",
+        "A b\nc d\nE.",
+        "b",
+    ),
+    (
+        "docusaurus",
+        "$x_{1} + {y}$ $$\\int_{0}$$ $5 {z} $6.",
+        "$x_{1} + {y}$ $$\\int_{0}$$ $5 $6.",
+        "",
+    ),
+    ("docusaurus", "<p>x</p>\n::: tip T\nB.\n:::\n\n:::note\nC.\n:::", "x\nT\nB.\nC.", ""),
+    ("docusaurus", "[p](/blog/2024/05/07/dir).", "p.", "blog/2024-05-07-dir/index"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "markdown", "text", "found"), READ)
+def test_what_generators_read(dialect, markdown, text, found, tmp_path):
+    folder = "content/docs" if dialect == "hugo" else "docs"
+    name = f"{folder}/a.md{'x' * (dialect == 'docusaurus')}"
+    other = f"{B}\n\n(lab)=\n## Lab\n\n```{{figure}} x.png\n:name: fig\n```"
+    files = {f"{folder}/b.md": other, "blog/2024-05-07-dir/index.md": B, name: markdown}
+    write_files(tmp_path, CONFIGURATIONS[dialect] | files)
+    reader = MarkdownReader()
+    (source,) = [source for source in sources(tmp_path) if source.name == name]
+    (page,) = [i for r in reader.records(source) for i in reader.parse(r) if isinstance(i, Page)]
+    assert reader.counts == {f"Markdown files read as {dialect}": 1}
+    assert "\n".join(filter(None, (section.body.text for section in page.sections))) == text
+    targets = (target.removesuffix(".md") for _, target in links(page))
+    assert [target.removeprefix(f"{folder}/") for target in targets] == found.split()
+
+
+def test_a_note_is_called_by_its_name(tmp_path):
+    files = {
+        ".obsidian/app.json": "{}",
+        "Bees.md": "## Part\n\nA.",
+        "Cats.md": "A.\n\n# Late\n\nB.",
+    }
+    write_files(tmp_path, files)
+    reader = MarkdownReader()
+    found = [source for source in sources(tmp_path) if reader.recognizes(source)]
+    items = [item for source in found for r in reader.records(source) for item in reader.parse(r)]
+    assert [page.title for page in items if isinstance(page, Page)] == ["Bees", "Cats"]
 
 
 def test_what_is_left_out_is_counted_by_name():
@@ -330,6 +464,18 @@ def read_site(folder, files):
             "hugo.json",
             '{"permalinks": {"page": {"posts": "/articles/:year/:month/:slug/", '
             '"tutorials": "/training/:slug/"}, "section": {"posts": "/articles/"}}}',
+        ),
+        (
+            "config/_default/hugo.yaml",
+            "permalinks:\n- pattern: /articles/:year/:month/:slug/\n  target:\n"
+            "    path: '/posts/**'\n- pattern: /training/:slug/\n  target:\n"
+            "    path: /tutorials/**\n",
+        ),
+        (
+            "config/_default/hugo.toml",
+            "[[permalinks]]\npattern = '/articles/:year/:month/:slug/'\n[permalinks.target]\n"
+            "path = '/posts/**'\n[[permalinks]]\npattern = '/training/:slug/'\n"
+            "[permalinks.target]\npath = '/tutorials/**'\n",
         ),
     ],
 )

@@ -324,6 +324,67 @@ def test_pages_of_doxygen():
     assert (page.title, page.lead) == ("Foo Class Reference", "A foo is used here.\nMore.")
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("f(x)<a href=m><span class=viewcode-link>[source]</span></a> is here.", "f(x) is here."),
+        (
+            "A<sup class=reference>[1]</sup> b<sup class='x noprint'>[?]</sup> c.",
+            "A b c.",
+        ),
+        ("A.<div class=ace_editor>x = 1</div><p class=programlisting>y</p>", "A."),
+        ("<table><tr><td class=blob-num>1<td class=blob-code>x</table><p>A.", "A."),
+        ("<span class=since>1.0</span> A <a class=src href=s>Source</a>.", "A ."),
+        ("<label>Linux</label><p>A.", "A."),
+        ("<h2>History<span class=mw-editsection>[edit]</span></h2><p>A.", "A."),
+        ("<article><p>A.<footer class=theme-doc-footer>Edit</footer></article>", "A.\nEdit"),
+        ("<article><p>A.<div class=prev-next-footer><p>Next</div></article>", "A."),
+        ("<div class=wy-nav-content-wrap><div role=main><p>A.</div></div>", "A."),
+        ("<div class=wy-grid-for-nav><p>A.</div>", "A."),
+    ],
+)
+def test_parts_of_generated_pages(html, text):
+    sections = (section for section in page_of(html).sections if not section.region)
+    assert "\n".join(filter(None, (section.body.text for section in sections))) == text
+
+
+def test_groups_of_doxygen_are_no_part_of_the_title():
+    title = "ns::Foo Class Reference<div class=ingroups><a href=g>Group</a></div>"
+    page = page_of(
+        f"<div class=header><div class=headertitle><div class=title>{title}</div></div></div>"
+        "<p>A foo is."
+    )
+    assert (page.title, page.lead) == ("ns::Foo Class Reference", "A foo is.")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p><span>a</p>" * 12_000,
+        f"<table>{'<tr><td><div>a</td></tr>' * 6_000}</table>",
+        f"<dl>{'<dt><span>a<dd>' * 12_000}</dl>",
+        f"<ul>{'<li><span>a</li>' * 6_000}</ul>",
+        "<h3>a" * 11_000,
+        f"<script>{'<div>' * 20_000}</script>a",
+    ],
+)
+def test_what_the_parser_closes_is_no_nesting(html):
+    assert not isinstance(read_document(html), Dropped)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        ("<div>" * 9_997 + "<textarea>x</textarea>") * 10,
+        "<i>a</i>" * 20_000 + "<div>" * 20_000,
+        "<svg><g>" * 40_000,
+        ("<select>" + "<div>" * 9_998) * 10,
+    ],
+)
+def test_nesting_behind_other_elements(html):
+    assert read_document(html) == Dropped("page of elements nested over 1,000 deep")
+
+
 @pytest.mark.parametrize("tag", ["b", "i", "font", "p", "li", "a href=x"])
 def test_elements_that_nobody_closes_are_no_nesting(tag):
     page = page_of(f"<{tag}>word " * 20_000)

@@ -13,7 +13,7 @@ from reading import read, read_bytes
 
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
-from harp_plugin.corpus.pages import Dropped, IndexTerm, Page, Redirect
+from harp_plugin.corpus.pages import Dropped, Page, Redirect
 from harp_plugin.corpus.readers import choose_reader, sources
 from harp_plugin.corpus.readers.html import HtmlReader, looks_like_html
 from harp_plugin.graph import GraphOptions, build_graph
@@ -65,12 +65,36 @@ def test_links_between_files(tmp_path):
     found = [source for source in sources(tmp_path) if HtmlReader().recognizes(source)]
     assert [choose_reader(source) for source in found] == ["html"] * 3
     (tmp_path / "notes.txt").unlink()
-    targets = {page.key: page.sections[0].body.links[0].target for page in read(tmp_path)}
-    assert targets == {
+    pages = [item for item in read(tmp_path) if isinstance(item, Page)]
+    assert {page.key: page.sections[0].body.links[0].target for page in pages} == {
         "index.html": "docs/a.html",
         "docs/a.htm": "index.html",
         "docs/b.html": "docs/a.htm",
     }
+
+
+@pytest.mark.parametrize(
+    ("file", "reference"),
+    [
+        ("guide/index.html", "/guide"),
+        ("guide/index.html", "../guide"),
+        ("guide/index.html", "/guide/"),
+        ("guide/index.html", "/guide.html"),
+        ("v1.2/index.html", "/v1.2#x"),
+        ("other.html", "/other?x=1"),
+        ("old.htm", "/old"),
+        ("plain", "/plain"),
+    ],
+)
+def test_addresses_without_a_suffix(tmp_path, file, reference):
+    for name, to in {file: "/", "docs/a.html": reference}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(TEXT.format(to))
+    items = list(read(tmp_path))
+    page = next(item for item in items if isinstance(item, Page) and item.key == "docs/a.html")
+    target = page.sections[0].body.links[0].target
+    redirects = {item.source: item.target for item in items if isinstance(item, Redirect)}
+    assert redirects.get(target, target) == file
 
 
 def test_canonical_address_leads_to_the_file():
@@ -116,7 +140,7 @@ def manual(folder: str, package: str, step: int = 1) -> Iterator[tuple[Page, byt
     for source in islice(pages, 0, None, step):
         for name, data in reader.records(source):
             items = reader.parse((name, data))
-            yield from ((i, data) for i in items if not isinstance(i, IndexTerm))
+            yield from ((i, data) for i in items if isinstance(i, Page))
 
 
 @pytest.mark.slow

@@ -160,9 +160,9 @@ class BlockWriter:
     def _open_block(self, tag: str, attributes: Attributes) -> Callable[[], None]:
         self._end_line()
         region = self._region
-        if region is None:
-            self._region = self.rules.region(tag, attributes, within=self._parts > 0)
         is_main = tag == "main" or attributes.get("role") == "main"
+        if region is None or is_main:
+            self._region = self.rules.region(tag, attributes, within=self._parts > 0)
         is_part, is_box = is_main or tag in _PARTS, self.rules.is_box(attributes)
         self._parts += is_part
         self._boxes += is_box

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,13 +22,12 @@ _MAX_REFRESH = 10
 """The longest delay, in seconds, with which a meta refresh counts as a redirect."""
 _MAX_ATTRIBUTES = 4000
 _MANY_TAGS, _MAX_TAGS = 10_000, 1_000_000
-_KINDS = NAMES["kinds_of_elements"]
-_NOT_NESTED = frozenset(_KINDS["formatting"] + _KINDS["closed_by_others"])
-_UNPARSED = frozenset({"iframe", "noembed", "script", "style", "textarea", "title", "xmp"})
-_TITLE = "div.headertitle > div.title"
+_FORMATTING = frozenset(NAMES["kinds_of_elements"]["formatting"])
+_UNPARSED = ("iframe", "noembed", "script", "select", "style", "textarea", "title", "xmp")
+_HERE = f"--></{'></'.join(_UNPARSED)}><wbr id=harp-here>"
+_TITLE = "div.headertitle > :is(div.title, h1)"
 """Where Doxygen writes the title of a page, without the name of the project."""
 _ATTRIBUTE = r"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
-_TOKEN = re.compile(rf"<(?:(!--)|(/?)([a-zA-Z][^\s/>]*+)(?:{_ATTRIBUTE})*+)")
 _OVERFULL_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{_MAX_ATTRIBUTES}}}")
 _REFRESH = re.compile(
     r"""\s*(\d{1,4})[\d.]*\s*[;,]\s*(?:url\s*=\s*)?["']?([^"']+)""", re.IGNORECASE
@@ -96,6 +94,8 @@ def read_document(text: str) -> Document | Dropped:
         _read_head(document, child)
         child = child.next
     if "headertitle" in text and tree.body and (title := tree.body.css_first(_TITLE)):
+        for groups in title.css("div.ingroups"):
+            groups.decompose()
         document.title = " ".join(title.text().split())
     return document
 
@@ -140,34 +140,24 @@ def _excess(text: str) -> str | None:
         return f"page of over {_MAX_TAGS:,} tags"
     if len(text) > 2 * _MAX_ATTRIBUTES and _OVERFULL_TAG.search(text):
         return f"page with a tag of over {_MAX_ATTRIBUTES:,} attributes"
-    if tags > _MANY_TAGS and _depth(text) > _MAX_DEPTH:
+    if tags > _MANY_TAGS and _is_deep(text):
         return f"page of elements nested over {_MAX_DEPTH:,} deep"
     return None
 
 
-def _depth(text: str) -> int:
-    """Return the greatest depth of nested elements, without those that close by themselves.
+def _is_deep(text: str) -> bool:
+    """Return whether the parser is over 1,000 elements deep at one of each 10,000 tags.
 
-    As for a parser, the end of an element closes all that are open inside it.
+    Its time is quadratic in the depth, and that of the whole page is not known before.
     """
-    opened: list[str] = []
-    numbers: Counter[str] = Counter()
-    deepest = position = 0
-    while token := _TOKEN.search(text, position):
-        comment, closing, name = token.groups()
-        position = token.end()
-        name = "" if comment else name.lower()
-        if comment or (name in _UNPARSED and not closing):
-            end = text.find("-->" if comment else f"</{name}", position)
-            position = len(text) if end < 0 else end
-        elif name in _NOT_NESTED:
+    for number, tag in enumerate(re.finditer("<", text), 1):
+        if number % _MANY_TAGS:
             continue
-        elif not closing:
-            opened.append(name)
-            numbers[name] += 1
-            deepest = max(deepest, len(opened))
-        elif numbers[name]:
-            while (last := opened.pop()) != name:
-                numbers[last] -= 1
-            numbers[name] -= 1
-    return deepest
+        node = LexborHTMLParser(text[: tag.start()] + _HERE).css_first("#harp-here")
+        depth = 0
+        while node is not None and depth <= _MAX_DEPTH:
+            depth += node.tag not in _FORMATTING
+            node = node.parent
+        if depth > _MAX_DEPTH:
+            return True
+    return False

@@ -35,7 +35,8 @@ _NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
 _NUMBERED_LABEL = re.compile(
     rf"(?:(?i:{'|'.join(all_words('numbered_labels'))})s?\.? |§+ ?){_NUMBER}[.:]?"
 )
-_CODE = {tag: frozenset(classes) for tag, classes in NAMES["code_blocks"].items()}
+_OMITTED_CLASSES = kind_by_word("omitted_classes")
+_TAGS_WITH_CLASSES = frozenset(name.partition(".")[0] for name in _OMITTED_CLASSES)
 OMITTED_ELEMENTS = kind_by_word("elements")
 """Elements that hold no prose, and their names in reasons."""
 
@@ -129,13 +130,14 @@ class WebRules(HtmlRules):
         """See `HtmlRules`."""
         if tag in OMITTED_ELEMENTS:
             return OMITTED_ELEMENTS[tag]
-        if tag in _CODE and not _CODE[tag].isdisjoint((attributes.get("class") or "").split()):
-            return "code"
-        if attributes and (
-            "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "") is not None
-        ):
-            return "hidden text"
-        return None
+        if not attributes:
+            return None
+        if tag in _TAGS_WITH_CLASSES:
+            for name in (attributes.get("class") or "").split():
+                if reason := _OMITTED_CLASSES.get(f"{tag}.{name}"):
+                    return reason
+        is_hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "")
+        return "hidden text" if is_hidden else None
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
         """See `HtmlRules`."""
@@ -149,6 +151,7 @@ class WebRules(HtmlRules):
             names = attributes.get("class"), attributes.get("id")
             region = _region_by_name(*names) if any(names) else None
             self.used_names = self.used_names or region is not None
+            return None if within and region == "header" else region
         return None if within and region in ("header", "footer") else region
 
     def is_box(self, attributes: Attributes) -> bool:

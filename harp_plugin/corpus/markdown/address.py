@@ -74,12 +74,14 @@ class MarkdownAddress:
         letters differ in case or form. For a page of another site, this is its canonical URL.
         """
         reference = reference.strip()
+        if reference.startswith("#"):
+            return INSIDE
         if reference.startswith(XREF):
             return XREF + unquote(re.split("[?#]", reference[len(XREF) :])[0])
-        if reference.startswith(TEMPLATE):
+        if TEMPLATE in reference:
             return _MADE
         if reference.startswith((PAGE, LABEL)):
-            name = unquote(reference.partition(":")[2])
+            name = unquote(re.split("[?#]", reference.partition(":")[2])[0])
             page = self._named(name)
             return self.resolve(name) if page is None and "/" in name else self._other(page or name)
         keys: list[str] = []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
+from itertools import combinations
 from pathlib import PurePosixPath
 from typing import get_args
 
@@ -154,5 +155,6 @@ def _bases(values: Sequence[str]) -> list[str]:
     """Return the starts of addresses that settings name: paths, sites, and both together."""
     sites = [value.rstrip("/") for value in values if value.startswith(("http://", "https://"))]
     paths = [re.sub("^https?://[^/]*", "", value).strip("/") for value in values]
-    starts = [f"/{path}/" for path in paths if path]
+    pairs = (f"{first}/{second}" for first, second in combinations(filter(None, paths), 2))
+    starts = [f"/{path}/" for path in [*paths, *pairs] if path]
     return [*starts, *(f"{site}{start}" for site in sites for start in ("/", *starts))]

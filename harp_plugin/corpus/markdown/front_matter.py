@@ -40,7 +40,7 @@ class FrontMatter:
 
     def text(self, *names: str) -> str:
         """Return the text of the first of these fields that has one; empty where none has."""
-        return next(self._texts(*names), "")
+        return next(self.texts(*names), "")
 
     @property
     def language(self) -> str | None:
@@ -51,7 +51,7 @@ class FrontMatter:
     @property
     def former_addresses(self) -> list[str]:
         """References to this page: its former addresses, and the address that it gives itself."""
-        names = self._texts("redirect_from", "aliases", "alias", "slug", "permalink", "url")
+        names = self.texts("redirect_from", "aliases", "alias", "slug", "permalink", "url")
         return [name for name in names if "/" in name]
 
     def address(self, *, with_id: bool) -> str:
@@ -60,13 +60,13 @@ class FrontMatter:
         Args:
             with_id: whether the ``id`` is a part of the address.
         """
-        names = self._texts("url", "permalink", "slug", *(["id"] if with_id else []))
+        names = self.texts("url", "permalink", "slug", *(["id"] if with_id else []))
         return next((name for name in names if ":" not in name), "")
 
     @property
     def other_names(self) -> list[str]:
         """Other titles of the page: the aliases that are not addresses."""
-        return [name for name in self._texts("aliases", "alias") if "/" not in name]
+        return [name for name in self.texts("aliases", "alias") if "/" not in name]
 
     @property
     def index_terms(self) -> list[str]:
@@ -76,13 +76,13 @@ class FrontMatter:
         out, ``keywords``, and aliases that are not addresses. Identifiers for programs
         (``f1_keywords``) and names of groups (``tags``, ``categories``) are not such terms.
         """
-        terms = [_QUALIFIER.sub("", term) for term in self._texts("helpviewer_keywords")]
+        terms = [_QUALIFIER.sub("", term) for term in self.texts("helpviewer_keywords")]
         keywords = self.fields.get("keywords")
-        terms += keywords.split(",") if isinstance(keywords, str) else self._texts("keywords")
+        terms += keywords.split(",") if isinstance(keywords, str) else self.texts("keywords")
         folded = (" ".join(term.split()) for term in [*terms, *self.other_names])
         return list(dict.fromkeys(term for term in folded if term))
 
-    def _texts(self, *names: str) -> Iterator[str]:
+    def texts(self, *names: str) -> Iterator[str]:
         """Give the texts of fields, each of which holds one text or a list of texts."""
         for name in names:
             value = self.fields.get(name)

@@ -64,9 +64,12 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     drops: Counter[str] = Counter()
     is_mdx = address.site.dialect.expressions or address.key.lower().endswith(".mdx")
     markdown = plain_markdown(markdown, address, drops, is_mdx=is_mdx)
-    tokens = parse(markdown, address.is_page, has_indented_code=not is_mdx)
-    html, name = render(tokens), _title_of_name(address.name)
-    written = front_matter.text("title") or (name if " " in address.name else "")
+    tokens = parse(markdown, address.is_page, is_mdx=is_mdx)
+    name = _title_of_name(address.name)
+    is_note = " " in address.name or address.site.layout.name == "obsidian"
+    written = front_matter.text("title") or (name if is_note else "")
+    tokens = tokens if written else _with_title_first(tokens)
+    html = render(tokens)
     first = next((token for token in tokens if token.type != "html_block"), None)
     title = written or _heading(tokens, first) or name
     if written and (first is None or first.tag != "h1"):
@@ -102,6 +105,15 @@ def _names(front_matter: FrontMatter, address: MarkdownAddress) -> Iterator[Redi
     names += front_matter.other_names
     names += [XREF + uid for uid in [front_matter.text("uid")] if uid]
     yield from (Redirect(name, address.key) for name in dict.fromkeys(names))
+
+
+def _with_title_first(tokens: list[Token]) -> list[Token]:
+    """Put the first heading of level 1 before the text above it, which is a part of the lead."""
+    headings = (n for n, token in enumerate(tokens) if token.type == "heading_open")
+    place = next(headings, 0)
+    is_title = bool(place) and tokens[place].tag == "h1" and not tokens[place].level
+    end = place + 3 * is_title
+    return [*tokens[place:end], *tokens[:place], *tokens[end:]]
 
 
 def _heading(tokens: Sequence[Token], first: Token | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from itertools import pairwise
 from urllib.parse import quote, unquote
 
 from markdown_it import MarkdownIt
@@ -14,6 +14,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from .address import PAGE, XREF
@@ -29,51 +30,76 @@ _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\](?!\()")
 _DIRECTIVE = re.compile(r":{3,}[ \t]*[\w{]?")
 _VALUE = r"(?:[#.][\w:.-]+|[\w:-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'{}]+))"
-_ATTRIBUTES = re.compile(rf"(?<![ \t])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++{_VALUE})*+[ \t]*+\}}")
+_ATTRIBUTES = re.compile(
+    rf"(?<![ \t])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++(?:{_VALUE}|[\w-]++))*+[ \t]*+\}}"
+)
 _TAB = re.compile(r"^([ \t]*)===[!+]?[ \t]+(?=\")", re.MULTILINE)
+_PLACE = re.compile(
+    r"^([ \t]*(?:!!!|\?\?\?\+?)[ \t]+[\w-]+)(?:[ \t]+(?:inline|end|annotate))+", re.M
+)
+_MARKDOWN = re.compile(r"^([ \t]*<\w+[^<>\n]*?[ \t]markdown\b[^<>\n]*>)[ \t]*\n(?=[ \t]*\S)", re.M)
+"""A tag whose content is Markdown, without a blank line behind it."""
+_RENDERED = {
+    "footnote_ref": "",
+    "footnote_anchor": "",
+    "footnote_block_open": "<footer><ol>",
+    "footnote_block_close": "</ol></footer>",
+    "dl_open": "<div>",
+    "dl_close": "</div>",
+    "dt_open": "<p>",
+    "dt_close": ": ",
+    "dd_open": "",
+    "dd_close": "</p><p>",
+}
+"""What is written in place of some tokens: a term stands on one line with its definition."""
+_SIGNS = {
+    "table": ("|",),
+    "strikethrough": ("~~",),
+    "admonition": ("!!!", "???"),
+    "footnote_def": ("[^",),
+    "footnote_ref": ("[^",),
+    "footnote_inline": ("^[",),
+    "directive": (":::",),
+    "deflist": ("\n:", "\n :", "\n  :", "\n   :"),
+    "wiki_link": ("[[",),
+}
+"""Of the rules without which a text that has none of their signs is read faster."""
 
 
 @cache
-def _parser(has_indented_code: bool = True) -> MarkdownIt:
+def _parser(*without: str) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-    if not has_indented_code:
-        parser.disable("code")
-    parser.use(admon_plugin).use(footnote_plugin)
+    parser.use(admon_plugin).use(footnote_plugin).use(deflist_plugin)
     parser.block.ruler.before(
         "fence", "directive", _directive, {"alt": ["paragraph", "blockquote", "list"]}
     )
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.core.ruler.push("dialects", _read_dialects)
-    parser.add_render_rule("footnote_ref", _nothing)
-    parser.add_render_rule("footnote_anchor", _nothing)
-    parser.add_render_rule("footnote_block_open", lambda *_: "<footer><ol>")
-    parser.add_render_rule("footnote_block_close", lambda *_: "</ol></footer>")
-    return parser
+    for token, html in _RENDERED.items():
+        parser.add_render_rule(token, lambda *_, html=html: html)
+    return parser.disable(without)
 
 
-def parse(
-    markdown: str, is_page: Callable[[str], bool], *, has_indented_code: bool = True
-) -> list[Token]:
+def parse(markdown: str, is_page: Callable[[str], bool], *, is_mdx: bool = False) -> list[Token]:
     """Parse Markdown into tokens.
 
     Args:
         markdown: the text below the front matter.
         is_page: returns whether wiki links have this name for a page.
-        has_indented_code: whether lines that are indented are code, as they are not in MDX.
+        is_mdx: whether lines that are indented are no code, and blocks of HTML hold Markdown.
     """
     markdown = _TAB.sub(r"\1!!! tab ", markdown)
+    markdown = _MARKDOWN.sub(r"\1\n\n", _PLACE.sub(r"\1", markdown))
     markdown = _ROWS.sub(lambda rows: _INDENT.sub("", rows[0]), markdown)
-    return _parser(has_indented_code).parse(markdown, {"is_page": is_page})
+    without = [rule for rule, signs in _SIGNS.items() if not any(s in markdown for s in signs)]
+    without += ["code", "html_block"] * is_mdx
+    return _parser(*without).parse(markdown, {"is_page": is_page})
 
 
 def render(tokens: Sequence[Token]) -> str:
     """Write tokens as HTML."""
     parser = _parser()
     return str(parser.renderer.render(tokens, parser.options, {}))
-
-
-def _nothing(*_: Any) -> str:
-    return ""
 
 
 def _directive(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -110,6 +136,8 @@ def _read_dialects(state: StateCore) -> None:
     for quotation, _, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         if quotation.type == "blockquote_open" and inline.type == "inline":
             _mark_alert(quotation, inline)
+    for token, below in pairwise(state.tokens):
+        below.hidden |= token.type == "dd_open" and below.type == "paragraph_open"
     for token in state.tokens:
         link: Token | None = None
         for child in token.children or ():

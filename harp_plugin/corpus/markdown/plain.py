@@ -13,22 +13,29 @@ __all__ = ["plain_markdown"]
 
 _NAMES = {kind: frozenset(names) for kind, names in NAMES["markdown"].items()}
 _TOKEN = re.compile(
-    r"""(?:^(?=[ \t>*+\-\d`~:(%ie])|(?=[\\`{<%[^:]))  # most characters start none
-    (?:\\[^\n]
+    r"""(?:^(?=[ \t>*+\-\d`~:(%ie<\[])|(?=[\\`{<%[\]^:$=+]))  # most characters start none
+    (?:\\[^\n]|`[^`\n]++`(?!`)|\$\$[^$]++\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*+(?<=\S)\$(?![\w$])
     |^(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+)
         (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+)(?P<info>[^\n]*+)$
-    |^(?P<line>\([^()\n]++\)=[ \t]*+$|\*\[[^\]\n]++\]:[^\n]*+$|%(?!%)[^\n]*+$|\+\+\+[^\n]*+$)
+    |^(?P<line>\([^()\n]++\)=[ \t]*+$|\*\[[^\]\n]++\]:[^\n]*+$|%(?!%)[^\n]*+$|\+\+\+[^\n]*+$
+        |[ \t]*+<<<[ \t]*+\S[^\n]*+$|\[\[?(?i:toc)\]?\][ \t]*+$
+        |(?:[*+-]|1\.)[ \t][^\n]*+\n\{:[ \t]*+toc\b[^}\n]*+\})
     |^(?P<module>import|export)\b(?=[ \t]*+[\w{*"'])
     |(?P<ticks>`++)
     |(?<!!)\[\]\(<?(?P<untitled>[^()\s<>]++)>?\)
+    |\]\(<?\#?(?P<label>[\w:.-]++)>?\)
+    |\[(?P<shown>[^\[\]\n]++)\]\[(?P<identifier>(?:[\w/-]++\.)++\w++|(?=\]))\]
+    |\[!(?P<block>(?i:code|video))[\w-]*+(?:\[[^\]\n]*+\]\([^()\n]*+\)|[ \t][^\]\n]*+)\]
+    |:::(?P<inline>image|no-loc)\b(?P<given>(?:(?!:::)[^\n])*+):::
+    |(?<![\w=^+])(?P<around>==|\^\^|\+\+)(?=[^\s=^+])(?P<marked>[^\n=^]*?[^\s=^+])(?P=around)(?![\w=^+])
     |<(?P<raw>!--|(?:pre|script|style)\b)
     |(?P<template>\{\{[<%]|\{%|\{\{)
     |\{(?P<role>[\w:+-]++)\}(?P<marks>`++)
     |(?P<brace>\{)
     |</?(?P<tag>[A-Za-z][\w.]*+|(?=>))
     |(?P<hidden>%%)
-    |(?P<mark>(?<=[ \t])\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$
-        |:(?:material|octicons|fontawesome|simple)-[\w-]++:))""",
+    |(?P<mark>(?:(?<=[ \t])|^)\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$|(?<=[-*+][ ])\[[ xX]\](?=[ \t])
+        |(?<![\w:/.\]]):[a-z][\w+-]*+:(?![\w:/`\]])[ \t]*+))""",
     re.MULTILINE | re.VERBOSE,
 )
 _TEMPLATES = {
@@ -41,10 +48,10 @@ _TEMPLATES = {
 _NAME = re.compile(r"[-\s/#.*(!]*+([\w.:-]*)")
 _LITERAL = re.compile(r"\s*([\"'`])((?:(?!\1)[^\n{])*+)\1\s*(?:\||\Z)")
 _ARGUMENT = re.compile(r"\s*(?:path=|.path.\s+)?[\"'`]?([^\"'`\s<>%{}#]*)")
-_BASE = re.compile(r"base_?url|base_?path|site\.url|page\.root|url_for|config\.site_url")
-_TITLE = re.compile(r"(?<![\w-])(?:title|label|summary)\s*=\s*([\"'])([^\n]*?)\1")
+_BASE = re.compile(r"base_?url|base_?path|site_?url|site\.url|page\.root|url_for|config\.site_url")
+_TITLE = re.compile(r"(?<![\w-])(?:title|label|summary|header)\s*=\s*([\"'])([^\n]*?)\1")
 _HREF = re.compile(r"(?<![\w-])(?:href|to)=\"([^\"\n]*)\"")
-_LINK = re.compile(r"(?:\]\([ \t]*<?|\]:[ \t]*<?|(?:href|src)=[\"']?)\Z")
+_LINK = re.compile(r"(?:\]\([ \t]*<?|\]:[ \t]*<?|(?:href|src)=[\"']?)([^\s()<>\"']*)\Z")
 _MYST = re.compile(r"^[`:]{3,}\{[\w:-]+\}|\{(?:doc|ref|term)\}`", re.MULTILINE)
 _MODULE = re.compile(
     r"^import[ \t]+(?:[\w*$, \t]*?(?:\{[^{}'\"]*+\}[ \t]*)?from[ \t]+)?[\"'][^\n]*+\n?",
@@ -61,6 +68,13 @@ _DIRECTIVE = re.compile(r"[ \t]*\{([\w:+-]+)\}[ \t]*([^\n]*)")
 _OPTIONS = re.compile(
     r"\n---\n(?:(?!---)[^\n]*+\n){0,99}+---(?=\n)|(?:\n[ \t>]*+:[\w-]++:[^\n]*+)++"
 )
+_NUMBER = re.compile(r"[ \t]*(?:%s|\{(?:number|name)\})")
+_IN_CODE = {
+    "hugo": (re.compile(r"(\{\{[<%])/\*(.*?)\*/(?=[>%]\}\})"), r"\1\2"),
+    "jekyll": (re.compile(r"\{%-? *+(?:end)?raw *+-?%\}"), ""),
+    "mkdocs": (re.compile(r"(?<!`)(`++)#!\w++ "), r"\1"),
+}
+"""What some dialects read in code too, and what they write in its place."""
 _TARGET = re.compile(r"\s*([^<>]*?)\s*<([^<>]*)>\s*\Z")
 _Written = tuple[str, int] | None
 _LONGEST = 5000
@@ -114,7 +128,9 @@ class _Writer:
             result = token.lastgroup and getattr(self, f"_{token.lastgroup}")(token)
             written, position = result or (token[0], token.end())
             pieces.append(written)
-        return "".join([*pieces, self.text[position:]])
+        text = "".join([*pieces, self.text[position:]])
+        pattern, replacement = _IN_CODE.get(self.site.layout.name, (None, ""))
+        return pattern.sub(replacement, text) if pattern else text
 
     def _next(self, pattern: str, position: int) -> re.Match[str] | None:
         """Return the next match of a pattern; it is searched for again only behind the last one."""
@@ -149,13 +165,14 @@ class _Writer:
         if name.lower() in _NAMES["text_directives"]:
             self.fences.append(fence)
             options = _OPTIONS.match(self.text, token.end())
+            title = "" if title.replace(" ", "").isdecimal() else title
             return f"{before}{title}\n", options.end() if options else token.end()
         if fence[0] == ":" and not directive:
             container = _CONTAINER.match(info)
             title = container["title"] or container["rest"] if container else None
             below = re.sub(r"[^>\s]", " ", before)
-            text = f"{before}:::\n{below}\n{below}{title}\n{below}"
-            return (text, token.end()) if title else None
+            text = f":::\n{below}\n{below}{title}\n{below}" if title else f"{fence}{info}"
+            return f"{below}\n{before}{text}", token.end()
         closer = re.compile(rf"^[ \t>]*+{fence[0]}{{{len(fence)},}}[ \t]*$", re.M)
         end = closer.search(self.text, token.end())
         position = end.end() if end else len(self.text)
@@ -166,8 +183,14 @@ class _Writer:
         return before, position
 
     def _line(self, token: re.Match[str]) -> _Written:
-        """Leave out a label, an abbreviation, a comment or a break of MyST."""
-        return ("", token.end()) if self.is_myst or token[0][0] in "(*" else None
+        """Leave out a label, an abbreviation, a table of contents, or what only MyST reads."""
+        if "<<<" in token[0]:
+            self._count("code", "<<<")
+        return (
+            None
+            if token[0][0] in "%+" and not (self.is_myst or "{:" in token[0])
+            else ("", token.end())
+        )
 
     def _module(self, token: re.Match[str]) -> _Written:
         """Leave out imports and exports of MDX: they end with a blank line outside of brackets."""
@@ -189,15 +212,19 @@ class _Writer:
             return None
         inner, position = self.text[token.end() : end.start()], end.end()
         name = next(_NAME.finditer(inner))[1]
-        is_link = start == self.link_end or _LINK.search(self.text, max(0, start - 12), start)
-        if is_link and (reference := self._reference(opener, name, inner)) is not None:
+        link = _LINK.search(self.text, max(0, start - 200), start)
+        if link or start == self.link_end:
             self.link_end = position
-            return reference, position
+            reference = self._reference(opener, name, inner)
+            return reference if not (link and link[1]) else TEMPLATE, position
         if opener == "{{" and (literal := _LITERAL.fullmatch(inner)):
             return literal[2], position
+        if inner.startswith("/*"):
+            return opener + inner, position - len(closer)
         if inner.lstrip(" \t\n-").startswith("end" if opener == "{%" else "/"):
             return "", position
-        if opener != "{{" and (name == "raw" or name in _NAMES["code"]):
+        is_open = opener != "{{" and not inner.rstrip().endswith("/")
+        if is_open and (name == "raw" or name in _NAMES["code"]):
             tag = rf"\{{%-?\s*end{name}\b" if opener == "{%" else rf"\{{\{{[<%]\s*/\s*{name}\b"
             if until := self._next(rf"{tag}[^%>\n]{{0,99}}[%>]\}}+", position):
                 self.raw_end = until.start() if name == "raw" else self.raw_end
@@ -205,7 +232,7 @@ class _Writer:
         self._count(kind, name)
         return self._title(inner, name, start), position
 
-    def _reference(self, opener: str, name: str, inner: str) -> str | None:
+    def _reference(self, opener: str, name: str, inner: str) -> str:
         """Return the reference that a template at the start of a link makes."""
         argument = _ARGUMENT.match(inner[inner.find(name) + len(name) :])
         path = argument[1] if argument else ""
@@ -213,9 +240,7 @@ class _Writer:
             return f"{PAGE}{quote(path)}" if path else "#"
         if name == "link" and opener == "{%":
             return f"/{path.lstrip('/')}"
-        if opener != "{{":
-            return None
-        if literal := _LITERAL.match(inner):
+        if literal := _LITERAL.match(inner) if opener == "{{" else None:
             return literal[2]
         return "" if _BASE.search(inner) else TEMPLATE
 
@@ -234,8 +259,9 @@ class _Writer:
         content = " ".join(content.split())
         explicit = _TARGET.match(content)
         shown, target = explicit.groups() if explicit else ("", content)
+        shown = _NUMBER.sub("", shown)
         kind = name.rpartition(":")[2]
-        if kind in _NAMES["hidden_roles"] or kind.startswith("cite"):
+        if kind in _NAMES["hidden_roles"] or name.startswith("cite"):
             self._count("role", name)
             return "", end.end()
         if kind in _NAMES["page_roles"] | _NAMES["label_roles"]:
@@ -253,6 +279,37 @@ class _Writer:
         reference = f"{LABEL}{quote(label)}" if is_label else token["untitled"]
         title = self._title_of(reference, label)
         return (f"[{title}]({reference})", token.end()) if title else None
+
+    def _label(self, token: re.Match[str]) -> _Written:
+        """Write a link of MyST to a label, which may be that of another page."""
+        name = token["label"]
+        is_known = self.is_myst and name in self.site.labels
+        return (f"]({LABEL}{quote(name)})", token.end()) if is_known else None
+
+    def _identifier(self, token: re.Match[str]) -> _Written:
+        """Leave out the identifier of a link to generated pages, which are no files."""
+        name = token["identifier"] or token["shown"].strip("`")
+        is_defined = f"[{name.lower()}]:" in self.text.lower()
+        is_left_out = self.site.layout.name == "mkdocs" and "." in name and not is_defined
+        return (token["shown"], token.end()) if is_left_out else None
+
+    def _block(self, token: re.Match[str]) -> _Written:
+        """Leave out code of another file, or a video, of DocFX."""
+        self._count("block", token["block"].lower())
+        return "", token.end()
+
+    def _given(self, token: re.Match[str]) -> _Written:
+        """Leave out an image of DocFX inside a line; what is not to be translated is shown."""
+        text = re.search(r"\btext=\"([^\"]*)\"", token["given"])
+        return text[1] if text and token["inline"] == "no-loc" else "", token.end()
+
+    def _marked(self, token: re.Match[str]) -> _Written:
+        """Write what is highlighted or inserted, and the names of keys."""
+        around, marked = token["around"], token["marked"]
+        if around != "++":
+            return marked, token.end()
+        is_keys = re.fullmatch(r"[\w\"-]+(?:\+[\w\"-]+)*", marked)
+        return (marked.replace('"', "").title(), token.end()) if is_keys else None
 
     def _title_of(self, reference: str, name: str) -> str:
         """Return the heading below the label of this name, else the title of the page, if known."""
@@ -324,7 +381,7 @@ class _Writer:
         return ("", close.end()) if is_hidden else None
 
     def _mark(self, token: re.Match[str]) -> _Written:
-        """Leave out the mark of a block of Obsidian, or an icon of mkdocs-material."""
+        """Leave out the mark of a block of Obsidian, a box of a task, an emoji or an icon."""
         return "", token.end()
 
 

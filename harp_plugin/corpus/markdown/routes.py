@@ -16,6 +16,14 @@ _PAIR = re.compile(
     r"""(?:["'`]([^"'`\n]+)["'`]|([\w-]+))[ \t]*[:=]"""
     r"""[ \t]*["'`]?([^\s"'`,{}()\[\]]+)(?=[\s"'`,}]|\Z)"""
 )
+_TARGET = re.compile(r"""path["']?[ \t]*[:=][ \t]*["']?\{?/?([^\s"'{},]+)""")
+_STYLES = {
+    "date": "/:categories/:year/:month/:day/:title",
+    "pretty": "/:categories/:year/:month/:day/:title",
+    "none": "/:categories/:title",
+}
+"""Of Jekyll, by their names."""
+_POST = re.compile(r"(?:.*/)?_posts/.+")
 _PARAMETER = re.compile(r"(/?):(\w+)([*+?]?)")
 _MOST_PARAMETERS = 3
 _NO_SLUG = re.compile(r"[^\w\s.+~#@-]")
@@ -24,7 +32,7 @@ _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 
 
 class Route(NamedTuple):
-    """A rule of VitePress's ``rewrites`` or of Hugo's ``permalinks``.
+    """A rule of VitePress's ``rewrites``, of Hugo's ``permalinks`` or Jekyll's ``permalink``.
 
     Attributes:
         path: the pattern of paths below a folder of contents.
@@ -44,7 +52,12 @@ def find_routes(text: str, blocks: str) -> Iterator[Route]:
     """
     for block in re.finditer(blocks, text):
         for quoted, word, address in _PAIR.findall(block[0]):
+            if word == "permalink":
+                yield Route(_POST, _STYLES.get(address, address))
+                continue
             is_path = "/" in quoted or quoted.endswith(".md")
+            if word == "pattern" and (target := _TARGET.search(text, block.end())):
+                quoted, is_path = re.sub(r"\*+", ":rest*", target[1]), True
             with suppress(re.error):
                 yield Route(_pattern(quoted if is_path else f"{quoted or word}/:rest+"), address)
 
@@ -90,10 +103,15 @@ def _tokens(path: str, fields: FrontMatter) -> dict[str, str]:
         re.sub(r"[\s-]+", "-", _NO_SLUG.sub("", text.lower()).strip())
         for text in (_SUFFIX.sub("", file.name), fields.text("title"), fields.text("slug"))
     )
-    date = _DATE.match(str(fields.fields.get("date")))
+    post = _POST.fullmatch(path) and _DATE.match(name)
+    if post:
+        name = title = slug or name[post.end() + 1 :]
+    date = _DATE.match(str(fields.fields.get("date"))) or post
     values = dict(zip(("year", "month", "day"), date.groups(), strict=True)) if date else {}
+    values |= {"categories": fields.text("category") or "/".join(fields.texts("categories"))}
     values |= {"section": path.partition("/")[0], "sections": str(file.parent)}
     values |= {"title": title, "slug": slug or title}
     values |= dict.fromkeys(("filename", "contentbasename"), name)
     values |= dict.fromkeys(("slugorfilename", "slugorcontentbasename"), slug or name)
-    return {token: value for token, value in values.items() if value}
+    values = {token: value for token, value in values.items() if value}
+    return {"categories": "", "output_ext": ""} | values

@@ -25,6 +25,9 @@ _VERSION = re.compile(r"(?<=versioned_docs/)version-")
 _POST = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)-(?=.)")
 _LANGUAGE = re.compile(r"\.[a-z]{2}(?:-\w+)?$")
 _LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*\n\s*(?:#+[ \t]+([^\n]+))?", re.MULTILINE)
+_NAME = re.compile(
+    r"^[ \t]*:?(?:name|label):[ \t]*([\w:.-]+)[ \t]*$|\$\$[ \t]*\(([\w:.-]+)\)[ \t]*$", re.MULTILINE
+)
 _HEADING = re.compile(r"^(?:title:|#{1,6})[ \t]+([^\n]+)", re.MULTILINE)
 
 
@@ -80,6 +83,8 @@ class Site:
                     self._add_address(address, key)
             for label, title in _LABEL.findall(text):
                 self.labels.setdefault(label, (key, title))
+            for names in _NAME.findall(text) if self.layout.name == "myst" else ():
+                self.labels.setdefault("".join(names), (key, ""))
             if heading := _HEADING.search(text):
                 self.titles[key] = heading[1].strip().strip("\"'")
         for address, key in later:
@@ -142,7 +147,7 @@ class Site:
         folder = re.sub(r"(?:^|(?<=/))_(?=\w)", "", folder)
         written = fields.address(with_id=self.dialect.numbered)
         roots = [root for root in self.folders_for(key) if key.startswith(root)]
-        if name != "_index" and not fields.text("url"):
+        if name != "_index" and not fields.text("url", "permalink"):
             paths = (key.removeprefix(root) for root in roots)
             routed = (address_by_route(self.layout.routes, path, fields) for path in paths)
             written = next((f"/{address}" for address in routed if address), written)
@@ -155,7 +160,7 @@ class Site:
         other.append(_joined(folder, _LANGUAGE.sub("", name)))
         other.append(_joined(category, _POST.sub(r"\1/\2/\3/", name)))
         if name.lower() in INDEX_NAMES or name == posixpath.basename(folder):
-            other.append(folder)
+            other += [folder, _POST.sub(r"\1/\2/\3/", folder)]
         own, other = ([stem(a) for a in addresses if stem(a)] for addresses in (own, other))
         return own, other
 

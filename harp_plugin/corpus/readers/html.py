@@ -16,7 +16,7 @@ from ..html import (
     read_document,
     read_page,
 )
-from ..pages import NO_TEXT, Dropped, Item, Redirect
+from ..pages import NO_TEXT, Dropped, Item, Page, Redirect
 from ..urls import FileAddress, WebAddress
 from .source import Source
 
@@ -29,6 +29,7 @@ _HTML = re.compile(
     re.IGNORECASE,
 )
 _XHTML = re.compile(rb"<(?:!doctype\s+html|html)[\s/>]", re.IGNORECASE)
+_SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
 _BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 MIN_WORDS = 50
 """The fewest words of a page for which the usual names of boilerplate are ignored."""
@@ -92,7 +93,8 @@ class HtmlReader:
     """Reads HTML files; each is a page, and its key is the path of the file.
 
     Links between the files name pages by their paths, and links to other sites by canonical URLs.
-    The ``rel=canonical`` address of a page becomes a redirect to the page.
+    The ``rel=canonical`` address of a page becomes a redirect to the page. A reference without a
+    suffix names a file with the suffix ``.html``, or the index of a folder.
     """
 
     def recognizes(self, source: Source) -> bool:
@@ -108,4 +110,19 @@ class HtmlReader:
     def parse(self, record: tuple[str, bytes]) -> Iterable[Item]:
         """Parse the page."""
         name, data = record
-        return page_items(decode(data), partial(FileAddress, name))
+        for item in page_items(decode(data), partial(_Address, name)):
+            yield item
+            if isinstance(item, Page):
+                stem = re.sub(r"\.html?$", "", item.key)
+                names = {f"{stem}.html", f"{stem.removesuffix('/index')}.html"} - {item.key}
+                yield from (Redirect(key, item.key) for key in sorted(names))
+
+
+class _Address(FileAddress):
+    """The path of an HTML file, on whose site addresses may leave out ``.html``."""
+
+    def resolve(self, reference: str) -> str | Dropped:
+        """See `FileAddress`."""
+        key = super().resolve(reference)
+        is_page = isinstance(key, str) and "://" not in key and not _SUFFIX.search(key)
+        return f"{key}.html" if is_page else key
