@@ -62,12 +62,12 @@ CASES = {
     "template": ("A {{cite|[[b]]|c={{d}}}} e.", "A e.", []),
     "template joins": ("A{{fact}}, b", "A, b", []),
     "language template": ("({{lang|fr|[[pomme]]}})", "(pomme)", [("pomme", "Pomme")]),
-    "emptied brackets": ("Apple ({{IPA|x}}; {{y}}) is", "Apple is", []),
-    "brackets kept": ("Apple ({{IPA|x}}, [[fruit]])", "Apple (fruit)", [("fruit", "Fruit")]),
+    "emptied brackets": ("Apple ({{IPA-fr|x}}; {{y}}) is", "Apple is", []),
+    "brackets kept": ("Apple ({{IPA-fr|x}}, [[fruit]])", "Apple (fruit)", [("fruit", "Fruit")]),
     "reference": ("A.<ref name=x>Not [[b]].</ref> C<ref name=x /> d.", "A. C d.", []),
     "comment": ("A<!-- [[b]] --> c", "A c", []),
     "tags": ("<b>A</b> <span class='x'>[[b]]</span><br/>c", "A b\nc", [("b", "B")]),
-    "math": ("A <math>x_{[[y]]}</math> b", "A b", []),
+    "math": ("A\n: <math>x_{[[y]]}</math>\nb", "A\nb", []),
     "gallery": ("A\n<gallery>\nFile:A.jpg|[[b]]\n</gallery>\nc", "A\nc", []),
     "nowiki": ("A <nowiki>'''b'''</nowiki>", "A b", []),
     "external": ("[http://a.org An [[x]]] b http://c.org", "An x b", [("x", "X")]),
@@ -81,6 +81,18 @@ CASES = {
     "magic words": ("__NOTOC__A __TOC__ b", "A b", []),
     "invisible": ("a\u200bb \u200e[[c]]\u200f", "ab c", [("c", "C")]),
     "empty anchor": ("a [[Apple| ]] b", "a b", []),
+    "files of other wikis": ("A [[Bild:B.jpg|mini|an [[b]]]]c[[画像:D.png]] e", "A c e", []),
+    "escaped tags": (
+        "&lt;b&gt;, [[a|v&lt;int&gt; x]], <code>&lt;p></code>&#60;p> <nowiki><i>&lt;/i></nowiki>",
+        "<b>, v<int> x, <p><p> <i></i>",
+        [("v<int> x", "A")],
+    ),
+    "blocks": (
+        "<p>a</p><p>[[b]]</p>c<ul><li>d</li><li>e</li></ul>f<div>[[g]]</div>h<p>i",
+        "a\nb\nc\nd\ne\nf\ng\nh i",
+        [("b", "B"), ("g", "G")],
+    ),
+    "quotation": ("A:<blockquote>B.</blockquote>C", "A:\nB.\nC", []),
     "unclosed link": ("An [[apple is [[red]].", "An [[apple is red.", [("red", "Red")]),
     "unclosed template": ("A {{b [[c]] d.", "A {{b c d.", [("c", "C")]),
     "unclosed quotes": ("A '''b [[c]] d.", "A b c d.", [("c", "C")]),
@@ -130,7 +142,8 @@ def test_sections_and_see_also():
 
 PIECES = st.sampled_from(
     ["[[", "]]", "|", "'''", "''", "{{", "}}", "<ref>", "</ref>", "<b>", "{|", "|}", "\n", "== ",
-     "a", "B c", " ", "[", "]", "File:", "&amp;", "<!--", "-->", "[[Apple]]", "[[Pear|old pear]]"]
+     "<p>", "</p>", "<nowiki>", "</nowiki>", "&lt;", "a", "B c", " ", "[", "]", "File:",
+     "&amp;", "<!--", "-->", "[[Apple]]", "[[Pear|old pear]]"]
 )  # fmt: skip
 
 
@@ -163,6 +176,18 @@ def test_offsets_are_exact_in_any_markup(wikitext):
         ("{{as of|2014|lc=y}}", "as of 2014"),
         ("{{nowrap|{{frac|2}} {{convert|2|km}}}}", "1/2 2 kilometres"),
         ("{{chem|H|2|O}}", "H2O"),
+        ("{{transl|ar|ALA|Allāh}} {{transl|ar|ilāh}} {{script|Grek|xyz}}", "Allāh ilāh xyz"),
+        ("said (pronounced {{IPA|[x]}}, {{IPA|fr|y}})", "said (pronounced [x], y)"),
+        ("{{harvtxt|A|2000}} {{harvtxt|A|B|1999|p=1}}", "A (2000) A & B (1999)"),
+        ("{{convert|434|ft|6|in|m}}", "434 feet 6 inches"),
+        ("{{convert|1|st|1|lb|kg}} {{cvt|9|lb|8|oz}}", "1 stone 1 pound 9 lb 8 oz"),
+        ("{{convert|5|ft|1|in|adj=on}} {{convert|1|mi|7|yd|m|abbr=on}}", "5-foot-1-inch 1 mi 7 yd"),
+        ("{{convert|2|yd|1|ft|to|3|yd|2|ft}}", "2 yards 1 foot"),
+        ("5{{e|6}} 5{{x10^|6}} 5{{′}} 6{{″}}", "5 × 106 5 × 106 5′ 6″"),
+        ("{{gaps|1|234|567}} {{±|1}}", "1234567 ±1"),
+        ("{{as of|2010|5|3|lc=y}} {{as of|2010|alt=in May}}", "as of 2010 in May"),
+        ("{{bibleverse|1|John|3:16}} {{bibleverse||John|3:16}}", "1 John 3:16 John 3:16"),
+        ("{{url|a.b|c}} {{mono|d}} {{key|e}}", "c d e"),
     ],
 )
 def test_inline_templates(template, shown):
@@ -176,6 +201,47 @@ def test_a_sentence_with_a_hole_is_dropped_and_counted():
     assert (text, [anchor for anchor, _ in links]) == ("An b is here. \nD e f.", ["b", "e", "f"])
     assert drops["sentence in which a template that is not known left a hole"] == 1
     assert lead("A. {{box}} B ({{x}}) c.{{y}} {{z}}")[0] == "A. B c."
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The value of <math>x</math> is less than this.",
+        "A formula <chem>H2O</chem> is here.",
+        "Call <syntaxhighlight lang=c inline>x</syntaxhighlight> and <score>y</score>.",
+        "If so, <math>x</math> is less.",
+        "A b (pronounced {{IPAc-en|x}}) is here.",
+        "For this, see {{harv|A|2000}}.",
+        "It weighs 5{{unheard|6}} kg.",
+        "{{company|A}} is a good one.",
+        "{{company|A}}, a good one, is here.",
+        "{{company|A}}'s are good.",
+        "Here Mr. {{unheard}} is.",
+        "It is high ({{formatnum: 3003}} m).",
+        "'''{{PAGENAME}}''' is a town.",
+        "[[A|{{unheard}}]] is a town.",
+    ],
+)
+def test_a_hole_in_a_sentence(sentence):
+    assert lead(f"One.\n{sentence}\nTwo.")[0].split() == ["One.", "Two."]
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "text"),
+    [
+        ("{{box}}'''a''' is", "a is"),
+        ("{{box}}\na is", "a is"),
+        ("{{box}} A is", "A is"),
+        ("A (b, 1, {{c}}, {{d}}) is", "A (b, 1,, ) is"),
+        ("A ({{b}}, born here) is", "A (born here) is"),
+        ("In 2000{{efn-x|a}} b<ref>c</ref> is{{ar icon}} d", "In 2000 b is d"),
+        ("In {{flagicon|A}} [[a]] it is {{anchor|b}}b", "In a it is b"),
+        ("A <gallery>b</gallery> c <ref>d</ref> e", "A c e"),
+        ("A.{{who?}} {{clarification needed}} b {{when?}} {{pron-en|c}} d", "A. b d"),
+    ],
+)
+def test_no_hole(wikitext, text):
+    assert lead(wikitext)[0] == text
 
 
 @pytest.mark.parametrize(

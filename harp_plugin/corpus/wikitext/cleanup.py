@@ -7,7 +7,17 @@ from collections import Counter
 
 from ..markup import Link, LinkedText
 
-__all__ = ["EMPTY_BRACKETS", "OPENING_BRACKET", "clean_anchor", "clean_paragraph", "clean_prose"]
+__all__ = [
+    "EMPTY_BRACKETS",
+    "LESS_THAN",
+    "OPENING_BRACKET",
+    "clean_anchor",
+    "clean_paragraph",
+    "clean_prose",
+]
+
+# The mark in the place of a "<" that a reader sees, while tags are removed.
+LESS_THAN = "\ue0f1"
 
 EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
 OPENING_BRACKET = re.compile(r"\([\s,;:]+")
@@ -21,6 +31,7 @@ _PROSE: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     ),
     (("|}",), re.compile(r"\{\|.*?\|\}", re.DOTALL), ""),
     (("{{",), re.compile(r"\{\{[^{}]*\}\}"), ""),
+    (("<",), re.compile(r"</?(?:p|li|div|blockquote)\b[^<>\n]{0,300}>", re.IGNORECASE), " "),
     (("<", "__"), re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>|__[A-Z]+__"), ""),
     (("''''",), re.compile(r"(?<!')'{4}(?!')"), "'"),
     (("''",), re.compile(r"''+"), ""),
@@ -32,10 +43,11 @@ _PROSE: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     ((" ,", " ."), re.compile(r" (?=[,.](?:\s|$))"), ""),
     ((" \n",), re.compile(r" \n"), "\n"),
     (("\n ", "\n\n"), re.compile(r"\n[ \n]+"), "\n"),
+    ((LESS_THAN,), re.compile(LESS_THAN), "<"),
 )
 """The steps of `clean_prose` in order: marks of which one must be there, pattern, replacement."""
 _NEEDS_CLEANING = re.compile(
-    r"[^\S ]|[<{}|\x00-\x1f\x7f\u200b\u200e\u200f\ufeff()]|__|''|  | [,.]|\A | \Z"
+    r"[^\S ]|[<{}|\x00-\x1f\x7f\u200b\u200e\u200f\ufeff\ue0f1()]|__|''|  | [,.]|\A | \Z"
 )
 """Matches wherever a step of `clean_prose` can match."""
 _PARAGRAPH = (

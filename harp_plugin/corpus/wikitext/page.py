@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import unescape
 from itertools import takewhile
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..markup import Link, LinkedText
 from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
 from ..sentences import remove_sentences
 from ..word_lists import NAMES
-from .cleanup import clean_anchor, clean_prose
+from .cleanup import LESS_THAN, clean_anchor, clean_prose
 from .lines import (
     INTERLANGUAGE,
     MARK,
@@ -53,6 +54,7 @@ MEDIA_NAMESPACES = frozenset(_WIKITEXT["media_namespaces"])
 """Those of them whose links show no text."""
 
 _PROSE_TAGS = frozenset(_WIKITEXT["prose_tags"])
+_BLOCK_TAGS = frozenset(_WIKITEXT["block_tags"])
 _INTERWIKI = re.compile("|".join(_WIKITEXT["interwiki"]))
 _MARKUP = re.compile(r"[\[\]{}<>&]")
 _BRACKETED_LINK = re.compile(r"\[(\[\[[^\[\]]*\]\])\]")
@@ -294,9 +296,13 @@ class _Writer:
         if name in ("br", "hr"):
             self._write("\n")
         elif name in VERBATIM_TAGS and node.contents is not None:
-            self._write(put_back(str(node.contents), self.plain_lines))
+            text = put_back(str(node.contents), self.plain_lines)
+            self._write(unescape(text).replace("<", LESS_THAN) if name == "nowiki" else text)
         elif name in _PROSE_TAGS and node.contents is not None:
+            around = "\n" if name in _BLOCK_TAGS else ""
+            self._write(around)
             self.walk(node.contents.nodes)
+            self._write(around)
             self.takes_trail = False
 
     def _external_link(self, node: nodes.ExternalLink) -> None:
@@ -325,6 +331,6 @@ def _subpage(page: str, title: str) -> str:
 
 def _entity(node: nodes.HTMLEntity) -> str:
     try:
-        return without_surrogates(node.normalize())
+        return without_surrogates(node.normalize()).replace("<", LESS_THAN)
     except ValueError:
         return ""

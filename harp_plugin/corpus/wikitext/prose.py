@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Container
 
+from .cleanup import LESS_THAN
 from .templates import HOLE, is_shown, leaves_hole
 
 __all__ = ["VERBATIM_TAGS", "prose_only"]
@@ -19,11 +20,12 @@ __all__ = ["VERBATIM_TAGS", "prose_only"]
 VERBATIM_TAGS = frozenset({"nowiki", "poem"})
 """Tags whose content is shown as it stands."""
 
+_INLINE_TAGS = frozenset({"ce", "chem", "hiero", "math", "score", "source", "syntaxhighlight"})
 _MAX_UNCLOSED = 100
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MARK = re.compile(
     r"<(?P<slash>/?)(?P<tag>nowiki|poem|ref|math|gallery|timeline|score|syntaxhighlight|source|pre"
-    r"|chem)\b(?P<rest>[^<>]*)>"
+    r"|chem|ce|hiero)\b(?P<rest>[^<>]*)>"
     r"|\{\{\{[^{}]*\}\}\}|\{\{+|\}\}+|\{\||\|\}(?!\})|\|\}(?=\}\}(?!\}))",
     re.IGNORECASE,
 )
@@ -39,11 +41,11 @@ _EXTERNAL = re.compile(r"\[(?=[a-zA-Z]+:|//)")
 def prose_only(wikitext: str) -> str:
     """Remove comments, references, templates and tables.
 
-    Templates that are known to show words stay. Others leave the mark `HOLE` where they stood
-    inside a sentence. Where more than 100 marks of one kind are never closed, all marks of that
-    kind are removed, and the words between them stay.
+    Templates that are known to show words stay. Others, and formulas, leave the mark `HOLE` where
+    they stood inside a sentence. Where more than 100 marks of one kind are never closed, all marks
+    of that kind are removed, and the words between them stay.
     """
-    wikitext = _COMMENT.sub("", wikitext).replace(HOLE, "")
+    wikitext = _COMMENT.sub("", wikitext).replace(HOLE, "").replace(LESS_THAN, "")
     scan = _Scan(wikitext)
     spans = scan.spans
     if len(scan.opened) > _MAX_UNCLOSED:
@@ -57,7 +59,7 @@ class _Scan:
     Attributes:
         spans: start and end of each piece to remove.
         opened: each mark that is not closed yet, and its offset.
-        holes: where templates that are not known started inside a sentence.
+        holes: where templates that are not known, or formulas, started inside a sentence.
     """
 
     def __init__(self, wikitext: str) -> None:
@@ -75,7 +77,7 @@ class _Scan:
             if open_tag is not None:
                 if tag == open_tag[0] and mark["slash"]:
                     if tag not in VERBATIM_TAGS:
-                        self.spans.append((open_tag[1], mark.end()))
+                        self._remove(open_tag[1], mark.end(), tag if tag in _INLINE_TAGS else "")
                     open_tag = None
             elif not tag:
                 self._braces(mark[0], *mark.span())
@@ -117,12 +119,17 @@ class _Scan:
                 named = _NAME.match(self.wikitext, start)
                 name = named[1] if named and opening == "{{" else ""
                 if opening == "{|" or not is_shown(name):
-                    if name and leaves_hole(name, self.wikitext[max(0, start - 20) : start]):
-                        self.holes.add(start)
                     while self.spans and self.spans[-1][0] > start:
                         self.spans.pop()
-                    self.spans.append((start, end))
+                    self._remove(start, end, name)
                 return
+
+    def _remove(self, start: int, end: int, name: str) -> None:
+        """Remove a piece; ``name`` is that of a template or a tag which can be in a sentence."""
+        before, after = self.wikitext[max(0, start - 20) : start], self.wikitext[end : end + 20]
+        if name and leaves_hole(name, before, after):
+            self.holes.add(start)
+        self.spans.append((start, end))
 
 
 def _without_spans(

@@ -20,9 +20,19 @@ _FORMS = {
 }
 _SILENT = frozenset(_TABLE["silent"]["names"])
 _SILENT_STARTS = tuple(_TABLE["silent"]["starts"])
+_WORDED = tuple(_TABLE["silent"]["worded"])
 _UNITS, _BETWEEN = _TABLE["units"], _TABLE["convert"]["between"]
+_PAIRS = frozenset(_TABLE["convert"]["pairs"])
 _FIELD = re.compile(r"\{(!?)([^{}]+)\}")
-_INLINE = re.compile(r"[^\s.,:;!?({|>}*#=][\"')]? \Z")
+_INLINE = re.compile(r"(?:[^\s.,:;!?({|>}*#=][\"')]? |\d)\Z")
+# A word that what follows belongs to.
+_OPEN = re.compile(r"\b(?:at|in|as|is|of|called|pronounced|see) \Z", re.IGNORECASE)
+# A hole in front of which no word stands, and a comma or the first letter of what follows. Behind
+# other punctuation, a comma is no sign that words are missing.
+_FIRST = re.compile(
+    r"(?:([,;:] |\()|\A|(?<![,;:])\s|[*#:;|])(?:\[+|<\w+>)*('{2,})?" + HOLE + r"(?(2)\2)"
+    r"(?:\]+|</\w+>)*(?:(?(1)(?!)|,)|(?: |&nbsp;|['’-])\(?(\w))"
+)
 _MARKS = re.compile(r"'{2,}|\]+|</?\w+ ?/?>")
 _CONVERT = frozenset({"convert", "cvt"})
 _SHOWN = _CONVERT.union(_FORMS)
@@ -39,16 +49,21 @@ def is_shown(name: str) -> bool:
     return _known(name) in _SHOWN
 
 
-def leaves_hole(name: str, before: str) -> bool:
+def leaves_hole(name: str, before: str, after: str = "") -> bool:
     """Return whether a template that is not shown was a part of a sentence, and no note to it.
 
     Args:
         name: the name of the template.
         before: the last characters before it.
+        after: the first characters behind it.
     """
     known = _known(name)
-    is_silent = known in _SILENT or known.startswith(_SILENT_STARTS)
-    return not is_silent and _INLINE.search(_MARKS.sub("", before)) is not None
+    plain = _MARKS.sub("", before).replace("&nbsp;", " ")
+    if known in _SILENT or known.startswith(_SILENT_STARTS):
+        return f"{known}|".startswith(_WORDED) and _OPEN.search(plain) is not None
+    first = _FIRST.search(f"{before}{HOLE}{after}")
+    goes_on = first is not None and (first[3] or "a").islower()
+    return goes_on or _INLINE.search(plain) is not None
 
 
 def expanded(name: str, arguments: Mapping[str, str]) -> str | None:
@@ -77,22 +92,22 @@ def _value(values: Mapping[str, str], field: re.Match[str]) -> str:
 
 
 def _converted(positional: list[str], given: Mapping[str, str], *, is_short: bool) -> str | None:
-    """Return a measure in the first unit of ``convert``: ``1300|mi|km`` is "1,300 miles"."""
-    shown, last = "", ""
-    rest = iter(positional)
-    for part in rest:
-        if not _NUMBER.fullmatch(part):
-            return None
-        shown += f"{int(part):,}" if part.isdecimal() and len(part) < 16 else part
-        last, between = part, next(rest, "")
-        if between not in _BETWEEN:
-            break
-        shown += _BETWEEN[between]
-    else:
-        return None
-    one, many = _UNITS.get(between, [between, between])
-    if given.get("adj") in ("on", "mid", "1"):
-        return f"{shown}-{one}"
+    """Return a measure in the first units of ``convert``: ``1300|mi|km`` is "1,300 miles"."""
     is_short = is_short or given.get("abbr") in ("on", "in")
-    unit = between if is_short and one[:1] != "°" else one if last == "1" else many
-    return f"{shown} {unit}"
+    gap = "-" if given.get("adj") in ("on", "mid", "1") else " "
+    shown = ""
+    for place in range(0, len(positional) - 1, 2):
+        number, unit = positional[place : place + 2]
+        if not _NUMBER.fullmatch(number):
+            return None
+        shown += f"{int(number):,}" if number.isdecimal() and len(number) < 16 else number
+        if unit in _BETWEEN:
+            shown += _BETWEEN[unit]
+            continue
+        one, many = _UNITS.get(unit, [unit, unit])
+        is_code = is_short and gap == " " and one[:1] != "°"
+        shown += gap + (unit if is_code else one if gap == "-" or number == "1" else many)
+        if " ".join([unit, *positional[place + 3 : place + 4]]) not in _PAIRS:
+            return shown
+        shown += gap
+    return None
