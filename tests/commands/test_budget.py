@@ -15,8 +15,9 @@ from harp_plugin.commands.adapt.budget import (
     training_steps,
 )
 from harp_plugin.commands.adapt.options import AdaptOptions
-from harp_plugin.commands.adapt.training import Learner, finetuning_part
+from harp_plugin.commands.adapt.training import finetuning_part
 from harp_plugin.errors import HarpError
+from harp_plugin.work.records import write_record
 
 RECIPE = {"per_device_train_batch_size": 16, "negatives_per_group": 3}
 
@@ -99,59 +100,53 @@ def test_less_of_a_document_is_read_where_a_budget_is_short(
 
 @pytest.fixture
 def planned(tmp_path, monkeypatch):
-    """Plans for a cross-encoder and an encoder; 100 of their pairs are scored in a second."""
+    """Plans for a cross-encoder; 100 pairs are scored in a second."""
     recipe = RECIPE | {"max_length": 32, "bf16": False}
-    folders = {"links": "links", "queries": "queries"}
-    learners = [
-        Learner("cross-encoder", recipe, folders),
-        Learner("encoder", {**recipe, "of": "encoder"}, {n: f"encoder-{n}" for n in folders}),
-    ]
-    speeds = {"encoder": 100.0}
-    monkeypatch.setattr(plan, "measured_speed", lambda data, *_: speeds.get(data[-1], 100.0))
-    monkeypatch.setattr(plan, "encoding_seconds", lambda *_: 200.0)
-    monkeypatch.setattr(plan, "encoder_reading", lambda *_: {})
-    monkeypatch.setattr(plan, "training_data", lambda r: [0] * 9_999 + [r.get("of")])
+    options = AdaptOptions(output_dir=str(tmp_path))
+    monkeypatch.setattr(plan, "measured_speed", lambda *_: 100.0)
+    monkeypatch.setattr(plan, "training_data", lambda _: [0] * 10_000)
     monkeypatch.setattr(plan, "query_count", lambda *_: 100)
     monkeypatch.setattr(plan, "train_query_count", lambda _: 8000)
 
-    def make(seconds, train_encoder=True, speed_of_encoder=100.0, build_examples=lambda: None):
-        speeds["encoder"] = speed_of_encoder
-        options = AdaptOptions(output_dir=str(tmp_path), train_encoder=train_encoder)
-        return plan.make_plan(options, learners, seconds, build_examples)
+    def make(seconds, build_examples=lambda: None):
+        return plan.make_plan(options, recipe, seconds, build_examples)
 
     return make
 
 
 def test_a_plan(planned, capsys):
-    """Scoring 200 queries of 50 pairs takes 100 s, the cosine's vectors take 200 s.
+    """Scoring 200 queries of 50 pairs takes 100 s.
 
-    Nine tenths of the other 3,210 s are for training.
-    A step takes 2.56 s. The cross-encoder has 2,022 s and the encoder 867 s, half of it for
-    queries.
+    Nine tenths of the other 3,410 s are for training, half of them for queries. A step takes
+    2.56 s.
     """
     found = planned(3510)
-    assert found == {"links": 394, "queries": 394, "encoder-links": 169, "encoder-queries": 169}
-    assert "about 48 min; then ranking, about 5 min" in capsys.readouterr().out
+    assert found == {"links": 599, "queries": 599}
+    assert "about 51 min; then ranking, about 2 min" in " ".join(capsys.readouterr().out.split())
     assert planned(10**6) == found
 
 
-def test_each_model_has_the_speed_of_its_own_texts(planned):
-    found = planned(3510, speed_of_encoder=50.0)
-    assert found == {"links": 394, "queries": 394, "encoder-links": 84, "encoder-queries": 84}
+def test_a_plan_of_an_older_version_is_another_plan(planned, tmp_path):
+    recipes = {"cross-encoder": {}, "encoder": {}}
+    asked = {"budget": None, "learn_from": ["links", "queries"], "training": recipes}
+    steps = {"links": 700, "queries": 700, "encoder-links": 300, "encoder-queries": 300}
+    record = {"asked": asked | {"train_encoder": True, "pages": {}}, "steps": steps}
+    write_record(tmp_path / "plan.json", record)
+    assert planned(3510) == {"links": 599, "queries": 599}
 
 
 def test_a_plan_for_too_little_time(planned, capsys):
-    """1,100 s leave 800 for training: 98 steps of 2.56 s, too few for a cross-encoder."""
-    found = planned(1100)
+    """900 s leave 720 for training: 281 steps of 2.56 s, too few on links and on queries."""
+    found = planned(900)
     assert set(found.values()) == {0}
-    assert "no model is trained in the 18 min left of 2 h" in capsys.readouterr().out
+    assert "no model is trained in the 15 min left of 2 h" in capsys.readouterr().out
     assert planned(10**6) == found
 
 
 def test_each_part_of_the_training_needs_its_steps(planned, monkeypatch):
-    """Of 1,701 s for the cross-encoder a fifth is for queries: 132 steps of 2.56 s."""
+    """Of 1,710 s for training a fifth is for queries: 133 steps of 2.56 s."""
     monkeypatch.setattr(plan, "_SHARE_OF_QUERIES", 0.2)
-    assert set(planned(3000).values()) == {0}
+    assert set(planned(2000).values()) == {0}
 
 
 def test_examples_are_built_where_there_is_time(planned, tmp_path):
@@ -161,14 +156,6 @@ def test_examples_are_built_where_there_is_time(planned, tmp_path):
     planned(3510, build_examples=lambda: built.append(3510))
     planned(3510, build_examples=lambda: built.append("again"))
     assert built == [3510]
-
-
-def test_a_plan_for_one_model(planned):
-    """Scoring takes 100 s; of 3,410 s nine tenths are for training, half of them for queries."""
-    assert planned(3510, train_encoder=False) == {
-        **{"links": 599, "queries": 599},
-        **{"encoder-links": 0, "encoder-queries": 0},
-    }
 
 
 def test_training_on_queries_takes_the_options_that_it_has():

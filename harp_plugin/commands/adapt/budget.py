@@ -15,11 +15,10 @@ from ...ranking import Scorer
 from ...ranking.options import Dtype
 from ...sampling import generator
 from ...tasks import DrawOptions, PreTrainingData
-from ...text import COMMON_WORDS, OWN_WORDS, passages
+from ...text import COMMON_WORDS, OWN_WORDS
 
 __all__ = [
     "encoder_reading",
-    "encoding_seconds",
     "in_words",
     "measured_speed",
     "ranking_dtype",
@@ -39,7 +38,6 @@ bf16, 107.7 in scoring in fp32.
 _TEACHER_COST = {"fp32": 1.0, "bf16": 0.5}
 """What the scores of a teacher add to it, calculated: a teacher scores each pair once."""
 _MEASURED_GROUPS = 48
-_MEASURED_DOCUMENTS = 100
 _SECONDS_OF_A_TOKEN = 1.7e-4
 """That an encoder of MiniLM's size takes in float32 on two cores of Zen 4."""
 _SHARE_OF_ENCODING = 0.65
@@ -143,30 +141,6 @@ def encoder_reading(dataset: str, budget: float) -> dict[str, Any]:
 def _word_counts(dataset: str, content: str | None) -> np.ndarray:
     """(documents,) the words of each document; ``content`` is the hash of them all."""
     return np.array([len(text.split()) for _, text in Dataset(dataset).documents()])
-
-
-def encoding_seconds(
-    dataset: str, model: str, dtype: str, *, max_length: int, max_passages: int
-) -> float:
-    """Measure how long an encoder takes for all documents of a dataset on this machine.
-
-    Args:
-        dataset: id of the dataset.
-        model: the encoder.
-        dtype: type of the numbers that it computes with.
-        max_length: tokens of a passage.
-        max_passages: most passages of a document.
-    """
-    from ...ranking.dense.encoder import Encoder
-
-    documents = [text for _, text in Dataset(dataset).documents()]
-    sample = documents[:: max(len(documents) // _MEASURED_DOCUMENTS, 1)]
-    texts = [part for text in sample for part in passages(text, max_passages)]
-    encoder = Encoder(model, dtype=dtype, max_length=max_length)
-    encoder.documents(texts[:4])
-    began = time.perf_counter()
-    encoder.documents(texts)
-    return (time.perf_counter() - began) / len(sample) * len(documents)
 
 
 def seconds_of_a_step(pairs_per_second: float, recipe: dict[str, Any], *, bf16: bool) -> float:

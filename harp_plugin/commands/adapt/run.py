@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import HarpError
 from ...models.loading import PIPELINE
@@ -19,7 +19,7 @@ from .options import DEFAULT_BUDGET, AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
 from .ranking import FEWEST_QUERIES, Systems
 from .refresh import pipeline_record, refresh
-from .training import Learner, cross_encoder, encoder, query_count, train
+from .training import query_count, train, training_recipe
 
 if TYPE_CHECKING:
     from ...collections.dataset import JudgedDataset
@@ -69,7 +69,7 @@ def adapt(
         # Of the same options: what differs was made for other pages, or for another budget.
         overwrite = options.overwrite or bool(stored)
         options = replace(options, budget=budget, overwrite=overwrite)
-        learners = [cross_encoder(options), encoder(options)]
+        recipe = training_recipe(options)
         _build(sources, options, corpus)
         print(f"the build took {in_words(time.monotonic() - began)} of {budget}")
         if is_finished:
@@ -81,23 +81,22 @@ def adapt(
         own, results = _own_queries(options), None
         if trains or not is_finished:
             record.start()
-            build_examples = partial(_build, sources, options, corpus, learners)
-            row, results = _learn(options, learners, began, build_examples)
+            build_examples = partial(_build, sources, options, corpus, recipe)
+            row, results = _learn(options, recipe, began, build_examples)
             stored = record.commit([PIPELINE], budget=budget, row=row)
         if own is not None:
-            systems = Systems(options, options.base_encoder)
-            print(systems.evaluate_own_queries(own, stored["row"]))
+            print(Systems(options).evaluate_own_queries(own, stored["row"]))
         return results
 
 
 def _learn(
     options: AdaptOptions,
-    learners: Sequence[Learner],
+    recipe: dict[str, Any],
     began: float,
     build_examples: Callable[[], None],
 ) -> tuple[str, Results | None]:
     """Learn, and save the pipeline after each step; return its row in the table, and the table."""
-    systems = Systems(options, options.base_encoder)
+    systems = Systems(options)
     rows = read_manifest(options.folder / "build" / "graph")["rows"]
     _tell_what_is_few(options, rows, systems)
     if not systems.can_be_measured:
@@ -111,13 +110,10 @@ def _learn(
     print(f"a pipeline is in {options.folder}, after {in_words(options.seconds - left)}")
     steps = {}
     if rows["anchors"] >= _FEWEST_LINKS:
-        steps = make_plan(options, learners, left, build_examples)
+        steps = make_plan(options, recipe, left, build_examples)
     if any(steps.values()):
         print(results)
-        for learner in learners:
-            train(learner, options, steps)
-        reranker, dense = (learner.trained(options, steps) for learner in learners)
-        systems = replace(systems, dense=dense or systems.dense, reranker=reranker)
+        systems = replace(systems, reranker=train(recipe, options, steps))
         results = _usable(systems)
     return systems.saved_row, results
 
@@ -182,21 +178,20 @@ def _build(
     sources: Sequence[str | Path],
     options: AdaptOptions,
     corpus: CorpusOptions | None,
-    learners: Sequence[Learner] = (),
+    recipe: dict[str, Any] | None = None,
 ) -> None:
-    """Build pages and links, and the training examples of models that learn."""
+    """Build pages and links; with a recipe of training, its examples."""
     from ...graph import GraphOptions
     from ...tasks.options import HARD_NEGATIVES
     from ...weights.options import WeightOptions
     from ..build import BuildOptions, build, summary
 
-    recipes = [learner.recipe for learner in learners]
-    asked = {recipe.get("negatives") for recipe in recipes}
+    training = recipe or {}
     building = BuildOptions(
         output_dir=str(options.folder / "build"),
-        tasks=list(dict.fromkeys(task for recipe in recipes for task in recipe["tasks"])),
-        negatives=[kind for kind in HARD_NEGATIVES if kind in asked],
-        stages=[] if learners else ["corpus", "graph"],
+        tasks=[*training.get("tasks", ())],
+        negatives=[kind for kind in HARD_NEGATIVES if kind == training.get("negatives")],
+        stages=[] if recipe else ["corpus", "graph"],
         workers=options.workers,
         **options_of_every_step(options),
     )
@@ -206,7 +201,7 @@ def _build(
         title_anchors=options.title_anchors,
     )
     weights = WeightOptions(model=options.model)
-    say("build", "training examples" if learners else "pages and links of the source")
+    say("build", "training examples" if recipe else "pages and links of the source")
     print(summary(build(sources, building, *filter(None, [corpus]), graph, weights)))
 
 

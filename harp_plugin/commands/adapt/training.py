@@ -1,9 +1,8 @@
-"""The training of `harp adapt`: on links, and then on queries of the train split."""
+"""The training of the cross-encoder of `harp adapt`: on links, then on train queries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,15 @@ from ...models.loading import COSINE
 from ...options import option_types
 from ...options_parser import options_from, read_recipe
 from ..steps import options_of_every_step, say
-from .options import AdaptOptions
+from .options import SIGNALS, AdaptOptions
 
 __all__ = [
     "DEPTH",
-    "Learner",
-    "cross_encoder",
-    "encoder",
     "finetuning_part",
     "query_count",
     "train",
     "train_query_count",
+    "training_recipe",
 ]
 
 DEPTH = 50
@@ -37,105 +34,75 @@ def query_count(options: AdaptOptions, split: str) -> int:
 
 
 def train_query_count(options: AdaptOptions) -> int:
-    """Return how many train queries models learn from: those that are not texts of links."""
+    """Return how many train queries are learned from: those that are not texts of links."""
     return sum(not qid.startswith("anchor-") for qid in Dataset(options.dataset("train")).queries())
 
 
-@dataclass(frozen=True)
-class Learner:
-    """A model that learns from links, and then from queries of the train split.
+def training_recipe(options: AdaptOptions) -> dict[str, Any]:
+    """Return the recipe of the training on links, with its model and its build.
 
-    Attributes:
-        name: what it is, for messages.
-        recipe: of the training on links.
-        folders: where the model is after each part of its training, by `SIGNALS` in their order.
-        finetuning: options of the second part.
+    Raises:
+        HarpError: it lacks an option from which the number of steps follows.
     """
-
-    name: str
-    recipe: dict[str, Any]
-    folders: Mapping[str, str]
-    finetuning: dict[str, Any] = field(default_factory=dict)
-
-    def trained(self, options: AdaptOptions, steps: Mapping[str, int]) -> str | None:
-        """Name the folder of the model after all steps; None if it is not trained."""
-        folders = [folder for folder in self.folders.values() if steps[folder]]
-        return str(options.folder / folders[-1]) if folders else None
-
-
-def cross_encoder(options: AdaptOptions) -> Learner:
-    """Return the reranker."""
-    folders = {"links": "links", "queries": "queries"}
-    recipe = _recipe(options, options.training, options.model)
-    return Learner("cross-encoder", recipe, folders, {"passages": "matching"})
-
-
-def encoder(options: AdaptOptions) -> Learner:
-    """Return the encoder of the cosine."""
-    folders = {"links": "encoder-links", "queries": "encoder-queries"}
-    recipe = _recipe(options, options.encoder_training, options.base_encoder)
-    return Learner("encoder", recipe, folders)
-
-
-def _recipe(options: AdaptOptions, name: str, model: str) -> dict[str, Any]:
-    recipe = read_recipe(name)
+    recipe = read_recipe(options.training)
     missing = [option for option in _NEEDED if option not in recipe]
     if missing:
         raise HarpError(
-            f"the recipe {name} lacks {', '.join(missing)}, from which the number of training "
-            "steps follows: add it, as in recipes/adapt.json"
+            f"the recipe {options.training} lacks {', '.join(missing)}, from which the number of "
+            "training steps follows: add it, as in recipes/adapt.json"
         )
     if str(recipe.get("teacher", "")).startswith(COSINE):
-        recipe["teacher"] = f"{COSINE}{options.base_encoder}"
+        recipe["teacher"] = f"{COSINE}{options.cosine_encoder}"
     return recipe | {
-        "model": model,
+        "model": options.model,
         "build_dir": str(options.folder / "build"),
         "seed": options.seed,
     }
 
 
-def train(learner: Learner, options: AdaptOptions, steps: Mapping[str, int]) -> None:
-    """Train a model as many steps of each part as its folders say.
+def train(recipe: dict[str, Any], options: AdaptOptions, steps: Mapping[str, int]) -> str:
+    """Train the cross-encoder.
 
     Args:
-        learner: the model.
+        recipe: of the training on links.
         options: of the command.
-        steps: by the names of folders.
+        steps: on links and on queries; not both are 0.
+
+    Returns:
+        The folder of the model after all steps.
     """
-    if count := steps[learner.folders["links"]]:
-        _train_on_links(learner, options, count)
-    if count := steps[learner.folders["queries"]]:
-        _train_on_queries(learner, options, count)
+    if count := steps["links"]:
+        _train_on_links(recipe, options, count)
+    if count := steps["queries"]:
+        _train_on_queries(recipe, options, count)
+    return str(options.folder / [signal for signal in SIGNALS if steps[signal]][-1])
 
 
-def _train_on_links(learner: Learner, options: AdaptOptions, steps: int) -> None:
+def _train_on_links(recipe: dict[str, Any], options: AdaptOptions, steps: int) -> None:
     from ...evaluation.training import train
     from ...training.arguments import PRETRAINING
 
-    recipe, name = learner.recipe, learner.folders["links"]
-    say("train", f"the {learner.name} {recipe['model']} on {', '.join(recipe['tasks'])}")
-    arguments = _arguments(options, PRETRAINING, name, recipe | {"max_steps": steps})
-    _publish(train(*arguments))
+    say("train", f"the cross-encoder {recipe['model']} on {', '.join(recipe['tasks'])}")
+    _publish(train(*_arguments(options, PRETRAINING, "links", recipe | {"max_steps": steps})))
 
 
-def _train_on_queries(learner: Learner, options: AdaptOptions, steps: int) -> None:
+def _train_on_queries(recipe: dict[str, Any], options: AdaptOptions, steps: int) -> None:
     """Train on the queries of the train split, against what BM25 over fields finds for them."""
     from ...evaluation.training import finetune
     from ...training.finetune import FINETUNING
 
-    name = learner.folders["queries"]
-    say("train", f"the {learner.name} on the queries of the train split")
-    arguments = finetuning_part(learner.recipe)
+    say("train", "the cross-encoder on the queries of the train split")
+    arguments = finetuning_part(recipe)
     if "links" in options.learn_from:
-        arguments["model"] = str(options.folder / learner.folders["links"])
+        arguments["model"] = str(options.folder / "links")
     arguments |= {
         "dataset": options.dataset("train"),
         "negatives_run": str(_candidates(options)),
         "depth": DEPTH,
-        **learner.finetuning,
+        "passages": "matching",
         "max_steps": steps,
     }
-    _publish(finetune(*_arguments(options, FINETUNING, name, arguments)))
+    _publish(finetune(*_arguments(options, FINETUNING, "queries", arguments)))
 
 
 def _publish(folder: Path) -> None:
