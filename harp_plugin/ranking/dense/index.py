@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -24,22 +23,30 @@ from ...work.artifact import (
     read_finished,
     read_if_whole,
 )
-from ...work.records import changed_file
+from ...work.records import changed_file, write_record
 from ...work.writing import whole_file
 from ..sharing import Shareable
 from ..texts import Documents, check_docnos
 from .encoder import Encoder
 
 if TYPE_CHECKING:
+    import pyterrier as pt
     from pyterrier_dr import FlexIndex
 
-__all__ = ["DenseIndex", "best_scores", "open_flex_index", "ordered", "read_index"]
+__all__ = [
+    "DenseIndex",
+    "best_scores",
+    "open_flex_index",
+    "ordered",
+    "read_index",
+    "search_results",
+]
 
 _KIND = "dense index"
 _FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
 _TEXTS = "texts.npy"
 """Hashes of the texts, in the order of their vectors."""
-_OWN = rf"vectors-\d+\.npy|{'|'.join((*_FLEX_FILES, _TEXTS))}|flex/.*|.*\.faiss(/.*)?|.*\.np_topk"
+_OWN = rf"vectors-\d+\.npy|{'|'.join((*_FLEX_FILES, _TEXTS))}|.*\.faiss(/.*)?|.*\.np_topk"
 """Shards, the files of pyterrier_dr's index, and what it derives from them."""
 _DOCUMENTS_PER_SHARD = 1000
 _DECIMALS = 6
@@ -130,7 +137,7 @@ class DenseIndex(Shareable):
         """
         frame = pd.DataFrame({"qid": map(str, range(len(queries))), "query_vec": list(queries)})
         retriever = self.flex.np_retriever(num_results=min(count, len(self.flex)))
-        results = ordered(retriever(frame))
+        results = ordered(search_results(retriever, frame))
         return [
             (rows["docno"].to_numpy(), rows["score"].to_numpy())
             for _, rows in results.groupby("qid", sort=False)
@@ -180,16 +187,28 @@ class DenseIndex(Shareable):
         return pd.Series([], dtype=np.int64), np.zeros((0, 0))
 
     def _write_flex(self, docnos: list[str], shards: list[Path]) -> None:
-        vectors = (vector for path in shards for vector in np.load(path, allow_pickle=False))
-        unfinished = self.folder / "flex"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        open_flex_index(unfinished).index(
-            {"docno": docno, "doc_vec": vector}
-            for docno, vector in zip(docnos, vectors, strict=True)
-        )
-        for name in _FLEX_FILES:
-            (unfinished / name).replace(self.folder / name)
-        unfinished.rmdir()
+        """Write the files of a ``FlexIndex``, with the docnos as they are.
+
+        The shorter forms of npids fail for a single name, and for names whose first characters
+        share a byte but not all of them; in numbered names they do not find each one again.
+        """
+        from npids import Lookup
+        from npids.codecs import FwdFixedBytes
+        from pyterrier_dr import FlexIndex
+
+        vectors, names, meta = (self.folder / name for name in _FLEX_FILES)
+        with whole_file(vectors) as path, path.open("wb") as file:
+            for shard in shards:
+                part = np.load(shard, allow_pickle=False).astype(np.float32)
+                file.write(part.tobytes())
+        with whole_file(names) as path:
+            path.unlink(missing_ok=True)  # npids would append to it
+            with Lookup.builder(path, min_block=len(docnos)) as builder:
+                builder.seeded_formats = {FwdFixedBytes.NAME: FwdFixedBytes(prefix="")}
+                for docno in docnos:
+                    builder.add(docno)
+        kind = {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
+        write_record(meta, {**kind, "vec_size": part.shape[1], "doc_count": len(docnos)})
 
     def _shard(self, number: int) -> Path:
         return self.folder / f"vectors-{number:05d}.npy"
@@ -244,6 +263,21 @@ def best_scores(queries: np.ndarray, vectors: np.ndarray, rows: np.ndarray) -> n
         products = np.einsum("ij,ij->i", queries[there], vectors[numbers[there]])
         scores[there] = np.maximum(scores[there], products.astype(np.float64).round(_DECIMALS))
     return scores
+
+
+def search_results(retriever: pt.Transformer, queries: pd.DataFrame) -> pd.DataFrame:
+    """Search; pyterrier_dr gives arrays for numbers where a query has fewer than two results."""
+    try:
+        results = pd.DataFrame(retriever(queries))
+    except ValueError:
+        parts = (retriever(queries.iloc[[number]]) for number in range(len(queries)))
+        results = pd.concat(map(pd.DataFrame, parts), ignore_index=True)
+    if results["score"].dtype != object:
+        return results
+    columns = ["docno", "docid", "score", "rank"]
+    values = {name: np.hstack(results[name].tolist()) for name in columns}
+    rows = np.repeat(np.arange(len(results)), results["score"].map(np.size))
+    return results.iloc[rows].reset_index(drop=True).assign(**values)
 
 
 def ordered(results: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from ..frames import rerank_frame, result_frame, with_cutoff
 from ..texts import PassagesOf, column_texts
 from ..tokens import distinct
 from .encoder import Encoder
-from .index import best_scores, open_flex_index, ordered, read_index
+from .index import best_scores, open_flex_index, ordered, read_index, search_results
 
 __all__ = ["ALGORITHMS", "HarpRetriever"]
 
@@ -31,6 +31,8 @@ ALGORITHMS = {
     "ivf": "faiss_ivf_retriever",
 }
 """Ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
+_FEW_VECTORS = 1000
+"""With fewer, ``ivf`` searches all of its lists: one of them has too few of the results."""
 
 
 @dataclass(eq=False, repr=False)
@@ -49,7 +51,8 @@ class HarpRetriever(LazyTransformer):
         model: the encoder, where its folder was moved.
         device: such as ``cpu`` or ``cuda:1``, for the queries; by default CUDA where there is one.
         options: further arguments of pyterrier_dr's method, such as ``ef_search`` of
-            ``hnsw`` or ``n_probe`` of ``ivf``.
+            ``hnsw`` or ``n_probe`` of ``ivf``, which by default searches all of fewer than 1,000
+            vectors.
 
     Raises:
         HarpError: an argument makes no sense. A missing index or model is an error only when it is
@@ -100,7 +103,7 @@ class HarpRetriever(LazyTransformer):
             vectors = self._make_once("queries", key, lambda: encoder.queries(queries))[query_of]
             if v.mode == "retrieve":
                 searched = inp.assign(query_vec=pd.Series(list(vectors), inp.index))
-                found = _results(retriever, searched).drop(columns=["docid"])
+                found = search_results(retriever, searched).drop(columns=["docid"])
                 return ordered(found) if self._most_passages == 1 else self._of_best(found)
             return rerank_frame(inp, self._scores(flex, vectors, inp["docno"].to_numpy()))
 
@@ -168,6 +171,8 @@ class HarpRetriever(LazyTransformer):
 
     def _retriever(self, flex: Any) -> pt.Transformer:
         method, options = getattr(flex, ALGORITHMS[self.algorithm]), self.options or {}
+        if self.algorithm == "ivf" and len(flex) < _FEW_VECTORS:
+            options = {"n_list": 1, "n_probe": len(flex), **options}
         try:
             if self.algorithm == "hnsw":
                 retriever = _of_graph(lambda: method(**options, cache=False), Path(self.index))
@@ -183,21 +188,6 @@ class HarpRetriever(LazyTransformer):
     def _comparison_key(self) -> tuple[Any, ...]:
         names = "index", "model", "algorithm", "num_results", "device"
         return *(getattr(self, name) for name in names), tuple(sorted((self.options or {}).items()))
-
-
-def _results(retriever: pt.Transformer, queries: pd.DataFrame) -> pd.DataFrame:
-    """Search; pyterrier_dr gives arrays for numbers where a query has fewer than two results."""
-    try:
-        results = pd.DataFrame(retriever(queries))
-    except ValueError:
-        parts = (retriever(queries.iloc[[number]]) for number in range(len(queries)))
-        results = pd.concat(map(pd.DataFrame, parts), ignore_index=True)
-    if results["score"].dtype != object:
-        return results
-    columns = ["docno", "docid", "score", "rank"]
-    values = {name: np.hstack(results[name].tolist()) for name in columns}
-    rows = np.repeat(np.arange(len(results)), results["score"].map(np.size))
-    return results.iloc[rows].reset_index(drop=True).assign(**values)
 
 
 def _of_graph(make: Callable[[], Any], folder: Path) -> Any:

@@ -20,6 +20,9 @@ from harp_plugin.errors import HarpError
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.ranking.dense.encoder import Encoder
+from harp_plugin.ranking.dense.index import DenseIndex
+from harp_plugin.ranking.dense.retriever import ALGORITHMS
+from harp_plugin.ranking.texts import PassagesOf
 
 WORDS = ["link", "page", "dog", "cat", "tree", "house", "river", "stone", "music", "paper"]
 UNUSUAL = "dé–600"
@@ -274,3 +277,65 @@ def test_one_result_of_each_query(index, algorithm):
     one = HarpRetriever(index, algorithm=algorithm, num_results=1).transform(TOPICS)
     best = several[several["rank"] == 0].reset_index(drop=True)
     assert len(one) == 2 and np.allclose(one["score"], best["score"], atol=1e-5)
+
+
+def small_index(docnos, model, folder):
+    """The index of documents of random words."""
+    rng = np.random.default_rng(3)
+    with (folder / "documents.jsonl").open("w") as file:
+        for docno in docnos:
+            page = {"doc_id": docno, "title": "", "text": " ".join(rng.choice(WORDS, 5))}
+            file.write(json.dumps(page | {"anchor_text": ""}) + "\n")
+    assert make(f"harp:{folder}", model, folder / "index") == 0
+    return folder / "index"
+
+
+@pytest.mark.parametrize("documents", [1, 2, 5, 30])
+def test_a_small_index_gives_all_its_documents(documents, model, tmp_path):
+    pytest.importorskip("faiss")
+    index = small_index([f"d{number}" for number in range(documents)], model, tmp_path)
+    exact = HarpRetriever(index).transform(TOPICS)
+    assert exact.groupby("qid").size().to_dict() == {"1": documents, "2": documents}
+    for algorithm in ALGORITHMS:
+        for count in (1000, 4):
+            retriever = HarpRetriever(index, algorithm=algorithm, num_results=count)
+            found = retriever.transform(TOPICS)
+            best = exact[exact["rank"] < count].reset_index(drop=True)
+            assert len(found) == len(best) == 2 * min(count, documents)
+            np.testing.assert_allclose(found["score"], best["score"], atol=1e-4)
+    few = {"n_list": 1, "n_probe": 1} if documents == 1 else {"n_list": 2, "n_probe": 2}
+    found = HarpRetriever(index, algorithm="ivf", options=few).transform(TOPICS)
+    assert len(found) == len(exact)
+
+
+@pytest.mark.parametrize(
+    "docnos",
+    [
+        ["Москва", "Россия"],
+        [f"x{number}y" for number in range(256)] + ["longer-than-the-others"],
+        [f"d{number}" for number in range(256)] + ["e5"],
+        [f"d{number:03}" for number in range(5, 300)],
+        ["d007", "d7", "d07"],
+    ],
+    ids=["characters", "last-block", "two-sequences", "padded", "similar"],
+)
+def test_documents_of_any_names_are_found_again(docnos, model, tmp_path):
+    index = small_index(docnos, model, tmp_path)
+    retriever = HarpRetriever(index)
+    found = retriever.transform(TOPICS)
+    assert set(found["docno"]) == {*docnos} and retriever.has(docnos)
+    again = retriever.transform(found[["qid", "query", "docno"]])
+    both = found.merge(again, on=["qid", "docno"])
+    assert len(both) == len(found) == 2 * len(docnos)
+    np.testing.assert_allclose(both["score_x"], both["score_y"], atol=1e-4)
+    assert not retriever.has(["d8-absent"])
+    assert [*FlexIndex(str(index), verbose=False).docnos()] == docnos
+
+
+def test_one_document_is_searched_for_negatives(model, tmp_path):
+    small_index(["d1"], model, tmp_path)
+    encoder = Encoder(model)
+    index = DenseIndex(PassagesOf(Dataset(f"harp:{tmp_path}"), 1), tmp_path, encoder)
+    assert index.make()
+    found = index.search(encoder.queries(TOPICS["query"].tolist()), 10)
+    assert [(docnos.tolist(), scores.shape) for docnos, scores in found] == [(["d1"], (1,))] * 2
