@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..corpus.word_lists import LANGUAGES
 from ..errors import HarpError
 from ..sampling import linear, softmax
 from ..text import WORD
@@ -83,14 +84,7 @@ class Terms(NamedTuple):
     written: list[str]
 
 
-_MORE_STOP_WORDS = frozenset(
-    (
-        *("used", "use", "uses", "using", "called", "known", "like", "just", "make", "makes"),
-        *("making", "did", "does", "doing", "say", "says", "said", "usually", "especially"),
-        *("including", "includes", "came", "comes", "things", "way", "really", "instead"),
-        *("don't", "doesn't", "didn't", "it's", "isn't"),
-    )
-)
+_MORE_STOP_WORDS = frozenset(LANGUAGES["stop_words"]["en"])
 """Words without a topic that scikit-learn's list lacks, of those that are drawn most."""
 
 

@@ -17,6 +17,7 @@ from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
+from ..word_lists import NAMES, kind_by_word
 from .address import PAGE, XREF
 from .wiki_links import page_name
 
@@ -39,30 +40,8 @@ _PLACE = re.compile(
 )
 _MARKDOWN = re.compile(r"^([ \t]*<\w+[^<>\n]*?[ \t]markdown\b[^<>\n]*>)[ \t]*\n(?=[ \t]*\S)", re.M)
 """A tag whose content is Markdown, without a blank line behind it."""
-_RENDERED = {
-    "footnote_ref": "",
-    "footnote_anchor": "",
-    "footnote_block_open": "<footer><ol>",
-    "footnote_block_close": "</ol></footer>",
-    "dl_open": "<div>",
-    "dl_close": "</div>",
-    "dt_open": "<p>",
-    "dt_close": ": ",
-    "dd_open": "",
-    "dd_close": "</p><p>",
-}
-"""What is written in place of some tokens: a term stands on one line with its definition."""
-_SIGNS = {
-    "table": ("|",),
-    "strikethrough": ("~~",),
-    "admonition": ("!!!", "???"),
-    "footnote_def": ("[^",),
-    "footnote_ref": ("[^",),
-    "footnote_inline": ("^[",),
-    "directive": (":::",),
-    "deflist": ("\n:", "\n :", "\n  :", "\n   :"),
-    "wiki_link": ("[[",),
-}
+_RENDERED = kind_by_word("markdown_tokens")
+_SIGNS = NAMES["markdown_signs"]
 """Of the rules without which a text that has none of their signs is read faster."""
 
 

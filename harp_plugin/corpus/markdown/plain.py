@@ -25,8 +25,6 @@ _TOKEN = re.compile(
     |(?<!!)\[\]\(<?(?P<untitled>[^()\s<>]++)>?\)
     |\]\(<?\#?(?P<label>[\w:.-]++)>?\)
     |\[(?P<shown>[^\[\]\n]++)\]\[(?P<identifier>(?:[\w/-]++\.)++\w++|(?=\]))\]
-    |\[!(?P<block>(?i:code|video))[\w-]*+(?:\[[^\]\n]*+\]\([^()\n]*+\)|[ \t][^\]\n]*+)\]
-    |:::(?P<inline>image|no-loc)\b(?P<given>(?:(?!:::)[^\n])*+):::
     |(?<![\w=^+])(?P<around>==|\^\^|\+\+)(?=[^\s=^+])(?P<marked>[^\n=^]*?[^\s=^+])(?P=around)(?![\w=^+])
     |<(?P<raw>!--|(?:pre|script|style)\b)
     |(?P<template>\{\{[<%]|\{%|\{\{)
@@ -35,6 +33,8 @@ _TOKEN = re.compile(
     |</?(?P<tag>[A-Za-z][\w.]*+|(?=>))
     |(?P<hidden>%%)
     |(?P<mark>(?:(?<=[ \t])|^)\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$|(?<=[-*+][ ])\[[ xX]\](?=[ \t])
+        |\[!(?i:code|video)[\w-]*+(?:\[[^\]\n]*+\]\([^()\n]*+\)|[ \t][^\]\n]*+)\]
+        |:::image\b(?:(?!:::)[^\n])*+:::
         |(?<![\w:/.\]]):[a-z][\w+-]*+:(?![\w:/`\]])[ \t]*+))""",
     re.MULTILINE | re.VERBOSE,
 )
@@ -70,11 +70,12 @@ _OPTIONS = re.compile(
 )
 _NUMBER = re.compile(r"[ \t]*(?:%s|\{(?:number|name)\})")
 _IN_CODE = {
+    "docfx": (re.compile(r":::no-loc text=\"([^\n\"]*)\":::"), r"\1"),
     "hugo": (re.compile(r"(\{\{[<%])/\*(.*?)\*/(?=[>%]\}\})"), r"\1\2"),
     "jekyll": (re.compile(r"\{%-? *+(?:end)?raw *+-?%\}"), ""),
     "mkdocs": (re.compile(r"(?<!`)(`++)#!\w++ "), r"\1"),
 }
-"""What some dialects read in code too, and what they write in its place."""
+"""What some dialects read everywhere, in code too, and what they write in its place."""
 _TARGET = re.compile(r"\s*([^<>]*?)\s*<([^<>]*)>\s*\Z")
 _Written = tuple[str, int] | None
 _LONGEST = 5000
@@ -184,13 +185,8 @@ class _Writer:
 
     def _line(self, token: re.Match[str]) -> _Written:
         """Leave out a label, an abbreviation, a table of contents, or what only MyST reads."""
-        if "<<<" in token[0]:
-            self._count("code", "<<<")
-        return (
-            None
-            if token[0][0] in "%+" and not (self.is_myst or "{:" in token[0])
-            else ("", token.end())
-        )
+        is_text = token[0][0] in "%+" and not (self.is_myst or "{:" in token[0])
+        return None if is_text else ("", token.end())
 
     def _module(self, token: re.Match[str]) -> _Written:
         """Leave out imports and exports of MDX: they end with a blank line outside of brackets."""
@@ -293,16 +289,6 @@ class _Writer:
         is_left_out = self.site.layout.name == "mkdocs" and "." in name and not is_defined
         return (token["shown"], token.end()) if is_left_out else None
 
-    def _block(self, token: re.Match[str]) -> _Written:
-        """Leave out code of another file, or a video, of DocFX."""
-        self._count("block", token["block"].lower())
-        return "", token.end()
-
-    def _given(self, token: re.Match[str]) -> _Written:
-        """Leave out an image of DocFX inside a line; what is not to be translated is shown."""
-        text = re.search(r"\btext=\"([^\"]*)\"", token["given"])
-        return text[1] if text and token["inline"] == "no-loc" else "", token.end()
-
     def _marked(self, token: re.Match[str]) -> _Written:
         """Write what is highlighted or inserted, and the names of keys."""
         around, marked = token["around"], token["marked"]
@@ -381,7 +367,7 @@ class _Writer:
         return ("", close.end()) if is_hidden else None
 
     def _mark(self, token: re.Match[str]) -> _Written:
-        """Leave out the mark of a block of Obsidian, a box of a task, an emoji or an icon."""
+        """Leave out a mark of a block, a box of a task, an emoji, or code and images of DocFX."""
         return "", token.end()
 
 
