@@ -232,8 +232,8 @@ READ = [
     ),
     (
         "mkdocs",
-        "A :tada: b :heavy_check_mark: 10:30:45 c:d:e [:digit:].",
-        "A b 10:30:45 c:d:e [:digit:].",
+        "A :tada: b :heavy_check_mark: 10:30:45 c:d:e [:digit:] x/:simple-x:/y [Send :simple-z:].",
+        "A b 10:30:45 c:d:e [:digit:] x//y [Send ].",
         "",
     ),
     (
