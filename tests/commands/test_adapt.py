@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 from brief_training import train_briefly
 
@@ -173,6 +174,26 @@ def test_the_saved_pipeline_has_the_name_of_what_ranks(weights, row):
     systems = Systems(AdaptOptions(output_dir="x"), ranker, reranker)
     systems.__dict__.update({"can_be_measured": True, "_chosen": {"fusion": weights}})
     assert systems.saved_row == row
+
+
+@pytest.mark.slow
+def test_shuffled_judgments_give_no_gain(shared_data, tmp_path, monkeypatch):
+    """Where queries lead to pages at random, BM25 over fields ranks as well as what was learned."""
+    read = JudgedDataset.judgments
+
+    def shuffled(dataset):
+        rows = list(read(dataset))
+        pages = np.random.default_rng(0).permutation([docno for _, docno, _ in rows])
+        return [(qid, docno, label) for (qid, _, label), docno in zip(rows, pages, strict=True)]
+
+    monkeypatch.setattr(JudgedDataset, "judgments", shuffled)
+    wiki = str(shared_data / "wiki" / "simplewiki-20100814-999.xml.bz2")
+    folder = tmp_path / "out"
+    options = ["--held-out-links", "0.3", "--budget", "1m", "--quiet"]
+    assert main(["adapt", wiki, "--output-dir", str(folder), *options]) == 0
+    assert read_record(folder / "manifest.json")["row"] == FIRST_STAGE
+    gain = read_record(folder / "ranker" / "gain.json")
+    assert not gain["is_sure"]
 
 
 @pytest.mark.parametrize(("test", "enough"), [(0, False), (24, False), (25, True)])
