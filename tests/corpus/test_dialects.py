@@ -296,6 +296,20 @@ def test_what_generators_read(dialect, markdown, text, found, tmp_path):
     assert [target.removeprefix(f"{folder}/") for target in targets] == found.split()
 
 
+def test_shortcodes_of_a_site_that_highlight_code(tmp_path):
+    templates = {
+        "layouts/shortcodes/fish.html": "{{ $x := .Inner }}{{ highlight $x 'sh' '' }}",
+        "themes/t/layouts/_shortcodes/box.html": "<div>{{ .Inner }}</div>",
+    }
+    text = "A.\n\n{{< fish >}}\nls\n{{< /fish >}}\n\n{{< box >}}\nB.\n{{< /box >}}"
+    files = CONFIGURATIONS["hugo"] | templates | {"content/a.md": text}
+    write_files(tmp_path, files)
+    (source,) = [source for source in sources(tmp_path) if source.name == "content/a.md"]
+    reader = MarkdownReader()
+    (page,) = [i for r in reader.records(source) for i in reader.parse(r) if isinstance(i, Page)]
+    assert page.lead == "A.\nB."
+
+
 def test_a_note_is_called_by_its_name(tmp_path):
     files = {
         ".obsidian/app.json": "{}",

@@ -258,14 +258,11 @@ class Systems:
     @property
     def _fusions(self) -> dict[str, Any]:
         """The rows of fusions, whose weights are learned on dev."""
-        learnt = {"train_dataset": self._dev, "measure": _LEARNT_BY}
         of = {FUSED: [FIRST_STAGE, _DENSE]}
         if self.reranker is not None:
             of[RERANKED] = self._rows
-        union = {"candidates": _CANDIDATES}
-        rows = {row: {"of": systems, **union, **learnt} for row, systems in of.items()}
-        last = list(of)[-1]
-        return {**rows, f"{last}, by ranks": {"of": of[last], **union, "weights": "rrf"}}
+        learnt = {"train_dataset": self._dev, "measure": _LEARNT_BY, "candidates": _CANDIDATES}
+        return {row: {"of": systems, **learnt} for row, systems in of.items()}
 
     @property
     def _results(self) -> dict[str, Any]:

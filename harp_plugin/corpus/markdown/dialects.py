@@ -23,6 +23,7 @@ DIALECTS = get_args(DialectName)[1:]
 """The names of the dialects, in the order in which they are looked for."""
 _COMMONMARK = DIALECTS[-1]
 _VALUE = r"[\"']?\s*+[:=]\s*+(?:\"([^\"\n]*)\"|'([^'\n]*)'|`([^`\n]*)`|([^\s\"'`,;\[\]{}#]+))"
+_SHORTCODE = re.compile(r"(?:.*/)?layouts/_?shortcodes/([^/]+)\.html")
 _LANGUAGE = re.compile(r"[a-z]{2}(?:-[A-Za-z]{2,4})?")
 
 
@@ -79,12 +80,14 @@ class Layout:
         folders: the folders of contents, below the folder.
         bases: the starts of addresses, such as ``/docs/`` and ``https://example.org/``.
         routes: rules for the addresses of pages.
+        code: names of the site's own shortcodes of Hugo that highlight code.
     """
 
     name: str = _COMMONMARK
     folders: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
     routes: tuple[Route, ...] = ()
+    code: frozenset[str] = frozenset()
 
 
 @cache
@@ -139,7 +142,9 @@ def find_layout(
         {f"{folder}/{part}" for folder, part, *rest in parts if rest and _LANGUAGE.fullmatch(part)}
     )
     starts = tuple(sorted(bases, key=len, reverse=True))
-    return Layout(name, (*folders, *languages), starts, tuple(routes))
+    shortcodes = ((s[1], read(s[0]) or "") for s in filter(None, map(_SHORTCODE.fullmatch, paths)))
+    code = frozenset(name for name, html in shortcodes if ".Inner" in html and "ighlight" in html)
+    return Layout(name, (*folders, *languages), starts, tuple(routes), code)
 
 
 def _settings(text: str, names: Sequence[str]) -> list[str]:
