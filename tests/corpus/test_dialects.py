@@ -276,6 +276,25 @@ READ = [
         "",
     ),
     ("docusaurus", "<p>x</p>\n::: tip T\nB.\n:::\n\n:::note\nC.\n:::", "x\nT\nB.\nC.", ""),
+    ("docusaurus", "A.\n\n<!-- b\n\n# c -->\n\n<pre>\n# d\n</pre>\n\nE.", "A.\nE.", ""),
+    ("docusaurus", "<iframe\n  src='x'\n></iframe>\n\n<a\n  href='./b.md'\n>b</a> c.", "b c.", "b"),
+    (
+        "hugo",
+        "$5 [b]({{< ref 'b' >}}) 6$. $P `$` [b]({{< ref 'b' >}}) `y`.",
+        "$5 b 6$. $P $ b y.",
+        "b b",
+    ),
+    (
+        "hugo",
+        "A $$ b.\n\n```sh\n$$\n```\n\n[b]({{< ref 'b' >}}) ==[b](b.md)==.",
+        "A $$ b.\nb b.",
+        "b b",
+    ),
+    ("commonmark", ":returns: a\n:rtype: b\n\n:100: :+1: c", ":returns: a :rtype: b\nc", ""),
+    ("commonmark", "{y=1, z} {#each a as b} {.5 of it}", "{y=1, z} {#each a as b} {.5 of it}", ""),
+    ("commonmark", "> T\n> : x\n\n[!code x] [!Video y](b.md).", "T: x\n[!code x] !Video y.", "b"),
+    ("commonmark", "5 - [x] a\n\n1. [ ] b\n\n*   [x] c\n\n-\t[ ] d", "5 - [x] a\nb\nc\nd", ""),
+    ("mkdocs", "arr[i][j.k] x", "arr[i][j.k] x", ""),
     ("docusaurus", "[p](/blog/2024/05/07/dir).", "p.", "blog/2024-05-07-dir/index"),
 ]
 
@@ -388,6 +407,7 @@ def test_a_configuration_of_another_program_is_no_site():
             "{{< highlight >}}",
         ),
         *("(a)=\n", "]( {{ url", "[!INCLUDE[](", "- - - ", "> ", "{: a", "a {", "[a]:", "--8<--"),
+        *(" ++a", " ==a", "[!code[", "[!video h", "$a ", "$$a", "([#1][])\n", ":a", "](#a", "- [ "),
     ],
 )
 def test_time_is_linear(part):
@@ -417,6 +437,8 @@ def check_time(read, size):
         lambda n: "[!INCLUDE[](" * n,
         lambda n: "<A " * n,
         lambda n: "-" * n,
+        lambda n: "<a" + " markdown" * (n // 10),
+        lambda n: "a {.b" + " data-c" * (n // 10),
         lambda n: f"---\na: {'1:' * n}5\n---\nT",
         lambda n: (
             "---\nx0: &x0 {a: b}\n"

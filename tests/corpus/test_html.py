@@ -379,6 +379,7 @@ def test_what_the_parser_closes_is_no_nesting(html):
         "<i>a</i>" * 20_000 + "<div>" * 20_000,
         "<svg><g>" * 40_000,
         ("<select>" + "<div>" * 9_998) * 10,
+        "<template>" + "<div>" * 40_000,
     ],
 )
 def test_nesting_behind_other_elements(html):

@@ -84,6 +84,7 @@ def test_links_between_files(tmp_path):
         ("other.html", "/other?x=1"),
         ("old.htm", "/old"),
         ("plain", "/plain"),
+        ("api/torch.nn.html", "/api/torch.nn"),
     ],
 )
 def test_addresses_without_a_suffix(tmp_path, file, reference):

@@ -24,7 +24,7 @@ _MAX_ATTRIBUTES = 4000
 _MANY_TAGS, _MAX_TAGS = 10_000, 1_000_000
 _FORMATTING = frozenset(NAMES["kinds_of_elements"]["formatting"])
 _UNPARSED = ("iframe", "noembed", "script", "select", "style", "textarea", "title", "xmp")
-_HERE = f"--></{'></'.join(_UNPARSED)}><wbr id=harp-here>"
+_HERE = f"\"'>--></{'></'.join(_UNPARSED)}><wbr id=harp-here>"
 _TITLE = "div.headertitle > :is(div.title, h1)"
 """Where Doxygen writes the title of a page, without the name of the project."""
 _ATTRIBUTE = r"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
@@ -146,18 +146,21 @@ def _excess(text: str) -> str | None:
 
 
 def _is_deep(text: str) -> bool:
-    """Return whether the parser is over 1,000 elements deep at one of each 10,000 tags.
+    """Return whether the parser is over 1,000 elements deep, or in a template of as many tags.
 
-    Its time is quadratic in the depth, and that of the whole page is not known before.
+    Its time is quadratic in the depth, so that parts are parsed first, each longer by a tenth.
     """
+    checked = _MANY_TAGS
     for number, tag in enumerate(re.finditer("<", text), 1):
-        if number % _MANY_TAGS:
+        if number < checked:
             continue
+        checked = checked * 11 // 10
         node = LexborHTMLParser(text[: tag.start()] + _HERE).css_first("#harp-here")
         depth = 0
         while node is not None and depth <= _MAX_DEPTH:
             depth += node.tag not in _FORMATTING
             node = node.parent
-        if depth > _MAX_DEPTH:
+        within = text.count("<", max(text.rfind("<template", 0, tag.start()), 0), tag.start())
+        if depth > _MAX_DEPTH or (not depth and within > _MAX_DEPTH):
             return True
     return False

@@ -46,6 +46,7 @@ class Dialect:
             last group is the reference. Those of all dialects are read.
         includes: such patterns that may stand anywhere.
         routes: a pattern of the parts of its configuration that hold rules for addresses.
+        everywhere: a pattern of what is no text even in code, and its replacement.
         parts: patterns that mark a part of a file which others include; the group is its name.
     """
 
@@ -62,6 +63,7 @@ class Dialect:
     line_includes: Sequence[str] = ()
     includes: Sequence[str] = ()
     parts: Sequence[str] = ()
+    everywhere: tuple[str, str] = ("(?!)", "")
     routes: str = "(?!)"
 
     @property

@@ -112,6 +112,7 @@ def _with_title_first(tokens: list[Token]) -> list[Token]:
     headings = (n for n, token in enumerate(tokens) if token.type == "heading_open")
     place = next(headings, 0)
     is_title = bool(place) and tokens[place].tag == "h1" and not tokens[place].level
+    is_title &= not any("<h1" in token.content.lower() for token in tokens[:place])
     end = place + 3 * is_title
     return [*tokens[place:end], *tokens[:place], *tokens[end:]]
 

@@ -32,13 +32,15 @@ _WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\](?!\()")
 _DIRECTIVE = re.compile(r":{3,}[ \t]*[\w{]?")
 _VALUE = r"(?:[#.][\w:.-]+|[\w:-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'{}]+))"
 _ATTRIBUTES = re.compile(
-    rf"(?<![ \t])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++(?:{_VALUE}|[\w-]++))*+[ \t]*+\}}"
+    rf"(?<![ \t])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++(?:{_VALUE}|download|data-[\w-]+))*+[ \t]*\}}"
 )
 _TAB = re.compile(r"^([ \t]*)===[!+]?[ \t]+(?=\")", re.MULTILINE)
 _PLACE = re.compile(
     r"^([ \t]*(?:!!!|\?\?\?\+?)[ \t]+[\w-]+)(?:[ \t]+(?:inline|end|annotate))+", re.M
 )
-_MARKDOWN = re.compile(r"^([ \t]*<\w+[^<>\n]*?[ \t]markdown\b[^<>\n]*>)[ \t]*\n(?=[ \t]*\S)", re.M)
+_MARKDOWN = re.compile(
+    r"^([ \t]*<\w+[^<>\n]{0,200}?[ \t]markdown\b[^<>\n]{0,200}>)[ \t]*\n(?=[ \t]*\S)", re.M
+)
 """A tag whose content is Markdown, without a blank line behind it."""
 _RENDERED = kind_by_word("markdown_tokens")
 _SIGNS = NAMES["markdown_signs"]

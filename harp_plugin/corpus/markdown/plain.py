@@ -14,7 +14,9 @@ __all__ = ["plain_markdown"]
 _NAMES = {kind: frozenset(names) for kind, names in NAMES["markdown"].items()}
 _TOKEN = re.compile(
     r"""(?:^(?=[ \t>*+\-\d`~:(%ie<\[])|(?=[\\`{<%[\]^:$=+]))  # most characters start none
-    (?:\\[^\n]|`[^`\n]++`(?!`)|\$\$[^$]++\$\$|(?<![\w$])\$(?=[^\s$])[^$\n]*+(?<=\S)\$(?![\w$])
+    (?:\\[^\n]|`[^`\n]++`(?!`)
+    |\$\$(?:(?!\n[ \t]*\n|\{\{)[^$`])++\$\$
+    |(?<![\w$])\$(?=[^\s$\d])(?:(?!\{\{)[^$\n`])*+(?<=\S)\$(?![\w$])
     |^(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+)
         (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+)(?P<info>[^\n]*+)$
     |^(?P<line>\([^()\n]++\)=[ \t]*+$|\*\[[^\]\n]++\]:[^\n]*+$|%(?!%)[^\n]*+$|\+\+\+[^\n]*+$
@@ -24,27 +26,25 @@ _TOKEN = re.compile(
     |(?P<ticks>`++)
     |(?<!!)\[\]\(<?(?P<untitled>[^()\s<>]++)>?\)
     |\]\(<?\#?(?P<label>[\w:.-]++)>?\)
-    |\[(?P<shown>[^\[\]\n]++)\]\[(?P<identifier>(?:[\w/-]++\.)++\w++|(?=\]))\]
-    |(?<![\w=^+])(?P<around>==|\^\^|\+\+)(?=[^\s=^+])(?P<marked>[^\n=^]*?[^\s=^+])(?P=around)(?![\w=^+])
+    |(?<![\w\]])\[(?P<shown>[^\[\]\n]++)\]\[(?P<identifier>(?:[\w/-]++\.)++\w++|(?=\]))\]
+    |(?<![\w=^+])(?P<around>==|\^\^|\+\+)(?=[^\s=^+])(?P<marked>[^\n=^{]{0,200}?[^\s=^+{])(?P=around)(?![\w=^+])
     |<(?P<raw>!--|(?:pre|script|style)\b)
     |(?P<template>\{\{[<%]|\{%|\{\{)
     |\{(?P<role>[\w:+-]++)\}(?P<marks>`++)
     |(?P<brace>\{)
     |</?(?P<tag>[A-Za-z][\w.]*+|(?=>))
     |(?P<hidden>%%)
-    |(?P<mark>(?:(?<=[ \t])|^)\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$|(?<=[-*+][ ])\[[ xX]\](?=[ \t])
-        |\[!(?i:code|video)[\w-]*+(?:\[[^\]\n]*+\]\([^()\n]*+\)|[ \t][^\]\n]*+)\]
+    |(?P<mark>(?:(?<=[ \t])|^)\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$
+        |^(?P<item>[ \t>]*+(?:[-*+]|\d{1,9}[.)])[ \t]++)\[[ xX]\](?=[ \t])
+        |\[!(?i:code)[\w-]*+\[[^\[\]\n]*+\]\([^()\n]*+\)\]
+        |\[!(?i:video)[ \t]++https?:[^\[\]\n]*+\](?!\()
         |:::image\b(?:(?!:::)[^\n])*+:::
-        |(?:(?<![\w:/.\]]):[a-z][\w+-]*+:(?![\w:/`\]])
+        |(?:(?<![\w:/.\]]):(?!(?:return|rtype|type|raise|yield|param|meta|field)s?:)
+                (?:[a-z][\w+-]*+|[+-]1|100):(?![\w:/`\]])
             |:(?:material|octicons|fontawesome|simple)-[\w-]++:)[ \t]*+))""",
     re.MULTILINE | re.VERBOSE,
 )
-_TEMPLATES = {
-    "{{<": (">}}", "shortcode"),
-    "{{%": ("%}}", "shortcode"),
-    "{%": ("%}", "tag"),
-    "{{": ("}}", "template expression"),
-}
+_TEMPLATES = NAMES["markdown_templates"]
 """The ends and the kinds of templates by their starts."""
 _NAME = re.compile(r"[-\s/#.*(!]*+([\w.:-]*)")
 _LITERAL = re.compile(r"\s*([\"'`])((?:(?!\1)[^\n{])*+)\1\s*(?:\||\Z)")
@@ -69,14 +69,8 @@ _DIRECTIVE = re.compile(r"[ \t]*\{([\w:+-]+)\}[ \t]*([^\n]*)")
 _OPTIONS = re.compile(
     r"\n---\n(?:(?!---)[^\n]*+\n){0,99}+---(?=\n)|(?:\n[ \t>]*+:[\w-]++:[^\n]*+)++"
 )
+_DEFINED = re.compile(r"\[([^\[\]\n]+)\]:")
 _NUMBER = re.compile(r"[ \t]*(?:%s|\{(?:number|name)\})")
-_IN_CODE = {
-    "docfx": (re.compile(r":::no-loc text=\"([^\n\"]*)\":::"), r"\1"),
-    "hugo": (re.compile(r"(\{\{[<%])/\*(.*?)\*/(?=[>%]\}\})"), r"\1\2"),
-    "jekyll": (re.compile(r"\{%-? *+(?:end)?raw *+-?%\}"), ""),
-    "mkdocs": (re.compile(r"(?<!`)(`++)#!\w++ "), r"\1"),
-}
-"""What some dialects read everywhere, in code too, and what they write in its place."""
 _TARGET = re.compile(r"\s*([^<>]*?)\s*<([^<>]*)>\s*\Z")
 _Written = tuple[str, int] | None
 _LONGEST = 5000
@@ -112,6 +106,8 @@ class _Writer:
         self.address, self.site, self.drops = address, address.site, drops
         self.is_mdx = is_mdx
         self.has_components = is_mdx or self.site.dialect.components
+        self.is_mkdocs = self.site.layout.name == "mkdocs"
+        self.defined = set(_DEFINED.findall(text.lower())) if self.is_mkdocs else set()
         self.is_obsidian = self.site.layout.name == "obsidian"
         self.is_myst = self.site.layout.name == "myst" or _MYST.search(text) is not None
         self.text = text if is_mdx else _MODULE.sub("", text)
@@ -131,8 +127,7 @@ class _Writer:
             written, position = result or (token[0], token.end())
             pieces.append(written)
         text = "".join([*pieces, self.text[position:]])
-        pattern, replacement = _IN_CODE.get(self.site.layout.name, (None, ""))
-        return pattern.sub(replacement, text) if pattern else text
+        return re.sub(*self.site.dialect.everywhere, text)
 
     def _next(self, pattern: str, position: int) -> re.Match[str] | None:
         """Return the next match of a pattern; it is searched for again only behind the last one."""
@@ -149,7 +144,8 @@ class _Writer:
         return (self.text[token.start() : end.end()], end.end()) if end else None
 
     def _raw(self, token: re.Match[str]) -> _Written:
-        return self._verbatim(token, "-->" if token["raw"] == "!--" else f"</{token['raw']}>")
+        raw = self._verbatim(token, "-->" if token["raw"] == "!--" else f"</{token['raw']}>")
+        return ("", raw[1]) if raw and self.is_mdx else raw
 
     def _ticks(self, token: re.Match[str]) -> _Written:
         code = self._verbatim(token, rf"(?<!`){token[0]}(?!`)")
@@ -286,8 +282,7 @@ class _Writer:
     def _identifier(self, token: re.Match[str]) -> _Written:
         """Leave out the identifier of a link to generated pages, which are no files."""
         name = token["identifier"] or token["shown"].strip("`")
-        is_defined = f"[{name.lower()}]:" in self.text.lower()
-        is_left_out = self.site.layout.name == "mkdocs" and "." in name and not is_defined
+        is_left_out = self.is_mkdocs and "." in name and name.lower() not in self.defined
         return (token["shown"], token.end()) if is_left_out else None
 
     def _marked(self, token: re.Match[str]) -> _Written:
@@ -326,7 +321,7 @@ class _Writer:
             return None
         source, position = tag
         if not is_component:
-            return tag
+            return re.sub(r"\s*\n\s*", " ", source), position
         if source.startswith("</"):
             return "</a>" if self.components and self.components.pop() else "", position
         href, is_open = _HREF.search(source), not source.endswith("/>")
@@ -369,7 +364,7 @@ class _Writer:
 
     def _mark(self, token: re.Match[str]) -> _Written:
         """Leave out a mark of a block, a box of a task, an emoji, or code and images of DocFX."""
-        return "", token.end()
+        return token["item"] or "", token.end()
 
 
 def _pairs(text: str) -> dict[int, int]:

@@ -53,7 +53,8 @@ def find_routes(text: str, blocks: str) -> Iterator[Route]:
     for block in re.finditer(blocks, text):
         for quoted, word, address in _PAIR.findall(block[0]):
             if word == "permalink":
-                yield Route(_POST, _STYLES.get(address, address))
+                address = _STYLES.get(address, address)
+                yield from [Route(_POST, address)] * ("/" in address)
                 continue
             is_path = "/" in quoted or quoted.endswith(".md")
             if word == "pattern" and (target := _TARGET.search(text, block.end())):

@@ -114,8 +114,9 @@ class HtmlReader:
             yield item
             if isinstance(item, Page):
                 stem = re.sub(r"\.html?$", "", item.key)
-                names = {f"{stem}.html", f"{stem.removesuffix('/index')}.html"} - {item.key}
-                yield from (Redirect(key, item.key) for key in sorted(names))
+                names = {f"{stem}.html", f"{stem.removesuffix('/index')}.html"}
+                names |= {stem} if _SUFFIX.search(stem) else set()
+                yield from (Redirect(key, item.key) for key in sorted(names - {item.key}))
 
 
 class _Address(FileAddress):
