@@ -353,6 +353,30 @@ def test_what_is_left_out_is_counted_by_name():
     }
 
 
+@pytest.mark.parametrize(
+    ("page", "reference", "target"),
+    [
+        ("a.en.md", "/docs/b/", "docs/b.en.md"),
+        ("a.de.md", "/docs/b/", "docs/b.de.md"),
+        ("a.en.md", "{{< ref 'docs/b' >}}", "docs/b.en.md"),
+        ("a.en.md", "b.md", "docs/b.en.md"),
+        ("a.en.md", "/de/docs/b/", "docs/b.de.md"),
+        ("a.de.md", "/docs/", "docs/_index.de.md"),
+        ("a.en.md", "/docs/", "docs/_index.en.md"),
+        ("c.md", "/docs/d/", "docs/d.md"),
+        ("c.fr.md", "/docs/d/", "docs/d.fr.md"),
+    ],
+)
+def test_pages_with_the_suffix_of_a_language(tmp_path, page, reference, target):
+    names = ["_index.de.md", "_index.en.md", "b.de.md", "b.en.md", "d.md", "d.fr.md", page]
+    write_files(tmp_path, {"hugo.toml": 'baseURL = "https://x.org/"'})
+    write_files(tmp_path, {f"content/docs/{name}": f"See [it]({reference})." for name in names})
+    (source,) = [s for s in sources(tmp_path) if s.name == f"content/docs/{page}"]
+    reader = MarkdownReader()
+    (read,) = [i for r in reader.records(source) for i in reader.parse(r) if isinstance(i, Page)]
+    assert links(read) == [("it", f"content/{target}")]
+
+
 def test_a_letter_case_that_two_pages_have_is_no_address(tmp_path):
     items = read_files(tmp_path, {"a.md": "See [it](/X/Y/).", "x/y.md": B, "X/y.md": B})
     (page,) = [item for item in items if isinstance(item, Page) and item.key == "a.md"]

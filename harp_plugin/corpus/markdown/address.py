@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from ..pages import Dropped
 from ..urls import INSIDE, OUTSIDE, FileAddress
-from .site import PAGE_SUFFIXES, Site, other_keys, stem
+from .site import PAGE_SUFFIXES, Site, language_suffix, other_keys, stem
 from .wiki_links import INDEX_NAMES
 
 __all__ = ["LABEL", "PAGE", "TEMPLATE", "XREF", "MarkdownAddress"]
@@ -97,7 +97,8 @@ class MarkdownAddress:
             is_folder = target.endswith(_INDEX_PAGE) and _INDEX_PAGE not in written
             keys.append(_key(target.removesuffix(_INDEX_PAGE) if is_folder else target))
             is_file = not is_folder and target.lower().endswith(PAGE_SUFFIXES)
-            if page := self.site.page_at(keys[-1], is_file=is_file):
+            language = language_suffix(self.key)
+            if page := self.site.page_at(keys[-1], is_file=is_file, language=language):
                 return self._other(page)
             if not self.site.has_name(keys[-1]):
                 break

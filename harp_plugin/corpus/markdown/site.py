@@ -14,7 +14,7 @@ from .front_matter import FrontMatter, split_front_matter
 from .routes import address_by_route
 from .wiki_links import INDEX_NAMES, PageNames
 
-__all__ = ["PAGE_SUFFIXES", "Site", "other_keys", "stem"]
+__all__ = ["PAGE_SUFFIXES", "Site", "language_suffix", "other_keys", "stem"]
 
 PAGE_SUFFIXES = (".md", ".markdown", ".mdx")
 """The suffixes of Markdown files."""
@@ -90,14 +90,19 @@ class Site:
         for address, key in later:
             self._add_address(address, key)
 
-    def page_at(self, key: str, *, is_file: bool) -> str | None:
+    def page_at(self, key: str, *, is_file: bool, language: str = "") -> str | None:
         """Return the key of the page at an address, or None.
 
         Args:
             key: the path, with the suffix ``.md``.
             is_file: whether it names a file and not an address.
+            language: that of the page which writes it, as `language_suffix` gives it.
         """
-        page = None if is_file else self._addresses.get(stem(key))
+        own = f"{stem(key)}{language}.md"
+        if language and own in self.keys:
+            return own
+        names = [stem(own)] * bool(language) + [stem(key)] * (not is_file)
+        page = next(filter(None, map(self._addresses.get, names)), None)
         return page or (key if key in self.keys else None)
 
     def page_like(self, key: str) -> str | None:
@@ -157,10 +162,15 @@ class Site:
         other = [posixpath.dirname(address) for address in own if address.endswith("/index.md")]
         former = [old.lstrip("/") for old in fields.former_addresses if "//" not in old]
         other += [_joined(root, old) for root in roots for old in former]
-        other.append(_joined(folder, _LANGUAGE.sub("", name)))
+        suffix = language_suffix(name)
+        name = name.removesuffix(suffix)
+        other.append(_joined(folder, name))
         other.append(_joined(category, _POST.sub(r"\1/\2/\3/", name)))
         if name.lower() in INDEX_NAMES or name == posixpath.basename(folder):
             other += [folder, _POST.sub(r"\1/\2/\3/", folder)]
+        if suffix:
+            of_language = (f"{r}{suffix[1:]}/{a.removeprefix(r)}" for r in roots for a in other)
+            other += [*of_language, *(f"{address}{suffix}" for address in other)]
         own, other = ([stem(a) for a in addresses if stem(a)] for addresses in (own, other))
         return own, other
 
@@ -176,6 +186,11 @@ class Site:
         self._last_parts.add(_folded(posixpath.basename(address)))
         if self._similar.setdefault(_folded(address), key) != key:
             self._similar[_folded(address)] = ""
+
+
+def language_suffix(path: str) -> str:
+    """Return the language that the name of a page ends with, such as ``.en`` of ``a.en.md``."""
+    return "".join(_LANGUAGE.findall(stem(path)))
 
 
 def stem(path: str) -> str:
