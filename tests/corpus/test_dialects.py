@@ -295,6 +295,14 @@ READ = [
     ("commonmark", "> T\n> : x\n\n[!code x] [!Video y](b.md).", "T: x\n[!code x] !Video y.", "b"),
     ("commonmark", "5 - [x] a\n\n1. [ ] b\n\n*   [x] c\n\n-\t[ ] d", "5 - [x] a\nb\nc\nd", ""),
     ("mkdocs", "arr[i][j.k] x", "arr[i][j.k] x", ""),
+    ("mkdocs", "[a][b.c], [d][e.f]: [g]\n[h] [i] [j.k] [l].\n\n  [h]: b.md", "a, d: g i [l].", "b"),
+    (
+        "hugo",
+        "`a`\n: {{< new 1 />}}\n: B $$x_{k=0}^{i=1}$$ [c {{< d >}}][e].",
+        "a: B $$x_{k=0}^{i=1}$$ [c ][e].",
+        "",
+    ),
+    ("docusaurus", ":::note[A: [b](b.md)]\nC.\n:::", "A: b\nC.", "b"),
     ("docusaurus", "[p](/blog/2024/05/07/dir).", "p.", "blog/2024-05-07-dir/index"),
 ]
 

@@ -32,12 +32,13 @@ _WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\](?!\()")
 _DIRECTIVE = re.compile(r":{3,}[ \t]*[\w{]?")
 _VALUE = r"(?:[#.][\w:.-]+|[\w:-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'{}]+))"
 _ATTRIBUTES = re.compile(
-    rf"(?<![ \t])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++(?:{_VALUE}|download|data-[\w-]+))*+[ \t]*\}}"
+    rf"(?<![ \t_^])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++(?:{_VALUE}|d[\w-]+))*+[ \t]*\}}"
 )
 _TAB = re.compile(r"^([ \t]*)===[!+]?[ \t]+(?=\")", re.MULTILINE)
 _PLACE = re.compile(
     r"^([ \t]*(?:!!!|\?\?\?\+?)[ \t]+[\w-]+)(?:[ \t]+(?:inline|end|annotate))+", re.M
 )
+_NO_DEFINITION = re.compile(r"^:[ \t]*\n", re.MULTILINE)
 _MARKDOWN = re.compile(
     r"^([ \t]*<\w+[^<>\n]{0,200}?[ \t]markdown\b[^<>\n]{0,200}>)[ \t]*\n(?=[ \t]*\S)", re.M
 )
@@ -70,7 +71,7 @@ def parse(markdown: str, is_page: Callable[[str], bool], *, is_mdx: bool = False
         is_mdx: whether lines that are indented are no code, and blocks of HTML hold Markdown.
     """
     markdown = _TAB.sub(r"\1!!! tab ", markdown)
-    markdown = _MARKDOWN.sub(r"\1\n\n", _PLACE.sub(r"\1", markdown))
+    markdown = _MARKDOWN.sub(r"\1\n\n", _PLACE.sub(r"\1", _NO_DEFINITION.sub("", markdown)))
     markdown = _ROWS.sub(lambda rows: _INDENT.sub("", rows[0]), markdown)
     without = [rule for rule, signs in _SIGNS.items() if not any(s in markdown for s in signs)]
     without += ["code", "html_block"] * is_mdx

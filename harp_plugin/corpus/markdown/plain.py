@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     |(?P<ticks>`++)
     |(?<!!)\[\]\(<?(?P<untitled>[^()\s<>]++)>?\)
     |\]\(<?\#?(?P<label>[\w:.-]++)>?\)
-    |(?<![\w\]])\[(?P<shown>[^\[\]\n]++)\]\[(?P<identifier>(?:[\w/-]++\.)++\w++|(?=\]))\]
+    |(?<![\w\]])\[(?P<shown>[^\[\]\n{<:]++)\][ \t]?+\n?+[ \t]*+\[(?P<identifier>[^\[\]\n]*+)\]
     |(?<![\w=^+])(?P<around>==|\^\^|\+\+)(?=[^\s=^+])(?P<marked>[^\n=^{]{0,200}?[^\s=^+{])(?P=around)(?![\w=^+])
     |<(?P<raw>!--|(?:pre|script|style)\b)
     |(?P<template>\{\{[<%]|\{%|\{\{)
@@ -62,14 +62,14 @@ _BRACKET = re.compile(r"[{}()\[\]]|\n(?=[ \t]*(?:\n|\Z))")
 _TAG_PART = re.compile(r"[{>]|\"[^\"]*\"|'[^']*'")
 _ATTRIBUTES = re.compile(r"\{:?[ \t]*[#.][^{}\n]*\}")
 _CONTAINER = re.compile(
-    r"[ \t]*[\w-]+(?:[ \t]*\[(?P<title>[^\]\n]*)\]|[ \t]+(?P<rest>[^\s={}][^\n={}]*+(?<!:)))"
-    r"(?:\{[^{}\n]*\})?[ \t]*\Z"
+    r"[ \t]*[\w-]+(?:[ \t]*\[(?P<title>(?:[^\[\]\n]|\[[^\[\]\n]*\])*+)\]"
+    r"|[ \t]+(?P<rest>[^\s={}][^\n={}]*+(?<!:)))(?:\{[^{}\n]*\})?[ \t]*\Z"
 )
 _DIRECTIVE = re.compile(r"[ \t]*\{([\w:+-]+)\}[ \t]*([^\n]*)")
 _OPTIONS = re.compile(
     r"\n---\n(?:(?!---)[^\n]*+\n){0,99}+---(?=\n)|(?:\n[ \t>]*+:[\w-]++:[^\n]*+)++"
 )
-_DEFINED = re.compile(r"\[([^\[\]\n]+)\]:")
+_DEFINED = re.compile(r"^[ \t]*\[([^\[\]\n]+)\]:", re.MULTILINE)
 _NUMBER = re.compile(r"[ \t]*(?:%s|\{(?:number|name)\})")
 _TARGET = re.compile(r"\s*([^<>]*?)\s*<([^<>]*)>\s*\Z")
 _Written = tuple[str, int] | None
@@ -280,10 +280,11 @@ class _Writer:
         return (f"]({LABEL}{quote(name)})", token.end()) if is_known else None
 
     def _identifier(self, token: re.Match[str]) -> _Written:
-        """Leave out the identifier of a link to generated pages, which are no files."""
+        """Leave out an identifier of generated pages, or the space before a name of MkDocs."""
         name = token["identifier"] or token["shown"].strip("`")
-        is_left_out = self.is_mkdocs and "." in name and name.lower() not in self.defined
-        return (token["shown"], token.end()) if is_left_out else None
+        is_defined = name.lower() in self.defined
+        shown = f"[{token['shown']}][{token['identifier']}]" if is_defined else token["shown"]
+        return (shown, token.end()) if self.is_mkdocs and (is_defined or "." in name) else None
 
     def _marked(self, token: re.Match[str]) -> _Written:
         """Write what is highlighted or inserted, and the names of keys."""
