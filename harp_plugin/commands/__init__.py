@@ -7,7 +7,6 @@ from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from ..corpus.word_lists import read_table
 from ..errors import HarpError, user_message
 
 if TYPE_CHECKING:
@@ -15,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "load", "stored_help"]
 
-COMMANDS: dict[str, str] = read_table("commands.toml")["commands"]
+_DATA = files("harp_plugin") / "data"
+COMMANDS: dict[str, str] = json.loads((_DATA / "commands.json").read_text("utf-8"))
 """What each command does; it is the object ``command`` of the file of its name."""
 
 _EXTRAS = {"train": "train", "finetune": "train", "evaluate": "pyterrier", "rerank": "pyterrier"}
@@ -25,8 +25,7 @@ _EXTRAS |= dict.fromkeys(("build", "inspect", "export", "check"), "build")
 
 def stored_help(name: str) -> str:
     """Read the help of a command from the package: its options would take seconds to import."""
-    text = files("harp_plugin").joinpath("data", "help.json").read_text("utf-8")
-    return json.loads(text)[name]
+    return json.loads((_DATA / "help.json").read_text("utf-8"))[name]
 
 
 def load(name: str) -> Command:

@@ -241,7 +241,7 @@ def _record_size(record: Any) -> int:
 
 @contextmanager
 def _fewer_collections() -> Iterator[None]:
-    """Search less often for garbage that refers to itself: trees of pages have a lot, and stay."""
+    """Run the garbage collector less often: it searches the trees of pages in vain."""
     before = gc.get_threshold()
     gc.set_threshold(before[0] and max(before[0], 50_000), *before[1:])
     try:

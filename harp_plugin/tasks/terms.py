@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ..corpus.word_lists import LANGUAGES
 from ..errors import HarpError
 from ..sampling import linear, softmax
 from ..text import WORD
@@ -84,7 +84,8 @@ class Terms(NamedTuple):
     written: list[str]
 
 
-_MORE_STOP_WORDS = frozenset(LANGUAGES["stop_words"]["en"])
+_LIST = files("harp_plugin") / "data" / "stop-words.txt"
+_MORE_STOP_WORDS = frozenset(_LIST.read_text("utf-8").split())
 """Words without a topic that scikit-learn's list lacks, of those that are drawn most."""
 
 

@@ -1,6 +1,7 @@
 """The corpus stage: its tables, and what it says to damaged input."""
 
 import bz2
+import gc
 import gzip
 import lzma
 import random
@@ -8,7 +9,7 @@ import random
 import pytest
 from dumps import dump_xml, write_dump
 
-from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.build import _fewer_collections, build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.work.parquet import read_table
@@ -161,3 +162,11 @@ def test_damaged_json_lines(tmp_path):
             source.write_bytes(data)
             with pytest.raises(HarpError, match=r"a\.jsonl"):
                 build(source, tmp_path / "out")
+
+
+def test_the_garbage_collector_runs_as_before_afterwards():
+    before = gc.get_threshold()
+    with pytest.raises(HarpError), _fewer_collections():
+        assert gc.get_threshold()[0] > before[0]
+        raise HarpError("damaged")
+    assert gc.get_threshold() == before

@@ -140,6 +140,20 @@ SITES = {
 }
 
 
+def read_site(folder, files):
+    write_files(folder, files)
+    reader = MarkdownReader()
+    markdown = [source for source in sources(folder) if reader.recognizes(source)]
+    records = [record for source in markdown for record in reader.records(source)]
+    return [item for record in records for item in reader.parse(record)]
+
+
+def page_of_site(folder, files, name):
+    items = read_site(folder, files)
+    (page,) = [item for item in items if isinstance(item, Page) and item.key == name]
+    return page
+
+
 @pytest.mark.parametrize("name", SITES)
 def test_links_of_a_site(tmp_path, name):
     files, page, target, references = SITES[name]
@@ -313,11 +327,9 @@ def test_what_generators_read(dialect, markdown, text, found, tmp_path):
     name = f"{folder}/a.md{'x' * (dialect == 'docusaurus')}"
     other = f"{B}\n\n(lab)=\n## Lab\n\n```{{figure}} x.png\n:name: fig\n```"
     files = {f"{folder}/b.md": other, "blog/2024-05-07-dir/index.md": B, name: markdown}
-    write_files(tmp_path, CONFIGURATIONS[dialect] | files)
-    reader = MarkdownReader()
-    (source,) = [source for source in sources(tmp_path) if source.name == name]
-    (page,) = [i for r in reader.records(source) for i in reader.parse(r) if isinstance(i, Page)]
-    assert reader.counts == {f"Markdown files read as {dialect}": 1}
+    files |= CONFIGURATIONS[dialect]
+    assert find_layout(list(files), files.get).name == dialect
+    page = page_of_site(tmp_path, files, name)
     assert "\n".join(filter(None, (section.body.text for section in page.sections))) == text
     targets = (target.removesuffix(".md") for _, target in links(page))
     assert [target.removeprefix(f"{folder}/") for target in targets] == found.split()
@@ -330,11 +342,7 @@ def test_shortcodes_of_a_site_that_highlight_code(tmp_path):
     }
     text = "A.\n\n{{< fish >}}\nls\n{{< /fish >}}\n\n{{< box >}}\nB.\n{{< /box >}}"
     files = CONFIGURATIONS["hugo"] | templates | {"content/a.md": text}
-    write_files(tmp_path, files)
-    (source,) = [source for source in sources(tmp_path) if source.name == "content/a.md"]
-    reader = MarkdownReader()
-    (page,) = [i for r in reader.records(source) for i in reader.parse(r) if isinstance(i, Page)]
-    assert page.lead == "A.\nB."
+    assert page_of_site(tmp_path, files, "content/a.md").lead == "A.\nB."
 
 
 def test_a_note_is_called_by_its_name(tmp_path):
@@ -343,11 +351,8 @@ def test_a_note_is_called_by_its_name(tmp_path):
         "Bees.md": "## Part\n\nA.",
         "Cats.md": "A.\n\n# Late\n\nB.",
     }
-    write_files(tmp_path, files)
-    reader = MarkdownReader()
-    found = [source for source in sources(tmp_path) if reader.recognizes(source)]
-    items = [item for source in found for r in reader.records(source) for item in reader.parse(r)]
-    assert [page.title for page in items if isinstance(page, Page)] == ["Bees", "Cats"]
+    titles = [item.title for item in read_site(tmp_path, files) if isinstance(item, Page)]
+    assert titles == ["Bees", "Cats"]
 
 
 def test_what_is_left_out_is_counted_by_name():
@@ -377,11 +382,8 @@ def test_what_is_left_out_is_counted_by_name():
 )
 def test_pages_with_the_suffix_of_a_language(tmp_path, page, reference, target):
     names = ["_index.de.md", "_index.en.md", "b.de.md", "b.en.md", "d.md", "d.fr.md", page]
-    write_files(tmp_path, {"hugo.toml": 'baseURL = "https://x.org/"'})
-    write_files(tmp_path, {f"content/docs/{name}": f"See [it]({reference})." for name in names})
-    (source,) = [s for s in sources(tmp_path) if s.name == f"content/docs/{page}"]
-    reader = MarkdownReader()
-    (read,) = [i for r in reader.records(source) for i in reader.parse(r) if isinstance(i, Page)]
+    files = {f"content/docs/{name}": f"See [it]({reference})." for name in names}
+    read = page_of_site(tmp_path, CONFIGURATIONS["hugo"] | files, f"content/docs/{page}")
     assert links(read) == [("it", f"content/{target}")]
 
 
@@ -505,14 +507,6 @@ def test_links_between_named_files(tmp_path):
         row["target"] for row in read_table(tmp_path / "out" / "corpus" / "links").to_pylist()
     ]
     assert targets == ["name-b.md", "name-b.md"]
-
-
-def read_site(folder, files):
-    write_files(folder, files)
-    reader = MarkdownReader()
-    markdown = [source for source in sources(folder) if reader.recognizes(source)]
-    records = [record for source in markdown for record in reader.records(source)]
-    return [item for record in records for item in reader.parse(record)]
 
 
 @pytest.mark.parametrize(

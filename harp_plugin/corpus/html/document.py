@@ -25,6 +25,7 @@ _MANY_TAGS, _MAX_TAGS = 10_000, 1_000_000
 _FORMATTING = frozenset(NAMES["kinds_of_elements"]["formatting"])
 _UNPARSED = ("iframe", "noembed", "script", "select", "style", "textarea", "title", "xmp")
 _HERE = f"\"'>--></{'></'.join(_UNPARSED)}><wbr id=harp-here>"
+"""Ends a tag, a comment and unparsed elements, and marks where a part of a page ends."""
 _TITLE = "div.headertitle > :is(div.title, h1)"
 """Where Doxygen writes the title of a page, without the name of the project."""
 _ATTRIBUTE = r"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+"""
@@ -155,12 +156,13 @@ def _is_deep(text: str) -> bool:
         if number < checked:
             continue
         checked = checked * 11 // 10
-        node = LexborHTMLParser(text[: tag.start()] + _HERE).css_first("#harp-here")
+        part = text[: tag.start()]
+        node = LexborHTMLParser(part + _HERE).css_first("#harp-here")
         depth = 0
         while node is not None and depth <= _MAX_DEPTH:
             depth += node.tag not in _FORMATTING
             node = node.parent
-        within = text.count("<", max(text.rfind("<template", 0, tag.start()), 0), tag.start())
-        if depth > _MAX_DEPTH or (not depth and within > _MAX_DEPTH):
+        depth = depth or part.count("<", max(part.rfind("<template"), 0))
+        if depth > _MAX_DEPTH:
             return True
     return False

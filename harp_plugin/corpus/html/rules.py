@@ -105,9 +105,10 @@ class WebRules(HtmlRules):
 
     Boilerplate is: the elements nav, aside, header and footer (the last two only outside of
     articles and main parts), blocks with an ARIA role of boilerplate, and blocks with a usual name
-    of boilerplate (``navbar``, ``breadcrumbs``, ``sidebar``) as a word of their class or id. A note
-    that leads to other pages is a hatnote (role ``note`` or class ``hatnote``, and no box). Code
-    blocks, form controls, embedded media, captions and hidden elements are left out.
+    of boilerplate (``navbar``, ``breadcrumbs``, ``sidebar``) as a word of their class or id, but
+    for headers inside of articles and main parts. A note that leads to other pages is a hatnote
+    (role ``note`` or class ``hatnote``, and no box). Code blocks, form controls, embedded media,
+    captions and hidden elements are left out.
 
     Args:
         address: the address of the page.

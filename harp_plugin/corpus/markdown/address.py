@@ -54,6 +54,7 @@ class MarkdownAddress:
         self.roots = roots or {}
         self.site = site or Site([self._file.key])
         self.key = self._file.key
+        self._language = language_suffix(self.key)
 
     @property
     def name(self) -> str:
@@ -97,8 +98,7 @@ class MarkdownAddress:
             is_folder = target.endswith(_INDEX_PAGE) and _INDEX_PAGE not in written
             keys.append(_key(target.removesuffix(_INDEX_PAGE) if is_folder else target))
             is_file = not is_folder and target.lower().endswith(PAGE_SUFFIXES)
-            language = language_suffix(self.key)
-            if page := self.site.page_at(keys[-1], is_file=is_file, language=language):
+            if page := self.site.page_at(keys[-1], is_file=is_file, language=self._language):
                 return self._other(page)
             if not self.site.has_name(keys[-1]):
                 break

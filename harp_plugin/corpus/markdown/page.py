@@ -109,8 +109,7 @@ def _names(front_matter: FrontMatter, address: MarkdownAddress) -> Iterator[Redi
 
 def _with_title_first(tokens: list[Token]) -> list[Token]:
     """Put the first heading of level 1 before the text above it, which is a part of the lead."""
-    headings = (n for n, token in enumerate(tokens) if token.type == "heading_open")
-    place = next(headings, 0)
+    place = next((n for n, token in enumerate(tokens) if token.type == "heading_open"), 0)
     is_title = bool(place) and tokens[place].tag == "h1" and not tokens[place].level
     is_title &= not any("<h1" in token.content.lower() for token in tokens[:place])
     end = place + 3 * is_title

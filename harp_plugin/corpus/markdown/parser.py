@@ -38,6 +38,7 @@ _TAB = re.compile(r"^([ \t]*)===[!+]?[ \t]+(?=\")", re.MULTILINE)
 _PLACE = re.compile(
     r"^([ \t]*(?:!!!|\?\?\?\+?)[ \t]+[\w-]+)(?:[ \t]+(?:inline|end|annotate))+", re.M
 )
+"""Where a box stands on the page, behind its kind."""
 _NO_DEFINITION = re.compile(r"^:[ \t]*\n", re.MULTILINE)
 _MARKDOWN = re.compile(
     r"^([ \t]*<\w+[^<>\n]{0,200}?[ \t]markdown\b[^<>\n]{0,200}>)[ \t]*\n(?=[ \t]*\S)", re.M
@@ -45,7 +46,7 @@ _MARKDOWN = re.compile(
 """A tag whose content is Markdown, without a blank line behind it."""
 _RENDERED = kind_by_word("markdown_tokens")
 _SIGNS = NAMES["markdown_signs"]
-"""Of the rules without which a text that has none of their signs is read faster."""
+"""By the names of rules: a text that has none of a rule's signs is read without the rule."""
 
 
 @cache

@@ -217,7 +217,7 @@ class _Writer:
         if inner.lstrip(" \t\n-").startswith("end" if opener == "{%" else "/"):
             return "", position
         is_open = opener != "{{" and not inner.rstrip().endswith("/")
-        if is_open and (name == "raw" or name in _NAMES["code"] | self.site.layout.code):
+        if is_open and (name == "raw" or name in _NAMES["code"] or name in self.site.layout.code):
             tag = rf"\{{%-?\s*end{name}\b" if opener == "{%" else rf"\{{\{{[<%]\s*/\s*{name}\b"
             if until := self._next(rf"{tag}[^%>\n]{{0,99}}[%>]\}}+", position):
                 self.raw_end = until.start() if name == "raw" else self.raw_end

@@ -17,12 +17,9 @@ _PAIR = re.compile(
     r"""[ \t]*["'`]?([^\s"'`,{}()\[\]]+)(?=[\s"'`,}]|\Z)"""
 )
 _TARGET = re.compile(r"""path["']?[ \t]*[:=][ \t]*["']?\{?/?([^\s"'{},]+)""")
-_STYLES = {
-    "date": "/:categories/:year/:month/:day/:title",
-    "pretty": "/:categories/:year/:month/:day/:title",
-    "none": "/:categories/:title",
-}
-"""Of Jekyll, by their names."""
+_STYLES = dict.fromkeys(("date", "pretty"), "/:categories/:year/:month/:day/:title")
+_STYLES["none"] = "/:categories/:title"
+"""The patterns of Jekyll's styles of ``permalink``, by their names."""
 _POST = re.compile(r"(?:.*/)?_posts/.+")
 _PARAMETER = re.compile(r"(/?):(\w+)([*+?]?)")
 _MOST_PARAMETERS = 3

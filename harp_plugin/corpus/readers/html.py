@@ -115,7 +115,7 @@ class HtmlReader:
             if isinstance(item, Page):
                 stem = re.sub(r"\.html?$", "", item.key)
                 names = {f"{stem}.html", f"{stem.removesuffix('/index')}.html"}
-                names |= {stem} if _SUFFIX.search(stem) else set()
+                names.update([stem] if _SUFFIX.search(stem) else [])
                 yield from (Redirect(key, item.key) for key in sorted(names - {item.key}))
 
 
