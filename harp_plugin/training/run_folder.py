@@ -18,7 +18,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from ..errors import HarpError, folded
 from ..models.loading import POOLING
 from ..models.trainable import ModelDescription
-from ..work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance
+from ..work.artifact import MANIFEST, Artifact, OverwriteRules, Provenance, remove_empty
 from ..work.records import changed_file, read_record, write_record
 from ..work.writing import TEMPORARY, remove_temporary, sync, write_text
 from .arguments import HarpTrainingArguments
@@ -92,6 +92,8 @@ class RunFolder:
         Raises:
             HarpError: the folder holds something else, or work that may not be replaced.
         """
+        for emptied in self.path.glob("checkpoint-[0-9]*"):
+            remove_empty(emptied)  # by a kill while it was removed
         _checkpoints(self.path)
         self.artifact.start()
         remove_temporary(self.path)

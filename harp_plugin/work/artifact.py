@@ -88,6 +88,7 @@ __all__ = [
     "read_finished",
     "read_if_whole",
     "record_path",
+    "remove_empty",
     "verify_record",
 ]
 
@@ -321,7 +322,7 @@ class Artifact:
         for path in (*self._own_files(record), *self._records):
             path.unlink(missing_ok=True)
         if not self.is_file and not self.is_shared:
-            _remove_empty(self.path)
+            remove_empty(self.path)
 
     @property
     def _records(self) -> tuple[Path, ...]:
@@ -394,17 +395,22 @@ class Artifact:
         return [name for name in names if record is None or not re.fullmatch(self.own, name)]
 
     def _own_files(self, record: Mapping[str, Any] | None) -> list[Path]:
-        """List the files of the work that are there, without its records and locks."""
+        """List the files of the work that are there, without its records and locks.
+
+        The records of folders in it come last, so that a kill while they are removed leaves none
+        without its record.
+        """
         if self.is_file:
             return [self.path] if self.path.exists() else []
         listed = {*(record or {}).get("files", ())}
-        return [
-            self.path / name
+        names = [
+            name
             for name in self._names()
             if name in listed
             or name.endswith(TEMPORARY)
             or (not self.is_shared and re.fullmatch(self.own, name))
         ]
+        return [self.path / name for name in sorted(names, key=lambda name: MANIFEST in name)]
 
     def _names(self) -> list[str]:
         return [path.relative_to(self.path).as_posix() for path in _files_below(self.path)]
@@ -463,7 +469,7 @@ def _files_below(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
 
 
-def _remove_empty(folder: Path) -> None:
+def remove_empty(folder: Path) -> None:
     """Remove all empty folders in a folder, and itself if it is empty."""
     for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
         if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):

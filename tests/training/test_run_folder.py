@@ -6,6 +6,8 @@ import pickle
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,14 @@ from harp_plugin.errors import HarpError
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.card import CARD
 from harp_plugin.training.run_folder import LOG, RunFolder, log_lines, remove_weights
-from harp_plugin.work.artifact import MANIFEST, STARTED, Artifact, Provenance, verify_record
+from harp_plugin.work.artifact import (
+    MANIFEST,
+    STARTED,
+    Artifact,
+    OverwriteRules,
+    Provenance,
+    verify_record,
+)
 from harp_plugin.work.lock import LOCK, one_writer
 from harp_plugin.work.records import read_record, write_record
 
@@ -175,6 +184,42 @@ def test_a_kill_while_a_checkpoint_is_written(moment, run, four_step_run, tmp_pa
     assert not list((tmp_path / "run").glob("checkpoint-*"))
     assert same(run(tmp_path / "run"), four_step_run)
     assert not list((tmp_path / "run").glob("*.harp-tmp"))
+
+
+def dying(remove, left):
+    """A removal that ends the run when one too many is made; `left` counts what may be."""
+
+    def call(path, *arguments, **options):
+        if not left:
+            raise Killed
+        left.pop()
+        return remove(path, *arguments, **options)
+
+    return call
+
+
+@pytest.mark.parametrize("is_other_run", [False, True])
+def test_a_kill_at_any_removal(is_other_run, unfinished, tmp_path, monkeypatch):
+    provenance = Provenance.from_record(read_record(unfinished / STARTED))
+    made_from = Provenance({"seed": 3}) if is_other_run else provenance
+
+    def begin_and_remove_old(path):
+        folder = RunFolder(path, made_from, None, {}, OverwriteRules(overwrite=is_other_run))
+        folder.start()
+        folder.remove_old(1, None)
+
+    for removals in count():
+        path, left = shutil.copytree(unfinished, tmp_path / str(removals)), [None] * removals
+        with monkeypatch.context() as patched, suppress(Killed):
+            for name in ("unlink", "rmdir"):
+                patched.setattr(Path, name, dying(getattr(Path, name), left))
+            begin_and_remove_old(path)
+        begin_and_remove_old(path)
+        kept = {checkpoint.name for checkpoint in path.glob("checkpoint-*")}
+        assert kept == (set() if is_other_run else {"checkpoint-4"})
+        if left:
+            break
+    assert removals > 10
 
 
 @pytest.mark.parametrize("kind", ["cross-encoder", "bi-encoder"])
