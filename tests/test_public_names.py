@@ -72,7 +72,7 @@ PUBLIC = {
     ],
     "harp_plugin.commands.build": ["BuildOptions", "STAGES", "build", "check", "summary"],
     "harp_plugin.commands.export": ["ExportOptions", "as_tevatron", "export"],
-    "harp_plugin.commands.adapt": ["AdaptOptions", "LEARNED", "RERANKED", "SIGNALS", "adapt"],
+    "harp_plugin.commands.adapt": ["AdaptOptions", "LEARNED", "RERANKED", "adapt"],
     "harp_plugin.commands.collect": ["CollectOptions", "collect", "summary"],
     "harp_plugin.collections.known_items.collection": ["build_collection", "summary"],
     "harp_plugin.commands.check": ["Checked", "check"],

@@ -14,7 +14,7 @@ from brief_training import train_briefly
 from harp_plugin import HarpPipeline, HarpReranker
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
-from harp_plugin.commands.adapt import LEARNED, RERANKED, AdaptOptions, plan, ranking, run
+from harp_plugin.commands.adapt import LEARNED, RERANKED, AdaptOptions, ranking, run
 from harp_plugin.commands.adapt.ranking import BY_RANKS, FIRST_STAGE, FUSED, Systems
 from harp_plugin.evaluation.options import file_stem
 from harp_plugin.evaluation.runs import read_run
@@ -219,15 +219,6 @@ def test_a_recipe_without_sizes_is_refused_at_once(tmp_path, capsys):
     assert main(arguments) == 2
     wrong = "lacks per_device_train_batch_size, negatives_per_group, from which the number of"
     assert wrong in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_queries_alone_must_be_enough(command, monkeypatch, capsys):
-    monkeypatch.setattr(plan, "_LEAST_SECONDS", 0)
-    arguments, folder = command
-    other = [str(folder) + "-alone" if word == str(folder) else word for word in arguments]
-    assert main([*other, "--learn-from", "queries"]) == 2
-    assert "add links to --learn-from" in capsys.readouterr().err
 
 
 def test_a_wrong_source_is_refused(tmp_path, capsys):

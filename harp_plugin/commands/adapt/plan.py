@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...errors import HarpError
 from ...work.artifact import MANIFEST
 from ...work.manifest import read_content
 from ...work.records import read_record, write_record
@@ -18,7 +17,7 @@ from .budget import (
     training_data,
     training_steps,
 )
-from .options import SIGNALS, AdaptOptions
+from .options import AdaptOptions
 from .training import DEPTH, query_count, train_query_count
 
 __all__ = ["FEWEST_TRAIN_QUERIES", "make_plan"]
@@ -54,21 +53,17 @@ def make_plan(
     Returns:
         The steps on links and on queries; each is 0 where there is too little time for a
         cross-encoder that helps.
-
-    Raises:
-        HarpError: the cross-encoder is to learn from queries only, and there are too few.
     """
     path = options.folder / _PLAN
     asked = {
         "budget": options.budget,
-        "learn_from": options.learn_from,
         "training": recipe,
         "pages": read_content(options.folder / "build", "corpus", "graph", needed=False),
     }
     plan = read_record(path) if path.exists() else {"asked": {}, "steps": {}}
     if plan["asked"] == asked:
         return plan["steps"]
-    steps = dict.fromkeys(SIGNALS, 0)
+    steps = {"links": 0, "queries": 0}
     if seconds_left >= _LEAST_SECONDS:
         build_examples()
         steps |= _steps_that_fit(options, recipe, seconds_left)
@@ -100,8 +95,9 @@ def _steps_that_fit(
     from ...training.arguments import multiplies_in_bf16
 
     data, length = training_data(recipe), recipe["max_length"]
-    queries = train_query_count(options) if "queries" in options.learn_from else 0
-    shares = _shares_of_signals(options, queries)
+    queries = train_query_count(options)
+    on_queries = _SHARE_OF_QUERIES if queries >= FEWEST_TRAIN_QUERIES else 0.0
+    shares = {"links": 1 - on_queries, "queries": on_queries}
     pairs = DEPTH * sum(query_count(options, split) for split in ("dev", "test"))
     ranking = pairs / measured_speed(data, options.model, length, options.seed, ranking_dtype())
     speed = measured_speed(data, options.model, length, options.seed)
@@ -119,18 +115,3 @@ def _steps_that_fit(
     takes = in_words(sum(steps.values()) * of_a_step)
     say("plan", f"training steps: {counts}, about {takes}; then ranking, about {in_words(ranking)}")
     return steps
-
-
-def _shares_of_signals(options: AdaptOptions, queries: int) -> dict[str, float]:
-    """Share the time for training between links and so many queries."""
-    learns_from_links = "links" in options.learn_from
-    if queries >= FEWEST_TRAIN_QUERIES:
-        on_queries = _SHARE_OF_QUERIES if learns_from_links else 1.0
-    elif learns_from_links:
-        on_queries = 0.0
-    else:
-        raise HarpError(
-            f"the train split has {queries} queries, and {FEWEST_TRAIN_QUERIES} are needed to "
-            "learn from: add links to --learn-from"
-        )
-    return {"links": 1 - on_queries, "queries": on_queries}

@@ -220,11 +220,11 @@ def _collect(options: AdaptOptions, output: Path) -> None:
         **options_of_every_step(options),
     )
     queries = QueryOptions(
-        kinds=[kind for kind in KINDS if kind != "anchor" or "links" in options.learn_from],
+        kinds=list(KINDS),
         max_queries=drawn["settings"]["max_queries"] if drawn else most,
         max_train_queries=_MOST_TRAIN_QUERIES,
         train_fraction=0.4,
-        min_train_queries=FEWEST_TRAIN_QUERIES if "links" in options.learn_from else 0,
+        min_train_queries=FEWEST_TRAIN_QUERIES,
         min_test_queries=_FEWEST_TEST_QUERIES,
         allow_empty=True,
         seed=options.seed,

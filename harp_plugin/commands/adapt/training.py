@@ -12,7 +12,7 @@ from ...models.loading import COSINE
 from ...options import option_types
 from ...options_parser import options_from, read_recipe
 from ..steps import options_of_every_step, say
-from .options import SIGNALS, AdaptOptions
+from .options import AdaptOptions
 
 __all__ = [
     "DEPTH",
@@ -66,16 +66,15 @@ def train(recipe: dict[str, Any], options: AdaptOptions, steps: Mapping[str, int
     Args:
         recipe: of the training on links.
         options: of the command.
-        steps: on links and on queries; not both are 0.
+        steps: on links, and on queries; the second may be 0.
 
     Returns:
         The folder of the model after all steps.
     """
-    if count := steps["links"]:
-        _train_on_links(recipe, options, count)
+    _train_on_links(recipe, options, steps["links"])
     if count := steps["queries"]:
         _train_on_queries(recipe, options, count)
-    return str(options.folder / [signal for signal in SIGNALS if steps[signal]][-1])
+    return str(options.folder / ("queries" if steps["queries"] else "links"))
 
 
 def _train_on_links(recipe: dict[str, Any], options: AdaptOptions, steps: int) -> None:
@@ -92,10 +91,8 @@ def _train_on_queries(recipe: dict[str, Any], options: AdaptOptions, steps: int)
     from ...training.finetune import FINETUNING
 
     say("train", "the cross-encoder on the queries of the train split")
-    arguments = finetuning_part(recipe)
-    if "links" in options.learn_from:
-        arguments["model"] = str(options.folder / "links")
-    arguments |= {
+    arguments = finetuning_part(recipe) | {
+        "model": str(options.folder / "links"),
         "dataset": options.dataset("train"),
         "negatives_run": str(_candidates(options)),
         "depth": DEPTH,
