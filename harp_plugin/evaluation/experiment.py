@@ -85,7 +85,8 @@ def _evaluate(options: EvaluationOptions, folder: Path) -> Results:
     }
     contents = {"results.json": results_text(options, results, **record)}
     if options.report:
-        contents["report.html"] = render(results, runs, collection)
+        learned = {row: s.importances for row, s in stages.items() if s.importances is not None}
+        contents["report.html"] = render(results, runs, collection, learned)
     files.write(contents)
     return results
 

@@ -57,6 +57,7 @@ class FirstStage:
         versions: of the packages that they depend on.
         search: gives the results of queries, with at least qid, docno and score.
         fielded: BM25 over fields, if it is that.
+        importances: of the features, if it is a pipeline that ends with a learned ranker.
     """
 
     options: ExperimentOptions
@@ -65,6 +66,7 @@ class FirstStage:
     versions: Mapping[str, str]
     search: Callable[[pd.DataFrame], pd.DataFrame]
     fielded: _Fielded | None = None
+    importances: pd.Series | None = None
 
     @property
     def chosen(self) -> dict[str, Any] | None:
@@ -191,7 +193,8 @@ def _dense(options: ExperimentOptions, collection: JudgedDataset, folder: str) -
 def _pipeline(options: ExperimentOptions, collection: JudgedDataset, folder: str) -> FirstStage:
     pipeline = HarpPipeline.load(folder)
     settings = {"pipeline": file_hash(Path(folder) / PIPELINE)}
-    return FirstStage(options, collection, settings, scoring_versions(), pipeline.transform)
+    stage = FirstStage(options, collection, settings, scoring_versions(), pipeline.transform)
+    return replace(stage, importances=pipeline.importances)
 
 
 def _scored_documents(options: ExperimentOptions, collection: JudgedDataset, _: str) -> FirstStage:

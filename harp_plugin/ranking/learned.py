@@ -43,6 +43,7 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         learned: what a ranker has learned, as ``ranker.learned`` gives it after `fit`; None for one
             that is still to learn. It is of JSON's types; `HarpPipeline.save` writes it.
         seed: of the trees.
+        feature_names: names of the features, in their order; none where nobody reads them.
     """
 
     schematic = {"label": "LearnedRanker", "help_url": None}  # noqa: RUF012
@@ -50,6 +51,7 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
     learned: Mapping[str, Any] | None = None
     _: KW_ONLY
     seed: int = 42
+    feature_names: Sequence[str] = ()
 
     def fit(
         self,
@@ -68,7 +70,8 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
             qrels_va: their judgments.
 
         Raises:
-            HarpError: no query has a relevant result, or LightGBM is not installed.
+            HarpError: no query has a relevant result, LightGBM is not installed, or there are not
+                as many features as names.
         """
         pt.validate.result_frame(topics_or_res_tr, extra_columns=["features"], context=self)
         labels = _labels(topics_or_res_tr, qrels_tr)
@@ -80,6 +83,8 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         has_trees = len(train.starts) >= _FEWEST_QUERIES_FOR_TREES
         trees = _trees(train, labels, self.seed) if has_trees else []
         weights = _linear_weights(train, labels)
+        if (names := len(self.feature_names)) not in (0, len(weights)):
+            raise HarpError(f"{len(weights)} features have {names} feature_names: give each one")
         self.learned = asdict(_Model(trees, weights, [1.0, float(has_trees)]))
         return self
 
@@ -105,15 +110,16 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         return rerank_frame(inp, scores)
 
     @property
-    def importances(self) -> np.ndarray:
+    def importances(self) -> pd.Series:
         """(features,) the share of each feature in what the trees gain, or in the linear weights.
 
-        Linear weights count, by their absolute values, where there are no trees.
+        The index has the names of the features, or their numbers. Linear weights count, by their
+        absolute values, where there are no trees.
 
         Raises:
             HarpError: the ranker has not learned yet.
         """
-        return self._model.importances()
+        return pd.Series(self._model.importances(), index=list(self.feature_names) or None)
 
     @property
     def _model(self) -> _Model:

@@ -27,6 +27,7 @@ from ..work.provenance import Provenance, package_versions, scoring_versions
 from ..work.records import read_own_record, read_record, write_record
 from ..work.urls import local_path
 from .base import ComparedTransformer
+from .learned import LearnedRanker
 
 __all__ = ["PIPELINE_PARTS", "HarpPipeline"]
 
@@ -123,6 +124,12 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Run the pipeline."""
         return self.pipeline.transform(inp)
+
+    @property
+    def importances(self) -> pd.Series | None:
+        """Those of the `LearnedRanker` that the pipeline ends with; None where there is none."""
+        last = self.pipeline[-1] if isinstance(self.pipeline, pt.Compose) else self.pipeline
+        return last.importances if isinstance(last, LearnedRanker) else None
 
     def transform_inputs(self) -> list[list[str]]:
         """The columns that the pipeline needs, as PyTerrier's inspection takes them."""

@@ -9,13 +9,13 @@ import pytest
 from harp_plugin.commands.adapt import plan
 from harp_plugin.commands.adapt.budget import (
     encoder_reading,
-    in_words,
     seconds_in,
     seconds_of_a_step,
     training_steps,
 )
 from harp_plugin.commands.adapt.options import AdaptOptions
 from harp_plugin.commands.adapt.training import finetuning_part
+from harp_plugin.commands.steps import in_words
 from harp_plugin.errors import HarpError
 from harp_plugin.work.records import write_record
 

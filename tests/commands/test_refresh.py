@@ -128,7 +128,7 @@ def test_pages_are_read_again_and_models_stay(folder, capsys):
     capsys.readouterr()
     assert adapt(folder) == 0
     output = capsys.readouterr().out
-    assert "== refresh: 1 page changed, 1 new, 1 deleted (of 40)\n" in output
+    assert "min): 1 page changed, 1 new, 1 deleted (of 40)\n" in output
     assert output.endswith(
         f"    in {folder / 'out' / 'harp_pipeline.json'}\n"
         f"report: {folder / 'out' / 'evaluation' / 'report.html'}\n"
@@ -147,7 +147,7 @@ def test_pages_are_read_again_and_models_stay(folder, capsys):
 
     written = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*.jsonl")}
     assert adapt(folder, "--budget", "5m") == 0
-    assert "== refresh: no page has changed\n" in capsys.readouterr().out
+    assert "min): no page has changed\n" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
@@ -189,7 +189,7 @@ def test_the_old_pipeline_searches_until_the_new_one_is_whole(folder, capsys):
     assert adapt(folder) == 0
     assert found(folder / "out") == after
     assert adapt(folder) == 0
-    assert "== refresh: no page has changed\n" in capsys.readouterr().out
+    assert "min): no page has changed\n" in capsys.readouterr().out
     assert models(folder) == kept
     assert not [*folder.rglob("*.harp-tmp")]
 
@@ -204,7 +204,7 @@ def test_other_options_are_named_and_another_budget_goes_on(folder, monkeypatch,
     links = [(folder / "out" / name).read_bytes() for name in MODELS[1:]]
     assert adapt(folder, "--retrain") == 0
     output = capsys.readouterr().out
-    assert "== refresh: 1 page changed, 1 new, 1 deleted (of 40)\n" in output
+    assert "min): 1 page changed, 1 new, 1 deleted (of 40)\n" in output
     assert "== train" in output and "\nwith cross-encoder " in output
     trained = {name: (folder / "out" / name).read_bytes() for name in MODELS[1:]}
     assert not {*links} & {*trained.values()}

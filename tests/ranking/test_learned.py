@@ -93,12 +93,29 @@ def test_importances_are_shares_of_features():
     gains = [Booster(model_str=text).feature_importance("gain") for text in ranker.learned["trees"]]
     # Trees read each feature three times, FEATURES columns apart.
     of_feature = [sum(gain[n::FEATURES].sum() for gain in gains) for n in range(FEATURES)]
-    assert trees == pytest.approx(np.array(of_feature) / np.sum(gains))
+    assert trees.to_numpy() == pytest.approx(np.array(of_feature) / np.sum(gains))
     assert len(linear) == len(trees) == FEATURES
     assert linear.sum() == pytest.approx(1) and trees.sum() == pytest.approx(1)
-    assert linear[2] > 0.7 and trees[:2].sum() > 0.7
+    assert linear[2] > 0.7 and trees.iloc[:2].sum() > 0.7
     with pytest.raises(HarpError, match="has not learned yet"):
         _ = LearnedRanker().importances
+
+
+def test_features_have_names(tmp_path):
+    """A saved pipeline keeps them; they change nothing else."""
+    frame, qrels = judged(50, 10, third)
+    names = ["BM25", "cosine", "title", "length"]
+    ranker = LearnedRanker(feature_names=names).fit(frame, qrels)
+    HarpPipeline(StageBefore() >> ranker).save(tmp_path)
+    loaded = HarpPipeline.load(tmp_path)
+    assert loaded.importances.index.tolist() == names
+    assert loaded.importances.idxmax() == "title"
+    plain = LearnedRanker().fit(frame, qrels)
+    assert plain.learned == ranker.learned
+    assert HarpPipeline(plain).importances.index.tolist() == [0, 1, 2, 3]
+    assert HarpPipeline(StageBefore()).importances is None
+    with pytest.raises(HarpError, match="4 features have 2 feature_names"):
+        LearnedRanker(feature_names=["BM25", "cosine"]).fit(frame, qrels)
 
 
 def test_trees_learn_what_depends_on_the_query():

@@ -19,7 +19,6 @@ from ...text import COMMON_WORDS, OWN_WORDS
 
 __all__ = [
     "encoder_reading",
-    "in_words",
     "measured_speed",
     "ranking_dtype",
     "seconds_in",
@@ -65,17 +64,6 @@ def seconds_in(text: str) -> float:
     if not seconds:
         raise HarpError(f"--budget {text!r} is not a duration: give one such as 2h, 90m or 1h30m")
     return seconds
-
-
-def in_words(seconds: float) -> str:
-    """Write a duration, such as ``1 h 30 min``."""
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(minutes, 60)
-    return " ".join(
-        part for part in (f"{hours} h" * (hours > 0), f"{minutes} min" * (minutes > 0)) if part
-    )
 
 
 def training_data(recipe: dict[str, Any]) -> PreTrainingData:

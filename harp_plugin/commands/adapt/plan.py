@@ -8,9 +8,8 @@ from typing import Any
 from ...work.artifact import MANIFEST
 from ...work.manifest import read_content
 from ...work.records import read_record, write_record
-from ..steps import say
+from ..steps import in_words, say
 from .budget import (
-    in_words,
     measured_speed,
     ranking_dtype,
     seconds_of_a_step,

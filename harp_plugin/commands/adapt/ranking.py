@@ -158,14 +158,15 @@ class Systems:
         dev = JudgedDataset(self._dev or self.options.dataset("test"))
         lexical = LexicalFeatures(self._bm25.index, fields=_FIELDS)
         features = StageBefore() ** lexical**self._cosine
-        ranker = LearnedRanker(seed=self.options.seed)
+        names = ["BM25 and cosine", *lexical.names, "cosine"]
+        ranker = LearnedRanker(seed=self.options.seed, feature_names=names)
         pipeline = self._candidates % DEPTH >> features >> ranker
         made_from = Provenance(
             {
                 "train": train.identity,
                 "dev": dev.identity,
                 "systems": self._chosen,
-                "features": lexical.names,
+                "features": names,
                 "encoder": model_fingerprint(self.options.cosine_encoder),
                 "max_length": self._cosine.max_length,
                 "max_passages": self._cosine.max_passages,
@@ -179,10 +180,9 @@ class Systems:
             pipeline.fit(train.topics, train.qrels)
             HarpPipeline(pipeline).save(temporary)
             write_record(temporary / _GAIN, asdict(self._gain(pipeline, dev)))
-            names = ["BM25 and cosine", *lexical.names, "cosine"]
-            shares = zip(ranker.importances, names, strict=True)
-            best = sorted(shares, reverse=True)[:_NAMED_FEATURES]
-            tell("most important: " + ", ".join(f"{name} ({share:.0%})" for share, name in best))
+            best = ranker.importances.nlargest(_NAMED_FEATURES)
+            shares = (f"{name} ({share:.0%})" for name, share in best.items())
+            tell(f"most important: {', '.join(shares)}")
 
         rules = replace(self.options.rules, overwrite=True)  # it takes a minute
         Artifact(folder, "ranker", made_from, rules).make(fill)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,8 +12,7 @@ from ...errors import HarpError
 from ...models.loading import PIPELINE
 from ...work.artifact import MANIFEST, read_if_whole
 from ...work.manifest import read_manifest
-from ..steps import options_of_every_step, output_folder, say, tell
-from .budget import in_words
+from ..steps import elapsed, in_words, options_of_every_step, output_folder, say, tell
 from .options import DEFAULT_BUDGET, AdaptOptions
 from .plan import FEWEST_TRAIN_QUERIES, make_plan
 from .ranking import FEWEST_QUERIES, Systems
@@ -60,7 +58,6 @@ def adapt(
     Raises:
         HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
     """
-    began = time.monotonic()
     with output_folder(options.folder):
         record = pipeline_record(sources, options, corpus)
         stored, is_finished = record.read() or {}, record.is_finished()
@@ -71,7 +68,6 @@ def adapt(
         options = replace(options, budget=budget, overwrite=overwrite)
         recipe = training_recipe(options)
         _build(sources, options, corpus)
-        print(f"the build took {in_words(time.monotonic() - began)} of {budget}")
         if is_finished:
             changes = refresh(options, partial(_collect, options))
             say("refresh", changes or "no page has changed")
@@ -82,7 +78,7 @@ def adapt(
         if trains or not is_finished:
             record.start()
             build_examples = partial(_build, sources, options, corpus, recipe)
-            row, results = _learn(options, recipe, began, build_examples)
+            row, results = _learn(options, recipe, build_examples)
             stored = record.commit([PIPELINE], budget=budget, row=row)
         if own is not None:
             print(Systems(options).evaluate_own_queries(own, stored["row"]))
@@ -90,10 +86,7 @@ def adapt(
 
 
 def _learn(
-    options: AdaptOptions,
-    recipe: dict[str, Any],
-    began: float,
-    build_examples: Callable[[], None],
+    options: AdaptOptions, recipe: dict[str, Any], build_examples: Callable[[], None]
 ) -> tuple[str, Results | None]:
     """Learn, and save the pipeline after each step; return its row in the table, and the table."""
     systems = Systems(options)
@@ -106,11 +99,10 @@ def _learn(
     if ranker := systems.learn():
         systems = replace(systems, ranker=ranker)
         results = _usable(systems)
-    left = options.seconds - (time.monotonic() - began)
-    print(f"a pipeline is in {options.folder}, after {in_words(options.seconds - left)}")
+    print(f"a pipeline is in {options.folder}, after {in_words(elapsed())}")
     steps = {}
     if rows["anchors"] >= _FEWEST_LINKS:
-        steps = make_plan(options, recipe, left, build_examples)
+        steps = make_plan(options, recipe, options.seconds - elapsed(), build_examples)
     if any(steps.values()):
         print(results)
         systems = replace(systems, reranker=train(recipe, options, steps))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,12 @@ __all__ = ["render", "rows_of"]
 _CONFIDENCE = 0.95
 
 
-def render(results: Results, runs: dict[str, pd.DataFrame], collection: JudgedDataset) -> str:
+def render(
+    results: Results,
+    runs: dict[str, pd.DataFrame],
+    collection: JudgedDataset,
+    importances: Mapping[str, pd.Series],
+) -> str:
     """Write the page: it escapes every text of the collection, and may load nothing.
 
     Bars show the first measure. Queries won and lost are those of the row with the highest mean,
@@ -28,6 +34,7 @@ def render(results: Results, runs: dict[str, pd.DataFrame], collection: JudgedDa
         results: of the evaluation.
         runs: row → run.
         collection: that was searched.
+        importances: row of a learned ranker → share of each feature.
     """
     rows = rows_of(results)
     measures = list(rows[0]["means"])
@@ -51,6 +58,7 @@ def render(results: Results, runs: dict[str, pd.DataFrame], collection: JudgedDa
             for row in rows
         )
         or 1,
+        importances=importances,
         groups=[("won", "Queries won", won), ("lost", "Queries lost", lost)],
         notes=results.notes,
     )

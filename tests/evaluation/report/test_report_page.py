@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from harp_plugin.collections.dataset import JudgedDataset
@@ -107,7 +108,7 @@ class Tags(HTMLParser):
 
 def test_the_page(evaluated):
     results = replace(evaluated.results, notes=("A & B",))
-    page = render(results, evaluated.runs, evaluated.collection)
+    page = render(results, evaluated.runs, evaluated.collection, {})
     seen = Tags(page)
     assert "harp-encyclopedia, <b>56</b> queries" in seen.texts  # escaped
     assert "A & B" in seen.texts
@@ -115,7 +116,20 @@ def test_the_page(evaluated):
         assert f"{row['RR@10']:.4f}" in page
     assert sum(tag == "rect" for tag, _ in seen.tags) == 3
     assert not [a for _, a in seen.tags if a.keys() & {"src", "href", "onclick"}]
-    assert page == render(results, evaluated.runs, evaluated.collection)
+    assert page == render(results, evaluated.runs, evaluated.collection, {})
+
+
+def test_what_a_learned_ranker_looks_at(evaluated):
+    shares = pd.Series({f"<i>{n}": n / 105 for n in range(15)})
+    page = render(evaluated.results, evaluated.runs, evaluated.collection, {"learned": shares})
+    section = Tags(page.partition('id="features"')[2].partition("<h2")[0])
+    assert [text for text in section.texts if text.startswith("<i>")] == [
+        f"<i>{n}"
+        for n in range(14, 2, -1)  # the largest twelve, escaped
+    ]
+    widths = [float(a["width"]) for tag, a in section.tags if tag == "rect"]
+    assert widths == pytest.approx([400 * n / 14 for n in range(14, 2, -1)], abs=0.06)
+    assert "13.3 %" in section.texts and "2.9 %" in section.texts
 
 
 def test_one_row_alone(evaluated):
@@ -128,5 +142,5 @@ def test_one_row_alone(evaluated):
         means={"BM25": results.means["BM25"]},
         p_values={},
     )
-    page = render(alone, {"BM25": evaluated.runs["BM25"]}, evaluated.collection)
+    page = render(alone, {"BM25": evaluated.runs["BM25"]}, evaluated.collection, {})
     assert page.count("There is no such query.") == 2
