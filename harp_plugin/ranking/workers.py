@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import HarpError
-from ..work.processes import results_in_order, start_worker
+from ..work.processes import UNGUARDED, results_in_order, start_worker
 from .batches import Batch, BatchOutputs
 from .forward import Forward
 
@@ -92,8 +92,7 @@ class Workers:
         except BrokenProcessPool:
             self.close()
             raise HarpError(
-                "a scoring process ended: it was killed, memory ran out, or the script starts work"
-                " when it is imported (put that under `if __name__ == '__main__':`)"
+                f"a scoring process ended: it was killed, memory ran out, or {UNGUARDED}"
             ) from None
 
 

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from ..errors import HarpError
-from .processes import results_in_order, start_worker
+from .processes import UNGUARDED, results_in_order, start_worker
 from .sql.engine import EngineOptions
 
 __all__ = ["map_shards"]
@@ -62,8 +62,8 @@ def _in_pool(
             yield from results_in_order(lambda shard: pool.submit(fn, shard), shards, 2 * workers)
         except BrokenProcessPool:
             raise HarpError(
-                "a worker process was killed, most often for lack of memory: "
-                "run again with fewer --workers (finished shards are kept)"
+                "a worker process ended: memory ran out (run again with fewer --workers; finished "
+                f"shards are kept), or {UNGUARDED}"
             ) from None
         except BaseException as error:
             if not isinstance(error, Exception):

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from multiprocessing import connection, forkserver
 from typing import Any, TypeVar
 
-__all__ = ["folder_of_workers", "importing_once", "results_in_order", "start_worker"]
+__all__ = ["UNGUARDED", "folder_of_workers", "importing_once", "results_in_order", "start_worker"]
 
+UNGUARDED = "the script starts work when it is imported: put that below if __name__ == '__main__'"
+"""What is said where a process of an importing script ends at once, among other reasons."""
 S = TypeVar("S")
 R = TypeVar("R")
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -58,9 +60,19 @@ def test_shards_are_read_lazily(workers, ahead):
 @pytest.mark.parametrize("fn", [exits, killed])
 def test_a_killed_worker_is_a_clear_error(fn):
     results = map_shards(fn, range(30), None, 2)
-    with pytest.raises(HarpError, match="a worker process was killed") as caught:
+    with pytest.raises(HarpError, match="a worker process ended") as caught:
         list(results)
     assert "\n" not in str(caught.value)
+
+
+def test_a_script_that_starts_work_when_it_is_imported(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from harp_plugin.work.map_shards import map_shards\n"
+        "print(list(map_shards(abs, [1, -2], None, 2)))\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert "below if __name__ == '__main__'" in ran.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

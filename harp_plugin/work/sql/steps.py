@@ -17,7 +17,7 @@ from ...errors import HarpError
 from ..artifact import MANIFEST
 from ..manifest import table_files
 from ..parquet import ShardFile, parquet_files, write_table
-from ..processes import importing_once, start_worker
+from ..processes import UNGUARDED, importing_once, start_worker
 from ..stage import Stage
 from ..writing import TEMPORARY
 from .engine import ROWS_PER_CHUNK, Embedded, EngineOptions
@@ -109,8 +109,8 @@ def run_steps(
         child.join()
     if result is None:
         raise HarpError(
-            f"{stage.folder.name}: the database process ended with status {child.exitcode}, "
-            "most often for lack of memory: run again with a lower --memory or more disk space"
+            f"{stage.folder.name}: the database process ended with status {child.exitcode}: memory "
+            f"or disk ran out (run again with a lower --memory), or {UNGUARDED}"
         )
     if isinstance(result, str):
         raise HarpError(result)
