@@ -201,9 +201,9 @@ def _train_unmasked(recipe: Path) -> None:
     module: Any = importlib.import_module("harp_plugin.models.in_batch")
     masked = module.in_batch_negatives
 
-    def unmasked(sizes: Any, every: Any, process: int = 0) -> np.ndarray:
+    def unmasked(every: Any, process: int = 0) -> np.ndarray:
         none_relevant = [replace(keys, relevant=keys.relevant[:0]) for keys in every]
-        return masked(sizes, none_relevant, process)
+        return masked(none_relevant, process)
 
     module.in_batch_negatives = unmasked
     sys.exit(harp(["train", str(recipe), "--disable-tqdm"]))

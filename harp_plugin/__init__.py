@@ -5,10 +5,11 @@ With this package, ir_datasets knows ``harp-encyclopedia`` and test collections,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._version import __version__
 from .collections.registration import register_on_import
+from .lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from .ranking import HarpFusion, HarpPipeline, HarpReranker, Scorer
@@ -17,14 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["HarpFusion", "HarpPipeline", "HarpReranker", "HarpRetriever", "Scorer", "__version__"]
 
 register_on_import()
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from . import ranking
-
-        return getattr(ranking, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_attributes(__name__, dict.fromkeys(__all__, ".ranking"))
 
 
 def __dir__() -> list[str]:

@@ -35,6 +35,7 @@ An option of another library's dataclass is narrowed by its type in ``narrowed``
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -132,8 +133,8 @@ def option(
         metadata["choices"] = list(choices)
     if aliases:
         metadata["aliases"] = [name for alias in aliases for name in (f"--{alias}", flag(alias))]
-    if isinstance(default, list | tuple):
-        factory = partial(list, default)
+    if isinstance(default, list | tuple | dict):
+        factory = partial(dict if isinstance(default, dict) else list, default)
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -155,8 +156,8 @@ class Options:
     """Options that are flags only: a recipe, which another person may have written, gives none."""
 
     def __post_init__(self) -> None:
-        for name, kind, choices in _declared(type(self)):  # type: ignore[arg-type]
-            setattr(self, name, checked(flag(name), kind, getattr(self, name), choices))
+        for name, kind in _declared(type(self)):  # type: ignore[arg-type]
+            setattr(self, name, checked(flag(name), kind, getattr(self, name)))
 
 
 @cache
@@ -165,29 +166,30 @@ def option_types(options: type) -> dict[str, Any]:
     hints = get_type_hints(options, include_extras=True) | dict(getattr(options, "narrowed", {}))
     types = {option.name: hints[option.name] for option in fields(options) if option.init}
     for option in fields(options):
+        if option.init and (choices := option.metadata.get("choices")):
+            kind: Any = Literal[tuple(choices)]
+            is_list = get_origin(types[option.name]) is list
+            types[option.name] = list[kind] if is_list else kind
         if option.init and option.default is None:
             types[option.name] |= None
     return types
 
 
 @cache
-def _declared(options: type) -> list[tuple[str, Any, Sequence[Any]]]:
+def _declared(options: type) -> list[tuple[str, Any]]:
     """The name, type and choices of the options that a class and its bases of `Options` declare."""
     classes = [base for base in options.__mro__ if issubclass(base, Options)]
     names = {name for base in classes for name in (*inspect.get_annotations(base), *base.narrowed)}
-    choices = {option.name: option.metadata.get("choices", ()) for option in fields(options)}
-    types = option_types(options)
-    return [(name, types[name], choices[name]) for name in types if name in names]
+    return [(name, kind) for name, kind in option_types(options).items() if name in names]
 
 
-def checked(name: str, kind: Any, value: Any, choices: Sequence[Any] = ()) -> Any:
+def checked(name: str, kind: Any, value: Any) -> Any:
     """Check a value by its type.
 
     Args:
         name: of the option, as errors write it.
         kind: its type, whose limits and ``Literal`` count.
         value: what is given.
-        choices: the values that a text, or each text of a list, may be; none for any.
 
     Returns:
         The value as the type has it.
@@ -195,20 +197,15 @@ def checked(name: str, kind: Any, value: Any, choices: Sequence[Any] = ()) -> An
     Raises:
         HarpError: it is of another type, out of its limits, or none of the choices.
     """
-    value = _plain(value, kind)
+    value = _plain(name, value, kind)
     try:
-        value = _adapter(kind).validate_python(value)
+        return _adapter(kind).validate_python(value)
     except ValidationError as error:
         types = {detail["type"] for detail in error.errors(include_url=False)}
         wanted = type_words(kind)
         if types & _LIMITS:
             wanted = next(map(_interval_words, _intervals(kind)))
         raise HarpError(f"{name} is {value!r:.60}: it must be {wanted}") from None
-    for item in value if isinstance(value, list) else [value]:
-        if choices and isinstance(item, str) and item not in choices:
-            words = ", ".join(map(str, choices))
-            raise HarpError(f"{name} is {item!r:.60}: it must be one of {words}")
-    return value
 
 
 @cache
@@ -218,16 +215,22 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def json_schema(kind: Any) -> dict[str, Any]:
     """Return the JSON schema of a type; an object of another library is anything."""
-    schema = _adapter(kind).json_schema()
+    schema = TypeAdapter(kind, config=_CONFIG).json_schema()
     return {} if "$defs" in schema else schema
 
 
-def _plain(value: Any, kind: Any) -> Any:
+def _plain(name: str, value: Any, kind: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, tuple):
         return list(value)
     members = {get_args(k)[0] if get_origin(k) is Annotated else k for k in union_members(kind)}
+    is_object = any(get_origin(member) is dict for member in members) and str not in members
+    if is_object and isinstance(value, str) and value.startswith("{"):  # a flag
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise HarpError(f"{name} is not JSON ({error}): {value!r:.60}") from None
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**63
     return int(value) if is_whole and int in members and float not in members else value
 

@@ -69,6 +69,7 @@ __all__ = [
     "read_recipe",
     "recipe_folder",
     "recipe_names",
+    "recipe_values",
 ]
 
 ABOUT = "about"
@@ -80,6 +81,8 @@ SCHEMA = "recipe.schema.json"
 _LARGEST_FILE = 256 << 10
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _YAML = ".yaml", ".yml"
+_FEW_OPTIONS = 20
+"""An error names so many options where one is unknown."""
 _LONGEST_CHOICES = 48
 """Characters of choices that help shows next to the name of an option."""
 
@@ -132,7 +135,7 @@ class Command:
         return self
 
     def parser(self, name: str, summary: str, *, shows_all: bool = False) -> OptionsParser:
-        """Return what reads the options.
+        """Return what reads the options and all other arguments.
 
         Args:
             name: of the command.
@@ -141,11 +144,7 @@ class Command:
         """
         shown = None if shows_all else self.shown
         help = f"{summary} {self.help}"
-        return OptionsParser(self.dataclasses, f"harp {name}", help, self.usage, shown)
-
-    def whole_parser(self, name: str, summary: str, *, shows_all: bool = False) -> OptionsParser:
-        """Return what reads the options and all other arguments; they are those of `parser`."""
-        parser = self.parser(name, summary, shows_all=shows_all)
+        parser = OptionsParser(self.dataclasses, f"harp {name}", help, self.usage, shown)
         if self.shown is not None:
             parser.add_argument("--help-all", action="help", help="Show every option and exit.")
         if self.positional is not None:
@@ -166,12 +165,14 @@ class Command:
             HarpError: an argument or a key of the recipe is unknown or has a wrong value, or the
                 command raises the error.
         """
-        parser = self.whole_parser(name, summary, shows_all="--help-all" in argv)
+        parser = self.parser(name, summary, shows_all="--help-all" in argv)
         if self.positional is RECIPE:
             recipe = argv[0] if argv and not argv[0].startswith("-") else None
         else:
             recipe = parser.value_of("--recipe", argv)
         *options, rest = parser.read(argv, recipe)
+        if self.positional is RECIPE and rest.positional != recipe:
+            raise HarpError(f"{rest.positional} stands after a flag: write the recipe first")
         if self.positional not in (None, RECIPE):
             options.append(rest.positional)
         with folder_of_workers() if self.trains else nullcontext():
@@ -265,9 +266,10 @@ class OptionsParser(HfArgumentParser):
         field = copy(field)
         members = {kind for kind in union_members(field.type) if kind is not NoneType}
         lists = [kind for kind in members if get_origin(kind) is list]
-        if lists and any(get_origin(kind) is dict for kind in members):
+        has_object = any(get_origin(kind) is dict for kind in members)
+        if lists and has_object:
             field.type = lists[0]
-        elif len(members) > 1 and not any(map(is_enum, members)):
+        elif has_object or (len(members) > 1 and not any(map(is_enum, members))):
             field.type = str | None
             if bool in members:
                 field.type = _true_false_or_text
@@ -328,7 +330,7 @@ class OptionsParser(HfArgumentParser):
         where = "the flags"
         if recipe is not None:
             where = f"{recipe} and the flags"
-            values = _recipe_values(read_recipe(recipe), self._dataclasses, recipe)
+            values = recipe_values(read_recipe(recipe), self._dataclasses, recipe)
             self.set_defaults(**values)
             for action in self._actions:
                 action.required = action.required and action.dest not in values
@@ -419,7 +421,7 @@ def options_from(
         HarpError: a key is unknown, a value is wrong, one is missing, or the values do not go
             together.
     """
-    values = _recipe_values(recipe, dataclasses, where)
+    values = recipe_values(recipe, dataclasses, where)
     with _sense(where):
         return tuple(
             options(**{name: values[name] for name in option_types(options) if name in values})
@@ -427,11 +429,10 @@ def options_from(
         )
 
 
-def _recipe_values(
+def recipe_values(
     recipe: Mapping[str, Any], dataclasses: Sequence[Any], where: str
 ) -> dict[str, Any]:
     """Return the values of a recipe by the names of options, each checked by its type."""
-    declared = {option.name: option for options in dataclasses for option in fields(options)}
     types = {name: kind for o in dataclasses for name, kind in option_types(o).items()}
     only_flags = _only_flags(dataclasses)
     aliases = _aliases(dataclasses)
@@ -443,10 +444,10 @@ def _recipe_values(
         elif name in only_flags:
             raise HarpError(f"{where}: {key} is no key of recipes: give {flag(name)} as a flag")
         elif name not in types:
-            raise HarpError(f"{where}: unknown key {key!r:.60}{_nearest(key, types)}")
+            known = f": known are {', '.join(types)}" * (len(types) <= _FEW_OPTIONS)
+            raise HarpError(f"{where}: unknown key {key!r:.60}{_nearest(key, types) or known}")
         else:
-            choices = declared[name].metadata.get("choices", ())
-            values[name] = checked(f"{where}: {name}", types[name], value, choices)
+            values[name] = checked(f"{where}: {name}", types[name], value)
     return values
 
 
@@ -511,7 +512,7 @@ def _has_many(action: Action) -> bool:
 def _with_default(action: Action, text: str) -> str:
     """Add the default of an option to its help, as it is written after the flag."""
     default = None if action.nargs == 0 else action.default
-    if default in (None, [], "", SUPPRESS) or "efault" in text:
+    if default in (None, [], {}, "", SUPPRESS) or "efault" in text:
         return text
     values = default if isinstance(default, list) else [default]
     words = " ".join(str(v).lower() if isinstance(v, bool) else str(v) for v in values)

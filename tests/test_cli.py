@@ -54,7 +54,7 @@ def test_help_into_a_pipe_that_nobody_reads():
 def test_every_command_has_help(harp, command):
     status, output, _ = harp(command, "--help")
     assert status == 0
-    assert output == load(command).whole_parser(command, COMMANDS[command]).format_help(), (
+    assert output == load(command).parser(command, COMMANDS[command]).format_help(), (
         "python -m harp_plugin schema --kind help > harp_plugin/data/help.json"
     )
     assert max(map(len, output.splitlines())) <= 80

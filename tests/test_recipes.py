@@ -12,6 +12,7 @@ import torch
 from tevatron.arguments import DenseTrainingArguments, ModelArguments
 from transformers import get_scheduler
 
+from harp_plugin.cli import main
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
@@ -119,6 +120,12 @@ def test_unknown_recipe_lists_those_there_are():
         read_recipe("no-such-recipe")
     with pytest.raises(HarpError, match=r"no recipe tral/anchor: did you mean trial/anchor\?"):
         read_recipe("tral/anchor")
+
+
+def test_a_recipe_after_a_flag_is_refused(capsys):
+    """It would be left out in silence."""
+    assert main(["evaluate", "--dataset", "vaswani", "evaluate-vaswani"]) == 2
+    assert "evaluate-vaswani stands after a flag: write the recipe" in capsys.readouterr().err
 
 
 def test_a_recipe_of_the_package_is_found_with_any_folder_before_its_name():
@@ -384,7 +391,7 @@ def test_flags_make_one_recipe_seven_methods(method):
 @pytest.mark.parametrize("name", recipes("evaluate-"))
 def test_evaluation_recipes_parse(name):
     options, _ = OptionsParser((EvaluationOptions,), "harp evaluate", "").read([], name)
-    assert options.systems or options.further_first_stages
+    assert options.systems or options.first_stages
     dataset = ir_datasets.load(options.dataset)
     assert set(options.fields or ()) <= set(dataset.docs_cls()._fields)
     assert dataset.has_docs() and dataset.has_queries() and dataset.has_qrels()

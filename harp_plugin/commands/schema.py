@@ -71,24 +71,14 @@ def _schema(option: Option) -> dict[str, Any]:
     if any(is_enum(kind) for kind in union_members(option.kind)):
         schema: dict[str, Any] = {"enum": [*option.choices]}
     else:
-        schema = _with_choices(json_schema(option.kind), [*option.choices])
+        schema = json_schema(option.kind)
     return {"description": option.help, **schema} if option.help else schema
-
-
-def _with_choices(schema: dict[str, Any], choices: list[Any]) -> dict[str, Any]:
-    """Narrow the texts of a type to the choices."""
-    if "anyOf" in schema:
-        return {"anyOf": [_with_choices(member, choices) for member in schema["anyOf"]]}
-    if schema.get("type") == "array":
-        return {**schema, "items": _with_choices(schema.get("items", {}), choices)}
-    return {"enum": choices} if choices and schema.get("type") == "string" else schema
 
 
 def help_texts() -> dict[str, str]:
     """Return the help of each command, by its name."""
     return {
-        name: load(name).whole_parser(name, summary).format_help()
-        for name, summary in COMMANDS.items()
+        name: load(name).parser(name, summary).format_help() for name, summary in COMMANDS.items()
     }
 
 

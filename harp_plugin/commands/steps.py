@@ -10,7 +10,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from ..errors import HarpError
 from ..work.lock import one_writer
 from ..work.writing import remove_temporary
 
@@ -28,10 +27,6 @@ def output_folder(folder: Path) -> Iterator[None]:
     Raises:
         HarpError: the folder cannot be written, or another command writes there.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HarpError(f"cannot write to {folder} ({error}): name another --output-dir") from error
     with one_writer(folder):
         remove_temporary(folder)
         _BEGAN.set(time.monotonic())

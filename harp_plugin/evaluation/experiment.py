@@ -165,11 +165,9 @@ class _Experiment(NamedTuple):
             encoder = arguments["model"].removeprefix(COSINE)
             reranker: pt.Transformer = dense_cosine(encoder, options, self.collection)
         else:
-            machine: dict[str, Any] = {
-                "device": options.device,
-                "batch_tokens": options.batch_tokens,
-            }
-            reranker = make_reranker(**machine, **arguments)
+            reranker = make_reranker(
+                device=options.device, batch_tokens=options.batch_tokens, **arguments
+            )
         return rerank(first, self.collection, reranker, name, options.quiet)
 
     def to_learn_from(self, collection: JudgedDataset) -> Judged:
@@ -179,7 +177,7 @@ class _Experiment(NamedTuple):
         needed = {row for fusion in fusions if fusion.train_dataset for row in fusion.of}
         own.dataset, own.fusions = collection.name, {}
         own.rerankers = {row: value for row, value in options.systems.items() if row in needed}
-        further = options.further_first_stages
+        further = options.first_stages
         own.first_stages = {row: value for row, value in further.items() if row in needed}
         own.index_dir = str(options.index_folder)
         folder = Path(options.output_dir) / "train-datasets"

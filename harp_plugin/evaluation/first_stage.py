@@ -8,7 +8,6 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +34,6 @@ from .options import (
     SAVED_PIPELINE,
     SCORED_DOCUMENTS,
     ExperimentOptions,
-    read_mapping,
 )
 from .runs import COLUMNS, ranked, read_run, stored_run
 
@@ -129,10 +127,7 @@ def first_stage(
         HarpError: the name is unknown, its function cannot be imported or returns no transformer,
             or the options of BM25 over fields are unfit.
     """
-    if name not in (None, options.first_stage):
-        options = copy(options)
-        options.first_stage = name
-    name = options.first_stage
+    name = name or options.first_stage
     kind, colon, argument = name.partition(":")
     if make := _FIRST_STAGES.get(kind + colon):
         return make(options, collection, argument)
@@ -149,7 +144,7 @@ def first_stage(
 
 def first_stages(options: ExperimentOptions, collection: JudgedDataset) -> dict[str, FirstStage]:
     """Make every first stage, by row; the first one is reranked."""
-    names = {options.rows[0]: options.first_stage, **options.further_first_stages}
+    names = {options.rows[0]: options.first_stage, **options.first_stages}
     return {row: first_stage(options, collection, name) for row, name in names.items()}
 
 
@@ -218,6 +213,8 @@ def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> F
         function = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         raise HarpError(f"first stage {name} cannot be imported: {error}") from error
+    if not (inspect.isfunction(function) or inspect.isclass(function)):
+        raise HarpError(f"first stage {name} is {function!r:.60}: name a function or a class")
     transformer = function(options)
     if not isinstance(transformer, pt.Transformer):
         raise HarpError(f"first stage {name} returns {type(transformer)}: return a transformer")
@@ -238,7 +235,7 @@ class _Fielded:
     def __init__(self, options: ExperimentOptions, collection: JudgedDataset) -> None:
         self._options = options
         self._collection = collection
-        weights = read_mapping("field_weights", options.field_weights)
+        weights = options.field_weights or {}
         fields = [*weights] or options.fields
         self._index = FieldedIndex(collection, options.index_folder, fields, quiet=options.quiet)
         self._start = FieldSettings.from_arguments(

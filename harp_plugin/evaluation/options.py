@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -19,11 +18,11 @@ from ..options import (
     Overwriting,
     Progress,
     Seed,
-    checked,
     flag,
     option,
     option_types,
 )
+from ..options_parser import recipe_values
 from ..ranking.options import (
     EnsembleOptions,
     MaxLength,
@@ -48,7 +47,6 @@ __all__ = [
     "file_stem",
     "is_cosine",
     "model_row",
-    "read_mapping",
 ]
 
 FIRST_STAGE = "first stage"
@@ -119,7 +117,8 @@ class Fusion(Options):
         values = {"of": row} if isinstance(row, list) else row
         if not isinstance(values, dict):
             raise HarpError(f"{where} is {row!r:.60}: list the rows that it is made of, in `of`")
-        fusion = cls(**_checked_values(where, values, cls))
+        given = {name: value for name, value in values.items() if value is not None}
+        fusion = cls(**recipe_values(given, [cls], where))
         for part in fusion.of:
             if part not in rows:
                 raise HarpError(f"{where}: {part!r:.60} is not a row: choose of {', '.join(rows)}")
@@ -192,39 +191,28 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     allow_functions: bool = False
     depth: Annotated[int, Interval(ge=1, le=10**7)] = 100
     measures: list[str] = option(["nDCG@10", "RR@10", "AP"])
-    first_stages: dict[str, Any] | str | None = None
-    fusions: dict[str, Any] | str | None = None
+    first_stages: dict[str, str] = option({})
+    fusions: dict[str, Any] = option({})
     baseline: str | None = None
     correction: Literal["none", "holm"] = "none"
     output_dir: str = "harp-output/evaluation"
     index_dir: str | None = None
     bm25_k1: Annotated[float, Interval(ge=0, le=1e6)] = 0.9
     bm25_b: Fraction = 0.4
-    field_weights: dict[str, Any] | str | None = None
+    field_weights: dict[str, Any] | None = None
     tuning_dataset: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.dataset = self.dataset.removeprefix("irds:")
         self.tuning_dataset = self.tuning_dataset and self.tuning_dataset.removeprefix("irds:")
-        if self.field_weights is not None:
-            self.field_weights = read_mapping("field_weights", self.field_weights)
-        self.first_stages = read_mapping("first_stages", self.first_stages)
-        checked("first_stages", dict[str, str], self.first_stages)
-        self.fusions = read_mapping("fusions", self.fusions)
         if not self.measures:
             raise HarpError("--measures is empty: name one, such as nDCG@10")
 
     @property
-    def further_first_stages(self) -> dict[str, str]:
-        """The first stages that nothing reranks, by row."""
-        return read_mapping("first_stages", self.first_stages)
-
-    @property
     def fused_rows(self) -> dict[str, Fusion]:
         """The fusions, by row."""
-        entries = read_mapping("fusions", self.fusions)
-        return {row: Fusion(**entry) for row, entry in entries.items()}
+        return {row: Fusion(**entry) for row, entry in self.fusions.items()}
 
     @property
     def index_folder(self) -> Path:
@@ -258,7 +246,7 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
         """Names of the table's rows: first stages, rerankers, fusions."""
         kind, colon, _ = self.first_stage.partition(":")
         first = _FIRST_ROWS.get(kind + colon, FIRST_STAGE)
-        return [first, *(self.first_stages or ()), *self.model_rows, *(self.fusions or ())]
+        return [first, *self.first_stages, *self.model_rows, *self.fusions]
 
     @property
     def reference(self) -> str:
@@ -279,10 +267,10 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
                 or an option is of a first stage that is not there.
         """
         self._check_first_stages()
-        fusions = read_mapping("fusions", self.fusions)
-        single_rows = [row for row in self.rows if row not in fusions]
+        single_rows = [row for row in self.rows if row not in self.fusions]
         self.fusions = {
-            name: asdict(Fusion.from_row(name, row, single_rows)) for name, row in fusions.items()
+            name: asdict(Fusion.from_row(name, row, single_rows))
+            for name, row in self.fusions.items()
         }
         first, *names = self.rows
         first_rows = dict.fromkeys([FIRST_STAGE, first])
@@ -297,7 +285,7 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
 
     def _check_first_stages(self) -> None:
         """Refuse options of a first stage that is not there, which would change nothing."""
-        if FIELDED_BM25 in (self.first_stage, *self.further_first_stages.values()):
+        if FIELDED_BM25 in (self.first_stage, *self.first_stages.values()):
             return
         for name in ("field_weights", "tuning_dataset"):
             if getattr(self, name):
@@ -325,7 +313,7 @@ class EvaluationOptions(ExperimentOptions, PassageOptions):
         HarpError: a value makes no sense; the message names the option.
     """
 
-    rerankers: dict[str, Any] | str | None = None
+    rerankers: dict[str, Any] = option({})
     max_length: MaxLength | None = None
     seed: Seed = 42
     report: bool = False
@@ -334,13 +322,13 @@ class EvaluationOptions(ExperimentOptions, PassageOptions):
         super().__post_init__()
         self.rerankers = {
             name: model_row(f"reranker {name!r}", row, ModelOptions)
-            for name, row in read_mapping("rerankers", self.rerankers).items()
+            for name, row in self.rerankers.items()
         }
         self.check_rows("rerankers")
 
     @property
     def model_rows(self) -> list[str]:
-        return list(self.rerankers or ())
+        return list(self.rerankers)
 
     @property
     def systems(self) -> dict[str, dict[str, Any]]:
@@ -349,24 +337,8 @@ class EvaluationOptions(ExperimentOptions, PassageOptions):
         common = {name: getattr(self, name) for name in names}
         return {
             name: row if is_cosine(row["model"]) else common | row
-            for name, row in read_mapping("rerankers", self.rerankers).items()
+            for name, row in self.rerankers.items()
         }
-
-
-def read_mapping(name: str, value: Any) -> dict[str, Any]:
-    """Read an option that maps names to values: a mapping, or the same as JSON text.
-
-    Raises:
-        HarpError: it is neither.
-    """
-    if isinstance(value, str):
-        try:
-            return read_mapping(name, json.loads(value))
-        except ValueError as error:
-            raise HarpError(f"{name} is not JSON ({error}): {value!r:.60}") from None
-    if not isinstance(value, dict | None):
-        raise HarpError(f"{name} is {value!r:.60}: it must map names to values")
-    return value or {}
 
 
 def model_row(where: str, row: Any, declared: type[EnsembleOptions]) -> dict[str, Any]:
@@ -386,7 +358,8 @@ def model_row(where: str, row: Any, declared: type[EnsembleOptions]) -> dict[str
     options = {"model": row} if isinstance(row, str | list) else row
     if not isinstance(options, dict) or not options.get("model"):
         raise HarpError(f"{where} is {row!r:.60}: name its model")
-    options = _checked_values(where, options, declared)
+    named = {name: value for name, value in options.items() if value is not None}
+    options = recipe_values(named, [declared], where)
     model, others = options["model"], sorted(options.keys() - {"model"})
     if is_cosine(model) and others:
         raise HarpError(
@@ -396,24 +369,6 @@ def model_row(where: str, row: Any, declared: type[EnsembleOptions]) -> dict[str
     if isinstance(model, str) and options.keys() & of_ensembles:
         raise HarpError(f"{where} is one model: {' and '.join(of_ensembles)} need several")
     return options
-
-
-def _checked_values(
-    where: str, values: Mapping[str, Any], declared: type[Options]
-) -> dict[str, Any]:
-    """Check an object of options, and leave out those that are null.
-
-    Raises:
-        HarpError: an option is unknown or has a wrong value.
-    """
-    types: dict[str, Any] = option_types(declared)  # type: ignore[arg-type]
-    if unknown := sorted(values.keys() - types.keys()):
-        raise HarpError(f"{where} has unknown {', '.join(unknown)}: known are {', '.join(types)}")
-    return {
-        name: checked(f"{where}: {name}", types[name], value)
-        for name, value in values.items()
-        if value is not None
-    }
 
 
 def is_cosine(model: str | list[str]) -> bool:

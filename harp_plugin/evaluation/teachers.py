@@ -8,10 +8,12 @@ import numpy as np
 
 from ..ranking import Scorer
 from ..ranking.dense.encoder import Encoder
+from ..ranking.dense.vectors import TextVectors
+from ..ranking.tokens import distinct
 from ..training.data import Teacher
 from .options import COSINE
 
-__all__ = ["COSINE_SCALE", "make_teacher"]
+__all__ = ["COSINE_SCALE", "make_teacher", "products"]
 
 COSINE_SCALE = 20.0
 """A cosine is multiplied by it, as in the losses of sentence-transformers."""
@@ -36,10 +38,14 @@ def make_teacher(
         scorer = Scorer(model, max_length=max_length, device=device, dtype=dtype)
         return lambda queries, documents: np.asarray(scorer.score(queries, documents))
     encoder = Encoder(model.removeprefix(COSINE), device=device, dtype=dtype)
+    return lambda queries, documents: COSINE_SCALE * products(encoder, queries, documents)
 
-    def cosines(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
-        indices = {query: index for index, query in enumerate(dict.fromkeys(queries))}
-        vectors = encoder.queries(list(indices))[[indices[query] for query in queries]]
-        return COSINE_SCALE * (vectors * encoder.documents(documents)).sum(axis=1)
 
-    return cosines
+def products(
+    encoder: Encoder | TextVectors, queries: Sequence[str], documents: Sequence[str]
+) -> np.ndarray:
+    """Return the product of the vectors of each pair, (pairs,); a text is encoded once."""
+    query_of, distinct_queries = distinct(queries)
+    document_of, distinct_documents = distinct(documents)
+    of_queries = encoder.queries(distinct_queries)[query_of]
+    return (of_queries * encoder.documents(distinct_documents)[document_of]).sum(axis=1)

@@ -16,12 +16,12 @@ from ..errors import HarpError
 from ..models.sentence_encoder import SentenceEncoderFiles
 from ..ranking import Scorer
 from ..ranking.dense.vectors import TextVectors
-from ..ranking.tokens import distinct
 from ..training.validation import ValidationOptions
 from .first_stage import first_stage
 from .options import SCORED_DOCUMENTS, EvaluationOptions
 from .results import averages, measure_runs, parse_measures
 from .runs import ranked
+from .teachers import products
 
 __all__ = ["RankingValidation"]
 
@@ -104,7 +104,7 @@ class RankingValidation:
             scores = scorer.score(*self._pairs, verbose=not self.quiet, progress=_bar)
         else:
             encoder = TextVectors(model, tokenizer, files)
-            scores = _products(encoder, *self._pairs)
+            scores = products(encoder, *self._pairs)
         run = ranked(self._run.assign(score=scores.astype(np.float64)))
         measures = list(self.measures.values())
         per_query = measure_runs({"model": run}, self._topics, self._qrels, measures)
@@ -115,14 +115,6 @@ class RankingValidation:
 def _bar(**options: Any) -> tqdm:
     """Make the bar of a validation, which leaves its line to the bar of the training."""
     return tqdm(**options | {"desc": "validate", "leave": False})
-
-
-def _products(encoder: TextVectors, queries: list[str], documents: list[str]) -> np.ndarray:
-    """Return the product of the vectors of each pair."""
-    query_of, distinct_queries = distinct(queries)
-    document_of, distinct_documents = distinct(documents)
-    of_queries = encoder.queries(distinct_queries)[query_of]
-    return (of_queries * encoder.documents(distinct_documents)[document_of]).sum(axis=1)
 
 
 def _candidates(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
 from ..models.devices import one_thread
 from ..models.loading import load_tokenizer, without_notices
+from ..models.pooling import padded_inputs, pooled
 from ..weights.encoders import load_encoder
 
 __all__ = ["MOST_TOKENS", "TextEncoder"]
@@ -81,14 +82,14 @@ class TextEncoder:
 
     @torch.inference_mode()
     def _forward(self, ids: list[list[int]]) -> np.ndarray:
-        texts = [torch.tensor(text) for text in ids]
-        mask = pad_sequence([torch.ones(len(text), dtype=torch.int64) for text in ids], True)
-        tokens = pad_sequence(texts, True, self.tokenizer.pad_token_id or 0)
-        states = self._model(tokens, attention_mask=mask, output_hidden_states=True).hidden_states
+        lengths = np.array([len(text) for text in ids])
+        tokens = torch.tensor(list(chain.from_iterable(ids)))
+        inputs, places = padded_inputs(tokens, lengths, None, self.tokenizer.pad_token_id or 0)
+        states = self._model(**inputs, output_hidden_states=True).hidden_states
         parts = [
-            part
+            pooled(layer.flatten(0, 1)[places], lengths, pooling)
             for layer in (states[len(states) // 2], states[-1])
-            for part in (layer[:, 0], _mean_state(layer, mask))
+            for pooling in ("cls", "mean")
         ]
         return torch.cat(parts, 1).numpy()
 
@@ -103,9 +104,3 @@ def _by_length(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         batch.append(number)
     if batch:
         yield batch
-
-
-def _mean_state(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return the mean state of the tokens that are not padding, of shape (texts, width)."""
-    weights = mask[..., None].to(states.dtype)
-    return (states * weights).sum(1) / weights.sum(1)

@@ -219,11 +219,6 @@ class TrainableCrossEncoder(TrainableModel):
         return cls(scorer, language_model, new_weights)
 
     @property
-    def has_token_types(self) -> bool:
-        """Return whether the model distinguishes query and document by token types."""
-        return getattr(self.config, "type_vocab_size", 0) > 1
-
-    @property
     def heads(self) -> tuple[nn.Module, ...]:
         """The language model, whose base only passes hidden states through."""
         return (self.language_model,)
@@ -240,7 +235,8 @@ class TrainableCrossEncoder(TrainableModel):
         Raises:
             HarpError: the tokenizer cannot encode pairs.
         """
-        token_types = self.has_token_types and "token_type_ids" in tokenizer.model_input_names
+        has_types = getattr(self.config, "type_vocab_size", 0) > 1
+        token_types = has_types and "token_type_ids" in tokenizer.model_input_names
         return CrossEncoderBatches(PairEncoder(tokenizer, max_length), token_types, masker)
 
     def loss_inputs(self, output: CrossEncoderOutput, batch: Mapping[str, Any]) -> LossInputs:

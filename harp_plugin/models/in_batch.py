@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 import numpy as np
 import torch
@@ -16,16 +15,13 @@ from .trainable import GroupKeys
 __all__ = ["in_batch_documents", "in_batch_negatives"]
 
 
-def in_batch_negatives(
-    sizes: Sequence[int], every: Sequence[GroupKeys], process: int = 0
-) -> np.ndarray:
+def in_batch_negatives(every: Sequence[GroupKeys], process: int = 0) -> np.ndarray:
     """Find the documents that are negatives of each group, next to its own members.
 
     A document is none where its text, or the page that it is from, may be relevant to the same
     query in any group of the whole batch. Equal texts count once.
 
     Args:
-        sizes: number of members of each of the process's groups.
         every: the keys of the batches of all processes.
         process: the index of the process among them.
 
@@ -40,10 +36,9 @@ def in_batch_negatives(
             relevant.setdefault(int(keys.queries[group]), set()).add(key)
     is_first = np.zeros(len(texts), dtype=bool)
     is_first[np.unique(texts, return_index=True)[1]] = True
-    allowed = np.zeros((len(sizes), len(texts)), dtype=bool)
-    ends = accumulate(sizes)
-    for group, (size, end) in enumerate(zip(sizes, ends, strict=True)):
-        members = own.documents[end - size : end, 0]
+    groups = np.split(own.documents[:, 0], np.cumsum(own.sizes)[:-1])
+    allowed = np.zeros((len(groups), len(texts)), dtype=bool)
+    for group, members in enumerate(groups):
         barred = np.array(sorted(relevant.get(int(own.queries[group]), ())), dtype=np.int64)
         is_relevant = np.isin(texts, barred) | np.isin(pages, barred)
         allowed[group] = is_first & ~is_relevant & ~np.isin(texts, members)
@@ -69,7 +64,7 @@ def in_batch_documents(documents: Tensor, keys: GroupKeys) -> tuple[Tensor, Tens
         dist.all_gather_object(every, keys)
         counts = [len(each.documents) for each in every]
         documents = _Gathered.apply(documents, counts)
-    allowed = in_batch_negatives(keys.sizes.tolist(), every, process)
+    allowed = in_batch_negatives(every, process)
     return documents, to_device(allowed, documents.device)
 
 

@@ -247,31 +247,6 @@ class PackedPairs(NamedTuple):
             np.append(self.ids, zeros), np.append(self.types, zeros), np.append(self.lengths, count)
         )
 
-    def padded(self, ids: int, types: int, *, left: bool) -> dict[str, np.ndarray]:
-        """Return ``input_ids``, ``attention_mask`` and ``token_type_ids``, (pairs, longest) int64.
-
-        Args:
-            ids: the id of a padding token.
-            types: the type of a padding token.
-            left: whether padding comes before a text.
-        """
-        shape = len(self.lengths), int(self.lengths.max())
-        rows = np.repeat(np.arange(shape[0]), self.lengths)
-        columns = np.arange(len(self.ids)) - np.repeat(
-            np.cumsum(self.lengths) - self.lengths, self.lengths
-        )
-        if left:
-            columns += np.repeat(shape[1] - self.lengths, self.lengths)
-        arrays = {}
-        for name, padding, values in (
-            ("input_ids", ids, self.ids),
-            ("attention_mask", 0, np.ones_like(self.ids)),
-            ("token_type_ids", types, self.types),
-        ):
-            arrays[name] = np.full(shape, padding, dtype=np.int64)
-            arrays[name][rows, columns] = values
-        return arrays
-
 
 class TokenPairs:
     """Tokenized (query, document) pairs, cut by `PairTemplate.cut`.

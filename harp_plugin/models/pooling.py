@@ -14,7 +14,6 @@ __all__ = [
     "DECODER",
     "POOLINGS",
     "encoder_class",
-    "pad_to_mask",
     "padded_inputs",
     "padded_vectors",
     "pooled",
@@ -86,7 +85,13 @@ def pooled(states: Tensor, lengths: np.ndarray, pooling: str) -> Tensor:
 
 
 def padded_inputs(
-    ids: Tensor, lengths: np.ndarray, types: Tensor | None, padding_id: int
+    ids: Tensor,
+    lengths: np.ndarray,
+    types: Tensor | None,
+    padding_id: int,
+    *,
+    padding_type: int = 0,
+    left: bool = False,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Return the inputs of a padded pass, and where each token is in it.
 
@@ -95,23 +100,21 @@ def padded_inputs(
         lengths: number of tokens of each text, on the CPU, (texts,).
         types: the type of each token, or None, (tokens,).
         padding_id: id of a padding token.
+        padding_type: type of a padding token.
+        left: whether padding comes before a text.
 
     Returns:
         The model's inputs by name, each (texts, longest), and the index of each token in the
         flattened ``input_ids``, (tokens,).
     """
-    sizes = torch.as_tensor(lengths, device=ids.device)
-    attended = torch.arange(int(lengths.max()), device=ids.device) < sizes[:, None]
-    padding = torch.full_like(attended, padding_id, dtype=ids.dtype)
-    inputs = {
-        "input_ids": padding.masked_scatter(attended, ids),
-        "attention_mask": attended.long(),
-    }
+    sizes = torch.as_tensor(lengths, device=ids.device)[:, None]
+    columns = torch.arange(int(lengths.max()), device=ids.device)
+    attended = columns >= len(columns) - sizes if left else columns < sizes
+
+    def padded(values: Tensor, padding: int) -> Tensor:
+        return values.new_full(attended.shape, padding).masked_scatter(attended, values)
+
+    inputs = {"input_ids": padded(ids, padding_id), "attention_mask": attended.long()}
     if types is not None:
-        inputs["token_type_ids"] = pad_to_mask(types, attended)
+        inputs["token_type_ids"] = padded(types, padding_type)
     return inputs, attended.flatten().nonzero()[:, 0]
-
-
-def pad_to_mask(values: Tensor, mask: Tensor) -> Tensor:
-    """Write the values, in their order, where the mask is True, and 0 where it is False."""
-    return values.new_zeros(mask.shape).masked_scatter(mask, values)

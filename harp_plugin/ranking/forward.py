@@ -16,6 +16,7 @@ from ..models.devices import to_device
 from ..models.packing import PackedClassifier, Packing
 from ..models.packing.classifier import without_encoder
 from ..models.pairs import PackedPairs
+from ..models.pooling import padded_inputs
 from .batches import BatchRunner, scoring_lock
 
 __all__ = ["FirstTokenClassifier", "Forward", "relevant_label"]
@@ -70,18 +71,18 @@ class Forward(BatchRunner):
         return logits[: len(batch.lengths)]
 
     def _padded_logits(self, batch: PackedPairs) -> Tensor:
-        tokenizer = self._tokenizer
-        inputs = batch.padded(
-            self.model.config.pad_token_id
-            if tokenizer.pad_token_id is None
-            else tokenizer.pad_token_id,
-            tokenizer.pad_token_type_id,
+        model, tokenizer = self.model, self._tokenizer
+        ids, types = (to_device(values, model.device) for values in (batch.ids, batch.types))
+        padding_id = tokenizer.pad_token_id
+        inputs, _ = padded_inputs(
+            ids,
+            batch.lengths,
+            types if self._has_types else None,
+            model.config.pad_token_id if padding_id is None else padding_id,
+            padding_type=tokenizer.pad_token_type_id,
             left=tokenizer.padding_side == "left",
         )
-        if not self._has_types:
-            del inputs["token_type_ids"]
-        device = self.model.device
-        return self.model(**{n: to_device(v, device) for n, v in inputs.items()}).logits
+        return model(**inputs).logits
 
     @property
     def _has_types(self) -> bool:

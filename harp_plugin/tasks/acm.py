@@ -40,7 +40,8 @@ class ACM:
         first = draw_item(rng, anchors)
         second = draw_item(rng, [anchor for anchor in anchors if anchor.page != first.page])
         words = source.page_terms(first.page, options)
-        query = Draw(rng, source, options).query(first, words, page=first.page)
+        draw = Draw(rng, source, options)
+        query = draw.query(first, words, page=first.page)
         if query is None:
             return None
         relevant = {second.page}
@@ -55,9 +56,7 @@ class ACM:
             return draw_by_in_links(rng, source, barred) if page is None else page
 
         pages = draw_negatives(
-            rng,
-            source,
-            options,
+            draw,
             positive=second.page,
             excluded=relevant,
             queries=self.negative_queries,

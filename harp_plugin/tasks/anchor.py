@@ -67,9 +67,7 @@ class AnchorText:
         query = draw.context_query(anchor) if is_context else draw.anchored(anchor)
         relevant = source.text_targets(anchor.text_id) | source.pages_linked_by(anchor.sentence)
         pages = draw_negatives(
-            rng,
-            source,
-            options,
+            draw,
             positive=anchor.page,
             excluded=relevant,
             queries=self.negative_queries,

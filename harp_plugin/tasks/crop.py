@@ -9,7 +9,7 @@ from .groups import PairGroup, QueryOrigin
 from .negatives import draw_negatives
 from .options import DrawOptions
 from .passages import LEAST_WORDS, document_sections, draw_item
-from .queries import Query, page_group
+from .queries import Draw, Query, page_group
 from .source import BuildSource
 from .terms import stop_words
 
@@ -56,9 +56,7 @@ class Crop:
         count = options.negatives_per_group
         for kind, most in ((options.negatives, -(-count // 2)), ("task", count)):
             negatives += draw_negatives(
-                rng,
-                source,
-                options,
+                Draw(rng, source, options),
                 positive=page,
                 excluded=set(negatives),
                 queries=self.negative_queries,

@@ -8,7 +8,7 @@ from .groups import PairGroup, QueryOrigin
 from .negatives import draw_negatives
 from .options import DrawOptions
 from .passages import draw_item
-from .queries import Query, page_group
+from .queries import Draw, Query, page_group
 from .source import BuildSource
 
 __all__ = ["LTM"]
@@ -40,9 +40,7 @@ class LTM:
         target = draw_item(rng, targets)
         relevant = {example, *targets, *source.page_links(example).linked.tolist()}
         negatives = draw_negatives(
-            rng,
-            source,
-            options,
+            Draw(rng, source, options),
             positive=target,
             excluded=relevant,
             queries=self.negative_queries,

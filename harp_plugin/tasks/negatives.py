@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from ..work.mapped import MappedTable
-from .options import HARD_NEGATIVES, DrawOptions
+from .options import HARD_NEGATIVES
 from .passages import draw_items, draw_page
 from .queries import Draw
 from .source import BuildSource
@@ -24,9 +24,7 @@ _TRIES = 100
 
 
 def draw_negatives(
-    rng: np.random.Generator,
-    source: BuildSource,
-    options: DrawOptions,
+    draw: Draw,
     *,
     positive: int,
     excluded: set[int],
@@ -46,9 +44,7 @@ def draw_negatives(
     redirect counts as a link to the redirect's page.)
 
     Args:
-        rng: source of randomness.
-        source: the build.
-        options: how pairs are drawn.
+        draw: what pages are drawn with.
         positive: id of the positive page.
         excluded: ids of other pages that may be relevant.
         queries: the texts by which hard negatives were searched: ``anchor_texts``, ``sentences`` or
@@ -63,6 +59,7 @@ def draw_negatives(
         related: tells whether a page that is not excluded may be relevant for another reason.
         unlike: ids of other pages that no negative may be like, such as that of the query's text.
     """
+    rng, source, options = draw
     barred, kind = {positive, *excluded}, kind or options.negatives
 
     def may_be_relevant(page: int) -> bool:
@@ -108,7 +105,7 @@ def draw_unlinked(
         negatives are those of the page.
     """
     return draw_negatives(
-        *draw,
+        draw,
         positive=positive,
         excluded={page},
         queries="pages",

@@ -37,15 +37,14 @@ class QDM:
         self, example: int, rng: np.random.Generator, source: BuildSource, options: DrawOptions
     ) -> PairGroup | None:
         """Draw the pages and an anchor by ``qdm_negatives``, and S1 from its sentence."""
+        draw = Draw(rng, source, options)
         anchor, other = draw_senses(rng, source.anchor(example), source, options)
-        query = anchor and Draw(rng, source, options).context_query(anchor)
+        query = anchor and draw.context_query(anchor)
         if anchor is None or query is None:
             return None
         meant = source.pages_linked_by(anchor.sentence) | source.text_targets(anchor.text_id)
         pages = draw_negatives(
-            rng,
-            source,
-            options,
+            draw,
             positive=anchor.page,
             excluded=meant,
             queries=self.negative_queries,

@@ -9,7 +9,7 @@ from .base import sentences_of_several_pages
 from .groups import PairGroup, QueryOrigin
 from .negatives import draw_negatives
 from .options import DrawOptions
-from .queries import Query, page_group
+from .queries import Draw, Query, page_group
 from .source import BuildSource
 
 __all__ = ["RDP"]
@@ -37,9 +37,7 @@ class RDP:
         relevant = source.pages_linked_by(example) | source.text_targets(first.text_id)
         if options.negatives != "task":
             pages = draw_negatives(
-                rng,
-                source,
-                options,
+                Draw(rng, source, options),
                 positive=first.page,
                 excluded=relevant,
                 queries=self.negative_queries,

@@ -92,8 +92,6 @@ class RunFolder:
         Raises:
             HarpError: the folder holds something else, or work that may not be replaced.
         """
-        for emptied in self.path.glob("checkpoint-[0-9]*"):
-            remove_empty(emptied)  # by a kill while it was removed
         _checkpoints(self.path)
         self.artifact.start()
         remove_temporary(self.path)
@@ -235,6 +233,9 @@ def _checkpoints(folder: Path) -> list[Path]:
         HarpError: a folder has the name of one, and harp did not write it.
     """
     paths = [path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
+    for path in paths:
+        remove_empty(path)  # by a kill while it was removed
+    paths = [path for path in paths if path.exists()]
     for path in paths:
         if not (path / MANIFEST).is_file():
             raise HarpError(

@@ -73,7 +73,6 @@ from .records import (
 from .writing import (
     TEMPORARY,
     refuse_special,
-    refuse_url,
     remove_temporary_of,
     whole_file,
     whole_folder,
@@ -362,8 +361,7 @@ class Artifact:
         return False
 
     def _refuse_special(self) -> None:
-        """Refuse links, and a folder in place of a file or a file in place of a folder."""
-        refuse_url(self.path)
+        """Refuse links, URLs, and a folder in place of a file or a file in place of a folder."""
         refuse_special(self.path, self.rules.output, is_folder=not self.is_file)
         for path in self._records:
             refuse_special(path, self.rules.output)

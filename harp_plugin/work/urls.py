@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from filelock import FileLock
+
 from ..errors import HarpError, folded
-from .writing import whole_folder
+from .writing import remove_temporary_of, whole_folder
 
 __all__ = ["RemoteFile", "files_at", "is_url", "local_path"]
 
@@ -103,15 +105,29 @@ def local_path(name: str) -> str:
     key = hashlib.sha256(json.dumps([name, listed]).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     folder = cache / "harp_plugin" / "urls" / key / name.rstrip("/").rpartition("/")[2]
-    if not folder.is_dir():
-        with whole_folder(folder) as temporary, _one_line_errors(name):
-            for file in remote:
-                target = temporary / file.name
-                if not target.resolve().is_relative_to(temporary.resolve()):
-                    raise HarpError(f"{name} holds a file {file.name!r}: remove it")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                file.files.get_file(file.path, str(target))
+    if folder.is_dir():
+        return str(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f".{folder.name}.lock")), _one_line_errors(name):
+        remove_temporary_of(folder)
+        if not folder.is_dir():  # another process made it meanwhile
+            with whole_folder(folder) as temporary:
+                _copy(name, remote, temporary)
     return str(folder)
+
+
+def _copy(url: str, remote: list[RemoteFile], folder: Path) -> None:
+    """Copy the files at a URL into a folder.
+
+    Raises:
+        HarpError: a file's name leads out of it.
+    """
+    for file in remote:
+        target = folder / file.name
+        if not target.resolve().is_relative_to(folder.resolve()):
+            raise HarpError(f"{url} holds a file {file.name!r}: remove it")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.files.get_file(file.path, str(target))
 
 
 @contextmanager

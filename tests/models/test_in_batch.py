@@ -26,7 +26,7 @@ def test_they_are_those_of_the_definition(seed, processes):
     sizes, every = zip(*(drawn(rng) for _ in range(processes)), strict=True)
     process = int(rng.integers(processes))
     documents = [tuple(pair) for keys in every for pair in keys.documents.tolist()]
-    found = in_batch_negatives(sizes[process], every, process)
+    found = in_batch_negatives(every, process)
     start = 0
     for group, size in enumerate(sizes[process]):
         query = every[process].queries[group]

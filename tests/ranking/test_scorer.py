@@ -17,6 +17,7 @@ from transformers import (
 from harp_plugin import Scorer
 from harp_plugin.errors import HarpError
 from harp_plugin.models.pairs import PairTemplate, TokenPairs
+from harp_plugin.models.pooling import padded_inputs
 from harp_plugin.models.tokenizing import tokenize
 from harp_plugin.ranking.tokens import LazyTokens
 
@@ -131,7 +132,10 @@ def test_padded_batches_are_the_tokenizers(wordpiece, side):
             padding_side=side,
             return_tensors="np",
         )
-        found = pairs.packed(places).padded(wordpiece.pad_token_id, 0, left=side == "left")
+        packed = pairs.packed(places)
+        ids, types = torch.from_numpy(packed.ids), torch.from_numpy(packed.types)
+        padding = wordpiece.pad_token_id
+        found, _ = padded_inputs(ids, packed.lengths, types, padding, left=side == "left")
         assert found.keys() == expected.keys()
         for name, values in found.items():
             np.testing.assert_array_equal(values, expected[name])

@@ -8,7 +8,8 @@ from torch.utils.data import DataLoader
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import CrossEncoderBatches
 from harp_plugin.models.masking import TokenMasker
-from harp_plugin.models.pairs import PackedPairs, PairEncoder
+from harp_plugin.models.pairs import PairEncoder
+from harp_plugin.models.pooling import padded_inputs
 from harp_plugin.models.trainable import GroupKeys
 from harp_plugin.tasks import Pair, PairGroup
 from harp_plugin.training.data import (
@@ -94,10 +95,9 @@ def test_pairs_read_as_the_tokenizer_reads_them(groups, tokenizer):
     members = [pair for example in examples for pair in example.group.members]
     texts = [pair.query for pair in members], [pair.document for pair in members]
     expected = tokenizer(*texts, padding=True, return_tensors="np")
-    packed = PackedPairs(
-        batch["input_ids"].numpy(), batch["token_type_ids"].numpy(), batch["lengths"]
-    )
-    for name, values in packed.padded(tokenizer.pad_token_id, 0, left=False).items():
+    packed = (batch[name] for name in ("input_ids", "lengths", "token_type_ids"))
+    inputs, _ = padded_inputs(*packed, tokenizer.pad_token_id)
+    for name, values in inputs.items():
         np.testing.assert_array_equal(values, expected[name])
     assert batch["group_pairs"].tolist() == [[0, 1, 2], [3, 4, -1], [5, 6, -1], [7, 8, 9]]
     assert batch["keys"].sizes.tolist() == [3, 2, 2, 3]

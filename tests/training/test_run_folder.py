@@ -17,7 +17,13 @@ from transformers.trainer_utils import speed_metrics
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.card import CARD
-from harp_plugin.training.run_folder import LOG, RunFolder, log_lines, remove_weights
+from harp_plugin.training.run_folder import (
+    LOG,
+    RunFolder,
+    log_lines,
+    remove_checkpoints,
+    remove_weights,
+)
 from harp_plugin.work.artifact import (
     MANIFEST,
     STARTED,
@@ -203,20 +209,22 @@ def test_a_kill_at_any_removal(is_other_run, unfinished, tmp_path, monkeypatch):
     provenance = Provenance.from_record(read_record(unfinished / STARTED))
     made_from = Provenance({"seed": 3}) if is_other_run else provenance
 
-    def begin_and_remove_old(path):
+    def begin_and_remove(path):
         folder = RunFolder(path, made_from, None, {}, OverwriteRules(overwrite=is_other_run))
         folder.start()
         folder.remove_old(1, None)
+        remove_checkpoints(path)
 
     for removals in count():
         path, left = shutil.copytree(unfinished, tmp_path / str(removals)), [None] * removals
         with monkeypatch.context() as patched, suppress(Killed):
             for name in ("unlink", "rmdir"):
                 patched.setattr(Path, name, dying(getattr(Path, name), left))
-            begin_and_remove_old(path)
-        begin_and_remove_old(path)
-        kept = {checkpoint.name for checkpoint in path.glob("checkpoint-*")}
-        assert kept == (set() if is_other_run else {"checkpoint-4"})
+            begin_and_remove(path)
+        again = shutil.copytree(path, tmp_path / f"{removals}-again")
+        remove_checkpoints(path)
+        begin_and_remove(again)
+        assert not [*path.glob("checkpoint-*"), *again.glob("checkpoint-*")]
         if left:
             break
     assert removals > 10

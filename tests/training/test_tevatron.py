@@ -17,6 +17,7 @@ from transformers import AutoModelForSequenceClassification
 from harp_plugin.errors import HarpError
 from harp_plugin.models.cross_encoder import TrainableCrossEncoder
 from harp_plugin.models.pairs import PackedPairs, PairEncoder
+from harp_plugin.models.pooling import padded_inputs
 from harp_plugin.training.data import GroupDataset, split_batches
 from harp_plugin.training.run import fit
 from harp_plugin.training.run_folder import LOG
@@ -205,6 +206,11 @@ def packed_pairs(tokenizer, query: str, document: str) -> PackedPairs:
     return PairEncoder(tokenizer, 512).encode([query] * 2, [document, "no"]).packed()
 
 
+def padded(packed: PackedPairs) -> dict[str, torch.Tensor]:
+    ids, types = torch.from_numpy(packed.ids), torch.from_numpy(packed.types)
+    return padded_inputs(ids, packed.lengths, types, 0)[0]
+
+
 TRAIN = """
 import json, sys, torch
 torch.set_num_threads(1)
@@ -251,8 +257,8 @@ print(json.dumps({name: values[0].tolist() for name, values in batch.items()}))
 def test_main_joins_without_a_separator_and_ours_with_one(on_main, tiny_bert, tokenizer):
     query, document = "hello world", "the world is small"
     stock = on_main(COLLATE, model=str(tiny_bert), query=query, document=document)
-    padded = packed_pairs(tokenizer, query, document).padded(0, 0, left=False)
-    ours = {name: rows[0].tolist() for name, rows in padded.items()}
+    inputs = padded(packed_pairs(tokenizer, query, document))
+    ours = {name: rows[0].tolist() for name, rows in inputs.items()}
     words = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (query, document)]
     start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
     assert stock["input_ids"] == [start, *words[0], *words[1], end]
@@ -286,8 +292,7 @@ def test_main_loads_our_checkpoint(on_main, tiny_bert, tokenizer, tmp_path):
     """It asks for flash attention unless told, and two groups of two in a batch of four cost 0."""
     folder = fit(SentenceGroups(), *parse(short_recipe(tiny_bert, tmp_path / "out")))
     packed = packed_pairs(tokenizer, "hello world", "the world is small")
-    padded = packed.padded(tokenizer.pad_token_id, 0, left=False)
-    pair = {name: torch.from_numpy(rows) for name, rows in padded.items()}
+    pair = padded(packed)
     stock = on_main(
         LOAD, model=str(folder), pair={name: rows.tolist() for name, rows in pair.items()}
     )

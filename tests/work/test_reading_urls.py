@@ -1,16 +1,21 @@
 """What lies at a URL, by the stores that fsspec has without a network."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fsspec
 import pytest
 
+from harp_plugin.commands.steps import output_folder
 from harp_plugin.corpus.readers.source import sources
 from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import resolve_model
+from harp_plugin.work import urls
 from harp_plugin.work.artifact import Artifact, Provenance
 from harp_plugin.work.lock import one_writer
 from harp_plugin.work.urls import is_url, local_path
+from harp_plugin.work.writing import refuse_special
 
 
 @pytest.fixture
@@ -48,6 +53,21 @@ def test_a_folder_is_copied_until_it_changes(store, tmp_path):
     assert (Path(second) / "a.txt").read_bytes() == b"longer than before"
 
 
+def test_one_process_copies_and_the_others_wait(store, tmp_path, monkeypatch):
+    copies, copy = [], urls._copy
+
+    def slow(*arguments):
+        copies.append(arguments)
+        time.sleep(0.3)
+        copy(*arguments)
+
+    monkeypatch.setattr(urls, "_copy", slow)
+    with ThreadPoolExecutor(4) as pool:
+        paths = set(pool.map(local_path, ["memory://bucket"] * 4))
+    assert len(paths) == len(copies) == 1
+    assert (Path(paths.pop()) / "sub" / "b.txt").read_bytes() == b"three"
+
+
 def test_a_model(store):
     store.pipe_file("/bucket/config.json", b"{}")
     assert resolve_model("memory://bucket").endswith("/bucket")
@@ -77,4 +97,8 @@ def test_nothing_is_written_to_a_url(tmp_path, monkeypatch):
         pass
     with refused:
         Artifact(path, "index", Provenance({})).is_finished()
+    with refused, output_folder(path):
+        pass
+    with refused:
+        refuse_special(path / "inspection.html", "--output")
     assert not list(tmp_path.iterdir())

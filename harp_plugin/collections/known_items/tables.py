@@ -54,7 +54,7 @@ def steps(kinds: Sequence[str], tables: Sequence[str]) -> list[Step]:
         kinds: some of `KINDS`.
         tables: the names of the tables that the build has.
     """
-    kinds = [kind for kind in kinds if _NEEDED[kind] in tables]
+    kinds = [kind for kind in kinds if _BY_KIND[kind][0] in tables]
     options = GraphOptions(min_words=0)
     terms = Step(TERMS, partial(_terms, kinds=kinds), order=("kind", "text", "page"))
     missing = Step("missing", _missing_targets, "drops")
@@ -68,18 +68,10 @@ def steps(kinds: Sequence[str], tables: Sequence[str]) -> list[Step]:
     ]
 
 
-_NEEDED = {
-    "index": "index_terms",
-    "redirect": "redirects",
-    "link": "held_out_links",
-    "anchor": "anchors",
-}
-
-
 def _terms(tables: Tables, *, kinds: Sequence[str]) -> ir.Table:
     import ibis
 
-    return ibis.union(*(_BY_KIND[kind](tables) for kind in kinds))
+    return ibis.union(*(_BY_KIND[kind][1](tables) for kind in kinds))
 
 
 def _index_terms(tables: Tables) -> ir.Table:
@@ -117,11 +109,12 @@ def _held_out_links(tables: Tables) -> ir.Table:
 
 
 _BY_KIND = {
-    "index": _index_terms,
-    "redirect": _redirects,
-    "link": _held_out_links,
-    "anchor": _anchors,
+    "index": ("index_terms", _index_terms),
+    "redirect": ("redirects", _redirects),
+    "link": ("held_out_links", _held_out_links),
+    "anchor": ("anchors", _anchors),
 }
+"""The table that each kind needs, and what makes its terms."""
 
 
 def _counted(rows: ir.Table, kind: str) -> ir.Table:

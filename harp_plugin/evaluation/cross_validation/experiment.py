@@ -81,7 +81,7 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
 
     runs, chosen = _runs(options, fold_runs)
     single = {options.rows[0]: first}
-    for row in options.further_first_stages:
+    for row in options.first_stages:
         single[row] = stages[row].stored(options.run_paths[row])
     judged, fusions = Judged({**single, **runs}, collection.qrels), {}
     for condition in _conditions(options, options.fused_rows):

@@ -10,7 +10,7 @@ from ...errors import HarpError
 from ...options import MOST, Interval, Number, Seed, option
 from ...ranking.options import EnsembleOptions
 from ...training.finetune import FinetuneDataArguments
-from ..options import ExperimentOptions, model_row, read_mapping
+from ..options import ExperimentOptions, model_row
 
 __all__ = ["CrossValidationOptions", "count_label"]
 
@@ -66,9 +66,9 @@ class CrossValidationOptions(ExperimentOptions):
         HarpError: a value makes no sense; the message names the option.
     """
 
-    systems: dict[str, Any] | str | None = None
-    finetuning: dict[str, Any] | str | None = None
-    grid: dict[str, Any] | str | None = None
+    systems: dict[str, Any] = option({})
+    finetuning: dict[str, Any] = option({})
+    grid: dict[str, Any] = option({})
     folds: Annotated[int, Interval(le=MOST)] = 5
     fold_files: list[str] | None = None
     train_queries: list[str | int | None] = option(["5", "10", "20", _ALL])
@@ -80,17 +80,17 @@ class CrossValidationOptions(ExperimentOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.finetuning = _finetuning("finetuning", read_mapping("finetuning", self.finetuning))
-        self.grid = _finetuning("grid", read_mapping("grid", self.grid))
+        _check_finetuning("finetuning", self.finetuning)
+        _check_finetuning("grid", self.grid)
         for name, values in self.grid.items():
             if not isinstance(values, list) or not values:
                 raise HarpError(f"grid: {name} is {values!r:.60}: list the values to choose from")
         self.systems = {
             name: model_row(f"system {name!r}", row, _SystemOptions)
-            for name, row in read_mapping("systems", self.systems).items()
+            for name, row in self.systems.items()
         }
         for name, system in self.systems.items():
-            _finetuning(f"system {name!r}", system.get("finetuning", {}))
+            _check_finetuning(f"system {name!r}", system.get("finetuning", {}))
         if not self.systems:
             raise HarpError("systems is empty: name a model to fine-tune")
         self.check_rows("systems")
@@ -113,7 +113,7 @@ class CrossValidationOptions(ExperimentOptions):
 
     @property
     def model_rows(self) -> list[str]:
-        return list(self.systems or ())
+        return list(self.systems)
 
     @property
     def query_counts(self) -> list[int | None]:
@@ -127,8 +127,8 @@ class CrossValidationOptions(ExperimentOptions):
     @property
     def candidates(self) -> list[dict[str, Any]]:
         """Every choice of the grid's values; one empty choice without a grid."""
-        grid = read_mapping("grid", self.grid)
-        return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+        choices = product(*self.grid.values())
+        return [dict(zip(self.grid, values, strict=True)) for values in choices]
 
     @property
     def first_stage_depth(self) -> int:
@@ -142,21 +142,17 @@ class CrossValidationOptions(ExperimentOptions):
 
     def models(self, system: str) -> list[str]:
         """Return the model of a system, or the models of its ensemble."""
-        model = self._system(system)["model"]
+        model = self.systems[system]["model"]
         return model if isinstance(model, list) else [model]
 
     def finetuning_of(self, system: str) -> dict[str, Any]:
         """Return options of fine-tuning, the system's own over the common ones."""
-        common = read_mapping("finetuning", self.finetuning)
-        return {**common, **self._system(system).get("finetuning", {})}
+        return {**self.finetuning, **self.systems[system].get("finetuning", {})}
 
     def ranking_of(self, system: str) -> dict[str, Any]:
         """Return arguments of a system's reranker but for its model."""
-        own = self._system(system)
+        own = self.systems[system]
         return {key: own[key] for key in own.keys() - {"model", "finetuning"}}
-
-    def _system(self, name: str) -> dict[str, Any]:
-        return read_mapping("systems", self.systems)[name]
 
 
 def count_label(count: int | None) -> str:
@@ -172,12 +168,11 @@ def _query_count(entry: Any) -> int | None:
     return int(entry)
 
 
-def _finetuning(where: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return options of fine-tuning.
+def _check_finetuning(where: str, values: dict[str, Any]) -> None:
+    """Check options of fine-tuning.
 
     Raises:
         HarpError: the cross-validation sets one of them.
     """
     if refused := sorted(_SET_BY_CROSS_VALIDATION & values.keys()):
         raise HarpError(f"{where} names {refused[0]}: the cross-validation sets it, leave it out")
-    return values

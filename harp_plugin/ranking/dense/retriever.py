@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -71,7 +71,7 @@ class HarpRetriever(LazyTransformer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked("algorithm", str, self.algorithm, [*ALGORITHMS])
+        checked("algorithm", Literal[tuple(ALGORITHMS)], self.algorithm)
         checked("num_results", Count, self.num_results)
         self.index = fspath(getattr(self.index, "path", self.index))
         self.model = None if self.model is None else fspath(self.model)

@@ -62,11 +62,12 @@ def test_the_grid_is_every_choice():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"systems": None}, "systems is empty"),
+        ({"systems": {}}, "systems is empty"),
+        ({"systems": None}, "--systems is None: it must be an object"),
         ({"systems": {"x": {}}}, "system 'x' is {}: name its model"),
         ({"systems": {"x": []}}, r"system 'x' is \[\]: name its model"),
         ({"systems": {"x": ["a", 1]}}, "system 'x': model is"),
-        ({"systems": {"x": {"model": "a", "lr": 1}}}, "system 'x' has unknown lr: known are"),
+        ({"systems": {"x": {"model": "a", "lr": 1}}}, "system 'x': unknown key 'lr': known are"),
         ({"systems": {"x": {"model": "a", "weights": [1]}}}, "need several"),
         (
             {"systems": {"x": {"model": "a", "finetuning": 3}}},
