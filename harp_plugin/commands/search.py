@@ -102,4 +102,5 @@ def command(options: SearchOptions, arguments: list[str]) -> None:
         return
     with suppress(EOFError, KeyboardInterrupt):
         _ask(answer)
-    print()
+    if sys.stdin.isatty():
+        print()

@@ -110,9 +110,11 @@ def kind_of_page(title: str, language: str = "en", text_kind: str | None = None)
         language: its language code.
         text_kind: the kind that its text tells, such as `kind_of_wikitext`.
     """
-    if text_kind == DISAMBIGUATION:
-        return text_kind
-    return _kind_of_title(title, language) or text_kind
+    title = unicodedata.normalize("NFKC", title).strip()
+    if text_kind == DISAMBIGUATION or _DISAMBIGUATION_TITLE.search(title):
+        return DISAMBIGUATION
+    pattern = _LIST_TITLE_BY_LANGUAGE.get(language, _LIST_TITLE)
+    return LIST if _LIST_TITLE.match(title) or pattern.match(title) else text_kind
 
 
 def kind_of_wikitext(wikitext: str) -> str | None:
@@ -126,14 +128,6 @@ def _kind_of_marks(wikitext: str) -> str | None:
     if _MAGIC_WORD in wikitext or any(map(_disambiguates, names)):
         return DISAMBIGUATION
     return None if names.isdisjoint(_LIST_TEMPLATES) else LIST
-
-
-def _kind_of_title(title: str, language: str) -> str | None:
-    title = unicodedata.normalize("NFKC", title).strip()
-    if title.endswith(")") and _DISAMBIGUATION_TITLE.search(title):
-        return DISAMBIGUATION
-    pattern = _LIST_TITLE_BY_LANGUAGE.get(language, _LIST_TITLE)
-    return LIST if _LIST_TITLE.match(title) or pattern.match(title) else None
 
 
 def _disambiguates(name: str) -> bool:

@@ -87,17 +87,6 @@ class LinkedText:
         ]
         return LinkedText(self.text[start:end], inside)
 
-    def strip(self) -> None:
-        """Remove white space from both ends of the text."""
-        stripped = self.text.lstrip()
-        shift = len(self.text) - len(stripped)
-        self.text = stripped.rstrip()
-        size = len(self.text)
-        self.links = [
-            link.at(min(max(link.start - shift, 0), size), min(max(link.end - shift, 0), size))
-            for link in self.links
-        ]
-
     def shrink_links(self) -> None:
         """Remove white space from both ends of every link, and remove links that become empty."""
         shrunk = []

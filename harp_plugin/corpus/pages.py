@@ -82,6 +82,7 @@ class Page:
     kind: str | None = None
     is_web: bool = False
     debris: re.Pattern[str] | None = None
+    see_also_level: int = field(default=0, init=False)
 
     @property
     def content(self) -> list[Section]:
@@ -100,8 +101,12 @@ class Page:
         return sum(len(words(s.body.text)) for s in self.content) if self.whole else None
 
     def add_section(self, level: int, title: str, body: LinkedText) -> None:
-        """Add a section; of a section with a see-also heading, add the targets of its links."""
+        """Add a section; of a see-also section and those below it, add the targets of the links."""
         if title.lower() in SEE_ALSO_HEADINGS:
+            self.see_also_level = level
+        elif level <= self.see_also_level:
+            self.see_also_level = 0
+        if self.see_also_level:
             self.add_see_also(body)
         else:
             self.sections.append(Section(level, title, body))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import sentencex
 
@@ -55,7 +56,7 @@ def linked_sentences(
 
 
 def _bounds(
-    line: str, language: str | None, links: Iterable[Link], offset: int
+    line: str, language: str | None, links: Sequence[Link], offset: int
 ) -> list[tuple[int, int]]:
     """Return the bounds of the sentences of a line, joined where a link crosses their ends.
 
@@ -65,16 +66,12 @@ def _bounds(
         links: the links of the line, at their places in the text.
         offset: the place of the line in the text.
     """
-    starts: list[int] = []
-    ends: list[int] = []
-    for link in links:
-        if not ends or link.end - offset > ends[-1]:
-            starts.append(link.start - offset)
-            ends.append(link.end - offset)
+    starts = [link.start - offset for link in links]
+    ends = list(accumulate((link.end - offset for link in links), max))
     bounds: list[tuple[int, int]] = []
     for start, end in _sentence_bounds(line, language):
-        crossing = bisect_left(starts, start) - 1
-        if bounds and crossing >= 0 and start < ends[crossing]:
+        before = bisect_left(starts, start)
+        if bounds and before and start < ends[before - 1]:
             start = bounds.pop()[0]
         bounds.append((start, end))
     return bounds

@@ -153,12 +153,9 @@ def _link_row(sentence_id: int, link: Link, region: str | None) -> Row:
     return {
         "id": stable_id("anchor", sentence_id, link.start, link.end),
         "sentence": sentence_id,
-        "start": link.start,
-        "end": link.end,
-        "anchor": link.anchor,
+        **link._asdict(),
         "normalized": normalized,
         "text_id": stable_id("anchor text", normalized),
-        "target": link.target,
         "region": region,
     }
 

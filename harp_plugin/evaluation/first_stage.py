@@ -213,7 +213,8 @@ def _call(options: ExperimentOptions, collection: JudgedDataset, name: str) -> F
         function = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         raise HarpError(f"first stage {name} cannot be imported: {error}") from error
-    if not (inspect.isfunction(function) or inspect.isclass(function)):
+    can_be_called = inspect.isfunction(function) or inspect.isclass(function)
+    if not can_be_called:
         raise HarpError(f"first stage {name} is {function!r:.60}: name a function or a class")
     transformer = function(options)
     if not isinstance(transformer, pt.Transformer):

@@ -100,7 +100,8 @@ def fused_run(
     arguments: dict[str, Any] = {name: getattr(fusion, name) for name in names}
     weights: list[tuple[Sequence[str], Mapping[str, float]]] = []
     if isinstance(fusion.weights, dict):
-        weights = [(judged.runs[fusion.of[0]]["qid"].unique().tolist(), fusion.weights)]
+        queries = pd.concat([judged.runs[row]["qid"] for row in fusion.of]).unique()
+        weights = [(queries.tolist(), fusion.weights)]
         record: dict[str, Any] = {**arguments, "weights": fusion.weights}
     else:
         measure = fusion.measure or options.measures[0]

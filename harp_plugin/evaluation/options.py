@@ -22,7 +22,6 @@ from ..options import (
     option,
     option_types,
 )
-from ..options_parser import recipe_values
 from ..ranking.options import (
     EnsembleOptions,
     MaxLength,
@@ -113,6 +112,8 @@ class Fusion(Options):
         Raises:
             HarpError: an option is unknown or makes no sense; the message names the fusion.
         """
+        from ..options_parser import recipe_values  # it loads transformers
+
         where = f"fusion {name!r}"
         values = {"of": row} if isinstance(row, list) else row
         if not isinstance(values, dict):
@@ -355,6 +356,8 @@ def model_row(where: str, row: Any, declared: type[EnsembleOptions]) -> dict[str
     Raises:
         HarpError: the row names no model, or has an option that is unknown or makes no sense.
     """
+    from ..options_parser import recipe_values
+
     options = {"model": row} if isinstance(row, str | list) else row
     if not isinstance(options, dict) or not options.get("model"):
         raise HarpError(f"{where} is {row!r:.60}: name its model")

@@ -153,7 +153,7 @@ class HarpFusion(ComparedTransformer):
     def transform_inputs(self) -> list[list[str]]:
         """The columns that the systems need, as PyTerrier's inspection takes them."""
         inputs = [pt.inspect.transformer_inputs(s, strict=False) for s in self.systems.values()]
-        return [list(dict.fromkeys(name for of in inputs if of for name in of[0]))]
+        return [list(dict.fromkeys(name for of in inputs if of for name in min(of, key=len)))]
 
     def subtransformers(self) -> dict[str, list[pt.Transformer]]:
         """The systems, as PyTerrier's inspection and diagrams take them."""

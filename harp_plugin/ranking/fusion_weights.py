@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from ..errors import HarpError
 from ..sampling import generator
-from .candidates import Candidates, check_fusion, read_candidates
+from .candidates import check_fusion, read_candidates
 from .ranking_measures import MeasuredRankings, parse_measure
 
 __all__ = ["FEWEST_QUERIES", "GRID", "LEVEL", "Gain", "LearntWeights", "learn_weights"]
@@ -166,10 +166,16 @@ def learn_weights(
     if not 0 < level <= 1:
         raise HarpError(f"level is {level}: it must be above 0 and at most 1")
     measure = parse_measure(measure)
-    documents = read_candidates(runs, normalization=normalization, candidates=candidates)
-    search = _Search(documents, MeasuredRankings(documents, qrels, measure), seed)
+
+    @cache
+    def measured(*names: str) -> tuple[np.ndarray, MeasuredRankings]:
+        used = {name: runs[name] for name in names}
+        documents = read_candidates(used, normalization=normalization, candidates=candidates)
+        return documents.scores, MeasuredRankings(documents, qrels, measure)
+
+    search = _Search(list(runs), measured, seed)
     count = len(search.queries)
-    alone = (1.0, *(0.0 for _ in documents.names[1:]))
+    alone = (1.0, *(0.0 for _ in search.names[1:]))
     gain = Gain.from_queries(np.zeros(1))
     best = alone
     if count >= FEWEST_QUERIES:
@@ -178,7 +184,7 @@ def learn_weights(
         if level == 1 or gain.is_sure:
             best = search.learn(np.arange(count))
     return LearntWeights(
-        dict(zip(documents.names, best, strict=True)),
+        dict(zip(search.names, best, strict=True)),
         normalization,
         candidates,
         str(measure),
@@ -204,22 +210,30 @@ class _Search:
     """Finds weights: the mean of those that are best for resamples of the queries.
 
     Args:
-        candidates: what is ranked.
-        measured: measures rankings of the candidates.
+        names: of the systems.
+        measured: gives, for names of systems, (systems, documents) scores of what these systems
+            rank, and what measures rankings of it. A system without a weight adds no documents.
         seed: draws the resamples.
     """
 
-    def __init__(self, candidates: Candidates, measured: MeasuredRankings, seed: int) -> None:
-        self.queries = measured.qids
+    def __init__(
+        self,
+        names: Sequence[str],
+        measured: Callable[..., tuple[np.ndarray, MeasuredRankings]],
+        seed: int,
+    ) -> None:
+        self.names = names
+        self.queries = measured(*names)[1].qids
         self._seed = seed
-        self._scores = candidates.scores
         self._measured = measured
         self._values: dict[_Weights, np.ndarray] = {}
 
     def values(self, weights: _Weights) -> np.ndarray:
         """(queries,) the measure of each query; weights are measured once."""
         if weights not in self._values:
-            self._values[weights] = self._measured.values(np.array(weights) @ self._scores)
+            used = {name: w for name, w in zip(self.names, weights, strict=True) if w}
+            scores, measured = self._measured(*used)
+            self._values[weights] = measured.values(np.array([*used.values()]) @ scores)
         return self._values[weights]
 
     def learn(self, queries: np.ndarray) -> _Weights:
@@ -250,7 +264,7 @@ class _Search:
 
     def _starts(self) -> Sequence[_Weights]:
         """The first system with each other one, and with all others by each weight of the grid."""
-        others = len(self._scores) - 1
+        others = len(self.names) - 1
         starts = [*np.eye(others), *(np.full(others, weight) for weight in GRID)]
         return list(dict.fromkeys((1.0, *map(float, start)) for start in starts))
 

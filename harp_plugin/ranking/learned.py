@@ -79,12 +79,13 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         if not judged.any():
             raise HarpError("no query has a relevant result to learn from: give other judgments")
         train = _Results.from_frame(topics_or_res_tr[judged])
+        count = train.features.shape[1]
+        if (names := len(self.feature_names)) not in (0, count):
+            raise HarpError(f"{count} features have {names} feature_names: give each one")
         labels = labels[judged][train.order]
         has_trees = len(train.starts) >= _FEWEST_QUERIES_FOR_TREES
         trees = _trees(train, labels, self.seed) if has_trees else []
         weights = _linear_weights(train, labels)
-        if (names := len(self.feature_names)) not in (0, len(weights)):
-            raise HarpError(f"{len(weights)} features have {names} feature_names: give each one")
         self.learned = asdict(_Model(trees, weights, [1.0, float(has_trees)]))
         return self
 
@@ -160,7 +161,15 @@ class _Results:
         query_of = pd.factorize(frame["qid"])[0]
         order = np.argsort(query_of, kind="stable")
         starts = np.flatnonzero(np.diff(query_of[order], prepend=-1))
-        return cls(order, starts, np.stack(frame["features"].to_list())[order].astype(np.float64))
+        features = np.stack(frame["features"].to_list())[order].astype(np.float64)
+        if not np.isfinite(features).all():
+            row, feature = np.argwhere(~np.isfinite(features))[0]
+            qid, docno = frame.iloc[order[row]][["qid", "docno"]]
+            raise HarpError(
+                f"feature {feature} of query {qid!r} and document {docno!r} is "
+                f"{features[row, feature]}: give finite features"
+            )
+        return cls(order, starts, features)
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -206,6 +206,26 @@ def test_texts_of_links_are_no_queries_to_measure_with(test, enough, monkeypatch
     assert systems.best_row == (FUSED if enough else BY_RANKS)
 
 
+@pytest.mark.parametrize(("fused", "ranks"), [(0.3, True), (0.5, True), (0.6, False)])
+def test_a_learned_ranking_takes_the_place_of_what_it_is_no_worse_than(fused, ranks, monkeypatch):
+    """It is surely better than BM25 over fields; the sum with the cosine may be better still."""
+    means = {FIRST_STAGE: 0.2, FUSED: fused, LEARNED: 0.5}
+    measured = {
+        row: {"nDCG@10": {str(q): mean + q / 1000 for q in range(30)}}
+        for row, mean in means.items()
+    }
+    monkeypatch.setattr(Systems, "_measured", lambda *_: measured)
+    monkeypatch.setattr(Systems, "_fusion", None)
+    gain = Systems(AdaptOptions(output_dir="x"))._gain(None, None)
+    assert gain.mean == pytest.approx(0.3) and gain.is_sure == ranks
+
+
+def test_a_wrong_model_is_refused_at_once(tmp_path, capsys):
+    arguments = ["adapt", "docs", "--output-dir", str(tmp_path / "x"), "--model", "no/model"]
+    assert main(arguments) == 2
+    assert "no/model" in capsys.readouterr().err and not (tmp_path / "x").exists()
+
+
 def test_a_wrong_budget_is_refused_at_once(tmp_path, capsys):
     assert main(["adapt", "docs", "--output-dir", str(tmp_path / "x"), "--budget", "2 weeks"]) == 2
     assert "--budget '2 weeks' is not a duration" in capsys.readouterr().err

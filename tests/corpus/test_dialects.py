@@ -123,7 +123,7 @@ SITES = {
         {"_toc.yml": "format: jb-book\nroot: a"},
         "a.md",
         "c/b.md",
-        ["c/b.md", "page:b", "/c/b", "label:here"],
+        ["c/b.md", "page:b", "/c/b", "page:here"],
     ),
     "docfx": (
         {"docfx.json": '{"build": {"content": [{"files": ["**/*.md"], "src": "articles"}]}}'},
@@ -189,6 +189,12 @@ def test_links_of_a_site(tmp_path, name):
             "L\nText.",
         ),
         ("A \\{b} `{c}` <Link to='y.md'>d</Link>.", "x.mdx", "A {b} {c} d."),
+        (
+            "You\nexport the data, or\nimport it.\n\nB.",
+            "x.mdx",
+            "You export the data, or import it.\nB.",
+        ),
+        ("import 'a';\nexport default b\n\nexport * from 'c';\n\nD.", "x.mdx", "D."),
         ("````{tip} T\n```{note}\nA.\n```\nB {kbd}`C`.\n````", "x.md", "T\nA.\nB C."),
         (
             ":::{dropdown} T\n:open:\nA {func}`~b.c`.\n:::\n```{code-cell}\nx\n```",
@@ -385,6 +391,12 @@ def test_pages_with_the_suffix_of_a_language(tmp_path, page, reference, target):
     files = {f"content/docs/{name}": f"See [it]({reference})." for name in names}
     read = page_of_site(tmp_path, CONFIGURATIONS["hugo"] | files, f"content/docs/{page}")
     assert links(read) == [("it", f"content/{target}")]
+
+
+def test_a_suffix_that_is_no_language(tmp_path):
+    files = {"a.js.md": "See [it](b.md) and [that](vue).", "b.md": B, "b.js.md": B, "vue.js.md": B}
+    read = page_of_site(tmp_path, CONFIGURATIONS["hugo"] | files, "a.js.md")
+    assert links(read) == [("it", "b.md"), ("that", "a.js/vue.md")]
 
 
 def test_a_letter_case_that_two_pages_have_is_no_address(tmp_path):

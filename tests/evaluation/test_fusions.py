@@ -126,6 +126,25 @@ def test_weights_by_hand_and_reciprocal_ranks(experiment, tmp_path):
     assert json.loads(results.path.read_text())["fusions"]["rrf"]["normalization"] == "rrf"
 
 
+def test_a_union_has_the_queries_of_all_rows(experiment, tmp_path):
+    """The first row finds nothing for half of them."""
+    part = tmp_path / "part.trec"
+    half = set(experiment.qids[::2])
+    lines = (tmp_path / "first.trec").read_text().splitlines(keepends=True)
+    part.write_text("".join(line for line in lines if line.split()[0] in half))
+    of = ["first stage", "good"]
+    fusions = {
+        "by hand": {"of": of, "weights": dict.fromkeys(of, 1), "candidates": "union"},
+        "rrf": {"of": of, "weights": "rrf", "candidates": "union"},
+        "first": {"of": of, "weights": "rrf"},
+    }
+    evaluate(experiment(first_stage=str(part), fusions=fusions))
+    folder = tmp_path / "out" / "runs"
+    assert set(run_of(folder, "first")["qid"]) == half
+    for row in ("by hand", "rrf"):
+        assert set(run_of(folder, row)["qid"]) == set(experiment.qids)
+
+
 def test_weights_from_another_dataset(experiment, judged, tmp_path):
     """Its queries stand in the same run files, as dev and test queries of one collection may."""
     other, qids = judged("dev")

@@ -201,6 +201,19 @@ def test_queries_without_results_and_empty_frames():
     assert empty.empty and {"qid", "docno", "score", "rank"} <= set(empty.columns)
 
 
+def test_inspection_asks_for_the_fewest_columns():
+    """A system that searches or reranks needs queries alone."""
+
+    def needs(*inputs):
+        system = pt.Transformer.from_df(results(FIRST))
+        system.transform_inputs = lambda: [list(columns) for columns in inputs]
+        return system
+
+    both = ("qid", "query", "docno"), ("qid", "query")
+    fusion = HarpFusion({"a": needs(("qid", "query")), "b": needs(*both)}, candidates="union")
+    assert pt.inspect.transformer_inputs(fusion) == [["qid", "query"]]
+
+
 def test_equality_hash_and_pickle():
     first = HarpReranker("a")
     weights = {"first stage": 1, "model": 2}

@@ -97,6 +97,18 @@ def test_an_equally_good_and_independent_system_is_fused():
     assert min(gains) > 0.1
 
 
+def test_a_system_without_a_weight_adds_no_documents():
+    """The first finds nothing for half of the queries, for which the union has the second's."""
+    qids = [f"q{number}" for number in range(40)]
+    right = pd.DataFrame({"qid": qids, "docno": qids, "score": 1.0})
+    qrels = right[["qid", "docno"]].assign(label=1)
+    runs = {"first": right[:20], "second": right}
+    learnt = HarpFusion.learn(runs, qrels, candidates="union")
+    assert learnt.gain == pytest.approx(0.5) and not learnt.first_alone
+    assert len(fuse(runs, learnt.weights, candidates="union")) == 40
+    assert HarpFusion.learn(runs, qrels, candidates="first").first_alone
+
+
 @pytest.mark.parametrize(("queries", "times"), [(5, 5), (50, 2)])
 def test_noise_is_left_out(queries, times):
     rng = np.random.default_rng(queries)
@@ -116,9 +128,12 @@ def test_noise_beside_a_good_system_gets_little_weight():
 
 
 def search_of(runs, qrels, measure):
-    candidates = read_candidates(runs, normalization="zscore", candidates="first")
-    measured = MeasuredRankings(candidates, qrels, parse_measure(measure))
-    return _Search(candidates, measured, seed=42)
+    def measured(*names):
+        used = {name: runs[name] for name in names}
+        candidates = read_candidates(used, normalization="zscore", candidates="first")
+        return candidates.scores, MeasuredRankings(candidates, qrels, parse_measure(measure))
+
+    return _Search(list(runs), measured, seed=42)
 
 
 def test_the_search_is_as_good_as_trying_every_weight():

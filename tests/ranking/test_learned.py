@@ -101,6 +101,18 @@ def test_importances_are_shares_of_features():
         _ = LearnedRanker().importances
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_feature_that_is_no_finite_number_is_named(value):
+    frame, qrels = judged(50, 10, third)
+    frame.at[13, "features"] = np.array([0, 1, value, 3])
+    said = rf"feature 2 of query 'q1' and document 'd1-3' is {value}: give finite features"
+    with pytest.raises(HarpError, match=said):
+        LearnedRanker().fit(frame, qrels)
+    ranker = LearnedRanker().fit(*judged(50, 10, third))
+    with pytest.raises(HarpError, match=said):
+        ranker.transform(frame)
+
+
 def test_features_have_names(tmp_path):
     """A saved pipeline keeps them; they change nothing else."""
     frame, qrels = judged(50, 10, third)

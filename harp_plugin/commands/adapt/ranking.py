@@ -139,7 +139,8 @@ class Systems:
         """Learn from the train queries to rank what BM25 over fields and the cosine find.
 
         `evaluate` has to have been called. The learned ranking has to rank the dev queries better
-        than BM25 over fields; where there are none, the test queries.
+        than BM25 over fields, and no worse than the sum with the cosine; where there are none, the
+        test queries.
 
         Returns:
             The folder of the pipeline; None if there are no train queries, or if a one-sided paired
@@ -187,7 +188,7 @@ class Systems:
         rules = replace(self.options.rules, overwrite=True)  # it takes a minute
         Artifact(folder, "ranker", made_from, rules).make(fill)
         gain = Gain(**read_record(folder / _GAIN))
-        verdict = "it ranks from now on" if gain.is_sure else "not enough to be sure of a gain"
+        verdict = "it ranks from now on" if gain.is_sure else f"not surely more than {FUSED}"
         tell(
             f"on {len(dev.topics)} {'dev' if self._dev else 'test'} queries, it changes "
             f"{_LEARNT_BY} of {FIRST_STAGE} by {gain.mean:+.4f} "
@@ -196,14 +197,19 @@ class Systems:
         return folder if gain.is_sure else None
 
     def _gain(self, pipeline: pt.Transformer, dev: JudgedDataset) -> Gain:
-        """Measure what a pipeline gains over BM25 over fields on the dev queries."""
+        """Measure what a pipeline gains over BM25 over fields on the dev queries.
+
+        A gain is not sure where what ranks without the pipeline has more.
+        """
         from ...ranking.fusion_weights import Gain
 
-        measured = self._measured({LEARNED: pipeline}, dev, [_LEARNT_BY])
-        before, after = (
-            np.array(list(measured[row][_LEARNT_BY].values())) for row in (FIRST_STAGE, LEARNED)
+        systems = {FUSED: self._fusion, LEARNED: pipeline}
+        measured = self._measured(systems, dev, [_LEARNT_BY])
+        before, fused, after = (
+            np.array(list(measured[row][_LEARNT_BY].values())) for row in (FIRST_STAGE, *systems)
         )
-        return Gain.from_queries(after - before)
+        gain = Gain.from_queries(after - before)
+        return replace(gain, is_sure=gain.is_sure and bool(after.mean() >= fused.mean()))
 
     def _measured(
         self, systems: dict[str, pt.Transformer], dataset: JudgedDataset, measures: list[str]

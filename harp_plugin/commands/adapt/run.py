@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HarpError
-from ...models.loading import PIPELINE
+from ...models.loading import PIPELINE, model_fingerprint
 from ...work.artifact import MANIFEST, read_if_whole
 from ...work.manifest import read_manifest
 from ..steps import elapsed, in_words, options_of_every_step, output_folder, say, tell
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["adapt"]
 
-_SECONDS_OF_A_QUERY = 15
+_SECONDS_OF_A_QUERY = 7.2
 """Seconds of the budget for each query that is ranked; at least 250 and at most 500 are.
 
 The first budget decides."""
@@ -58,6 +58,8 @@ def adapt(
     Raises:
         HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
     """
+    for model in (options.model, options.cosine_encoder):
+        model_fingerprint(model)  # a wrong name is refused at once
     with output_folder(options.folder):
         record = pipeline_record(sources, options, corpus)
         stored, is_finished = record.read() or {}, record.is_finished()

@@ -103,6 +103,8 @@ class BlockWriter:
             if tag in ("a", "area") and attributes.get("href"):
                 self.drops[f"link in {self._omitted}"] += 1
             return None
+        if tag in _TABLE_HEADS and self._tables:
+            self._tables[-1].has_head = True
         omitted = self.rules.omitted(tag, attributes)
         if omitted is not None:
             return self._omit(omitted, tag)
@@ -124,8 +126,6 @@ class BlockWriter:
         return None
 
     def _omit(self, name: str, tag: str) -> Callable[[], None]:
-        if tag in _TABLE_HEADS and self._tables:
-            self._tables[-1].has_head = True
         if tag in ("pre", "table"):
             self._end_line()
         self._line.space()
@@ -182,8 +182,6 @@ class BlockWriter:
         return leave
 
     def _open_list(self, tag: str) -> Callable[[], None] | None:
-        if tag in _TABLE_HEADS and self._tables:
-            self._tables[-1].has_head = True
         if tag not in _LISTS:
             return None
         if tag == "table":

@@ -109,16 +109,13 @@ def _lengthen_lead(sections: list[Section]) -> None:
     """Move the texts of sections into the lead until it has 20 words; their headings stay."""
     lead, *following = sections
     bodies, count = [lead.body], len(words(lead.body.text))
-    remaining = [lead]
     marks = boilerplate_sections(following, is_web=True)
     for section, boilerplate in zip(following, marks, strict=True):
         if section.body.text and count < MIN_LEAD_WORDS and not boilerplate:
             bodies.append(section.body)
             count += len(words(section.body.text))
             section.body = LinkedText("", [])
-        remaining.append(section)
     lead.body = joined(body for body in bodies if body.text)
-    sections[:] = remaining
 
 
 def _clean(body: LinkedText, rules: HtmlRules, drops: Counter[str]) -> None:

@@ -10,12 +10,10 @@ from ..urls import INSIDE
 from ..wikitext import Site
 from ..wikitext.cleanup import EMPTY_BRACKETS, OPENING_BRACKET
 from ..word_lists import kind_by_word
-from .rules import OMITTED_ELEMENTS, Attributes, HtmlRules
+from .rules import Attributes, HtmlRules
 
 __all__ = ["ParsoidRules"]
 
-_OMITTED_ELEMENTS = OMITTED_ELEMENTS | {"figure": "a figure", "table": "a table"}
-_OMITTED_CLASSES = kind_by_word("parsoid_classes")
 _OMITTED_TYPES = kind_by_word("parsoid_types")
 _OMITTED_ROLES = kind_by_word("parsoid_roles")
 _CLEANUP = (
@@ -38,6 +36,8 @@ class ParsoidRules(HtmlRules):
     """
 
     cleanup = _CLEANUP
+    omitted_elements = HtmlRules.omitted_elements | {"figure": "a figure", "table": "a table"}
+    omitted_classes = kind_by_word("parsoid_classes")
 
     def __init__(self, key: str, site: Site) -> None:
         self.key = key
@@ -45,20 +45,12 @@ class ParsoidRules(HtmlRules):
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
         """See `HtmlRules`."""
-        if tag in _OMITTED_ELEMENTS:
-            return _OMITTED_ELEMENTS[tag]
-        if not attributes:
-            return None
-        for class_name in (attributes.get("class") or "").split():
-            if class_name in _OMITTED_CLASSES:
-                return _OMITTED_CLASSES[class_name]
+        reason = super().omitted(tag, attributes)
+        if reason or not attributes:
+            return reason
         types = attributes.get("typeof") or ""
-        for kind, name in _OMITTED_TYPES.items():
-            if kind in types:
-                return name
-        if "display:none" in (attributes.get("style") or "").replace(" ", ""):
-            return "hidden text"
-        return _OMITTED_ROLES.get(attributes.get("role") or "")
+        reasons = (reason for kind, reason in _OMITTED_TYPES.items() if kind in types)
+        return next(reasons, None) or _OMITTED_ROLES.get(attributes.get("role") or "")
 
     def target(self, attributes: Attributes) -> str | Dropped:
         """See `HtmlRules`; the key is the normalized title."""

@@ -13,7 +13,7 @@ from ..pages import Dropped
 from ..urls import registrable_domain
 from ..word_lists import NAMES, all_words, kind_by_word
 
-__all__ = ["OMITTED_ELEMENTS", "Attributes", "HtmlRules", "Resolver", "WebRules"]
+__all__ = ["Attributes", "HtmlRules", "Resolver", "WebRules"]
 
 Attributes = dict[str, str | None]
 """The attributes of an element."""
@@ -35,10 +35,6 @@ _NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
 _NUMBERED_LABEL = re.compile(
     rf"(?:(?i:{'|'.join(all_words('numbered_labels'))})s?\.? |§+ ?){_NUMBER}[.:]?"
 )
-_OMITTED_CLASSES = kind_by_word("omitted_classes")
-_TAGS_WITH_CLASSES = frozenset(name.partition(".")[0] for name in _OMITTED_CLASSES)
-OMITTED_ELEMENTS = kind_by_word("elements")
-"""Elements that hold no prose, and their names in reasons."""
 
 
 class HtmlRules:
@@ -55,10 +51,21 @@ class HtmlRules:
     is_web = False
     keeps_tables = False
     cleanup: Sequence[tuple[re.Pattern[str], str]] = ()
+    omitted_elements = kind_by_word("elements")
+    omitted_classes = kind_by_word("omitted_classes")
 
     def omitted(self, tag: str, attributes: Attributes) -> str | None:
         """Return the name of an element that is left out, for the reason "link in ..."."""
-        raise NotImplementedError
+        if tag in self.omitted_elements:
+            return self.omitted_elements[tag]
+        if not attributes:
+            return None
+        reasons = self.omitted_classes
+        for name in (attributes.get("class") or "").split():
+            if reason := reasons.get(name) or reasons.get(f"{tag}.{name}"):
+                return reason
+        is_hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "")
+        return "hidden text" if is_hidden else None
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
         """Return the region of a block that is boilerplate.
@@ -126,19 +133,6 @@ class WebRules(HtmlRules):
     by_name: bool = True
     is_navigation: Callable[[str, Attributes], bool] | None = None
     used_names: bool = field(default=False, init=False)
-
-    def omitted(self, tag: str, attributes: Attributes) -> str | None:
-        """See `HtmlRules`."""
-        if tag in OMITTED_ELEMENTS:
-            return OMITTED_ELEMENTS[tag]
-        if not attributes:
-            return None
-        if tag in _TAGS_WITH_CLASSES:
-            for name in (attributes.get("class") or "").split():
-                if reason := _OMITTED_CLASSES.get(f"{tag}.{name}"):
-                    return reason
-        is_hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "")
-        return "hidden text" if is_hidden else None
 
     def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
         """See `HtmlRules`."""

@@ -13,14 +13,12 @@ from ..urls import INSIDE, OUTSIDE, FileAddress
 from .site import PAGE_SUFFIXES, Site, language_suffix, other_keys, stem
 from .wiki_links import INDEX_NAMES
 
-__all__ = ["LABEL", "PAGE", "TEMPLATE", "XREF", "MarkdownAddress"]
+__all__ = ["PAGE", "TEMPLATE", "XREF", "MarkdownAddress"]
 
 XREF = "xref:"
 """The prefix of links of DocFX that name a page by its uid."""
 PAGE = "page:"
-"""The prefix of references that name a page by its name, as wiki links do."""
-LABEL = "label:"
-"""The prefix of references that name a label of MyST."""
+"""The prefix of references that name a page by its name, or by a label of MyST on it."""
 TEMPLATE = "template:"
 """A reference that a template makes, and that only its generator knows."""
 _MADE = Dropped("link to an address that a template makes")
@@ -81,8 +79,8 @@ class MarkdownAddress:
             return XREF + unquote(re.split("[?#]", reference[len(XREF) :])[0])
         if TEMPLATE in reference:
             return _MADE
-        if reference.startswith((PAGE, LABEL)):
-            name = unquote(re.split("[?#]", reference.partition(":")[2])[0])
+        if reference.startswith(PAGE):
+            name = unquote(re.split("[?#]", reference[len(PAGE) :])[0])
             page = self._named(name)
             return self.resolve(name) if page is None and "/" in name else self._other(page or name)
         keys: list[str] = []

@@ -9,7 +9,6 @@ from itertools import pairwise
 from urllib.parse import quote, unquote
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -25,11 +24,7 @@ __all__ = ["parse", "render"]
 
 _ALERT = re.compile(r"\[!(?P<kind>[A-Za-z][\w-]*)(?P<rest>[^\]]*)\][+-]?[ \t]*")
 _NAVIGATION = "div"
-_ROWS = re.compile(r"^[ \t]*:::row(?!-end).*?(?=^[ \t]*:::row-end|\Z)", re.MULTILINE | re.DOTALL)
-"""Rows of DocFX, whose indents would read as code."""
-_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _WIKI_LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\](?!\()")
-_DIRECTIVE = re.compile(r":{3,}[ \t]*[\w{]?")
 _VALUE = r"(?:[#.][\w:.-]+|[\w:-]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"'{}]+))"
 _ATTRIBUTES = re.compile(
     rf"(?<![ \t_^])[ \t]*+\{{:?[ \t]*+{_VALUE}(?:[ \t]++(?:{_VALUE}|d[\w-]+))*+[ \t]*\}}"
@@ -53,9 +48,6 @@ _SIGNS = NAMES["markdown_signs"]
 def _parser(*without: str) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     parser.use(admon_plugin).use(footnote_plugin).use(deflist_plugin)
-    parser.block.ruler.before(
-        "fence", "directive", _directive, {"alt": ["paragraph", "blockquote", "list"]}
-    )
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.core.ruler.push("dialects", _read_dialects)
     for token, html in _RENDERED.items():
@@ -73,7 +65,6 @@ def parse(markdown: str, is_page: Callable[[str], bool], *, is_mdx: bool = False
     """
     markdown = _TAB.sub(r"\1!!! tab ", markdown)
     markdown = _MARKDOWN.sub(r"\1\n\n", _PLACE.sub(r"\1", _NO_DEFINITION.sub("", markdown)))
-    markdown = _ROWS.sub(lambda rows: _INDENT.sub("", rows[0]), markdown)
     without = [rule for rule, signs in _SIGNS.items() if not any(s in markdown for s in signs)]
     without += ["code", "html_block"] * is_mdx
     return _parser(*without).parse(markdown, {"is_page": is_page})
@@ -83,17 +74,6 @@ def render(tokens: Sequence[Token]) -> str:
     """Write tokens as HTML."""
     parser = _parser()
     return str(parser.renderer.render(tokens, parser.options, {}))
-
-
-def _directive(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Leave out a line that starts with ``:::``; what stands between two such lines is text."""
-    if state.is_code_block(start):
-        return False
-    if not _DIRECTIVE.match(state.src, state.bMarks[start] + state.tShift[start]):
-        return False
-    if not silent:
-        state.line = start + 1
-    return True
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from urllib.parse import quote
 
 from ..word_lists import NAMES
-from .address import LABEL, PAGE, TEMPLATE, MarkdownAddress
+from .address import PAGE, TEMPLATE, MarkdownAddress
 
 __all__ = ["plain_markdown"]
 
@@ -18,11 +18,12 @@ _TOKEN = re.compile(
     |\$\$(?:(?!\n[ \t]*\n|\{\{)[^$`])++\$\$
     |(?<![\w$])\$(?=[^\s$\d])(?:(?!\{\{)[^$\n`])*+(?<=\S)\$(?![\w$])
     |^(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+)
-        (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+)(?P<info>[^\n]*+)$
+        (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+(?!no-loc\b))(?P<info>[^\n]*+)$
     |^(?P<line>\([^()\n]++\)=[ \t]*+$|\*\[[^\]\n]++\]:[^\n]*+$|%(?!%)[^\n]*+$|\+\+\+[^\n]*+$
         |[ \t]*+<<<[ \t]*+\S[^\n]*+$|\[\[?(?i:toc)\]?\][ \t]*+$
         |(?:[*+-]|1\.)[ \t][^\n]*+\n\{:[ \t]*+toc\b[^}\n]*+\})
-    |^(?P<module>import|export)\b(?=[ \t]*+[\w{*"'])
+    |^(?P<module>import|export)\b[ \t]*+(?=["'{*]|\w+[ \t]*+(?:,|from[ \t]*+["'])
+        |(?:async|class|const|default|enum|function|interface|let|type|var)\b)
     |(?P<ticks>`++)
     |(?<!!)\[\]\(<?(?P<untitled>[^()\s<>]++)>?\)
     |\]\(<?\#?(?P<label>[\w:.-]++)>?\)
@@ -65,6 +66,9 @@ _CONTAINER = re.compile(
     r"[ \t]*[\w-]+(?:[ \t]*\[(?P<title>(?:[^\[\]\n]|\[[^\[\]\n]*\])*+)\]"
     r"|[ \t]+(?P<rest>[^\s={}][^\n={}]*+(?<!:)))(?:\{[^{}\n]*\})?[ \t]*\Z"
 )
+_ROWS = re.compile(r"^[ \t]*:::row(?!-end).*?(?=^[ \t]*:::row-end|\Z)", re.MULTILINE | re.DOTALL)
+"""Rows of DocFX, whose indents would read as code."""
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 _DIRECTIVE = re.compile(r"[ \t]*\{([\w:+-]+)\}[ \t]*([^\n]*)")
 _OPTIONS = re.compile(
     r"\n---\n(?:(?!---)[^\n]*+\n){0,99}+---(?=\n)|(?:\n[ \t>]*+:[\w-]++:[^\n]*+)++"
@@ -110,6 +114,7 @@ class _Writer:
         self.defined = set(_DEFINED.findall(text.lower())) if self.is_mkdocs else set()
         self.is_obsidian = self.site.layout.name == "obsidian"
         self.is_myst = self.site.layout.name == "myst" or _MYST.search(text) is not None
+        text = _ROWS.sub(lambda rows: _INDENT.sub("", rows[0]), text)
         self.text = text if is_mdx else _MODULE.sub("", text)
         self.fences: list[str] = []
         self.components: list[bool] = []
@@ -167,10 +172,9 @@ class _Writer:
             return f"{before}{title}\n", options.end() if options else token.end()
         if fence[0] == ":" and not directive:
             container = _CONTAINER.match(info)
-            title = container["title"] or container["rest"] if container else None
+            title = (container["title"] or container["rest"] or "") if container else ""
             below = re.sub(r"[^>\s]", " ", before)
-            text = f":::\n{below}\n{below}{title}\n{below}" if title else f"{fence}{info}"
-            return f"{below}\n{before}{text}", token.end()
+            return f"{below}\n{before}{title}\n{below}", token.end()
         closer = re.compile(rf"^[ \t>]*+{fence[0]}{{{len(fence)},}}[ \t]*$", re.M)
         end = closer.search(self.text, token.end())
         position = end.end() if end else len(self.text)
@@ -257,9 +261,8 @@ class _Writer:
         if kind in _NAMES["hidden_roles"] or name.startswith("cite"):
             self._count("role", name)
             return "", end.end()
-        if kind in _NAMES["page_roles"] | _NAMES["label_roles"]:
-            prefix = LABEL if target in self.site.labels else PAGE
-            reference = f"{prefix}{quote(target.lstrip('!'))}"
+        if kind in _NAMES["link_roles"]:
+            reference = f"{PAGE}{quote(target.lstrip('!'))}"
             shown = shown or self._title_of(reference, target) or target
             return f"[{shown}]({reference})", end.end()
         shown = shown or (target.rpartition(".")[2] if target.startswith("~") else target)
@@ -269,7 +272,7 @@ class _Writer:
         """Write the title of its page into a link of MyST that shows nothing."""
         label = token["untitled"].lstrip("#")
         is_label = label in self.site.labels
-        reference = f"{LABEL}{quote(label)}" if is_label else token["untitled"]
+        reference = f"{PAGE}{quote(label)}" if is_label else token["untitled"]
         title = self._title_of(reference, label)
         return (f"[{title}]({reference})", token.end()) if title else None
 
@@ -277,7 +280,7 @@ class _Writer:
         """Write a link of MyST to a label, which may be that of another page."""
         name = token["label"]
         is_known = self.is_myst and name in self.site.labels
-        return (f"]({LABEL}{quote(name)})", token.end()) if is_known else None
+        return (f"]({PAGE}{quote(name)})", token.end()) if is_known else None
 
     def _identifier(self, token: re.Match[str]) -> _Written:
         """Leave out an identifier of generated pages, or the space before a name of MkDocs."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from ..word_lists import LANGUAGES
 from .dialects import Layout, dialect
 from .front_matter import FrontMatter, split_front_matter
 from .routes import address_by_route
@@ -23,7 +24,9 @@ _FIELDS = re.compile(r"^(?:id|slug|url|permalink|aliases|alias|redirect_from)[ \
 _NUMBER = re.compile(r"\A\d+[ \t]*[-_.]+[ \t]*(?=[^-_.\s\d])")
 _VERSION = re.compile(r"(?<=versioned_docs/)version-")
 _POST = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)-(?=.)")
-_LANGUAGE = re.compile(r"\.[a-z]{2}(?:-\w+)?$")
+_LANGUAGE = re.compile(r"\.([a-z]{2})(?:-\w+)?$")
+_LANGUAGES = {*LANGUAGES["wiki_codes"]["of_two_letters"], "cn", "cz", "dk", "jp", "ua"}
+"""Codes of languages, and of countries that file names often have instead."""
 _LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*\n\s*(?:#+[ \t]+([^\n]+))?", re.MULTILINE)
 _NAME = re.compile(
     r"^[ \t]*:?(?:name|label):[ \t]*([\w:.-]+)[ \t]*$|\$\$[ \t]*\(([\w:.-]+)\)[ \t]*$", re.MULTILINE
@@ -190,7 +193,8 @@ class Site:
 
 def language_suffix(path: str) -> str:
     """Return the language that the name of a page ends with, such as ``.en`` of ``a.en.md``."""
-    return "".join(_LANGUAGE.findall(stem(path)))
+    found = _LANGUAGE.search(stem(path))
+    return found[0] if found and found[1] in _LANGUAGES else ""
 
 
 def stem(path: str) -> str:

@@ -29,8 +29,6 @@ from .json_lines import JsonLinesReader, Record, checked, list_field, nonempty_t
 
 __all__ = ["ClueWeb22Reader"]
 
-_REGIONS = (None, "header")
-
 
 class ClueWeb22Reader(JsonLinesReader):
     """Reads the JSON lines of ClueWeb22's texts and links.
@@ -60,7 +58,7 @@ def _linking_pages(fields: dict[str, Any]) -> Iterator[Item]:
     """Give a page for each two linked pages: the anchors of the content, then of the header."""
     is_outlinks = "outlinks" in fields
     url, key = text_field(fields, "url"), nonempty_text(fields["ClueWeb22-ID"], "ClueWeb22-ID")
-    anchors: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    anchors: dict[tuple[str, str], dict[str | None, list[str]]] = {}
     for anchor in list_field(fields, "outlinks" if is_outlinks else "anchors"):
         other_url, _, text, flag, *rest = checked(anchor, list, "anchor")  # else ValueError
         other_key = rest[1] if len(rest) > 1 else None
@@ -74,17 +72,13 @@ def _linking_pages(fields: dict[str, Any]) -> Iterator[Item]:
         else:
             inlink = (checked(other_url, str, "url"), key)
             pair = (url, nonempty_text(other_key, "ClueWeb22-ID")) if is_outlinks else inlink
-            texts_by_region = anchors.setdefault(pair, ([], []))
-            texts_by_region[flag not in ("", "0", 0, None)].append(text)
-    for (source_url, target), texts_by_region in anchors.items():
-        yield _linking_page(source_url, target, texts_by_region)
-
-
-def _linking_page(url: str, target: str, texts_by_region: tuple[list[str], list[str]]) -> Page:
-    sections = [
-        Section(2, "", linked_lines((text, target) for text in texts), region)
-        for texts, region in zip(texts_by_region, _REGIONS, strict=True)
-        if texts
-    ]
-    domain = registrable_domain(url)
-    return Page(f"{url} -> {target}", "", sections, whole=False, split=False, domain=domain)
+            region = None if flag in ("", "0", 0, None) else "header"
+            anchors.setdefault(pair, {None: [], "header": []})[region].append(text)
+    for (url, target), texts_by_region in anchors.items():
+        sections = [
+            Section(2, "", linked_lines((text, target) for text in texts), region)
+            for region, texts in texts_by_region.items()
+            if texts
+        ]
+        domain = registrable_domain(url)
+        yield Page(f"{url} -> {target}", "", sections, whole=False, split=False, domain=domain)

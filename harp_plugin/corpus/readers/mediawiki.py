@@ -14,7 +14,7 @@ from ...errors import HarpError, folded
 from ...text import normalize_title
 from ..pages import NO_TEXT, Dropped, Item, Redirect
 from ..wikitext import CANONICAL_NAMESPACES, MEDIA_NAMESPACES, Site, parse_page, wiki_language
-from .source import LONG_RECORD, LONG_TEXT, MAX_RECORD, MAX_TEXT, Source, bzip2
+from .source import LONG_RECORD, LONG_TEXT, MAX_RECORD, MAX_TEXT, Source, decompressed
 
 __all__ = ["MediaWikiReader", "multistream_index", "read_site"]
 
@@ -32,15 +32,13 @@ class _Pages(NamedTuple):
     Attributes:
         place: where it stands, as messages name it.
         site: the settings of the wiki.
-        data: the XML, compressed or not.
-        compressed: whether it is compressed by bzip2.
+        data: the XML, compressed by bzip2 or not.
         pages: the number of pages.
     """
 
     place: str
     site: Site
     data: bytes
-    compressed: bool = False
     pages: int = 1
 
 
@@ -61,12 +59,8 @@ class MediaWikiReader:
         Raises:
             HarpError: the dump is truncated, is not XML, or does not fit its index.
         """
-        site = _dump_site(source)
-        index = multistream_index(source)
-        if index is None:
-            yield from _single_pages(source, site)
-        else:
-            yield from _streams(source, site, index)
+        site, index = _dump_site(source), multistream_index(source)
+        yield from _streams(source, site, index) if index else _single_pages(source, site)
 
     def parse(self, record: _Pages) -> Iterable[Item]:
         """Parse the wikitext of the newest revision of each page.
@@ -75,7 +69,7 @@ class MediaWikiReader:
             HarpError: the XML is damaged.
         """
         try:
-            data = _decompressed(record.data) if record.compressed else record.data
+            data = _xml(record.data)
             if data.count(b"<") > _MAX_TAGS:
                 yield Dropped("page of over a million XML tags")
                 return
@@ -188,18 +182,18 @@ def _streams(source: Source, site: Site, index: Path) -> Iterator[_Pages]:
                 data = file.read(end - start)
             if not data.startswith(b"BZh"):
                 raise HarpError(f"{index} does not fit {source.path}: fetch both again")
-            yield _Pages(f"{source.name}, byte {start}", site, data, True, pages)
+            yield _Pages(f"{source.name}, byte {start}", site, data, pages)
 
 
-def _decompressed(data: bytes) -> bytes:
-    """Decompress the streams and return their pages, without what stands behind the last page.
+def _xml(data: bytes) -> bytes:
+    """Return the pages of a record, without what stands behind the last page.
 
     Raises:
         ValueError: the pages are far larger than those in the streams of dumps.
         OSError: a stream is damaged.
         EOFError: a stream is truncated.
     """
-    with bzip2(BytesIO(data)) as file:
+    with decompressed(BytesIO(data)) as file:
         xml = file.read(MAX_RECORD + 1)
     if len(xml) > MAX_RECORD:
         raise ValueError("a stream is over 64 MiB")

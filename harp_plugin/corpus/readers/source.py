@@ -28,7 +28,7 @@ __all__ = [
     "MAX_RECORD",
     "MAX_TEXT",
     "Source",
-    "bzip2",
+    "decompressed",
     "numbered_lines",
     "sources",
 ]
@@ -44,7 +44,7 @@ COLLECTION = "irds:"
 _HEAD_SIZE = 1 << 16
 _BLOCK = 1 << 20
 _COMPRESSED_BLOCK = 1 << 13
-_BUFFER = 1 << 20
+_BUFFER = _HEAD_SIZE  # `head` reads no further: the end of a file may be missing
 _MAX_MEMORY = 1 << 29
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -68,6 +68,9 @@ class Source:
     folder: Path | None = None
     named: Sequence[Path] = field(default=(), repr=False)
     _raw: IO[bytes] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.name = _UNPRINTABLE.sub("\ufffd", self.name)
 
     @property
     def collection(self) -> str | None:
@@ -116,12 +119,7 @@ class Source:
         try:
             with self._open() as raw:
                 self._raw = raw
-                decompressor = _decompressor(raw.read(8))
-                raw.seek(0)
-                if not (decompress and decompressor):
-                    yield raw
-                    return
-                with decompressor(raw) as file:
+                with decompressed(raw) if decompress else raw as file:
                     yield file
         except EOFError as error:
             raise HarpError(f"{self.name} is truncated ({error}): fetch it again") from error
@@ -171,21 +169,17 @@ def sources(name: str | Path) -> list[Source]:
     if str(name).startswith(COLLECTION):
         return [Source(str(name))]
     if is_url(name):
-        remote = files_at(str(name))
-        if len(remote) == 1:
-            return [Source(_printable(remote[0].name), remote=remote[0])]
-        files = [Source(_printable(file.name), remote=file) for file in remote]
+        files = [Source(file.name, remote=file) for file in files_at(str(name))]
+        if len(files) == 1:
+            return files
     else:
         path = Path(name)
         if path.is_file():
-            return [Source(_printable(path.name), path)]
+            return [Source(path.name, path)]
         if not path.is_dir():
             raise HarpError(f"no source at {path}: check the path")
         paths = (file for file in sorted(path.rglob("*")) if file.is_file())
-        files = [
-            Source(_printable(file.relative_to(path).as_posix()), file, folder=path)
-            for file in paths
-        ]
+        files = [Source(file.relative_to(path).as_posix(), file, folder=path) for file in paths]
     files = [file for file in files if not _is_passed_over(file.name)]
     if not files:
         raise HarpError(f"no file in {name}: check the path")
@@ -196,11 +190,6 @@ def _is_passed_over(name: str) -> bool:
     """Return whether a file in a folder is hidden, or the index of a multistream dump."""
     *_, file = parts = name.split("/")
     return any(part.startswith(".") for part in parts) or "-multistream-index" in file
-
-
-def _printable(name: str) -> str:
-    """Replace control characters, and bytes that are not UTF-8, in the name of a file."""
-    return _UNPRINTABLE.sub("\ufffd", name)
 
 
 class _ConcatenatedStreams(io.RawIOBase):
@@ -254,33 +243,20 @@ class _ConcatenatedStreams(io.RawIOBase):
         return data.lstrip(b"\0")
 
 
-def bzip2(file: IO[bytes]) -> IO[bytes]:
-    """Open a bzip2 file."""
-    return io.BufferedReader(_ConcatenatedStreams(file, bz2.BZ2Decompressor), _BUFFER)
-
-
-def _xz(file: IO[bytes]) -> IO[bytes]:
-    decompressor = partial(lzma.LZMADecompressor, memlimit=_MAX_MEMORY)
-    return io.BufferedReader(_ConcatenatedStreams(file, decompressor), _BUFFER)
-
-
-def _zstandard(file: IO[bytes]) -> IO[bytes]:
-    return io.BufferedReader(pa.CompressedInputStream(file, "zstd"), _BUFFER)
-
-
+_xz = partial(lzma.LZMADecompressor, memlimit=_MAX_MEMORY)
 _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
-    b"BZh": bzip2,
+    b"BZh": partial(_ConcatenatedStreams, decompressor=bz2.BZ2Decompressor),
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"\xfd7zXZ": _xz,
-    b"\x28\xb5\x2f\xfd": _zstandard,
+    b"\xfd7zXZ": partial(_ConcatenatedStreams, decompressor=_xz),
+    b"\x28\xb5\x2f\xfd": lambda file: pa.CompressedInputStream(file, "zstd"),
 }
 
 
-def _decompressor(start: bytes) -> Callable[[IO[bytes]], Any] | None:
-    """Return the function that opens a compressed file, by the first bytes of the file.
-
-    Returns:
-        The function; None for a file that is not compressed by bzip2, gzip, xz or zstandard.
-    """
-    makers = (make for magic, make in _DECOMPRESSORS.items() if start.startswith(magic))
-    return next(makers, None)
+def decompressed(file: IO[bytes]) -> IO[bytes]:
+    """Decompress a file, if its first bytes are those of bzip2, gzip, xz or zstandard."""
+    start = file.read(8)
+    file.seek(0)
+    for magic, opened in _DECOMPRESSORS.items():
+        if start.startswith(magic):
+            return io.BufferedReader(opened(file), _BUFFER)
+    return file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ..markup import Link, LinkedText
+from ..markup import LinkedText
 
 __all__ = [
     "EMPTY_BRACKETS",
@@ -46,6 +46,7 @@ _PROSE: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     ((LESS_THAN,), re.compile(LESS_THAN), "<"),
 )
 """The steps of `clean_prose` in order: marks of which one must be there, pattern, replacement."""
+_ENDS = re.compile(r"\A\s+|\s+\Z")
 _NEEDS_CLEANING = re.compile(
     r"[^\S ]|[<{}|\x00-\x1f\x7f\u200b\u200e\u200f\ufeff\ue0f1()]|__|''|  | [,.]|\A | \Z"
 )
@@ -63,7 +64,8 @@ def clean_prose(body: LinkedText) -> None:
     for marks, pattern, replacement in _PROSE:
         if not marks or any(mark in body.text for mark in marks):
             body.substitute(pattern, replacement)
-    body.strip()
+    if body.text != body.text.strip():
+        body.substitute(_ENDS, "")
 
 
 def clean_anchor(text: str) -> str:
@@ -89,7 +91,6 @@ def clean_paragraph(paragraph: LinkedText, drops: Counter[str]) -> None:
         paragraph.substitute(pattern, replacement)
     paragraph.shrink_links()
     paragraph.links = [
-        Link(link.start, link.end, paragraph.text[link.start : link.end], link.target)
-        for link in paragraph.links
+        link._replace(anchor=paragraph.text[link.start : link.end]) for link in paragraph.links
     ]
     drops["empty anchor text"] += count - len(paragraph.links)

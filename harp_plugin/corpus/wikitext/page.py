@@ -20,7 +20,7 @@ from mwparserfromhell import nodes
 from ...text import normalize_title, without_surrogates
 from ..boilerplate import kind_of_wikitext
 from ..markup import Link, LinkedText
-from ..pages import HATNOTE, SEE_ALSO_HEADINGS, Page, Section
+from ..pages import HATNOTE, Page, Section
 from ..sentences import remove_sentences
 from ..word_lists import NAMES
 from .cleanup import LESS_THAN, clean_anchor, clean_prose
@@ -112,20 +112,11 @@ def parse_page(title: str, wikitext: str, site: Site) -> Page:
     wikitext = _BRACKETED_LINK.sub(r"\1", keep_apostrophes(prose_only(wikitext)))
     wikitext, hatnotes = take_hatnotes(wikitext)
     marked, plain_lines = set_aside(wikitext)
-    see_also_level = 0  # above 0 in a see-also section and in the sections below it
     code = mwparserfromhell.parse(marked, skip_style_tags=True)
     for level, heading, section in _split_sections(code):
         writer = _Writer(title, site, page.drops, plain_lines)
         writer.walk(section)
-        body = writer.finish()
-        if heading.lower() in SEE_ALSO_HEADINGS:
-            see_also_level = level
-        elif level <= see_also_level:
-            see_also_level = 0
-        if see_also_level:
-            page.add_see_also(body)
-        else:
-            page.add_section(level, heading, body)
+        page.add_section(level, heading, writer.finish())
     if hatnotes:
         page.drops[HATNOTE] += hatnotes.count("\n") + 1
         writer = _Writer(title, site, page.drops, [])
@@ -183,9 +174,10 @@ class _Writer:
             elif isinstance(node, nodes.Tag):
                 self._tag(node)
             elif isinstance(node, nodes.HTMLEntity):
-                self._write(_entity(node))
+                self._write(without_surrogates(node.normalize()).replace("<", LESS_THAN))
             elif isinstance(node, nodes.ExternalLink):
-                self._external_link(node)
+                if node.brackets and node.title is not None:
+                    self.walk(node.title.nodes)
             elif isinstance(node, nodes.Template):
                 self._template(node)
 
@@ -209,9 +201,7 @@ class _Writer:
             self.takes_trail = False
             trail = "".join(takewhile(str.islower, text))
             link = self.links[-1]
-            self.links[-1] = Link(
-                link.start, link.end + len(trail), link.anchor + trail, link.target
-            )
+            self.links[-1] = link._replace(end=link.end + len(trail), anchor=link.anchor + trail)
         self._write(text)
 
     def _marked_text(self, text: str) -> None:
@@ -305,10 +295,6 @@ class _Writer:
             self._write(around)
             self.takes_trail = False
 
-    def _external_link(self, node: nodes.ExternalLink) -> None:
-        if node.brackets and node.title is not None:
-            self.walk(node.title.nodes)
-
     def _template(self, node: nodes.Template) -> None:
         arguments = {str(part.name).strip(): str(part.value) for part in node.params}
         shown = expanded(str(node.name).strip(), arguments)
@@ -327,10 +313,3 @@ def _subpage(page: str, title: str) -> str:
     while title.startswith("../") and "/" in page:
         page, title = page.rpartition("/")[0], title[3:]
     return f"{page}/{title}".rstrip("/") if not title.startswith("../") else title
-
-
-def _entity(node: nodes.HTMLEntity) -> str:
-    try:
-        return without_surrogates(node.normalize()).replace("<", LESS_THAN)
-    except ValueError:
-        return ""

@@ -106,6 +106,10 @@ class DenseIndex(Shareable):
                 or pyterrier_dr is not installed.
         """
         open_flex_index(self.folder)
+        if (
+            self.artifact.is_whole()
+        ):  # without a lock, which a folder that cannot be written has not
+            return False
         lock = self.artifact.turn()
         with lock:
             if self.artifact.is_finished():
@@ -180,7 +184,8 @@ class DenseIndex(Shareable):
             if _TEXTS not in files or changed_file(folder, files, whole=False):
                 continue
             stored = Provenance.from_record(record)
-            settings = {**stored.settings, "documents": own.settings["documents"]}
+            free = {n: own.settings[n] for n in ("documents", "max_passages") if n in own.settings}
+            settings = {**stored.settings, **free}
             if own.agrees_with(replace(stored, settings=settings), OverwriteRules()):
                 hashes, rows = np.unique(np.load(folder / _TEXTS), return_index=True)
                 return pd.Series(rows, hashes), open_flex_index(folder).payload()[1]
