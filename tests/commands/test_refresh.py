@@ -17,6 +17,8 @@ from brief_training import train_briefly
 
 from harp_plugin.cli import main
 from harp_plugin.commands.adapt import AdaptOptions, plan, run
+from harp_plugin.commands.adapt.ranking import Systems
+from harp_plugin.options_parser import OptionsParser
 from harp_plugin.ranking.search import FolderSearch
 
 pytestmark = pytest.mark.slow
@@ -90,6 +92,12 @@ def arguments(folder):
 
 def adapt(folder, *more):
     return main([*arguments(folder), *more])
+
+
+def options_of(folder, more):
+    """The options that `adapt` reads."""
+    given = [*arguments(folder)[2:], *more]
+    return OptionsParser((AdaptOptions,), "harp adapt", "").read(given)[0]
 
 
 @pytest.fixture
@@ -192,6 +200,26 @@ def test_the_old_pipeline_searches_until_the_new_one_is_whole(folder, capsys):
     assert "min): no page has changed\n" in capsys.readouterr().out
     assert models(folder) == kept
     assert not [*folder.rglob("*.harp-tmp")]
+
+
+@pytest.mark.parametrize("more", [["--retrain"], ["--budget", "3h"]])
+def test_an_interrupted_run_leaves_the_finished_pipeline(more, folder, monkeypatch, capsys):
+    """The next run takes the budget of the last that was finished."""
+    names = (*MODELS, "manifest.json")
+    before = {name: (folder / "out" / name).read_bytes() for name in names}
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Systems, "learn", stop)
+        run.adapt([folder / "docs"], options_of(folder, more))
+    for name, content in before.items():
+        assert (folder / "out" / name).read_bytes() == content, name
+    capsys.readouterr()
+    assert adapt(folder) == 0
+    assert "min): no page has changed\n" in capsys.readouterr().out
+    assert found(folder / "out")
 
 
 def test_other_options_are_named_and_another_budget_goes_on(folder, monkeypatch, capsys):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import HarpError
 from ...models.loading import PIPELINE, model_fingerprint
-from ...work.artifact import MANIFEST, read_if_whole
+from ...work.artifact import MANIFEST, Artifact, read_if_whole
 from ...work.manifest import read_manifest
 from ..steps import elapsed, in_words, options_of_every_step, output_folder, say, tell
 from .options import DEFAULT_BUDGET, AdaptOptions
@@ -78,9 +78,8 @@ def adapt(
             _collect(options, options.folder / "collection")
         own, results = _own_queries(options), None
         if trains or not is_finished:
-            record.start()
             build_examples = partial(_build, sources, options, corpus, recipe)
-            row, results = _learn(options, recipe, build_examples)
+            row, results = _learn(options, recipe, record, build_examples)
             stored = record.commit([PIPELINE], budget=budget, row=row)
         if own is not None:
             print(Systems(options).evaluate_own_queries(own, stored["row"]))
@@ -88,27 +87,39 @@ def adapt(
 
 
 def _learn(
-    options: AdaptOptions, recipe: dict[str, Any], build_examples: Callable[[], None]
+    options: AdaptOptions,
+    recipe: dict[str, Any],
+    record: Artifact,
+    build_examples: Callable[[], None],
 ) -> tuple[str, Results | None]:
-    """Learn, and save the pipeline after each step; return its row in the table, and the table."""
-    systems = Systems(options)
+    """Learn, and save the pipeline after each step; return its row in the table, and the table.
+
+    A finished pipeline stays until a model of it is trained again, or until the end.
+    """
+    systems, stays = Systems(options), record.is_finished()
     rows = read_manifest(options.folder / "build" / "graph")["rows"]
     _tell_what_is_few(options, rows, systems)
     if not systems.can_be_measured:
-        systems.save()
+        _save(systems, record)
         return systems.saved_row, None
-    results = _usable(systems)
+    results = systems.evaluate()
+    if not stays:
+        _save(systems, record)
     if ranker := systems.learn():
         systems = replace(systems, ranker=ranker)
-        results = _usable(systems)
+        results = systems.evaluate()
+    if not stays:
+        _save(systems, record)
     print(f"a pipeline is in {options.folder}, after {in_words(elapsed())}")
     steps = {}
     if rows["anchors"] >= _FEWEST_LINKS:
         steps = make_plan(options, recipe, options.seconds - elapsed(), build_examples)
     if any(steps.values()):
         print(results)
+        _save(systems, record)
         systems = replace(systems, reranker=train(recipe, options, steps))
-        results = _usable(systems)
+        results = systems.evaluate()
+    _save(systems, record)
     return systems.saved_row, results
 
 
@@ -161,11 +172,10 @@ def _tell_what_is_few(options: AdaptOptions, rows: Mapping[str, int], systems: S
         tell(line)
 
 
-def _usable(systems: Systems) -> Results:
-    """Measure the systems, and save their pipeline."""
-    results = systems.evaluate()
+def _save(systems: Systems, record: Artifact) -> None:
+    """Save the pipeline; from here on it is unfinished, until the record is committed."""
+    record.start()
     systems.save()
-    return results
 
 
 def _build(
