@@ -334,6 +334,9 @@ class OptionsParser(HfArgumentParser):
             self.set_defaults(**values)
             for action in self._actions:
                 action.required = action.required and action.dest not in values
+        takes_words = any(a.dest == "positional" and a.nargs in ("+", "*") for a in self._actions)
+        end = argv.index("--") if takes_words and "--" in argv else len(argv)
+        argv, literal = argv[:end], argv[end + 1 :]
         self._refuse_unknown(argv)
         try:
             with _sense(where):
@@ -347,7 +350,7 @@ class OptionsParser(HfArgumentParser):
         rest = options.pop() if len(options) > len(self._dataclasses) else Namespace()
         words = getattr(rest, "positional", None)
         if isinstance(words, list) and not any(word.startswith("-") for word in unknown):
-            words += unknown  # argparse gives those that stand after a flag apart
+            words += [*unknown, *literal]  # argparse gives those after a flag apart
         elif unknown:
             raise self._unknown(unknown[0])
         return (*options, rest)

@@ -84,6 +84,7 @@ def read_candidates(
     for name, run in runs.items():
         _check(name, run)
     every = _joined(runs)
+    check_frame(every)
     query_of, qids = pd.factorize(every["qid"])
     document_of, docnos = pd.factorize(every["docno"])
     pair_of, _ = pd.factorize(query_of * np.int64(len(docnos)) + document_of)

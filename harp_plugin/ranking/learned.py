@@ -234,8 +234,8 @@ class _Model:
 def _labels(frame: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
     """(rows,) the judgment of each result, 0 for none."""
     keys = ["qid", "docno"]
-    best = qrels.groupby(keys, as_index=False)["label"].max()
-    found = frame[keys].merge(best, on=keys, how="left")["label"]
+    best = qrels.astype(dict.fromkeys(keys, str)).groupby(keys, as_index=False)["label"].max()
+    found = frame[keys].astype(str).merge(best, on=keys, how="left")["label"]
     return found.fillna(0).clip(lower=0).to_numpy(dtype=np.int64)
 
 

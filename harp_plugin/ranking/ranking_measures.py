@@ -54,7 +54,8 @@ class MeasuredRankings:
         self._evaluator = ir_measures.evaluator([measure], judgments)
         self._depth = measure.params.get("cutoff")
         self._candidates = candidates
-        self._query_ids = candidates.qids[candidates.query_of]
+        self._query_ids = candidates.qids[candidates.query_of].astype(str)
+        self._docnos = candidates.docnos.astype(str)
 
     def values(self, scores: np.ndarray) -> np.ndarray:
         """Measure the ranking by these scores; equal scores keep the order of the candidates.
@@ -74,7 +75,7 @@ class MeasuredRankings:
         run = pd.DataFrame(
             {
                 "query_id": self._query_ids[order],
-                "doc_id": self._candidates.docnos[order],
+                "doc_id": self._docnos[order],
                 "score": -np.arange(len(order), dtype=np.float64),
             }
         )
@@ -90,7 +91,8 @@ def _judgments(qrels: pd.DataFrame) -> pd.DataFrame:
             raise HarpError(f"the judgments have no column {old}: give qid, docno and label")
     if qrels.empty:
         raise HarpError("there are no judgments to learn from: give those of some queries")
-    qrels = qrels[[*names.values()]].astype({"relevance": np.int64})
+    types = {"query_id": str, "doc_id": str, "relevance": np.int64}
+    qrels = qrels[[*names.values()]].astype(types)
     check_judgments(qrels)
     return qrels.drop_duplicates()
 

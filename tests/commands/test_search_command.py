@@ -48,6 +48,12 @@ def test_results_are_those_of_the_pipeline(adapted, search):
     assert max(map(len, output.splitlines())) <= 80
 
 
+def test_words_after_two_dashes_are_no_flags(adapted, search):
+    (first,) = json.loads(search(adapted, "--json", "--results", 1, "--", "-remove"))
+    assert first["docno"] == "guide/remove.md"
+    assert search(adapted, "--results", 1, "--", "--json", "remove").startswith(" 1  Remove")
+
+
 def test_a_terminals_codes_in_a_page_are_escaped(adapted, search):
     output = search(adapted, "naïve", "café", "--results", 1)
     assert "\x1b" not in output and r"**naïve** \x1b[2J search" in output
@@ -108,6 +114,15 @@ def test_lines_of_the_input_are_queries(adapted):
     assert done.returncode == 0
     assert re.findall("^ 1  (.*)", done.stdout, re.MULTILINE) == ["Install", "Remove"]
     assert "harp: error: the query '?!' has no word" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "harp_plugin.cli", "search", adapted, "--json"],
+        input="install a network\nremove\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    titles = [json.loads(line)[0]["title"] for line in done.stdout.splitlines()]
+    assert titles == ["Install", "Remove"]
 
 
 @pytest.mark.integration

@@ -109,6 +109,21 @@ def test_a_system_without_a_weight_adds_no_documents():
     assert HarpFusion.learn(runs, qrels, candidates="first").first_alone
 
 
+def test_ids_may_be_numbers():
+    """`pd.read_csv` makes numbers of them; a run with both says so."""
+    runs, qrels = simulated(np.random.default_rng(0), 50, {"first": 2.0, "second": 2.0})
+    names = {name: number for number, name in enumerate(qrels["qid"].unique())}
+    numbered = {name: run.assign(qid=run["qid"].map(names)) for name, run in runs.items()}
+    judged = qrels.assign(qid=qrels["qid"].map(names))
+    expected = HarpFusion.learn(numbered, judged).record
+    assert not expected["first_alone"]
+    texts = {name: run.astype({"qid": str}) for name, run in numbered.items()}
+    assert HarpFusion.learn(texts, judged).record == expected
+    assert HarpFusion.learn(texts, judged.astype({"qid": str})).record == expected
+    with pytest.raises(HarpError, match="column 'qid' has texts and numbers"):
+        HarpFusion.learn({"first": texts["first"], "second": numbered["second"]}, judged)
+
+
 @pytest.mark.parametrize(("queries", "times"), [(5, 5), (50, 2)])
 def test_noise_is_left_out(queries, times):
     rng = np.random.default_rng(queries)

@@ -101,6 +101,13 @@ def test_importances_are_shares_of_features():
         _ = LearnedRanker().importances
 
 
+def test_ids_may_be_numbers():
+    frame, qrels = judged(50, 10, third)
+    numbered = qrels.assign(qid=qrels["qid"].str[1:].astype(int))
+    texts = frame.assign(qid=frame["qid"].str[1:])
+    assert LearnedRanker().fit(texts, numbered).learned == LearnedRanker().fit(frame, qrels).learned
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_feature_that_is_no_finite_number_is_named(value):
     frame, qrels = judged(50, 10, third)
