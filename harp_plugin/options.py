@@ -177,7 +177,7 @@ def option_types(options: type) -> dict[str, Any]:
 
 @cache
 def _declared(options: type) -> list[tuple[str, Any]]:
-    """The name, type and choices of the options that a class and its bases of `Options` declare."""
+    """The name and type of the options that a class and its bases of `Options` declare."""
     classes = [base for base in options.__mro__ if issubclass(base, Options)]
     names = {name for base in classes for name in (*inspect.get_annotations(base), *base.narrowed)}
     return [(name, kind) for name, kind in option_types(options).items() if name in names]
