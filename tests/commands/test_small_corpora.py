@@ -87,6 +87,8 @@ def test_pages_without_links_are_told_and_searched(tmp_path, tiny_bert, link, ca
     assert "titles and headings as queries to train with" in output
     assert "warning: 0 judged queries are too few to choose by or to measure with" in output
     assert "pipeline: BM25 over fields and the cosine, fused by ranks" in output
+    made = {path.name.partition("-")[0] for path in (folder / "index").glob("[!.]*")}
+    assert made == {"dense", "fielded"}
     assert_fused_by_ranks(folder, tiny_bert, ["old mill", "a bridge"])
 
 

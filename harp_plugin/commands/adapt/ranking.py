@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...collections.dataset import JudgedDataset
+from ...collections.dataset import Dataset, JudgedDataset
 from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from ...evaluation import Results
     from ...ranking.fusion_weights import Gain
 
-__all__ = ["BY_RANKS", "FEWEST_QUERIES", "FIRST_STAGE", "FUSED", "LEARNED", "RERANKED", "Systems"]
+__all__ = [
+    "BY_RANKS",
+    "FEWEST_QUERIES",
+    "FIRST_STAGE",
+    "FUSED",
+    "LEARNED",
+    "RERANKED",
+    "Systems",
+    "make_indexes",
+]
 
 FIRST_STAGE = "fielded BM25"
 """The row of BM25 over fields, tuned."""
@@ -134,6 +143,11 @@ class Systems:
         from ...ranking import HarpPipeline
 
         HarpPipeline(self._fusion).save(self.options.folder)
+
+    def make_indexes(self) -> None:
+        """Make the indexes that the pipeline needs, where `evaluate` has not made them."""
+        say("index", "all pages, and their vectors")
+        make_indexes(self._fusion, self.options.dataset("test"))
 
     def learn(self) -> Path | None:
         """Learn from the train queries to rank what BM25 over fields and the cosine find.
@@ -380,3 +394,9 @@ class Systems:
             return HarpFusion(systems, normalization="rrf", candidates=_CANDIDATES)
         weights = self._chosen["fusion"]
         return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)
+
+
+def make_indexes(pipeline: pt.Transformer, dataset: str) -> None:
+    """Make the indexes that a pipeline needs, by a search for the title of a document."""
+    _, title = next(Dataset(dataset, ["title"]).documents())
+    pipeline.search(title)

@@ -21,6 +21,7 @@ from ...work.provenance import scoring_versions
 from ...work.records import read_record, write_record
 from ...work.writing import TEMPORARY
 from .options import AdaptOptions
+from .ranking import make_indexes
 
 __all__ = ["pipeline_record", "refresh"]
 
@@ -91,8 +92,7 @@ def _make_indexes(folder: Path, collection: Path) -> None:
     path = HarpPipeline.load(folder).save(collection)
     text = json.dumps(read_record(path)).replace(f'"{PREFIX}../collection/', f'"{PREFIX}')
     write_record(path, json.loads(text))
-    _, title = next(Dataset(f"{PREFIX}{collection}", ["title"]).documents())
-    HarpPipeline.load(collection).search(title)
+    make_indexes(HarpPipeline.load(collection), f"{PREFIX}{collection}")
     path.unlink()
 
 

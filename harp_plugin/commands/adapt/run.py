@@ -101,6 +101,7 @@ def _learn(
     _tell_what_is_few(options, rows, systems)
     if not systems.can_be_measured:
         _save(systems, record)
+        systems.make_indexes()
         return systems.saved_row, None
     results = systems.evaluate()
     if not stays:
