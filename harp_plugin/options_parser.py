@@ -82,7 +82,7 @@ _LARGEST_FILE = 256 << 10
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _YAML = ".yaml", ".yml"
 _FEW_OPTIONS = 20
-"""An error names so many options where one is unknown."""
+"""An error about an unknown option lists the known ones where there are no more than these."""
 _LONGEST_CHOICES = 48
 """Characters of choices that help shows next to the name of an option."""
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 __all__ = ["UNGUARDED", "folder_of_workers", "importing_once", "results_in_order", "start_worker"]
 
 UNGUARDED = "the script starts work when it is imported: put that below if __name__ == '__main__'"
-"""What is said where a process of an importing script ends at once, among other reasons."""
+"""A reason for which worker processes end at once, as errors give it."""
 S = TypeVar("S")
 R = TypeVar("R")
 

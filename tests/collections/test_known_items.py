@@ -307,7 +307,10 @@ def test_document_ids():
     ("options", "said"),
     [
         ({"kinds": []}, "--kinds is empty: give one or more of index, redirect, link"),
-        ({"kinds": ["links"]}, "must be a list, each one of index, redirect, link, anchor"),
+        (
+            {"kinds": ["links"]},
+            r"--kinds is \['links'\]: it must be a list, each one of index, redirect, link, anchor",
+        ),
         ({"max_queries": 0}, "--max-queries is 0: it must be at least 1"),
         ({"max_train_queries": 0}, "--max-train-queries is 0"),
         ({"max_relevant": 0}, "--max-relevant is 0"),

@@ -207,7 +207,7 @@ def test_texts_of_links_are_no_queries_to_measure_with(test, enough, monkeypatch
 
 
 @pytest.mark.parametrize(("fused", "ranks"), [(0.3, True), (0.5, True), (0.6, False)])
-def test_a_learned_ranking_takes_the_place_of_what_it_is_no_worse_than(fused, ranks, monkeypatch):
+def test_a_learned_ranking_worse_than_the_fusion_does_not_rank(fused, ranks, monkeypatch):
     """It is surely better than BM25 over fields; the sum with the cosine may be better still."""
     means = {FIRST_STAGE: 0.2, FUSED: fused, LEARNED: 0.5}
     measured = {

@@ -58,7 +58,7 @@ def adapt(
     Raises:
         HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
     """
-    for model in (options.model, options.cosine_encoder):
+    for model in dict.fromkeys((options.model, options.cosine_encoder)):
         model_fingerprint(model)  # a wrong name is refused at once
     with output_folder(options.folder):
         record = pipeline_record(sources, options, corpus)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from filelock import FileLock
 
 from harp_plugin.collections.dataset import Dataset
 from harp_plugin.errors import HarpError
@@ -210,6 +211,17 @@ def test_vectors_without_a_record_are_unfinished_and_others_are_left(index):
         with pytest.raises(HarpError, match="harp did not write"):
             attempt()
     assert (made.folder / "mine").exists()
+
+
+def test_a_whole_index_is_searched_without_a_lock(cosine, monkeypatch):
+    """No lock can be made in a folder that cannot be written."""
+    expected = cosine()(TOPICS)
+
+    def refused(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr(FileLock, "acquire", refused)
+    pd.testing.assert_frame_equal(cosine()(TOPICS), expected)
 
 
 def test_a_damaged_index_is_made_again(cosine, caplog):

@@ -130,3 +130,20 @@ def test_each_number_of_passages_has_an_index_of_its_own(dataset, model, tmp_pat
     one, four = (DenseCosine(model, max_passages=most, **options) for most in (1, MOST))
     assert not one(TOPICS).equals(four(TOPICS))
     assert len(list(tmp_path.glob("dense-*"))) == 2
+
+
+def test_passages_that_another_index_has_are_not_encoded_again(
+    dataset, model, tmp_path, monkeypatch
+):
+    encode, encoded = Encoder.documents, []
+    monkeypatch.setattr(Encoder, "documents", lambda *a: encoded.extend(a[1]) or encode(*a))
+    options = {"dataset": dataset, "text_field": "text"}
+    for most in (2, MOST):
+        DenseCosine(model, max_passages=most, index_dir=tmp_path / "both", **options)(TOPICS)
+    again = DenseCosine(model, max_passages=MOST, index_dir=tmp_path / "alone", **options)
+    both, encoded[:] = sorted(encoded), []
+    alone = again(TOPICS)
+    assert both == sorted(encoded) and len(both) == len(set(both))
+    found = DenseCosine(model, max_passages=MOST, index_dir=tmp_path / "both", **options)(TOPICS)
+    assert found["docno"].tolist() == alone["docno"].tolist()
+    np.testing.assert_allclose(found["score"], alone["score"], atol=1e-6)
