@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from types import FrameType
+from types import FrameType, TracebackType
 
 from ._version import __version__
 from .commands import COMMANDS, load, stored_help
@@ -114,7 +114,12 @@ def _interruptible() -> Iterator[list[int]]:
         yield statuses
         return
     process, was_raised = os.getpid(), False
-    hooks = sys.unraisablehook, threading.excepthook
+    hooks = sys.unraisablehook, threading.excepthook, sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        # A forked process that loads data sends tensors to a parent that Ctrl-C has ended.
+        if os.getpid() == process or not isinstance(error, (ConnectionError, EOFError)):
+            hooks[2](kind, error, trace)
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal was_raised
@@ -129,12 +134,13 @@ def _interruptible() -> Iterator[list[int]]:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, handle)
+    sys.excepthook = show
     try:
         with _sigint_as_sigterm(statuses):
             yield statuses
     finally:
         signal.signal(signal.SIGTERM, before)
-        sys.unraisablehook, threading.excepthook = hooks
+        sys.unraisablehook, threading.excepthook, sys.excepthook = hooks
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Ctrl-C of a terminal, and SIGTERM: what is said, what is left, and no tracebacks."""
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -10,7 +11,10 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from multiprocessing import resource_sharer
+from multiprocessing.connection import Client
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from builds import TASKS
@@ -157,6 +161,36 @@ def test_training_is_interrupted(number, start, left, encyclopedia_build, tiny_b
     errors = interrupt(process, number)
     assert "run again to resume" in errors
     assert emptied(left)
+
+
+def _shares(sent):
+    """Share a file descriptor from this process until the end of its parent is sure."""
+    with Path(os.devnull).open() as shared:
+        sent.send(resource_sharer.DupFd(shared.fileno()))
+        sent.recv()
+
+
+def test_a_loader_of_data_is_silent_when_its_reader_leaves(monkeypatch, capfd):
+    """As when Ctrl-C comes while a tensor is on its way from the process that loads data."""
+    context = multiprocessing.get_context("fork")
+
+    def leave(argv, name, summary):
+        here, there = context.Pipe()
+        loader = context.Process(target=_shares, args=(there,))
+        loader.start()
+        address, key = here.recv()._id
+        with Client(address, authkey=multiprocessing.current_process().authkey) as reader:
+            reader.send((key, os.getpid()))
+            os.kill(loader.pid, signal.SIGSTOP)  # or else it can be faster than this process
+        os.kill(loader.pid, signal.SIGCONT)
+        time.sleep(0.5)
+        here.send("ended")
+        loader.join()
+        return 0
+
+    monkeypatch.setattr("harp_plugin.cli.load", lambda name: SimpleNamespace(main=leave))
+    assert main(["check"]) == 0
+    assert capfd.readouterr().err == ""
 
 
 def test_signals_are_as_before_when_a_command_has_ended(capsys):
