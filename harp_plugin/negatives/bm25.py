@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import HarpError
-from ..ranking.terms import plain
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.stage import Stage
 from .mining import Ranker, Ranking, mine, rank, recorded_options
@@ -26,8 +25,6 @@ _K1, _B = 0.9, 0.4
 # Four times as fast as PISA's default for queries of many words (90,000 documents, 64 words).
 _ALGORITHM = "maxscore"
 _RESULTS_AT_ONCE = 200_000
-_CHECKED = 1000
-"""Documents whose script is checked; ids are hashes, so the first ones are a random sample."""
 
 logger = logging.getLogger(__name__)
 
@@ -92,10 +89,8 @@ def _retrieve(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     its executors, from an index that this process makes.
 
     Raises:
-        HarpError: most letters of the documents are not Latin, PISA fails, or nothing is
-            retrieved.
+        HarpError: PISA fails, or nothing is retrieved.
     """
-    _check_script(BuildTexts(request.directory))
     _bm25(request.directory, request.quiet).make()
     loader = load_ranker, request.directory, stage.options["depth"]
     mine(stage, request, loader, workers=request.workers, engine=request.engine)
@@ -114,22 +109,6 @@ def _remove_index(request: BuildRequest) -> None:
     _bm25(request.directory).artifact.clear()
 
 
-def _check_script(texts: BuildTexts) -> None:
-    """Check that most letters of a sample of the documents are of the script that PISA reads.
-
-    Raises:
-        HarpError: they are not.
-    """
-    sample = texts.document_texts(texts.document_ids[:_CHECKED])
-    letters = sum(sum(map(str.isalpha, text)) for text in sample)
-    latin = sum(sum(map(str.isalpha, plain(text))) for text in sample)
-    if latin <= letters / 2:
-        raise HarpError(
-            f"{latin:,} of {letters:,} letters of the documents are Latin, and PISA reads no "
-            "others: leave out --negatives"
-        )
-
-
 def _check_results(rows: Mapping[str, int], drops: Mapping[str, int]) -> None:
     """Warn where nothing is retrieved for most queries.
 
@@ -139,13 +118,12 @@ def _check_results(rows: Mapping[str, int], drops: Mapping[str, int]) -> None:
     empty, count = sum(drops.values()), sum(rows.values())
     if rows and empty == count:
         raise HarpError(
-            "BM25 finds no page for any query: it searches by words of Latin letters and digits "
-            "that are not stop words; leave out --negatives"
+            "BM25 finds no page for any query: it searches by words that are not stop words; "
+            "leave out --negatives"
         )
     if empty > count / 2:
         logger.warning(
-            "BM25 finds no page for %d of %d queries, which have no hard negatives: it searches by "
-            "words of Latin letters and digits",
+            "BM25 finds no page for %d of %d queries, which have no hard negatives",
             *(empty, count),
         )
 

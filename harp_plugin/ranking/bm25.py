@@ -23,13 +23,15 @@ from ..work.artifact import Artifact, OverwriteRules, Provenance
 from ..work.provenance import package_versions
 from .base import ComparedTransformer
 from .sharing import Shareable
-from .terms import READABLE, STEMMER, STOP_WORDS, plain
+from .terms import ANALYSIS, STEMMER, STOP_WORDS, plain
 from .texts import Documents
 
 if TYPE_CHECKING:
     from pyterrier_pisa import PisaRetrieve
 
 __all__ = ["Bm25"]
+
+_READABLE = re.compile("[A-Za-z0-9]")
 
 
 @dataclass(eq=False, repr=False)
@@ -38,7 +40,7 @@ class Bm25(Shareable, ComparedTransformer):
 
     The index of PISA is made when it is first searched, with Porter's stemmer (version 2) and
     Terrier's stop words. PISA knows words of ASCII letters and digits only. So accents are folded,
-    in documents and queries alike, and words of other scripts are not found.
+    and words of other scripts are written as numbers (`harp_plugin.ranking.terms.plain`).
 
     Args:
         collection: what is indexed, or its id in ir_datasets.
@@ -73,13 +75,12 @@ class Bm25(Shareable, ComparedTransformer):
     @property
     def settings(self) -> dict[str, Any]:
         """What the ranking depends on, apart from the collection."""
-        terms = {"stemmer": STEMMER, "stop words": STOP_WORDS}
-        return {"bm25": {"k1": self.k1, "b": self.b, **terms}}
+        return {"bm25": {"k1": self.k1, "b": self.b, **ANALYSIS}}
 
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the packages that the ranking depends on."""
-        return package_versions("harp_plugin", "pyterrier-pisa")
+        return package_versions("harp_plugin", "pyterrier-pisa", "snowballstemmer")
 
     @cached_property
     def artifact(self) -> Artifact:
@@ -163,8 +164,7 @@ class _DocumentFeed:
             raise HarpError(f"{self._name} has no documents: name another collection")
         if not self._has_words:
             raise HarpError(
-                f"no document of {self._name} has a Latin letter or digit, and PISA reads no "
-                "others: name another first stage"
+                f"no document of {self._name} has a letter or digit: name another collection"
             )
         if indexed != self._count:
             raise HarpError(
@@ -177,7 +177,7 @@ class _DocumentFeed:
             raise HarpError(f"docno {docno!r} of {self._name} is empty or holds white space")
         self._count += 1
         text = plain(text)
-        self._has_words = self._has_words or READABLE.search(text) is not None
+        self._has_words = self._has_words or _READABLE.search(text) is not None
         return {"docno": docno, "text": text}
 
 

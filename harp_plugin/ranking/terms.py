@@ -1,27 +1,100 @@
-"""The words of texts as PISA indexes them: folded, stemmed, without stop words in queries."""
+"""The words of texts as PISA indexes them: folded, stemmed, without stop words in queries.
+
+PISA knows words of ASCII letters and digits alone. So a word of another script is written as a
+number, by which it is found.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any
 
-__all__ = ["READABLE", "STEMMER", "STOP_WORDS", "content_terms", "plain", "query_terms", "terms"]
+import regex
 
-READABLE = re.compile("[A-Za-z0-9]")
-"""What the words that PISA knows are made of."""
+__all__ = ["ANALYSIS", "STEMMER", "STOP_WORDS", "content_terms", "plain", "query_terms", "terms"]
+
 STEMMER = "porter2"
 STOP_WORDS = "terrier"
+ANALYSIS = {"stemmer": STEMMER, "stop words": STOP_WORDS, "other scripts": "snowball, pairs"}
+"""How words are made of texts, as a record gives it."""
 _PARTS = re.compile(r"[A-Za-z0-9.']+")
 """No word of PISA's has another character, so that what stands between them ends a word."""
+_UNSPACED = (
+    r"[ー\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}&&\p{L}]"
+)
+_WORD = regex.compile(
+    r"(?<![a-zA-Z0-9])[a-zA-Z0-9]*+[[\p{L}\p{M}\p{N}]--[\0-\x7f]][\p{L}\p{M}\p{N}]*+", regex.V1
+)
+"""A word with a character that is not ASCII."""
+_PIECE = regex.compile(
+    rf"(?P<unspaced>(?:{_UNSPACED}\p{{M}}*+)++)"
+    r"|[\p{Latin}\p{N}][\p{Latin}\p{N}\p{M}]*+"
+    rf"|[[\p{{L}}\p{{M}}\p{{N}}]--\p{{Latin}}--{_UNSPACED}]++",
+    regex.V1,
+)
+_LONGEST = 64
+_LETTER = regex.compile(r"\p{L}\p{M}*+")
+_STEMMERS = {
+    **{"ARABIC": "arabic", "ARMENIAN": "armenian", "CYRILLIC": "russian", "DEVANAGARI": "hindi"},
+    **{"GREEK": "greek", "TAMIL": "tamil"},
+}
+"""Stemmers by the script of a word, as the names of its letters begin in Unicode."""
 
 
 def plain(text: str) -> str:
-    """Fold accents and blank out what PISA cannot read, such as NUL or half a surrogate pair."""
+    """Write a text in ASCII: fold accents, write words of other scripts as numbers.
+
+    Words of Arabic, Armenian, Cyrillic, Devanagari, Greek and Tamil letters are stemmed. Of scripts
+    without spaces between words (Han, Kana, Hangul, Thai, Lao, Khmer, Myanmar), each pair of
+    neighboring letters is a word, as in Lucene's CJKAnalyzer. What PISA cannot read, such as NUL or
+    half a surrogate pair, becomes a space.
+    """
     if not text.isascii():
-        text = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", text))
+        text = unicodedata.normalize("NFKC", text.replace("\u00ad", ""))
+        text = _WORD.sub(lambda word: _in_ascii(word[0]), text)
         text = re.sub(r"[^\x00-\x7f]", " ", text)
     return text.replace("\0", " ")
+
+
+@lru_cache(maxsize=1 << 16)
+def _in_ascii(word: str) -> str:
+    folded = _folded(word)
+    if folded.isascii():
+        return folded
+    found: list[str] = []
+    for piece in _PIECE.finditer(word):
+        if piece["unspaced"]:
+            letters = _LETTER.findall(piece[0])
+            found += map(_number, map("".join, pairwise(letters)) if letters[1:] else letters)
+        else:
+            part = piece[0].casefold()
+            folded = _folded(part)
+            found.append(folded if folded.isascii() else _number(_stemmed(part)))
+    return f" {' '.join(found)} "
+
+
+def _folded(word: str) -> str:
+    return re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", word))
+
+
+def _number(word: str) -> str:
+    """Write the letters of a word as a number, which few texts have: it begins with 0."""
+    return f"0{int.from_bytes(word[:_LONGEST].encode())}"
+
+
+def _stemmed(word: str) -> str:
+    name = _STEMMERS.get(unicodedata.name(word[0], "").partition(" ")[0])
+    return _stemmer(name).stemWord(word) if name else word
+
+
+@cache
+def _stemmer(name: str) -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer(name)
 
 
 def terms(text: str) -> list[str]:

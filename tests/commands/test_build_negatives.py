@@ -84,12 +84,12 @@ def test_pisa_is_not_installed(tmp_path, tiny_bert, monkeypatch, capsys):
     assert "pyterrier_pisa" in error and "pip install 'harp-plugin[pyterrier]'" in error
 
 
-def test_a_script_that_pisa_does_not_read(tmp_path, tiny_bert):
+def test_words_of_another_script(tmp_path, tiny_bert):
     pages = {
         "Яблоко": "Яблоко растёт на [[дерево|дереве]] и называется [[фрукт|фруктом]].",
         "Дерево": "На [[дерево|дереве]] растёт [[яблоко]], а это [[фрукт]].",
         "Фрукт": "[[Яблоко]] или [[Дерево|оно]].",
     }
     source = write_dump(tmp_path / "d.xml", pages)
-    with pytest.raises(HarpError, match="letters of the documents are Latin"):
-        run(source, tmp_path / "out", tiny_bert)
+    stage = run(source, tmp_path / "out", tiny_bert)["bm25_negatives"]
+    assert stage["rows"]["anchor_texts"] == 5 and not any(stage["drops"].values())

@@ -1,8 +1,26 @@
 """What PISA reads of texts."""
 
-import pytest
+from itertools import pairwise
 
-from harp_plugin.ranking.terms import plain
+import pytest
+import snowballstemmer
+
+from harp_plugin.ranking.terms import plain, terms
+
+LANGUAGES = {
+    "arabic": "الكتاب كتاب والكتب المدرسة مدرسة",
+    "armenian": "քաղաք քաղաքներ աշխատանք աշխատանքները ծառ",
+    "greek": "βιβλίο βιβλία ΒΙΒΛΊΟ σελίδες σελιδα",
+    "hindi": "किताबें किताब किताबों पृष्ठ",
+    "russian": "Яблоко яблоками ёлка ЕЛКИ поисковый поисковая",
+    "tamil": "புத்தகங்கள் புத்தகம் பக்கம்",
+}
+
+
+def same(found, expected):
+    """Whether equal words stand at the same places of both."""
+    assert len(found) == len(expected)
+    assert len({*zip(found, expected, strict=True)}) == len({*found}) == len({*expected})
 
 
 @pytest.mark.parametrize(
@@ -10,9 +28,51 @@ from harp_plugin.ranking.terms import plain
     [
         ("plain text 1", "plain text 1"),
         ("Spärck ﬁ é e\u0301 Å", "Sparck fi e e A"),
-        ("a\0b 日 c", "a b   c"),
+        ("a\0b → c", "a b   c"),
         ("\ud83d!", " !"),
+        ("soft\u00adware x² ½ Straße", "software x2 1 2  strasse "),
     ],
 )
 def test_plain_text(text, expected):
     assert plain(text) == expected
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_of_other_alphabets_are_stemmed(language):
+    words = LANGUAGES[language].split()
+    stemmer = snowballstemmer.stemmer(language)
+    same(terms(LANGUAGES[language]), stemmer.stemWords([word.lower() for word in words]))
+    assert len({*terms(LANGUAGES[language])}) < len(words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["全文検索エンジン", "ひらがなとカタカナ", "データベース", "검색엔진", "ภาษาไทย", "搜索引擎搜索"],
+)
+def test_pairs_of_letters_are_words_where_no_spaces_are_written(text):
+    letters = ["ภ", "า", "ษ", "า", "ไ", "ท", "ย"] if text[0] == "ภ" else text
+    same(terms(text), [*pairwise(letters)])
+
+
+def test_a_letter_alone_is_a_word():
+    same(terms("字 漢字 字"), ["字", "漢字", "字"])
+
+
+def test_a_word_of_two_scripts_is_cut_between_them():
+    assert terms("Kubernetesでは") == [*terms("Kubernetes"), *terms("では")]
+    assert terms("Łódź") == terms("łódź") != terms("lodz")
+    assert terms("café日本") == [*terms("cafe"), *terms("日本")]
+
+
+def test_half_width_and_full_width_letters_are_the_same():
+    assert terms("ﾃﾞｰﾀ ＡＢＣ") == terms("データ ABC")
+
+
+def test_long_words_are_short_and_stay_apart():
+    found = terms("я" * 10_000 + " " + "日本" * 1000)
+    assert len({*found}) == 3 and max(map(len, found)) < 400
+
+
+@pytest.mark.parametrize("text", ["a" * 200_000, "é" * 200_000, "aé" * 100_000, "日" * 200_000])
+def test_time_grows_with_the_length_alone(text):
+    assert plain(text)

@@ -19,7 +19,7 @@ from ...errors import HarpError
 from ...work.artifact import Artifact, OverwriteRules, Provenance
 from ...work.provenance import package_versions
 from ..sharing import Compared, Shareable
-from ..terms import STEMMER, STOP_WORDS, terms
+from ..terms import ANALYSIS, terms
 from ..texts import check_docnos
 
 __all__ = ["FieldedIndex", "Postings", "write_postings"]
@@ -62,13 +62,12 @@ class FieldedIndex(Shareable, Compared):
     @property
     def settings(self) -> dict[str, Any]:
         """What the index depends on, apart from the documents."""
-        terms = {"stemmer": STEMMER, "stop words": STOP_WORDS}
-        return {"index with fields": {"fields": list(self.fields), **terms}}
+        return {"index with fields": {"fields": list(self.fields), **ANALYSIS}}
 
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the packages that the terms depend on."""
-        return package_versions("harp_plugin", "pyterrier-pisa")
+        return package_versions("harp_plugin", "pyterrier-pisa", "snowballstemmer")
 
     @cached_property
     def artifact(self) -> Artifact:

@@ -168,7 +168,7 @@ class _Rankings:
         if not self.qids:
             raise HarpError(
                 "no document has a word of the queries to tune on: check that both are of one "
-                "collection and one language; BM25 reads words of Latin letters and digits alone"
+                "collection and one language"
             )
         self._counts = np.concatenate(counts, axis=1)
         lengths = self._postings.relative_lengths
