@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 from ..collections.dataset import Dataset
 from ..errors import HarpError
-from ..work.artifact import Artifact, OverwriteRules, Provenance
-from ..work.provenance import package_versions
+from ..work.artifact import Artifact, Provenance
+from ..work.provenance import INDEX_RULES, package_versions
 from .base import ComparedTransformer
 from .sharing import Shareable
 from .terms import ANALYSIS, STEMMER, STOP_WORDS, plain
@@ -88,7 +88,7 @@ class Bm25(Shareable, ComparedTransformer):
         settings = {"collection": self.documents.documents_identity, **self.settings}
         provenance = Provenance(settings, self.versions)
         path = Path(self.folder) / f"bm25-{provenance.key}"
-        return Artifact(path, "BM25 index", provenance, OverwriteRules(overwrite=True))
+        return Artifact(path, "BM25 index", provenance, INDEX_RULES)
 
     def make(self) -> None:
         """Make the index if it is missing or damaged."""

@@ -213,6 +213,7 @@ class Artifact:
             HarpError: as `is_finished` does.
         """
         if self.is_whole():  # without a lock, which a folder that cannot be written has not
+            self.tell_other_versions()
             return False
         with self.turn():
             if self.is_finished():
@@ -221,6 +222,15 @@ class Artifact:
             with self.writing() as temporary:
                 fill(temporary)
             return True
+
+    def tell_other_versions(self) -> None:
+        """Log a warning where other package versions made the work."""
+        stored = Provenance.from_record(read_record(self.record_path))
+        if difference := self.provenance.version_difference(stored):
+            logger.warning(
+                "%s was made by other package versions (%s), and is used as it is",
+                *(self.path, difference),
+            )
 
     def turn(self) -> FileLock:
         """Return the lock of one process after another, next to the work; they wait for it."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,11 @@ from .._version import __version__
 from ..errors import HarpError
 from ..options import OverwriteRules
 
-__all__ = ["OverwriteRules", "Provenance", "package_versions", "scoring_versions"]
+__all__ = ["INDEX_RULES", "OverwriteRules", "Provenance", "package_versions", "scoring_versions"]
 
+INDEX_RULES = OverwriteRules(overwrite=True, accept_other_versions=True)
+"""Of an index whose folder is named from what it was made from: one of other package versions is
+used, and a damaged one is made again."""
 _MOST_SHOWN = 3
 
 
@@ -42,8 +45,8 @@ class Provenance:
 
     @property
     def key(self) -> str:
-        """A short hash of everything, for the name of a folder."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        """A short hash of settings and inputs, for the name of a folder."""
+        text = json.dumps([dict(self.settings), dict(self.inputs)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def difference(self, stored: Provenance) -> str:

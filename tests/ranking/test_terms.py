@@ -47,7 +47,7 @@ def test_words_of_other_alphabets_are_stemmed(language):
 
 @pytest.mark.parametrize(
     "text",
-    ["全文検索エンジン", "ひらがなとカタカナ", "データベース", "검색엔진", "ภาษาไทย", "搜索引擎搜索"],
+    ["全文検索エンジン", "ひらがなとカタカナ", "データベース", "검색엔진", "ภาษาไทย", "搜索引擎"],
 )
 def test_pairs_of_letters_are_words_where_no_spaces_are_written(text):
     letters = ["ภ", "า", "ษ", "า", "ไ", "ท", "ย"] if text[0] == "ภ" else text

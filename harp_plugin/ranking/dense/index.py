@@ -23,6 +23,7 @@ from ...work.artifact import (
     read_finished,
     read_if_whole,
 )
+from ...work.provenance import INDEX_RULES
 from ...work.records import changed_file, write_record
 from ...work.writing import whole_file
 from ..sharing import Shareable
@@ -87,7 +88,7 @@ class DenseIndex(Shareable):
         inputs = {"model": self.encoder.fingerprint}
         provenance = Provenance(settings, self.encoder.versions, inputs)
         self.folder = self.folder if self.rules else self.folder / f"dense-{provenance.key}"
-        rules = self.rules or OverwriteRules(overwrite=True)
+        rules = self.rules or INDEX_RULES
         self.artifact = Artifact(self.folder, _KIND, provenance, rules, own=_OWN)
 
     @cached_property
@@ -106,9 +107,8 @@ class DenseIndex(Shareable):
                 or pyterrier_dr is not installed.
         """
         open_flex_index(self.folder)
-        if (
-            self.artifact.is_whole()
-        ):  # without a lock, which a folder that cannot be written has not
+        if self.artifact.is_whole():  # without a lock: a folder that cannot be written has none
+            self.artifact.tell_other_versions()
             return False
         lock = self.artifact.turn()
         with lock:

@@ -16,8 +16,8 @@ from tqdm import tqdm
 
 from ...collections.dataset import Dataset
 from ...errors import HarpError
-from ...work.artifact import Artifact, OverwriteRules, Provenance
-from ...work.provenance import package_versions
+from ...work.artifact import Artifact, Provenance
+from ...work.provenance import INDEX_RULES, package_versions
 from ..sharing import Compared, Shareable
 from ..terms import ANALYSIS, terms
 from ..texts import check_docnos
@@ -75,7 +75,7 @@ class FieldedIndex(Shareable, Compared):
         identity = {**self.dataset.documents_identity, "fields": list(self.fields)}
         provenance = Provenance({"collection": identity, **self.settings}, self.versions)
         path = self.folder / f"fielded-bm25-{provenance.key}"
-        return Artifact(path, "fielded index", provenance, OverwriteRules(overwrite=True))
+        return Artifact(path, "fielded index", provenance, INDEX_RULES)
 
     def make(self) -> None:
         """Make the index if it is missing or damaged.

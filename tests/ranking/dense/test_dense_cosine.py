@@ -16,6 +16,8 @@ from harp_plugin.ranking.dense import DenseCosine
 from harp_plugin.ranking.dense import index as dense_index
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.dense.index import DenseIndex
+from harp_plugin.work.artifact import MANIFEST
+from harp_plugin.work.records import read_record, write_record
 
 WORDS = [
     "link",
@@ -230,6 +232,22 @@ def test_a_damaged_index_is_made_again(cosine, caplog):
     vectors.write_bytes(vectors.read_bytes()[:-8])
     pd.testing.assert_frame_equal(cosine()(TOPICS), expected)
     assert "has changed since it was written" in caplog.text
+
+
+def of_another_torch(folder):
+    record = read_record(folder / MANIFEST)
+    record["versions"]["torch"] = "1.0"
+    write_record(folder / MANIFEST, record)
+
+
+def test_an_index_of_other_versions_is_used_and_told(cosine, monkeypatch, caplog):
+    expected = cosine()(TOPICS)
+    assert not caplog.text
+    of_another_torch(cosine().index.folder)
+    monkeypatch.setattr(Encoder, "documents", None)
+    pd.testing.assert_frame_equal(cosine()(TOPICS), expected)
+    (told,) = caplog.messages
+    assert f"{cosine().index.folder} was made by other package versions (torch: 1.0 then" in told
 
 
 def test_empty_frames_load_no_weights(dataset, tmp_path):

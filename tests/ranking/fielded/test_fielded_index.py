@@ -47,6 +47,15 @@ def test_it_is_built_once(pages, tmp_path):
     assert {file: file.stat().st_mtime_ns for file in index.iterdir()} == stamps
 
 
+def test_other_versions_of_packages_build_no_index(pages, tmp_path, monkeypatch, caplog):
+    expected = search(pages, tmp_path)
+    other = {"pyterrier-pisa": "99"}
+    monkeypatch.setattr(FieldedIndex, "versions", property(lambda _: other))
+    pd.testing.assert_frame_equal(search(pages, tmp_path), expected)
+    assert len(shown(tmp_path)) == 1
+    assert "other package versions" in caplog.text and "99 now" in caplog.text
+
+
 def test_the_same_documents_give_the_same_bytes(make_pages, tmp_path):
     folders = []
     for name, pages in ("one", PAGES), ("two", PAGES[::-1]):
