@@ -2,8 +2,12 @@
 
 # No `from __future__ import annotations`: PyTerrier's text loader takes the fields annotated `str`.
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -147,11 +151,34 @@ def _documents(folder: Path) -> JsonLinesDocuments:
 
 
 def _queries(path: Path, namespace: str, language: str | None = None) -> TsvQueries:
-    return TsvQueries(LocalDownload(path, mkdir=False), namespace=namespace, lang=language)
+    lines = _Lines(path, r"[^\t]+\t[^\t]*", "an id, a tab and a query")
+    return TsvQueries(lines, namespace=namespace, lang=language)
 
 
 def _qrels(path: Path, grades: dict[int, str]) -> TrecQrels:
-    return TrecQrels(LocalDownload(path, mkdir=False), grades)
+    form, said = r"\s*(\S+\s+){3}-?\d+\s*", "a query, 0, a document and a whole number"
+    return TrecQrels(_Lines(path, form, said), grades)
+
+
+class _Lines(LocalDownload):
+    """A text file with lines of one form; a byte order mark and empty lines are left out."""
+
+    def __init__(self, path: Path, form: str, said: str) -> None:
+        super().__init__(path, mkdir=False)
+        self._form, self._said = re.compile(form), said
+
+    @contextmanager
+    def stream(self) -> Iterator[BytesIO]:
+        """Open the lines.
+
+        Raises:
+            HarpError: one has another form.
+        """
+        lines = self.path().read_text("utf-8-sig").split("\n")
+        for number, line in enumerate(lines, 1):
+            if line.strip() and not self._form.fullmatch(line):
+                raise HarpError(f"{self.path()}, line {number}: {line!r:.60} is not {self._said}")
+        yield BytesIO("".join(f"{line}\n" for line in lines if line.strip()).encode())
 
 
 def _advice(id: str, path: Path) -> str:

@@ -110,6 +110,35 @@ def test_damaged_documents(folder, text, said):
         list(Dataset(f"harp:{folder}").documents())
 
 
+def test_files_of_other_editors(folder):
+    """A byte order mark, Windows' line ends and empty lines."""
+    queries = "\ufeffq1\tant \u2028 hill\r\n\r\nq2\tbee\r\n\n"
+    (folder / "test" / "queries.tsv").write_bytes(queries.encode())
+    (folder / "test" / "qrels.txt").write_bytes("\ufeffq1 0 Ant 1\r\n\r\n q2 0 Bee\t1".encode())
+    judged = JudgedDataset(f"harp:{folder}/test")
+    assert judged.queries() == {"q1": "ant \u2028 hill", "q2": "bee"}
+    assert judged.qrels[["qid", "docno"]].to_numpy().tolist() == [["q1", "Ant"], ["q2", "Bee"]]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("queries.tsv", "q1\tant\n\nq2 bee\n", "queries.tsv, line 3: 'q2 bee' is not an id, a tab"),
+        (
+            "queries.tsv",
+            "q1\tant\tbee\n",
+            "queries.tsv, line 1: .* is not an id, a tab and a query",
+        ),
+        ("qrels.txt", "q1 0 Ant 1\nq1 Ant 1\n", "qrels.txt, line 2: 'q1 Ant 1' is not a query, 0,"),
+        ("qrels.txt", "q1 0 Ant 0.5\n", "qrels.txt, line 1: .* a whole number"),
+    ],
+)
+def test_damaged_queries_and_judgments(folder, file, text, said):
+    (folder / "test" / file).write_text(text)
+    with pytest.raises(HarpError, match=said):
+        JudgedDataset(f"harp:{folder}/test").queries()
+
+
 def test_an_id_that_stands_twice(folder):
     write_collection(folder, [*DOCUMENTS, DOCUMENTS[2]])
     with pytest.raises(HarpError, match="two documents 'Äpfel'"):
