@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -285,12 +286,37 @@ def test_pages_in_two_splits_are_counted():
     }
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_queries_that_are_not_drawn_teach_where_they_give_nothing_away(seed):
+    given, drops = random_queries(seed, 400, 300, 4), Counter()
+    splits = split_queries(given, QueryOptions(seed=seed), drops)
+    drops.clear()
+    options = QueryOptions(seed=seed, max_queries=10, max_train_queries=None)
+    drawn = drawn_queries(splits, options, drops)
+    assert [len(drawn[split]) for split in ("dev", "test")] == [20, 20]  # of two kinds
+    tested = drawn["dev"] + drawn["test"]
+    pages = {page for query in tested for page in query.pages}
+    forms = {query.near for query in tested}
+    kept = [query for queries in splits.values() for query in queries if query not in tested]
+    apart = [q for q in kept if q.near not in forms and not pages & set(q.pages)]
+    assert drawn["train"] == sorted(apart, key=lambda query: query.id)
+    assert len(drawn["train"]) > 2 * len(splits["train"])
+    assert set(shared_by_splits(drawn).values()) == {0}
+    assert drops == {"query beyond --max-queries": len(kept) - len(apart)}
+    few = replace(options, max_train_queries=30)
+    assert len(drawn_queries(splits, few, drops)["train"]) == 60
+    none = replace(options, min_train_queries=len(apart) + 1)
+    assert drawn_queries(splits, none, drops) == {**drawn, "train": []}
+
+
 def test_fewer_queries_nest_in_more():
     splits = {"dev": random_queries(1, 200, 200, 1), "test": []}
     drops = Counter()
     few, more = (
-        {query.id for query in drawn_queries(splits, QueryOptions(max_queries=n), drops)["dev"]}
-        for n in (10, 40)
+        {query.id for query in drawn_queries(splits, options, drops)["dev"]}
+        for options in (
+            QueryOptions(max_queries=n, min_train_queries=len(splits["dev"])) for n in (10, 40)
+        )
     )
     assert few < more and (len(few), len(more)) == (20, 80)  # of two kinds
     assert drops == {"query beyond --max-queries": 180 + 120}

@@ -75,13 +75,13 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     ids = DocumentIds(page_keys(files))
     pages = named_pages(files, {term.page for term in terms}, ids)
     queries = judged_queries(terms, pages, options, drops)
-    splits = split_queries(queries, options, drops)
+    splits = drawn_queries(split_queries(queries, options, drops), options, drops)
     if not splits["train"]:
         anchors = [term for term in _terms(stage) if term.kind == "anchor"]
         pages |= named_pages(files, {term.page for term in anchors}, ids)
         learned = judged_queries(anchors, pages, replace(options, anchors="keep"), drops)
-        splits["train"] = queries_of_other_pages(learned, splits, options)
-    splits = drawn_queries(splits, options, drops)
+        others = {"train": queries_of_other_pages(learned, splits)}
+        splits["train"] = drawn_queries(others, options, drops)["train"]
     if not any(splits.values()) and not options.allow_empty:
         stage.clear()  # other options may be given for it
         raise HarpError(_nothing(directory, options, len(terms), drops))

@@ -55,36 +55,48 @@ def split_queries(
 
 
 def queries_of_other_pages(
-    queries: Sequence[Query], splits: Mapping[str, Sequence[Query]], options: QueryOptions
+    queries: Sequence[Query], splits: Mapping[str, Sequence[Query]]
 ) -> list[Query]:
-    """Return the queries of no page, and near no query, of any split; none if they are too few."""
+    """Return the queries of no page, and near no query, of any split."""
     others = [query for split in splits.values() for query in split]
     pages = {page for query in others for page in query.pages}
     forms = {query.near for query in others}
-    kept = [q for q in queries if pages.isdisjoint(q.pages) and q.near not in forms]
-    return kept if len(kept) >= options.min_train_queries else []
+    return [q for q in queries if pages.isdisjoint(q.pages) and q.near not in forms]
 
 
 def drawn_queries(
     splits: Mapping[str, Sequence[Query]], options: QueryOptions, drops: Counter[str]
 ) -> dict[str, list[Query]]:
-    """Draw as many queries of each kind and split as the options say; fewer nest in more.
+    """Draw as many queries of each kind and split as the options say.
+
+    Queries of dev and test that are not drawn go to train, where no query that is drawn is of their
+    pages or near them. With fewer queries in dev and test, those are some of more.
 
     Args:
         splits: the queries of each split.
-        options: how many, and the seed.
+        options: how many, the fewest of train, and the seed.
         drops: counts what is not drawn.
     """
-    drawn = {}
-    for split, queries in splits.items():
-        by_kind: dict[str, list[Query]] = defaultdict(list)
-        for query in sorted(queries, key=lambda query: stable_id(options.seed, "draw", query.id)):
-            by_kind[query.kind].append(query)
-        most = options.max_train_queries if split == "train" else options.max_queries
-        chosen = [query for kind in by_kind.values() for query in kind[:most]]
-        drops["query beyond --max-queries"] += len(queries) - len(chosen)
-        drawn[split] = sorted(chosen, key=lambda query: query.id)
+    most, seed = options.max_queries, options.seed
+    drawn = {split: _drawn(splits.get(split, []), most, seed) for split in SPLITS[1:]}
+    chosen = {query.id for queries in drawn.values() for query in queries}
+    rest = [q for split in drawn for q in splits.get(split, []) if q.id not in chosen]
+    train = [*splits.get("train", []), *queries_of_other_pages(rest, drawn)]
+    if len(train) < options.min_train_queries:
+        train = []
+    drawn = {"train": _drawn(train, options.max_train_queries, seed), **drawn}
+    beyond = sum(map(len, splits.values())) - sum(map(len, drawn.values()))
+    drops["query beyond --max-queries"] += beyond
     return drawn
+
+
+def _drawn(queries: Sequence[Query], most: int | None, seed: int) -> list[Query]:
+    """Draw the most queries of each kind, sorted by id."""
+    by_kind: dict[str, list[Query]] = defaultdict(list)
+    for query in sorted(queries, key=lambda query: stable_id(seed, "draw", query.id)):
+        by_kind[query.kind].append(query)
+    chosen = [query for of_kind in by_kind.values() for query in of_kind[:most]]
+    return sorted(chosen, key=lambda query: query.id)
 
 
 def shared_by_splits(splits: Mapping[str, Sequence[Query]]) -> dict[str, int]:
