@@ -23,6 +23,7 @@ from ..errors import HarpError, folded
 from ..models.loading import PIPELINE, model_fingerprint
 from ..options import checked
 from ..registry import Registry
+from ..work.artifact import Artifact
 from ..work.provenance import Provenance, package_versions, scoring_versions
 from ..work.records import read_own_record, read_record, write_record
 from ..work.urls import local_path
@@ -206,7 +207,8 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
             The path of the file.
 
         Raises:
-            HarpError: the pipeline was not saved yet, or needs a file outside its folder.
+            HarpError: the pipeline was not saved yet, lacks an index, or needs a file outside its
+                folder.
         """
         if self.path is pt.Artifact.NO_PATH:
             raise HarpError("this pipeline is in no folder yet: save it before you share it")
@@ -215,8 +217,11 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
     def _package_files(self) -> Iterator[tuple[str, Any]]:
         folder = Path(str(self.path)).resolve()
         yield PIPELINE, str(folder / PIPELINE)
-        needed = set(_paths_in(read_record(folder / PIPELINE)["pipeline"]))
-        files = {file for path in needed for file in _files_in(_existing(folder, path))}
+        record = read_record(folder / PIPELINE)["pipeline"]
+        needed = {_existing(folder, path) for path in _paths_in(record)}
+        indexes = set(_indexes_of(record, folder))
+        needed = needed - {index.parent for index in indexes} | indexes
+        files = {file for path in needed for file in _files_in(path)}
         for file in sorted(files):
             if not file.is_relative_to(folder):
                 raise HarpError(
@@ -418,6 +423,17 @@ def _paths_in(value: Any) -> Iterator[str]:
             yield str(path.parent if path.name in SPLITS else path)
         else:
             yield from _paths_in(list(value.values()))
+
+
+def _indexes_of(record: Any, folder: Path) -> Iterator[Path]:
+    """Find the indexes of a pipeline, which may lie in one folder with those of others."""
+    parts: dict[str, Any] = {}
+    _decoded(record, folder, parts)
+    for part in parts.values():
+        if isinstance(artifact := getattr(part, "artifact", None), Artifact):
+            if not artifact.is_whole():
+                raise HarpError(f"there is no {artifact.path} yet: search once before you share it")
+            yield _existing(folder, _relative(artifact.path, folder))
 
 
 def _files_in(path: Path) -> Iterator[Path]:

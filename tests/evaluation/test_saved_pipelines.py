@@ -248,13 +248,18 @@ def test_a_pipeline_is_an_artifact_of_pyterrier(tiny_bert, tmp_path):
     made = HarpPipeline(bm25 >> HarpReranker(here / "model", dataset=f"irds:{collection}"))
     with pytest.raises(HarpError, match="in no folder yet: save it before you share it"):
         made.build_package(str(tmp_path / "package"))
-    expected = made(TOPICS)
+    (here / "i").mkdir()
     made.save(here)
+    with pytest.raises(HarpError, match=r"no .*/i/fielded-bm25.* yet: search once"):
+        made.build_package(str(tmp_path / "package"), verbose=False)
+    expected = made(TOPICS)
     assert pt.Artifact.load(str(here)) == made
+    FieldedIndex(collection, here / "i", ["title"]).make()
     unpacked(made.build_package(str(tmp_path / "package"), verbose=False), there)
     shutil.rmtree(here)
     parts = {path.name for path in there.iterdir()}
     assert parts == {"collection", "i", "model", "harp_pipeline.json", "pt_meta.json"}
+    assert len(list((there / "i").iterdir())) == 1
     assert json.loads((there / "pt_meta.json").read_text())["package_hint"] == "harp_plugin"
     loaded = pt.Artifact.load(str(there))
     pd.testing.assert_frame_equal(loaded(TOPICS), expected)

@@ -16,6 +16,7 @@ from ...collections.dataset import Dataset
 from ...errors import HarpError
 from ...options import Count, checked
 from ...text import passages
+from ...work.artifact import Artifact
 from ..base import ModelTransformer
 from ..frames import rerank_frame, result_frame, with_cutoff
 from ..texts import PassagesOf, column_texts
@@ -138,6 +139,11 @@ class DenseCosine(ModelTransformer):
             raise HarpError("a search needs index_dir and a dataset that has an id: name both")
         documents = PassagesOf(Dataset(self.texts.name, self.texts.fields), self.max_passages)
         return DenseIndex(documents, Path(self.index_dir), self.encoder, quiet=not self.verbose)
+
+    @property
+    def artifact(self) -> Artifact | None:
+        """The folder of the index; None where there is no ``index_dir``."""
+        return None if self.index_dir is None else self.index.artifact
 
     @property
     def retriever(self) -> HarpRetriever:
