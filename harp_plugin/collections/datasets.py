@@ -156,7 +156,7 @@ def _queries(path: Path, namespace: str, language: str | None = None) -> TsvQuer
 
 
 def _qrels(path: Path, grades: dict[int, str]) -> TrecQrels:
-    form, said = r"\s*(\S+\s+){3}-?\d+\s*", "a query, 0, a document and a whole number"
+    form, said = r"\s*(\S+\s+){3}[+-]?\d+\s*", "a query, 0, a document and a whole number"
     return TrecQrels(_Lines(path, form, said), grades)
 
 

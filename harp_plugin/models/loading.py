@@ -48,6 +48,8 @@ POOLING = "1_Pooling"
 WEIGHTS = "model.safetensors"
 """Name of the file with the weights of a model."""
 _MODEL_FILES = (".json", ".txt", ".model", ".safetensors")
+_OF_PIPELINES = (PIPELINE, "pt_meta.json")
+"""What `HarpPipeline` writes into the folder of a model, and PyTerrier where it is shared."""
 _CONFIG = "model", "config.json"
 """Path of a model's configuration in the folder of its package."""
 _ATTENTIONS = (None, "eager", "sdpa")
@@ -288,7 +290,7 @@ def model_fingerprint(name: str) -> str:
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.suffix in _MODEL_FILES and file.name != PIPELINE and file.is_file():
+        if file.suffix in _MODEL_FILES and file.name not in _OF_PIPELINES and file.is_file():
             digest.update(bytes.fromhex(file_hash(file)))
             digest.update(file.name.encode())
     return digest.hexdigest()

@@ -43,7 +43,8 @@ _MAPPING = "$mapping"
 _OF_MACHINES = ("device", "batch_tokens", "verbose", "quiet")
 """Arguments that change no result, but for rounding; they are not saved."""
 _DATASETS = ("dataset", "collection")
-_PATHS = ("folder", "index", "index_dir")
+_INDEX_PATHS = ("folder", "index_dir")
+_PATHS = ("index", *_INDEX_PATHS)
 _NEEDED: dict[str, Any] = {
     "pipeline": dict[str, Any],
     "models": dict[str, str],
@@ -218,9 +219,9 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
         folder = Path(str(self.path)).resolve()
         yield PIPELINE, str(folder / PIPELINE)
         record = read_record(folder / PIPELINE)["pipeline"]
-        needed = {_existing(folder, path) for path in _paths_in(record)}
-        indexes = set(_indexes_of(record, folder))
-        needed = needed - {index.parent for index in indexes} | indexes
+        parts: dict[str, Any] = {}
+        _decoded(record, folder, parts)
+        needed = {_existing(folder, path) for path in _paths_in(record, folder, parts)}
         files = {file for path in needed for file in _files_in(path)}
         for file in sorted(files):
             if not file.is_relative_to(folder):
@@ -410,11 +411,22 @@ def _existing(folder: Path, relative: str) -> Path:
     return path
 
 
-def _paths_in(value: Any) -> Iterator[str]:
-    """Find the paths, relative to the folder, that a saved pipeline names."""
+def _paths_in(value: Any, folder: Path, parts: Mapping[str, Any]) -> Iterator[str]:
+    """Find the paths, relative to the folder, that a saved pipeline needs.
+
+    In the folder of an index, those of other pipelines may lie as well.
+
+    Args:
+        value: of JSON types.
+        folder: of the pipeline.
+        parts: the parts that `_decoded` has made.
+
+    Raises:
+        HarpError: there is no index yet, or it is damaged.
+    """
     if isinstance(value, list):
         for entry in value:
-            yield from _paths_in(entry)
+            yield from _paths_in(entry, folder, parts)
     elif isinstance(value, dict):
         if _PATH in value:
             yield value[_PATH]
@@ -422,18 +434,15 @@ def _paths_in(value: Any) -> Iterator[str]:
             path = PurePosixPath(dataset.removeprefix(PREFIX))
             yield str(path.parent if path.name in SPLITS else path)
         else:
-            yield from _paths_in(list(value.values()))
-
-
-def _indexes_of(record: Any, folder: Path) -> Iterator[Path]:
-    """Find the indexes of a pipeline, which may lie in one folder with those of others."""
-    parts: dict[str, Any] = {}
-    _decoded(record, folder, parts)
-    for part in parts.values():
-        if isinstance(artifact := getattr(part, "artifact", None), Artifact):
-            if not artifact.is_whole():
-                raise HarpError(f"there is no {artifact.path} yet: search once before you share it")
-            yield _existing(folder, _relative(artifact.path, folder))
+            index = getattr(parts.get(json.dumps(value)), "artifact", None)
+            if not isinstance(index, Artifact):
+                yield from _paths_in(list(value.values()), folder, parts)
+                return
+            if not index.is_whole():
+                raise HarpError(f"{index.path} is no whole index: search once before you share it")
+            yield _relative(index.path, folder)
+            others = [value[name] for name in value if name not in _INDEX_PATHS]
+            yield from _paths_in(others, folder, parts)
 
 
 def _files_in(path: Path) -> Iterator[Path]:

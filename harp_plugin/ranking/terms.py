@@ -10,7 +10,6 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
 
 import regex
 
@@ -25,6 +24,13 @@ _PARTS = re.compile(r"[A-Za-z0-9.']+")
 _UNSPACED = (
     r"[ー\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}&&\p{L}]"
 )
+_INVISIBLE = regex.compile(
+    r"[\u00ad\u200c\u200d\u20e3\ufe00-\ufe0f\U000e0100-\U000e01ef]|[\u0591-\u05c7&&\p{M}]"
+    r"|(?<=\p{Cyrillic})[\u0300\u0301]",
+    regex.V1,
+)
+"""What changes no word: soft hyphens, joiners, selectors of glyphs, Hebrew points, stress marks."""
+_DIGIT = regex.compile(r"[\p{Nd}--[0-9]]", regex.V1)
 _WORD = regex.compile(
     r"(?<![a-zA-Z0-9])[a-zA-Z0-9]*+[[\p{L}\p{M}\p{N}]--[\0-\x7f]][\p{L}\p{M}\p{N}]*+", regex.V1
 )
@@ -32,11 +38,16 @@ _WORD = regex.compile(
 _PIECE = regex.compile(
     rf"(?P<unspaced>(?:{_UNSPACED}\p{{M}}*+)++)"
     r"|[\p{Latin}\p{N}][\p{Latin}\p{N}\p{M}]*+"
-    rf"|[[\p{{L}}\p{{M}}\p{{N}}]--\p{{Latin}}--{_UNSPACED}]++",
+    rf"|[[\p{{L}}\p{{M}}]--\p{{Latin}}--{_UNSPACED}]++",
     regex.V1,
 )
 _LONGEST = 64
 _LETTER = regex.compile(r"\p{L}\p{M}*+")
+_FOLDED = str.maketrans(
+    {"æ": "ae", "ð": "d", "ø": "o", "þ": "th", "đ": "d", "ı": "i", "ł": "l", "œ": "oe", "ß": "ss"}
+    | {"Æ": "AE", "Ð": "D", "Ø": "O", "Þ": "Th", "Đ": "D", "Ł": "L", "Œ": "OE", "ẞ": "SS"}
+)
+"""Latin letters that have no accent in Unicode, as Lucene folds them."""
 _STEMMERS = {
     **{"ARABIC": "arabic", "ARMENIAN": "armenian", "CYRILLIC": "russian", "DEVANAGARI": "hindi"},
     **{"GREEK": "greek", "TAMIL": "tamil"},
@@ -47,37 +58,38 @@ _STEMMERS = {
 def plain(text: str) -> str:
     """Write a text in ASCII: fold accents, write words of other scripts as numbers.
 
-    Words of Arabic, Armenian, Cyrillic, Devanagari, Greek and Tamil letters are stemmed. Of scripts
-    without spaces between words (Han, Kana, Hangul, Thai, Lao, Khmer, Myanmar), each pair of
-    neighboring letters is a word, as in Lucene's CJKAnalyzer. What PISA cannot read, such as NUL or
-    half a surrogate pair, becomes a space.
+    A word is stemmed by the script of its letters: as Arabic, Armenian, Russian (Cyrillic), Hindi
+    (Devanagari), Greek or Tamil. Of scripts without spaces between words (Han, Kana, Hangul, Thai,
+    Lao, Khmer, Myanmar), each pair of neighboring letters is a word, as in Lucene's CJKAnalyzer.
+    What PISA cannot read, such as NUL or half a surrogate pair, becomes a space.
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.replace("\u00ad", ""))
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+        text = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text)
         text = _WORD.sub(lambda word: _in_ascii(word[0]), text)
         text = re.sub(r"[^\x00-\x7f]", " ", text)
     return text.replace("\0", " ")
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def _in_ascii(word: str) -> str:
     folded = _folded(word)
     if folded.isascii():
         return folded
     found: list[str] = []
     for piece in _PIECE.finditer(word):
+        folded = _folded(piece[0])
         if piece["unspaced"]:
             letters = _LETTER.findall(piece[0])
             found += map(_number, map("".join, pairwise(letters)) if letters[1:] else letters)
         else:
-            part = piece[0].casefold()
-            folded = _folded(part)
-            found.append(folded if folded.isascii() else _number(_stemmed(part)))
+            found.append(folded if folded.isascii() else _number(_stemmed(piece[0])))
     return f" {' '.join(found)} "
 
 
 def _folded(word: str) -> str:
-    return re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", word))
+    word = unicodedata.normalize("NFKD", word.translate(_FOLDED))
+    return re.sub(r"[\u0300-\u036f]", "", word)
 
 
 def _number(word: str) -> str:
@@ -85,16 +97,15 @@ def _number(word: str) -> str:
     return f"0{int.from_bytes(word[:_LONGEST].encode())}"
 
 
+@lru_cache(maxsize=1 << 16)
 def _stemmed(word: str) -> str:
-    name = _STEMMERS.get(unicodedata.name(word[0], "").partition(" ")[0])
-    return _stemmer(name).stemWord(word) if name else word
-
-
-@cache
-def _stemmer(name: str) -> Any:
+    """Stem a word, by a stemmer of its own: while it works, it holds the word."""
     import snowballstemmer
 
-    return snowballstemmer.stemmer(name)
+    word = word.casefold()
+    name = _STEMMERS.get(unicodedata.name(word[0], "").partition(" ")[0])
+    word = _folded(word) if name == "greek" else unicodedata.normalize("NFC", word)
+    return snowballstemmer.stemmer(name).stemWord(word) if name else word
 
 
 def terms(text: str) -> list[str]:

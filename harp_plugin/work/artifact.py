@@ -55,6 +55,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -223,14 +224,16 @@ class Artifact:
                 fill(temporary)
             return True
 
+    def other_versions(self) -> str:
+        """Name the packages of which other versions made or began the work; empty for none."""
+        record = self._read_record()
+        stored = self.provenance if record is None else Provenance.from_record(record)
+        return self.provenance.version_difference(stored)
+
     def tell_other_versions(self) -> None:
-        """Log a warning where other package versions made the work."""
-        stored = Provenance.from_record(read_record(self.record_path))
-        if difference := self.provenance.version_difference(stored):
-            logger.warning(
-                "%s was made by other package versions (%s), and is used as it is",
-                *(self.path, difference),
-            )
+        """Log a warning, once, where other package versions made the work."""
+        if difference := self.other_versions():
+            _tell_once(f"{self.path} was made by other package versions ({difference})")
 
     def turn(self) -> FileLock:
         """Return the lock of one process after another, next to the work; they wait for it."""
@@ -422,6 +425,11 @@ class Artifact:
 
     def _names(self) -> list[str]:
         return [path.relative_to(self.path).as_posix() for path in _files_below(self.path)]
+
+
+@cache
+def _tell_once(message: str) -> None:
+    logger.warning("%s, and is used as it is", message)
 
 
 def record_path(path: Path) -> Path:

@@ -19,7 +19,7 @@ __all__ = ["INDEX_RULES", "OverwriteRules", "Provenance", "package_versions", "s
 
 INDEX_RULES = OverwriteRules(overwrite=True, accept_other_versions=True)
 """Of an index whose folder is named from what it was made from: one of other package versions is
-used, and a damaged one is made again."""
+used, and one with a damaged file is made again."""
 _MOST_SHOWN = 3
 
 

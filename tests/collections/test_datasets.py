@@ -114,7 +114,7 @@ def test_files_of_other_editors(folder):
     """A byte order mark, Windows' line ends and empty lines."""
     queries = "\ufeffq1\tant \u2028 hill\r\n\r\nq2\tbee\r\n\n"
     (folder / "test" / "queries.tsv").write_bytes(queries.encode())
-    (folder / "test" / "qrels.txt").write_bytes("\ufeffq1 0 Ant 1\r\n\r\n q2 0 Bee\t1".encode())
+    (folder / "test" / "qrels.txt").write_bytes("\ufeffq1 0 Ant 1\r\n\r\n q2 0 Bee\t+1".encode())
     judged = JudgedDataset(f"harp:{folder}/test")
     assert judged.queries() == {"q1": "ant \u2028 hill", "q2": "bee"}
     assert judged.qrels[["qid", "docno"]].to_numpy().tolist() == [["q1", "Ant"], ["q2", "Bee"]]

@@ -305,8 +305,8 @@ def test_queries_that_are_not_drawn_teach_where_they_give_nothing_away(seed):
     assert drops == {"query beyond --max-queries": len(kept) - len(apart)}
     few = replace(options, max_train_queries=30)
     assert len(drawn_queries(splits, few, drops)["train"]) == 60
-    none = replace(options, min_train_queries=len(apart) + 1)
-    assert drawn_queries(splits, none, drops) == {**drawn, "train": []}
+    none = {**splits, "train": []}
+    assert drawn_queries(none, options, drops) == {**drawn, "train": []}
 
 
 def test_fewer_queries_nest_in_more():
@@ -314,9 +314,7 @@ def test_fewer_queries_nest_in_more():
     drops = Counter()
     few, more = (
         {query.id for query in drawn_queries(splits, options, drops)["dev"]}
-        for options in (
-            QueryOptions(max_queries=n, min_train_queries=len(splits["dev"])) for n in (10, 40)
-        )
+        for options in (QueryOptions(max_queries=n) for n in (10, 40))
     )
     assert few < more and (len(few), len(more)) == (20, 80)  # of two kinds
     assert drops == {"query beyond --max-queries": 180 + 120}

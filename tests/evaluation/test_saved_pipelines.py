@@ -250,7 +250,7 @@ def test_a_pipeline_is_an_artifact_of_pyterrier(tiny_bert, tmp_path):
         made.build_package(str(tmp_path / "package"))
     (here / "i").mkdir()
     made.save(here)
-    with pytest.raises(HarpError, match=r"no .*/i/fielded-bm25.* yet: search once"):
+    with pytest.raises(HarpError, match=r"/i/fielded-bm25.* is no whole index: search"):
         made.build_package(str(tmp_path / "package"), verbose=False)
     expected = made(TOPICS)
     assert pt.Artifact.load(str(here)) == made
@@ -266,6 +266,23 @@ def test_a_pipeline_is_an_artifact_of_pyterrier(tiny_bert, tmp_path):
     loaded.save(there / "model")
     with pytest.raises(HarpError, match=r"which is not in .*/there/model: make it there"):
         loaded.build_package(str(tmp_path / "package"), verbose=False)
+
+
+def test_indexes_may_lie_in_the_folder_of_a_model_or_of_a_collection(tiny_bert, tmp_path):
+    here = tmp_path / "here"
+    shutil.copytree(tiny_bert, here)
+    names = ("doc_id", "title", "text", "anchor_text")
+    page = dict(zip(names, ("d1", "index", "An index", ""), strict=True))
+    (here / "documents.jsonl").write_text(f"{json.dumps(page)}\n")
+    first = FieldedBm25(FieldedIndex(f"harp:{here}", here))
+    made = HarpPipeline(first >> HarpReranker(here, dataset=f"irds:harp:{here}"))
+    expected = made(TOPICS)
+    made.save(here)
+    there = unpacked(
+        made.build_package(str(tmp_path / "package"), verbose=False), tmp_path / "there"
+    )
+    shutil.rmtree(here)
+    pd.testing.assert_frame_equal(pt.Artifact.load(str(there))(TOPICS), expected)
 
 
 def test_a_pipeline_that_has_learned_is_saved(dataset, tmp_path):

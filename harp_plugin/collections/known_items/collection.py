@@ -80,8 +80,9 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
         anchors = [term for term in _terms(stage) if term.kind == "anchor"]
         pages |= named_pages(files, {term.page for term in anchors}, ids)
         learned = judged_queries(anchors, pages, replace(options, anchors="keep"), drops)
-        others = {"train": queries_of_other_pages(learned, splits)}
-        splits["train"] = drawn_queries(others, options, drops)["train"]
+        others = queries_of_other_pages(learned, splits)
+        if len(others) >= options.min_train_queries:
+            splits["train"] = drawn_queries({"train": others}, options, drops)["train"]
     if not any(splits.values()) and not options.allow_empty:
         stage.clear()  # other options may be given for it
         raise HarpError(_nothing(directory, options, len(terms), drops))

@@ -69,21 +69,22 @@ def drawn_queries(
 ) -> dict[str, list[Query]]:
     """Draw as many queries of each kind and split as the options say.
 
-    Queries of dev and test that are not drawn go to train, where no query that is drawn is of their
-    pages or near them. With fewer queries in dev and test, those are some of more.
+    Where there are train queries, those of dev and test that are not drawn are added to them,
+    unless a drawn one has the same page or is a near-duplicate. A smaller ``max_queries`` draws a
+    subset of what a larger one draws.
 
     Args:
         splits: the queries of each split.
-        options: how many, the fewest of train, and the seed.
+        options: how many, and the seed.
         drops: counts what is not drawn.
     """
     most, seed = options.max_queries, options.seed
     drawn = {split: _drawn(splits.get(split, []), most, seed) for split in SPLITS[1:]}
     chosen = {query.id for queries in drawn.values() for query in queries}
-    rest = [q for split in drawn for q in splits.get(split, []) if q.id not in chosen]
-    train = [*splits.get("train", []), *queries_of_other_pages(rest, drawn)]
-    if len(train) < options.min_train_queries:
-        train = []
+    train = list(splits.get("train", []))
+    if train:
+        rest = [q for split in drawn for q in splits.get(split, []) if q.id not in chosen]
+        train += queries_of_other_pages(rest, drawn)
     drawn = {"train": _drawn(train, options.max_train_queries, seed), **drawn}
     beyond = sum(map(len, splits.values())) - sum(map(len, drawn.values()))
     drops["query beyond --max-queries"] += beyond

@@ -114,6 +114,8 @@ class DenseIndex(Shareable):
         with lock:
             if self.artifact.is_finished():
                 return False
+            if self.rules is None and self.artifact.other_versions():
+                self.artifact.clear()  # vectors of two versions would be in one index
             self.artifact.start()
         docnos, hashes = self._encode()
         with lock:

@@ -190,6 +190,30 @@ def test_only_texts_that_no_other_index_has_are_encoded(index, dataset, tmp_path
     assert vectors == pytest.approx(expected, abs=1e-6)
 
 
+def test_vectors_of_two_versions_are_in_no_index(index, monkeypatch):
+    """A build that another version of torch has begun is begun again."""
+    expected = index("whole")
+    expected.make()
+    documents, counts = Encoder.documents, []
+
+    def counted(self, texts):
+        counts.append(len(texts))
+        if len(counts) == 2:
+            raise KeyboardInterrupt
+        return documents(self, texts)
+
+    monkeypatch.setattr(Encoder, "documents", counted)
+    versions = property(lambda _: {"torch": "1.0"})
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Encoder, "versions", versions)
+        index("stopped").make()
+    stopped = index("stopped")
+    assert len(list(stopped.folder.glob("vectors-*"))) == 1
+    stopped.make()
+    assert sum(counts[2:]) == sum(1 for _ in stopped.documents.documents())
+    assert files(stopped) == files(expected)
+
+
 def test_hosts_encode_their_own_shards_and_the_last_one_finishes(index):
     alone, first, second = (index("alone"), *(index("both", rank=r, world=2) for r in (0, 1)))
     alone.make()
