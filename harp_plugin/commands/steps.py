@@ -61,6 +61,4 @@ def in_words(seconds: float) -> str:
     if minutes < 1:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(minutes, 60)
-    return " ".join(
-        part for part in (f"{hours} h" * (hours > 0), f"{minutes} min" * (minutes > 0)) if part
-    )
+    return " ".join([f"{hours} h"] * (hours > 0) + [f"{minutes} min"] * (minutes > 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -142,8 +141,7 @@ def notes(records: Mapping[str, Any], options: ExperimentOptions) -> list[str]:
     lines = []
     for row, record in records.items():
         learnt = record.get("learnt", [])
-        alone = Counter(part["first_alone"] for part in learnt)[True]
-        if alone:
+        if alone := sum(part["first_alone"] for part in learnt):
             first = options.fused_rows[row].of[0]
             often = f" for {alone} of {len(learnt)} parts of the queries" if len(learnt) > 1 else ""
             lines.append(f"{row}: {first} ranks alone{often}, as no gain was sure")

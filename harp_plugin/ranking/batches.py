@@ -153,7 +153,8 @@ class BatchRunner(ABC):
         try:
             return self._outputs(batch)
         except RuntimeError as error:
-            if not _is_out_of_memory(error):
+            is_memory = isinstance(error, torch.OutOfMemoryError)
+            if not is_memory and "can't allocate memory" not in str(error):
                 raise
         if len(batch.lengths) == 1:
             raise HarpError(
@@ -233,7 +234,3 @@ def _use_one_thread() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_use_one_thread)
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

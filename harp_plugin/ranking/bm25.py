@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Bm25"]
 
-_READABLE = re.compile("[A-Za-z0-9]")
-
 
 @dataclass(eq=False, repr=False)
 class Bm25(Shareable, ComparedTransformer):
@@ -177,7 +175,7 @@ class _DocumentFeed:
             raise HarpError(f"docno {docno!r} of {self._name} is empty or holds white space")
         self._count += 1
         text = plain(text)
-        self._has_words = self._has_words or _READABLE.search(text) is not None
+        self._has_words = self._has_words or bool(re.search("[A-Za-z0-9]", text))
         return {"docno": docno, "text": text}
 
 

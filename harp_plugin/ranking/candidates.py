@@ -96,7 +96,9 @@ def read_candidates(
         )
         missing = np.zeros((len(runs), len(qids)))
     else:
-        missing = _least(stated, system_of, query_of, (len(runs), len(qids)))
+        missing = np.full((len(runs), len(qids)), np.inf)
+        np.minimum.at(missing, (system_of, query_of), stated)
+        missing[np.isinf(missing)] = 0
     scores = missing[:, query_of[first_lines]]
     scores[system_of, pair_of] = stated
 
@@ -148,15 +150,6 @@ def _joined(runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         parts.append(part.assign(system=number, row=start + order))
         start += len(run)
     return pd.concat(parts, ignore_index=True)
-
-
-def _least(
-    scores: np.ndarray, system_of: np.ndarray, query_of: np.ndarray, shape: tuple[int, int]
-) -> np.ndarray:
-    """(systems, queries) the least score that each system gives for each query; 0 for none."""
-    least = np.full(shape, np.inf)
-    np.minimum.at(least, (system_of, query_of), scores)
-    return np.where(np.isfinite(least), least, 0)
 
 
 def check_fusion(systems: Mapping[str, Any], normalization: str, candidates: str) -> None:

@@ -23,7 +23,7 @@ from ..errors import HarpError, folded
 from ..models.loading import PIPELINE, model_fingerprint
 from ..options import checked
 from ..registry import Registry
-from ..work.artifact import Artifact
+from ..work.artifact import MANIFEST, Artifact
 from ..work.provenance import Provenance, package_versions, scoring_versions
 from ..work.records import read_own_record, read_record, write_record
 from ..work.urls import local_path
@@ -222,8 +222,11 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
         parts: dict[str, Any] = {}
         _decoded(record, folder, parts)
         needed = {_existing(folder, path) for path in _paths_in(record, folder, parts)}
-        files = {file for path in needed for file in _files_in(path)}
+        files = {file for path in needed for file in (path, *path.rglob("*")) if file.is_file()}
         for file in sorted(files):
+            of_others = file.parent not in needed and (file.parent / MANIFEST).is_file()
+            if of_others or file.suffix == ".lock" or file.name == PIPELINE:
+                continue
             if not file.is_relative_to(folder):
                 raise HarpError(
                     f"the pipeline needs {file}, which is not in {folder}: make it there, and save "
@@ -443,11 +446,6 @@ def _paths_in(value: Any, folder: Path, parts: Mapping[str, Any]) -> Iterator[st
             yield _relative(index.path, folder)
             others = [value[name] for name in value if name not in _INDEX_PATHS]
             yield from _paths_in(others, folder, parts)
-
-
-def _files_in(path: Path) -> Iterator[Path]:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return (file for file in files if file.is_file())
 
 
 def _encoded_dataset(dataset: Any, folder: Path) -> str:

@@ -17,16 +17,16 @@ __all__ = ["ANALYSIS", "STEMMER", "STOP_WORDS", "content_terms", "plain", "query
 
 STEMMER = "porter2"
 STOP_WORDS = "terrier"
-ANALYSIS = {"stemmer": STEMMER, "stop words": STOP_WORDS, "other scripts": "snowball, pairs"}
-"""How words are made of texts, as a record gives it."""
+ANALYSIS = {"stemmer": STEMMER, "stop words": STOP_WORDS, "analysis": 2}
+"""How words are made of texts, as a record gives it: the number grows when `terms` changes."""
 _PARTS = re.compile(r"[A-Za-z0-9.']+")
 """No word of PISA's has another character, so that what stands between them ends a word."""
 _UNSPACED = (
     r"[ー\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}&&\p{L}]"
 )
 _INVISIBLE = regex.compile(
-    r"[\u00ad\u200c\u200d\u20e3\ufe00-\ufe0f\U000e0100-\U000e01ef]|[\u0591-\u05c7&&\p{M}]"
-    r"|(?<=\p{Cyrillic})[\u0300\u0301]",
+    r"[\u00ad\u200d\u20d0-\u20f0\ufe00-\ufe0f\U000e0100-\U000e01ef]|[\u0591-\u05c7&&\p{M}]"
+    r"|(?<=\p{Cyrillic})[\u0300\u0301]|(?<!\p{Arabic})\u200c",
     regex.V1,
 )
 """What changes no word: soft hyphens, joiners, selectors of glyphs, Hebrew points, stress marks."""
@@ -38,16 +38,17 @@ _WORD = regex.compile(
 _PIECE = regex.compile(
     rf"(?P<unspaced>(?:{_UNSPACED}\p{{M}}*+)++)"
     r"|[\p{Latin}\p{N}][\p{Latin}\p{N}\p{M}]*+"
-    rf"|[[\p{{L}}\p{{M}}]--\p{{Latin}}--{_UNSPACED}]++",
+    rf"|[\p{{L}}--\p{{Latin}}--{_UNSPACED}][[\p{{L}}\p{{M}}]--\p{{Latin}}--{_UNSPACED}]*+",
     regex.V1,
 )
 _LONGEST = 64
 _LETTER = regex.compile(r"\p{L}\p{M}*+")
 _FOLDED = str.maketrans(
-    {"æ": "ae", "ð": "d", "ø": "o", "þ": "th", "đ": "d", "ı": "i", "ł": "l", "œ": "oe", "ß": "ss"}
-    | {"Æ": "AE", "Ð": "D", "Ø": "O", "Þ": "Th", "Đ": "D", "Ł": "L", "Œ": "OE", "ẞ": "SS"}
+    dict(zip("ðøđħıłŋŧÐØĐĦŁŊŦ", "dodhilntDODHLNT", strict=True))
+    | {"æ": "ae", "þ": "th", "œ": "oe", "ß": "ss", "Æ": "AE", "Þ": "Th", "Œ": "OE", "ẞ": "SS"}
 )
 """Latin letters that have no accent in Unicode, as Lucene folds them."""
+_APOSTROPHES = str.maketrans("ʻʼ", "''")
 _STEMMERS = {
     **{"ARABIC": "arabic", "ARMENIAN": "armenian", "CYRILLIC": "russian", "DEVANAGARI": "hindi"},
     **{"GREEK": "greek", "TAMIL": "tamil"},
@@ -64,8 +65,9 @@ def plain(text: str) -> str:
     What PISA cannot read, such as NUL or half a surrogate pair, becomes a space.
     """
     if not text.isascii():
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-        text = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text)
+        text = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+        text = _INVISIBLE.sub("", text)
+        text = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0], " ")), text)
         text = _WORD.sub(lambda word: _in_ascii(word[0]), text)
         text = re.sub(r"[^\x00-\x7f]", " ", text)
     return text.replace("\0", " ")
@@ -83,7 +85,7 @@ def _in_ascii(word: str) -> str:
             letters = _LETTER.findall(piece[0])
             found += map(_number, map("".join, pairwise(letters)) if letters[1:] else letters)
         else:
-            found.append(folded if folded.isascii() else _number(_stemmed(piece[0])))
+            found.append(folded if folded.isascii() else _number(_stemmed(piece[0][:_LONGEST])))
     return f" {' '.join(found)} "
 
 

@@ -119,10 +119,6 @@ class DocumentWindows:
         return _AGGREGATIONS[self.passages](scores.astype(np.float64), starts)
 
 
-def _max(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    return np.maximum.reduceat(scores, starts)
-
-
 def _mean(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return np.add.reduceat(scores, starts) / np.diff(starts, append=len(scores))
 
@@ -136,7 +132,7 @@ def _mean_of_two_best(scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 _AGGREGATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "max": _max,
+    "max": np.maximum.reduceat,
     "mean": _mean,
     "top2": _mean_of_two_best,
 }

@@ -429,7 +429,7 @@ class Artifact:
 
 @cache
 def _tell_once(message: str) -> None:
-    logger.warning("%s, and is used as it is", message)
+    logger.warning("%s, and is used: remove it to have it made again", message)
 
 
 def record_path(path: Path) -> Path:

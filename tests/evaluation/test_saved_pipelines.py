@@ -278,10 +278,11 @@ def test_indexes_may_lie_in_the_folder_of_a_model_or_of_a_collection(tiny_bert, 
     made = HarpPipeline(first >> HarpReranker(here, dataset=f"irds:harp:{here}"))
     expected = made(TOPICS)
     made.save(here)
-    there = unpacked(
-        made.build_package(str(tmp_path / "package"), verbose=False), tmp_path / "there"
-    )
+    FieldedIndex(f"harp:{here}", here, ["title"]).make()
+    package = made.build_package(str(tmp_path / "package"), verbose=False)
+    there = unpacked(package, tmp_path / "there")
     shutil.rmtree(here)
+    assert len(list(there.glob("fielded-bm25-*"))) == 1 and not list(there.rglob("*.lock"))
     pd.testing.assert_frame_equal(pt.Artifact.load(str(there))(TOPICS), expected)
 
 

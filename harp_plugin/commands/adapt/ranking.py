@@ -392,8 +392,7 @@ class Systems:
             return self._first
         if not self.can_be_measured:
             return HarpFusion(systems, normalization="rrf", candidates=_CANDIDATES)
-        weights = self._chosen["fusion"]
-        return HarpFusion(systems, weights=weights, candidates=_CANDIDATES)
+        return HarpFusion(systems, weights=self._chosen["fusion"], candidates=_CANDIDATES)
 
 
 def make_indexes(pipeline: pt.Transformer, dataset: str) -> None:

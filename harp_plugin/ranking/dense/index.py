@@ -47,7 +47,7 @@ _KIND = "dense index"
 _FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
 _TEXTS = "texts.npy"
 """Hashes of the texts, in the order of their vectors."""
-_OWN = rf"vectors-\d+\.npy|{'|'.join((*_FLEX_FILES, _TEXTS))}|.*\.faiss(/.*)?|.*\.np_topk"
+_OWN = rf"vectors-[0-9a-f]+-\d+\.npy|{'|'.join((*_FLEX_FILES, _TEXTS))}|.*\.faiss(/.*)?|.*\.np_topk"
 """Shards, the files of pyterrier_dr's index, and what it derives from them."""
 _DOCUMENTS_PER_SHARD = 1000
 _DECIMALS = 6
@@ -114,8 +114,6 @@ class DenseIndex(Shareable):
         with lock:
             if self.artifact.is_finished():
                 return False
-            if self.rules is None and self.artifact.other_versions():
-                self.artifact.clear()  # vectors of two versions would be in one index
             self.artifact.start()
         docnos, hashes = self._encode()
         with lock:
@@ -218,7 +216,8 @@ class DenseIndex(Shareable):
         write_record(meta, {**kind, "vec_size": part.shape[1], "doc_count": len(docnos)})
 
     def _shard(self, number: int) -> Path:
-        return self.folder / f"vectors-{number:05d}.npy"
+        versions = stable_id(*self.encoder.versions.values()) % 16**8
+        return self.folder / f"vectors-{versions:08x}-{number:05d}.npy"
 
     @property
     def _encoder_path(self) -> str:
