@@ -104,14 +104,16 @@ def prepack(encoder: nn.Module) -> None:
 
     Where GELU follows a layer, the new layer applies it, and it is removed from the encoder.
     """
-    config = encoder.config
-    has_gelu = config.model_type in BERT_LIKE and config.hidden_act == "gelu"
     for path, module in list(encoder.named_modules()):
         if "pooler" in path:
             continue
         for name, child in list(module.named_children()):
             if type(child) is nn.Linear and child.in_features > 1:
-                gelu = path.endswith("intermediate") and has_gelu
+                gelu = path.endswith("intermediate") and _has_gelu(encoder.config)
                 setattr(module, name, PrepackedLinear(child, gelu=gelu))
                 if gelu:
                     module.intermediate_act_fn = nn.Identity()
+
+
+def _has_gelu(config) -> bool:
+    return config.model_type in BERT_LIKE and config.hidden_act == "gelu"
