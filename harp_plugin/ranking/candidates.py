@@ -98,7 +98,7 @@ def read_candidates(
     else:
         missing = np.full((len(runs), len(qids)), np.inf)
         np.minimum.at(missing, (system_of, query_of), stated)
-        missing[np.isinf(missing)] = 0
+        missing[~np.isfinite(missing)] = 0
     scores = missing[:, query_of[first_lines]]
     scores[system_of, pair_of] = stated
 
