@@ -224,15 +224,10 @@ class Artifact:
                 fill(temporary)
             return True
 
-    def other_versions(self) -> str:
-        """Name the packages of which other versions made or began the work; empty for none."""
-        record = self._read_record()
-        stored = self.provenance if record is None else Provenance.from_record(record)
-        return self.provenance.version_difference(stored)
-
     def tell_other_versions(self) -> None:
-        """Log a warning, once, where other package versions made the work."""
-        if difference := self.other_versions():
+        """Log a warning, once, where other package versions made the finished work."""
+        stored = Provenance.from_record(read_record(self.record_path))
+        if difference := self.provenance.version_difference(stored):
             _tell_once(f"{self.path} was made by other package versions ({difference})")
 
     def turn(self) -> FileLock:
