@@ -41,6 +41,7 @@ import torch
 
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.evaluation import EvaluationOptions
+from harp_plugin.evaluation.first_stage import first_stage
 from harp_plugin.evaluation.results import corrected, measure_runs, paired_tests, parse_measures
 from harp_plugin.evaluation.runs import frame_text, read_run
 from harp_plugin.ranking.fusion import fuse
@@ -219,14 +220,14 @@ def _logged(command: list[str], folder: Path, options: argparse.Namespace) -> No
         subprocess.run(command, env={**os.environ, **threads}, stdout=log, stderr=log, check=True)
 
 
-def _measure(folder: Path, first_stage: str, options: argparse.Namespace) -> None:
+def _measure(folder: Path, name: str, options: argparse.Namespace) -> None:
     """Write the runs of both splits."""
     test, dev = (f"harp:{options.collection}/{split}" for split in ("test", "dev"))
     evaluation = EvaluationOptions(
         dataset=test,
         depth=100,
-        first_stage=first_stage,
-        tuning_dataset=dev if first_stage == "fielded-bm25" else None,
+        first_stage=name,
+        tuning_dataset=dev if name == "fielded-bm25" else None,
         index_dir=str(options.folder / "bm25-index"),
         output_dir=str(folder / "evaluation"),
         quiet=True,
@@ -256,13 +257,13 @@ def _report(options: argparse.Namespace) -> None:
     print("|---" * (2 + 2 * len(MEASURES)) + "|")
     p_values = _tests(rows, options)
     for name, by_seed in rows.items():
-        cells = []
+        measured: list[str] = []
         for measure in MEASURES:
             means = [mean(values[measure].values()) for values in by_seed]
             spread = f" ± {stdev(means):.3f}" if len(means) > 1 else ""
             p = p_values.get(name, {}).get(measure)
-            cells += [f"{mean(means):.3f}{spread}", "–" if p is None else f"{p:.2g}"]
-        print(f"| {name} | {len(by_seed)} | {' | '.join(cells)} |")
+            measured += [f"{mean(means):.3f}{spread}", "–" if p is None else f"{p:.2g}"]
+        print(f"| {name} | {len(by_seed)} | {' | '.join(measured)} |")
 
 
 def _cells(condition: str, options: argparse.Namespace) -> list[str]:

@@ -15,7 +15,8 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from harp_plugin.commands.adapt import LEARNED, RERANKED
-from harp_plugin.commands.adapt.budget import in_words, seconds_in
+from harp_plugin.commands.adapt.budget import seconds_in
+from harp_plugin.commands.steps import in_words
 from harp_plugin.work.records import read_record
 
 MEASURES = ("RR@10", "nDCG@10")

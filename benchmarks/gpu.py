@@ -63,7 +63,7 @@ def main() -> None:
         models = list(random_models(Path(folder), options.tokenizer, small=options.small))
         ceiling = _run(options, 1, "gpu.py", *_arguments(options, "ceiling"))
         _print_ceiling(options, ceiling)
-        train = partial(_print_training, options, models, ceiling and ceiling["bf16"])
+        train = partial(_print_training, options, models, ceiling["bf16"] if ceiling else None)
         longest, *shorter = options.lengths
         train([longest], [COMPILED])
         _print_scoring(options, models, Path(folder))
@@ -112,10 +112,11 @@ def _print_header(*cells: str) -> None:
 
 
 def _print_ceiling(options: argparse.Namespace, ceiling: dict[str, Any] | None) -> None:
-    print(f"{options.directory}: {ceiling['machine'] if ceiling else 'no ceiling'}")
+    found = ceiling or {}
+    print(f"{options.directory}: {found.get('machine', 'no ceiling')}")
     _print_header("product of matrices", "TFLOP/s")
-    for name in ("bf16", "tf32") if ceiling else ():
-        _print_row(name, f"{ceiling[name] / 1e12:.3g}")
+    for name in ("bf16", "tf32") if found else ():
+        _print_row(name, f"{found[name] / 1e12:.3g}")
 
 
 def _print_training(
@@ -309,7 +310,7 @@ def _options() -> argparse.Namespace:
     options.steps = options.steps or (3 if options.small else 16)
     options.pairs = options.pairs or (64 if options.small else 20000)
     if options.workers is None:
-        options.workers = os.cpu_count() - 1 if options.device == "cuda" else 0
+        options.workers = (os.cpu_count() or 1) - 1 if options.device == "cuda" else 0
     return options
 
 

@@ -14,6 +14,7 @@ import argparse
 from functools import reduce
 from operator import rshift
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,22 +67,23 @@ def _cells(of_folders: list[Values], row: str, measure: str) -> list[str]:
 
 def _values(folder: Path) -> Values:
     """Learn with all features and without each group; measure the test queries."""
-    *before, ranker = HarpPipeline.load(folder / "ranker").pipeline
+    pipeline: Any = HarpPipeline.load(folder / "ranker").pipeline
     splits = {
         name: JudgedDataset(f"harp:{folder.absolute() / 'collection'}/{name}")
         for name in ("train", "test")
     }
+    *before, ranker = pipeline
     stages = reduce(rshift, before)
     results = {name: stages(split.topics) for name, split in splits.items()}
-    runs = {}
+    runs: dict[str, Any] = {}
     for row, group in {"nothing": set(), **GROUPS}.items():
         kept = np.array([name not in group for name in NAMES])
         train, test = (_with_features(results[name], kept) for name in splits)
         learner = LearnedRanker(seed=ranker.seed).fit(train, splits["train"].qrels)
         runs[row] = learner(test)
         print(f"{folder}: {row}", flush=True)
-    test = splits["test"]
-    measured = measure_runs(runs, test.topics, test.qrels, parse_measures(MEASURES))
+    judged = splits["test"]
+    measured = measure_runs(runs, judged.topics, judged.qrels, parse_measures(MEASURES))
     return {
         row: {m: np.array([*values[m].values()]) for m in MEASURES}
         for row, values in measured.items()

@@ -154,7 +154,7 @@ def main() -> None:
         began, spent = time.perf_counter(), _processor_seconds()
         with Watch(output) as watch:
             if name == "graph":
-                options = GraphOptions(found.min_words)
+                options = GraphOptions(min_words=found.min_words)
                 manifest = build_graph(output, options, engine, workers=found.workers)
             else:
                 examples = ExampleOptions(tasks=list(HARP_TASKS))

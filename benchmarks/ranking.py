@@ -104,9 +104,9 @@ def rerankers(model: str, dtype: str, device: str) -> Score:
         scores = np.empty(len(queries))
         _, groups = np.unique(np.array(queries), return_inverse=True)
         for group in range(groups.max() + 1):
-            places = np.flatnonzero(groups == group)
+            places = np.flatnonzero(groups == group).tolist()
             texts = [documents[place] for place in places]
-            for found in ranker.rank(queries[places[0]], texts, doc_ids=places.tolist()).results:
+            for found in ranker.rank(queries[places[0]], texts, doc_ids=places).results:
                 scores[found.document.doc_id] = found.score
         return scores
 

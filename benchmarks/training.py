@@ -129,7 +129,7 @@ def _ours(options: argparse.Namespace) -> dict[str, Any]:
             torch_compile=options.compile,
             tokens_per_batch=options.tokens_per_batch,
         )
-        kind = "bi-encoder" if options.dense else "cross-encoder"
+        kind: Any = "bi-encoder" if options.dense else "cross-encoder"
         model = HarpModelArguments(model=options.model, model_kind=kind)
         trainer = build_trainer(_groups(options), model, data, training)
         trainer.model.is_packed = options.only != "padded"
@@ -238,7 +238,7 @@ def _sentence_transformers(options: argparse.Namespace) -> dict[str, Any]:
         return clock.result
 
 
-def _training(folder: str, options: argparse.Namespace) -> dict[str, object]:
+def _training(folder: str, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "output_dir": folder,
         "per_device_train_batch_size": options.batch,

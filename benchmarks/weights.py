@@ -154,7 +154,7 @@ class Bench:
     @torch.inference_mode()
     def naive(self) -> None:
         """The recipe of the HARP authors' code, without its bugs."""
-        pairs = [(text, span) for text, spans in self.texts for span in (spans or [None])]
+        pairs = [(text, span) for text, spans in self.texts for span in (*spans,) or (None,)]
         for batch in parts_of(pairs, 8):
             encoded = self.tokenizer(
                 [text for text, _ in batch],
